@@ -1,0 +1,1 @@
+"""Devices: compile, initialize, bind, execute."""

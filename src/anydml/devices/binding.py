@@ -1,0 +1,127 @@
+"""Arrays to tensors: what may be bound to a tensor desc, and the view of it that a kernel sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.errors import Fault
+from anydml.tensor import TensorDesc
+
+SHARING_WORK = 1_000_000  # steps for the exact question whether two overlapping arrays share an element
+
+
+class Slot:
+    """One tensor that arrays are bound to.
+
+    name: the field in snake_case. tensor: its desc with explicit strides and total. own_total: the total that the desc
+    gives of its own, or 0. writable: an output.
+    """
+
+    def __init__(self, name: str, tensor: TensorDesc, own_total: int, writable: bool) -> None:
+        self.name, self.tensor, self.own_total, self.writable = name, tensor, own_total, writable
+        self.dtype = tensor.data_type.dtype
+        self.byte_strides = tuple(stride * self.dtype.itemsize for stride in tensor.explicit_strides)
+        self.packed = TensorDesc(tensor.data_type, tensor.sizes).explicit_strides == tensor.explicit_strides
+
+    def view(self, value: Any) -> NDArray[Any] | Fault:
+        """The array in tensor form: sizes and strides as the desc has them; or what keeps it from being bound."""
+        array = as_array(value)
+        if array is None:
+            return self._fault(f"takes an array or a bytes-like object, not {type(value).__name__}")
+        if (named := refused_by_name(array)) is not None:
+            return self._fault(named)
+        view = array if self._is_tensor_form(array) else self._buffer_form(array)
+        if isinstance(view, Fault):
+            return view
+        if self.writable and not view.flags.writeable:
+            return self._fault("is not writable")
+        alignment = self.tensor.guaranteed_base_offset_alignment
+        if alignment and view.ctypes.data % alignment:
+            return self._fault(f"does not begin at a multiple of the {alignment} bytes that the desc guarantees")
+        return view
+
+    def _is_tensor_form(self, array: NDArray[Any]) -> bool:
+        if array.dtype != self.dtype or array.shape != self.tensor.sizes:
+            return False
+        if self.packed and array.flags.c_contiguous:
+            return True
+        along = zip(self.tensor.sizes, array.strides, self.byte_strides, strict=True)
+        return all(have == want for size, have, want in along if size > 1)
+
+    def _buffer_form(self, array: NDArray[Any]) -> NDArray[Any] | Fault:
+        if array.ndim != 1 or not array.flags.c_contiguous or array.dtype not in (self.dtype, np.uint8):
+            return self._fault(self._neither(array))
+        needed = max(self.tensor.element_bytes, self.own_total)
+        if array.nbytes < needed:
+            return self._fault(f"holds {array.nbytes} bytes where the desc needs {needed}")
+        try:
+            view: NDArray[Any] = np.ndarray(self.tensor.sizes, self.dtype, array.view(np.uint8), strides=self.byte_strides)
+        except ValueError as error:  # zero strides can make more elements than an address space has
+            raise MemoryError(f"{self.name}: sizes {self.tensor.sizes} are too large for an array ({error})") from None
+        return view
+
+    def _neither(self, array: NDArray[Any]) -> str:
+        strides = "a size of" if array.size == 0 else ", ".join(f"{s / array.itemsize:g}" for s in array.strides)
+        odd = any(n > 1 and s % array.itemsize for n, s in zip(array.shape, array.strides, strict=True))
+        negative = any(n > 1 and s < 0 for n, s in zip(array.shape, array.strides, strict=True))
+        hint = ""
+        if odd:
+            hint = "; a byte stride that is no multiple of the element size cannot be bound"
+        elif negative:
+            hint = "; a desc has no negative strides"
+        return (
+            f"is {array.dtype}, shape {array.shape}, strides ({strides}) elements, where the desc has "
+            f"{self.tensor.data_type}, sizes {self.tensor.sizes}, strides {self.tensor.explicit_strides}{hint}"
+        )
+
+    def _fault(self, message: str) -> Fault:
+        return Fault(self.name, message)
+
+
+def as_array(value: Any) -> NDArray[Any] | None:
+    """A NumPy array over the memory of an array, of a DLPack exporter or of a bytes-like object; None for the rest."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, (np.generic, str)):
+        return None
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    try:
+        buffer = memoryview(value)
+    except TypeError:
+        return None
+    return np.frombuffer(buffer, np.uint8) if buffer.c_contiguous and buffer.nbytes else None
+
+
+def refused_by_name(array: NDArray[Any]) -> str | None:
+    """Why an array is no tensor, whatever the desc; None where nothing speaks against it."""
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
+        return "is a masked array, and a tensor has no mask"
+    kind = array.dtype.kind
+    if kind in "iufc":
+        return None if array.dtype.isnative else f"is {array.dtype}, in foreign byte order"
+    if kind == "b":
+        return "is bool, which DirectML has no data type for (uint8 stands in)"
+    if kind == "V":
+        return "is a structured array, and a tensor has elements of one number"
+    return f"is {array.dtype}, and a tensor has numbers"
+
+
+def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:
+    """Why an output cannot be written beside an input, or None. What bounded work cannot settle is refused."""
+    if not np.may_share_memory(output, input):
+        return None
+    try:
+        shares = np.shares_memory(output, input, max_work=SHARING_WORK)  # type: ignore[arg-type]  # NumPy documents any int here
+    except np.exceptions.TooHardError:
+        return "may share memory with"
+    return "shares memory with" if shares else None
+
+
+def owned_copy(view: NDArray[Any]) -> NDArray[Any]:
+    """A private copy of a tensor's elements; a dimension of stride 0 stays one."""
+    once = view[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in view.strides)]
+    return np.broadcast_to(once.copy(order="C"), view.shape)

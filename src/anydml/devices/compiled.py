@@ -1,0 +1,174 @@
+"""A compiled operator, initialized and bound: DirectML's own sequence."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.devices import verbose
+from anydml.devices.binding import Slot, owned_copy, share_memory
+from anydml.errors import BindingError, DataError, Fault
+from anydml.kernels.kernel import Built
+from anydml.spec.check import Checked
+from anydml.spec.constraint import DataRule
+from anydml.spec.operator import Desc
+from anydml.tensor import TensorFlags
+
+
+@dataclass(frozen=True)
+class BindingProperties:
+    """DML_BINDING_PROPERTIES, in bytes: what each bound operator takes as scratch, and what initialize keeps."""
+
+    temporary_resource_size: int
+    persistent_resource_size: int
+
+
+class CompiledOperator:
+    """A desc, compiled: `initialize` where an input is OWNED_BY_DML, then `bind`. Made by `Device.compile`."""
+
+    def __init__(self, checked: Checked[Desc], kernel_name: str, built: Built) -> None:
+        self.desc = checked.desc
+        self.kernel_name = kernel_name
+        self._build = built
+        spec = self.desc.spec
+        self._output = spec.outputs[0].name
+        self._optional = frozenset(f.name for f in spec.inputs if getattr(self.desc, f.name) is None)
+        self._owned: dict[str, Slot] = {}
+        self._slots: dict[str, Slot] = {}
+        for name, tensor in checked.tensors.items():
+            own_total = getattr(self.desc, name).total_tensor_size_in_bytes
+            slot = Slot(name, tensor, own_total, writable=name == self._output)
+            (self._owned if tensor.flags & TensorFlags.OWNED_BY_DML else self._slots)[name] = slot
+        tensors = {f.wire: f.name for f in spec.inputs}
+        self._data_rules = [(tensors[wire], rule) for rule in spec.data_rules for wire in rule.tensors]
+        self._persistent: dict[str, NDArray[Any]] | None = None if self._owned else {}
+        self._initialized = False
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<CompiledOperator {self.desc.spec.name} {self.kernel_name}>"
+
+    @property
+    def binding_properties(self) -> BindingProperties:
+        """IDMLDispatchable::GetBindingProperties. Persistent: the copies of the owned inputs."""
+        owned = sum(
+            int(np.prod([n for n, s in zip(t.sizes, t.explicit_strides, strict=True) if s], dtype=object)) * slot.dtype.itemsize
+            for slot in self._owned.values()
+            for t in (slot.tensor,)
+        )
+        return BindingProperties(self._build.temporary_resource_size, owned)
+
+    def initialize(self, **arrays: Any) -> None:
+        """Copy the inputs that are OWNED_BY_DML, all of them and nothing else, exactly once, before the first bind.
+
+        BindingError where they do not fit or it was called before; DataError where a value breaks a data rule. After an
+        error nothing is kept, and initialize may be called again.
+        """
+        with self._lock:
+            if self._initialized:
+                raise BindingError([Fault("", "initialize has been called before, and is called exactly once")])
+            views = self._views(arrays, self._owned, "is not OWNED_BY_DML: it is bound at bind, not at initialize")
+            copies = {name: owned_copy(view) for name, view in views.items()}
+            for judge in self._data_checks(copies):
+                judge()
+            self._persistent = copies
+            self._initialized = True
+
+    def bind(self, **arrays: Any) -> BoundOperator:
+        """Bind arrays to every tensor that is not OWNED_BY_DML, by field name; optional inputs absent or None.
+
+        An array has the desc's data type, sizes and strides, or is a one-dimensional buffer that they are laid over.
+        BindingError holds everything that does not fit: sizes, strides, types, missing and unknown names, an output that
+        is not writable or shares memory with an input, a missing initialize.
+        """
+        if self._persistent is None:
+            owned = ", ".join(self._owned)
+            raise BindingError([Fault("", f"initialize comes first: {owned} is OWNED_BY_DML")])
+        views = self._views(arrays, self._slots, "is OWNED_BY_DML: it is bound at initialize, not at bind")
+        output = views[self._output]
+        shared = [
+            Fault(self._output, f"{how} {name}, and the operator does not work in place")
+            for name, view in views.items()
+            if name != self._output and (how := share_memory(output, view))
+        ]
+        if shared:
+            raise BindingError(shared)
+        checks = self._data_checks(views)
+        return BoundOperator(self, checks, self._build.bind({**self._persistent, **views}))
+
+    def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
+        views, faults = {}, []
+        for name, slot in slots.items():
+            value = arrays.get(name)
+            if value is None:
+                faults.append(Fault(name, "is missing"))
+                continue
+            view = slot.view(value)
+            if isinstance(view, Fault):
+                faults.append(view)
+            else:
+                views[name] = view
+        for name, value in arrays.items():
+            if name in slots or (value is None and name in self._optional):
+                continue
+            if name in self._slots or name in self._owned:
+                faults.append(Fault(name, elsewhere))
+            elif name in self._optional:
+                faults.append(Fault(name, "is bound, but the desc leaves this tensor out"))
+            else:
+                faults.append(Fault(name, f"is no tensor of this operator; it has {', '.join(slots)}"))
+        if faults:
+            raise BindingError(faults)
+        return views
+
+    def _data_checks(self, views: dict[str, NDArray[Any]]) -> list[Callable[[], None]]:
+        return [_data_check(name, rule, views[name]) for name, rule in self._data_rules if name in views]
+
+
+def _data_check(name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], None]:
+    # an element that a zero stride repeats is looked at once
+    once = view[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in view.strides)]
+    breaks = rule.breaks
+
+    def judge() -> None:
+        mask = breaks(once)
+        if mask.any():
+            index = tuple(int(i) for i in np.argwhere(mask)[0])
+            raise DataError(name, index, once[index].item(), rule.sentence)
+
+    return judge
+
+
+class BoundOperator:
+    """A compiled operator with its arrays. `execute` reads the inputs anew each time; a second thread waits for the first."""
+
+    def __init__(self, compiled: CompiledOperator, checks: list[Callable[[], None]], run: Callable[[], None]) -> None:
+        self.compiled = compiled
+        self._checks, self._run = checks, run
+        self._lock = threading.Lock()
+        if verbose.level():
+            self._run = self._reporting(run)
+
+    def execute(self) -> None:
+        """Compute the output. DataError, before any byte of it is written, where a value breaks a data rule."""
+        with self._lock:
+            for judge in self._checks:
+                judge()
+            self._run()
+
+    def _reporting(self, run: Callable[[], None]) -> Callable[[], None]:
+        operator, kernel = self.compiled.desc.spec.wire_name, self.compiled.kernel_name
+
+        def report() -> None:
+            began = time.perf_counter()
+            run()
+            spent = round((time.perf_counter() - began) * 1e6, 1)
+            verbose.write("execute", operator=operator, kernel=kernel, microseconds=spent)
+
+        return report

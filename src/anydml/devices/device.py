@@ -1,0 +1,122 @@
+"""A device: what it supports, and descs compiled for it."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from anydml import operators
+from anydml.devices import verbose
+from anydml.devices.compiled import CompiledOperator
+from anydml.errors import UnsupportedError
+from anydml.feature_level import FeatureLevel
+from anydml.kernels.kernel import Kernel
+from anydml.spec.check import Checked, check
+from anydml.spec.operator import Desc
+from anydml.tensor import DataType
+
+NAMES = ("cpu", "reference")
+
+
+class ExecutionFlags(enum.IntFlag):
+    """DML_EXECUTION_FLAGS; accepted, and none of them changes a bit of any result."""
+
+    NONE = 0
+    ALLOW_HALF_PRECISION_COMPUTATION = 1
+    DISABLE_META_COMMANDS = 2
+    DESCRIPTORS_VOLATILE = 4
+
+
+class Device:
+    """Where operators are compiled and run.
+
+    name: "cpu", or "reference" (the operator files run as they stand: slow, and the judge of every other kernel).
+    feature_level: the rules that descs are checked against. UnsupportedError for a name or level that is not there.
+    """
+
+    def __init__(self, name: str = "cpu", *, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4) -> None:
+        if name not in NAMES:
+            raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join(NAMES)}")
+        try:
+            self.feature_level = (
+                FeatureLevel.parse(feature_level) if isinstance(feature_level, str) else FeatureLevel(feature_level)
+            )
+        except ValueError as error:
+            raise UnsupportedError(str(error)) from None
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Device({self.name!r}, feature_level={self.feature_level})"
+
+    def supports_data_type(self, data_type: DataType) -> bool:
+        """Whether some operator of this device takes tensors of a data type at its feature level.
+
+        IDMLDevice::CheckFeatureSupport, DML_FEATURE_TENSOR_DATA_TYPE_SUPPORT.
+        """
+        tables = (operator.spec.table.get(self.feature_level, {}) for operator in operators.every())
+        return any(data_type in supported.data_types for table in tables for supported in table.values())
+
+    def highest_feature_level(self, requested: Iterable[FeatureLevel]) -> FeatureLevel:
+        """The highest of the requested levels that the device has; UnsupportedError where it has none of them.
+
+        IDMLDevice::CheckFeatureSupport, DML_FEATURE_FEATURE_LEVELS.
+        """
+        if within := [level for level in requested if level <= self.feature_level]:
+            return max(within)
+        raise UnsupportedError(f"none of the requested feature levels is at or below this device's {self.feature_level}")
+
+    def compile(self, desc: Desc | Checked[Desc], *, flags: ExecutionFlags = ExecutionFlags.NONE) -> CompiledOperator:
+        """Check a desc against this device's feature level and pick the first kernel that takes it.
+
+        DescError where the desc breaks rules; UnsupportedError for a desc that was checked for a level above the device's.
+        IDMLDevice::CreateOperator and CompileOperator.
+        """
+        began = time.perf_counter()
+        ExecutionFlags(flags)
+        if isinstance(desc, Checked):
+            checked = desc
+            if checked.feature_level > self.feature_level:
+                raise UnsupportedError(
+                    f"the desc was checked for feature level {checked.feature_level}, above the device's {self.feature_level}"
+                )
+        else:
+            checked = check(desc, self.feature_level)
+        newest = replace(checked, desc=checked.desc.as_newest())
+        refused = []
+        for kernel in _kernels(self.name):
+            if kernel.implements is not type(newest.desc):
+                continue
+            reason = kernel.refuses(newest)
+            if reason is None:
+                compiled = CompiledOperator(checked, kernel.name, kernel.build(newest))
+                break
+            refused.append({"kernel": kernel.name, "reason": reason})
+        level = verbose.level()
+        if level:
+            members: dict[str, Any] = {
+                "operator": checked.desc.spec.wire_name,
+                "kernel": compiled.kernel_name,
+                "device": self.name,
+                "feature_level": str(checked.feature_level),
+                "sizes": {name: list(t.sizes) for name, t in checked.tensors.items()},
+                "microseconds": round((time.perf_counter() - began) * 1e6, 1),
+            }
+            verbose.write("compile", **members, **({"refused": refused} if level > 1 else {}))
+        return compiled
+
+
+@cache
+def _kernels(device: str) -> tuple[Kernel, ...]:
+    kernels: tuple[Kernel, ...] = importlib.import_module(f"anydml.devices.{device}").KERNELS
+    return kernels
+
+
+@cache
+def named(name: str) -> Device:
+    """The device of a name at the newest feature level, made once."""
+    return Device(name)

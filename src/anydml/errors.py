@@ -1,0 +1,137 @@
+"""What anydml raises. A message about a desc is never written by hand: it is the broken rule's sentence and its values."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from anydml.names import class_name, snake_case
+
+E_INVALIDARG = 0x80070057
+DXGI_ERROR_UNSUPPORTED = 0x887A0004
+
+_WIRE_MAXIMA = frozenset({2**31 - 1, 2**32 - 1, 2**64 - 1})
+_BACKTICKED = re.compile(r"`([^`]+)`")
+
+
+class Error(Exception):
+    """The root of every error that anydml raises on purpose."""
+
+
+class UnsupportedError(Error, RuntimeError):
+    """A device or a feature level was asked for that is not there; `hresult` is DXGI_ERROR_UNSUPPORTED."""
+
+    hresult = DXGI_ERROR_UNSUPPORTED
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule of an operator; `str()` spells it as Python does, `wire_text()` as DirectML does.
+
+    operator: the wire name without its prefix. constraint: the rule's name. sentence: the rule, field names in backticks.
+    dimension: where it fails, or None. values: wire path -> the value read. expected: wire path -> what would fit in its
+    place (a value, a tuple of sizes, a `range`, or a list of alternatives); empty where nothing follows from the rule.
+    """
+
+    operator: str
+    constraint: str
+    sentence: str
+    dimension: int | None
+    values: Mapping[str, Any]
+    expected: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        sentence = _BACKTICKED.sub(lambda m: snake_case(m[1]), self.sentence)
+        return self._text(class_name(self.operator), sentence, snake_case)
+
+    def wire_text(self) -> str:
+        """The two lines in DirectML's spelling, for messages about JSON and on the command line."""
+        sentence = _BACKTICKED.sub(lambda m: m[1], self.sentence)
+        return self._text(f"DML_OPERATOR_{self.operator}", sentence, str)
+
+    def _text(self, operator: str, sentence: str, spell: Any) -> str:
+        where = "" if self.dimension is None else f" (dimension {self.dimension})"
+        values = ", ".join(f"{spell(path)} = {show(value)}" for path, value in self.values.items())
+        fits = " or ".join(f"{spell(path)} = {show(value)}" for path, value in self.expected.items())
+        return f"{operator}.{self.constraint}{where}: {sentence}\n    {values}" + (f"; would fit: {fits}" if fits else "")
+
+
+def show(value: Any) -> str:
+    """A value as messages print it: `FLOAT32`, `(1, 1, 4, 4)`, `1..2`, `at least 64`, `4 | 5`."""
+    if isinstance(value, range):
+        if len(value) == 1:
+            return str(value[0])
+        if value[-1] in _WIRE_MAXIMA:
+            return f"at least {value[0]}"
+        return f"{value[0]}..{value[-1]}"
+    if isinstance(value, list):
+        return " | ".join(map(show, value))
+    if isinstance(value, enum.IntFlag):
+        return value.name or str(int(value))
+    if isinstance(value, enum.Enum):
+        return value.name.removeprefix("FL_")
+    return str(value)
+
+
+class DescError(Error, ValueError):
+    """A desc breaks documented rules: `violations` holds every one that could be judged; `hresult` is E_INVALIDARG."""
+
+    hresult = E_INVALIDARG
+
+    def __init__(self, violations: Sequence[Violation]) -> None:
+        super().__init__(violations)
+        self.violations = tuple(violations)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.violations))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with a binding or a program.
+
+    pointer: the binding's name, or a JSON pointer into the program. message: what is wrong. violation: the broken rule,
+    where the fault is one.
+    """
+
+    pointer: str
+    message: str
+    violation: Violation | None = None
+
+    def __str__(self) -> str:
+        return f"{self.pointer}: {self.message}" if self.pointer else self.message
+
+
+class _FaultsError(Error, ValueError):
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__(faults)
+        self.faults = tuple(faults)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.faults))
+
+
+class BindingError(_FaultsError):
+    """Arrays do not fit the tensors they are bound to: `faults` holds everything wrong with the call."""
+
+
+class ProgramError(_FaultsError):
+    """A program cannot be run as written: `faults` holds everything wrong with it."""
+
+
+class DataError(Error, ValueError):
+    """A value breaks a rule about data (a scale that is zero, NaN or infinite); no output byte was written.
+
+    tensor: the field in snake_case. index: the first such element. value: what it is. rule: the sentence broken.
+    """
+
+    def __init__(self, tensor: str, index: tuple[int, ...], value: float, rule: str) -> None:
+        super().__init__(tensor, index, value, rule)
+        self.tensor, self.index, self.value, self.rule = tensor, index, value, rule
+
+    def __str__(self) -> str:
+        place = ", ".join(map(str, self.index))
+        return f"{self.tensor}[{place}] = {self.value}: {self.rule}"

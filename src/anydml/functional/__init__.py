@@ -1,0 +1,1 @@
+"""Eager functions: arrays in, arrays out, sizes inferred, every rule checked."""

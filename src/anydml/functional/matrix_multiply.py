@@ -1,0 +1,189 @@
+"""Eager QUANTIZED_LINEAR_MATRIX_MULTIPLY and MATRIX_MULTIPLY_INTEGER."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.device import Device
+from anydml.functional.parameters import scale, with_dimensions, zero_point
+from anydml.functional.run import (
+    CACHED,
+    Signature,
+    deliver,
+    desc_of,
+    device_of,
+    fail,
+    output_desc,
+    output_signature,
+    signature,
+    tensor,
+    unspellable,
+)
+from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
+from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
+from anydml.tensor import DataType, TensorDesc, member
+
+Number = float | np.floating[Any]
+ZeroPoint = int | NDArray[Any] | None
+
+
+def matrix_multiply_integer(
+    a: NDArray[Any],
+    a_zero_point: ZeroPoint,
+    b: NDArray[Any],
+    b_zero_point: ZeroPoint,
+    *,
+    out: NDArray[np.int32] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[np.int32]:
+    """(a - a_zero_point) @ (b - b_zero_point) in int32, wrapping modulo 2^32: DML_OPERATOR_MATRIX_MULTIPLY_INTEGER.
+
+    a {.., M, K} and b {.., K, N}, int8 or uint8, 2 to 4 dimensions; leading ones broadcast as np.matmul's do. Zero points:
+    None, an integer, an array of one entry per row of a or column of b, or of full DirectML sizes, in its matrix's type.
+    DescError, BindingError. Source: ns-directml-dml_matrix_multiply_integer_operator_desc.
+    """
+    a, b = _matrices(a, b)
+    parameters = {
+        "a_zero_point_tensor": zero_point("a_zero_point", a_zero_point, "row", a.dtype),
+        "b_zero_point_tensor": zero_point("b_zero_point", b_zero_point, "column", b.dtype),
+    }
+    operator = _integer(
+        device_of(device), signature(a), signature(b), output_signature(out), *map(_signature, parameters.values())
+    )
+    return deliver(operator, out, a_tensor=a, b_tensor=b, **parameters)
+
+
+@lru_cache(maxsize=CACHED)
+def _integer(
+    device: Device, a: Signature, b: Signature, out: Signature | None, *zero_points: Signature | None
+) -> CompiledOperator:
+    a_zero_point, b_zero_point = map(desc_of, zero_points)
+    packed = TensorDesc(DataType.INT32, MatrixMultiplyInteger.infer(a[0], b[0]))
+    return device.compile(
+        MatrixMultiplyInteger(
+            a_tensor=TensorDesc.lying(*a),
+            a_zero_point_tensor=a_zero_point,
+            b_tensor=TensorDesc.lying(*b),
+            b_zero_point_tensor=b_zero_point,
+            output_tensor=output_desc(packed, out),
+        )
+    )
+
+
+def quantized_linear_matrix_multiply(
+    a: NDArray[Any],
+    a_scale: Number | NDArray[Any],
+    a_zero_point: ZeroPoint,
+    b: NDArray[Any],
+    b_scale: Number | NDArray[Any],
+    b_zero_point: ZeroPoint,
+    output_scale: Number | NDArray[Any],
+    output_zero_point: ZeroPoint,
+    *,
+    output_data_type: DataType | DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """quantize(dequantize(a) @ dequantize(b)), exact, rounded once, half to even: DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY.
+
+    a {.., M, K} and b {.., K, N}, int8 or uint8, 2 to 4 dimensions; leading ones broadcast as np.matmul's do. A scale is a
+    Python number or a float32 or float64 array, rounded once to float32; a zero point is None, an integer, or an array of
+    its tensor's type. Both are one value, an entry per row (a, output) or column (b), or of full DirectML sizes. The result
+    is int8 or uint8: output_zero_point's type where it is an array, else output_data_type, out's, or a's; those given must
+    agree. DescError, BindingError; DataError for a scale that is 0, infinite or NaN.
+    Source: ns-directml-dml_quantized_linear_matrix_multiply_operator_desc.
+    """
+    a, b = _matrices(a, b)
+    dtype = _output_dtype(output_zero_point, output_data_type, out, a.dtype)
+    parameters = {
+        "a_scale_tensor": scale("a_scale", a_scale, "row"),
+        "a_zero_point_tensor": zero_point("a_zero_point", a_zero_point, "row", a.dtype),
+        "b_scale_tensor": scale("b_scale", b_scale, "column"),
+        "b_zero_point_tensor": zero_point("b_zero_point", b_zero_point, "column", b.dtype),
+        "output_scale_tensor": scale("output_scale", output_scale, "row"),
+        "output_zero_point_tensor": zero_point("output_zero_point", output_zero_point, "row", dtype),
+    }
+    count = max(a.ndim, *(p.ndim for p in parameters.values() if p is not None))
+    parameters = {name: with_dimensions(p, count) for name, p in parameters.items()}
+    operator = _quantized(
+        device_of(device),
+        signature(a),
+        signature(b),
+        dtype,
+        output_signature(out),
+        *map(_signature, parameters.values()),
+    )
+    return deliver(operator, out, a_tensor=a, b_tensor=b, **parameters)
+
+
+@lru_cache(maxsize=CACHED)
+def _quantized(
+    device: Device,
+    a: Signature,
+    b: Signature,
+    dtype: np.dtype[Any],
+    out: Signature | None,
+    *parameters: Signature | None,
+) -> CompiledOperator:
+    a_scale, a_zero_point, b_scale, b_zero_point, output_scale, output_zero_point = map(desc_of, parameters)
+    assert a_scale is not None
+    assert b_scale is not None
+    assert output_scale is not None
+    packed = TensorDesc(DataType.of(dtype), QuantizedLinearMatrixMultiply.infer(a[0], b[0]))
+    return device.compile(
+        QuantizedLinearMatrixMultiply(
+            a_tensor=TensorDesc.lying(*a),
+            a_scale_tensor=a_scale,
+            a_zero_point_tensor=a_zero_point,
+            b_tensor=TensorDesc.lying(*b),
+            b_scale_tensor=b_scale,
+            b_zero_point_tensor=b_zero_point,
+            output_scale_tensor=output_scale,
+            output_zero_point_tensor=output_zero_point,
+            output_tensor=output_desc(packed, out),
+        )
+    )
+
+
+def _signature(array: NDArray[Any] | None) -> Signature | None:
+    return None if array is None else signature(array)
+
+
+def _matrices(a: Any, b: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """A and B with the same leading sizes, which broadcast by strides of 0."""
+    a, b = tensor("a", a), tensor("b", b)
+    for name, x in (("a", a), ("b", b)):
+        if x.ndim < 2:
+            raise fail(name, f"has shape {x.shape}, and a matrix has 2 to 4 dimensions")
+    a, b = (np.ascontiguousarray(x) if unspellable(x) else x for x in (a, b))
+    if a.shape[:-2] == b.shape[:-2]:
+        return a, b
+    try:
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise fail("b", f"has shape {b.shape}, whose leading sizes do not broadcast with those of a, {a.shape}") from None
+    return np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, (*lead, *b.shape[-2:]))
+
+
+def _output_dtype(zero_point: Any, asked: Any, out: Any, otherwise: np.dtype[Any]) -> np.dtype[Any]:
+    said: dict[str, np.dtype[Any]] = {}
+    if isinstance(zero_point, np.ndarray):
+        said["output_zero_point"] = zero_point.dtype
+    if asked is not None:
+        by_name = isinstance(asked, str) and asked.isupper()
+        said["output_data_type"] = (
+            member(DataType, asked, "DML_TENSOR_DATA_TYPE_").dtype
+            if by_name or isinstance(asked, DataType)
+            else np.dtype(asked)
+        )
+    if isinstance(out, np.ndarray):
+        said["out"] = out.dtype
+    if len(set(said.values())) > 1:
+        told = ", ".join(f"{name} is {dtype}" for name, dtype in said.items())
+        raise fail("output_data_type", f"the output's type is told twice, differently: {told}")
+    return next(iter(said.values()), otherwise)

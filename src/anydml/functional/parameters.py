@@ -1,0 +1,87 @@
+"""Scales and zero points as the eager functions take them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.functional.run import fail, tensor, unspellable
+
+Axis = Literal["row", "column"]
+
+
+def scale(name: str, value: Any, axis: Axis) -> NDArray[np.float32]:
+    """A scale as float32 of two dimensions or more: a Python number, or a float32 or float64 array, rounded once.
+
+    A one-dimensional array has an entry per row (or column), or a single one.
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, (np.generic, bool)):
+        return _of_number(float(value))
+    if isinstance(value, (np.float32, np.float64)):
+        value = np.array(value)
+    array = value if isinstance(value, np.ndarray) and value.ndim == 0 else tensor(name, value)
+    if array.dtype == np.float64:
+        array = round_to_float32(array)
+    elif array.dtype != np.float32:
+        raise fail(name, f"is {array.dtype}; a scale is a Python number or a float32 or float64 array")
+    return _placed(array, axis)
+
+
+def zero_point(name: str, value: Any, axis: Axis, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """A zero point as an array of two dimensions or more: None, an integer that fits `dtype`, or an array."""
+    if value is None:
+        return None
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise fail(name, f"{int(value)} does not fit {dtype}, {limits.min}..{limits.max}")
+        return np.full((1, 1), int(value), dtype)
+    array = value if isinstance(value, np.ndarray) and value.ndim == 0 else tensor(name, value)
+    if array.dtype.kind not in "iu":
+        raise fail(name, f"is {array.dtype}; a zero point is an integer, or an array of its tensor's type")
+    return _placed(array, axis)
+
+
+def _placed(array: NDArray[Any], axis: Axis) -> NDArray[Any]:
+    if unspellable(array):
+        array = np.ascontiguousarray(array)
+    if array.ndim > 1:
+        return array
+    return array.reshape(-1, 1) if axis == "row" else array.reshape(1, -1)
+
+
+def with_dimensions(array: NDArray[Any] | None, count: int) -> NDArray[Any] | None:
+    """The array with leading dimensions of size 1 up to a dimension count."""
+    if array is None or array.ndim >= count:
+        return array
+    return array.reshape((1,) * (count - array.ndim) + array.shape)
+
+
+@lru_cache(maxsize=1024)
+def _of_number(value: float) -> NDArray[np.float32]:
+    result = round_to_float32(np.array([[value]], np.float64))
+    result.flags.writeable = False
+    return result
+
+
+def round_to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
+    """float64 rounded to float32, half to even, by integer arithmetic: whatever the thread's floating-point state.
+
+    (A cast obeys the rounding mode, and under flush-to-zero makes 0 of a subnormal result.)
+    """
+    bits = np.ascontiguousarray(x).view(np.uint64)
+    exponent, fraction = (bits >> 52 & 0x7FF).astype(np.int64), (bits & (2**52 - 1)).astype(np.int64)
+    significand = np.where(exponent > 0, fraction | 2**52, fraction)
+    biased = exponent - 1023 + 127  # float32's exponent, where it is normal there
+    shift = np.where(biased >= 1, 29, np.minimum(30 - biased, 62))  # the bits that float32 has no room for
+    kept, lost, half = significand >> shift, significand & ((np.int64(1) << shift) - 1), np.int64(1) << (shift - 1)
+    kept += (lost > half) | ((lost == half) & (kept & 1 == 1))
+    # the leading bit of `kept` adds one to the exponent below it, and so does a carry out of rounding
+    magnitude = np.minimum(kept + (np.maximum(biased - 1, 0) << 23), 0x7F800000)
+    magnitude = np.where(exponent == 0x7FF, np.where(fraction != 0, 0x7FC00000, 0x7F800000), magnitude)
+    sign = (bits >> 63).astype(np.int64) << 31
+    rounded: NDArray[np.float32] = (magnitude | sign).astype(np.uint32).view(np.float32)
+    return rounded

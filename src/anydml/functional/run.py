@@ -1,0 +1,118 @@
+"""What the eager functions share: arguments to arrays, arrays to descs, and the call itself.
+
+A call is cached by what its arrays say of themselves (shape, strides, dtype) and by its attributes, so that a second call of
+a kind neither makes descs nor checks nor compiles.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.devices.binding import as_array, refused_by_name
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.device import Device, named
+from anydml.errors import BindingError, Fault
+from anydml.tensor import TensorDesc
+
+Signature = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
+CACHED = 512  # compiled operators kept for each eager function
+
+
+def device_of(device: Device | str | None) -> Device:
+    """The device that an eager function runs on: as given, by name, or the cpu."""
+    return device if isinstance(device, Device) else named(device or "cpu")
+
+
+def fail(name: str, message: str) -> BindingError:
+    return BindingError([Fault(name, message)])
+
+
+def tensor(name: str, value: Any) -> NDArray[Any]:
+    """An argument as an array of at least one element and one dimension; BindingError for what is none."""
+    array = as_array(value) if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__") else None
+    if array is None or isinstance(value, np.generic):
+        raise fail(name, f"takes an array, not {type(value).__name__}")
+    if (reason := refused_by_name(array)) is not None:
+        raise fail(name, reason)
+    if array.ndim == 0:
+        raise fail(name, "has no dimensions, and a tensor has 1 to 8")
+    if array.size == 0:
+        raise fail(name, f"has shape {array.shape}, and no dimension of a tensor is empty")
+    return array
+
+
+def unspellable(array: NDArray[Any]) -> bool:
+    """Whether no desc can spell how the array lies: a stride is negative, or no multiple of the element size."""
+    if array.flags.c_contiguous:
+        return False
+    itemsize = array.itemsize
+    return any(n > 1 and (s < 0 or s % itemsize) for n, s in zip(array.shape, array.strides, strict=True))
+
+
+def signature(array: NDArray[Any]) -> Signature:
+    return array.shape, array.strides, array.dtype
+
+
+def desc_of(signature: Signature | None) -> TensorDesc | None:
+    """The desc of an array that lies as the signature says; TypeError for a dtype that DirectML lacks."""
+    return None if signature is None else TensorDesc.lying(*signature)
+
+
+def output_signature(out: Any, like: NDArray[Any] | None = None) -> Signature | None:
+    """How `out` lies, where results can be written straight to it; None for a fresh array."""
+    if out is None:
+        return None
+    if not isinstance(out, np.ndarray):
+        raise fail("out", f"takes an array, not {type(out).__name__}")
+    if (reason := refused_by_name(out)) is not None:
+        raise fail("out", reason)
+    return None if unspellable(out) else signature(out)
+
+
+def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
+    """The desc of the output: as `out` lies where it has the result's shape and type, else packed."""
+    if out is None or out[0] != packed.sizes or out[2] != packed.data_type.dtype:
+        return packed
+    return TensorDesc.lying(*out)
+
+
+def deliver(operator: CompiledOperator, out: NDArray[Any] | None, /, **inputs: NDArray[Any] | None) -> NDArray[Any]:
+    """Execute into a fresh array or into `out`, and return it; BindingError where `out` is not as the result is."""
+    desc: TensorDesc = operator.desc.output_tensor  # type: ignore[attr-defined]  # all four operators have it
+    sizes, dtype = desc.sizes, desc.data_type.dtype
+    if out is not None:
+        if out.shape != sizes or out.dtype != dtype:
+            raise fail("out", f"is {out.dtype}, shape {out.shape}, where the result is {dtype}, shape {sizes}")
+        if not unspellable(out):
+            operator.bind(**inputs, output_tensor=out).execute()
+            return out
+        if not out.flags.writeable:
+            raise fail("out", "is not writable")
+    result = _allocate(sizes, dtype)
+    operator.bind(**inputs, output_tensor=result).execute()
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def _allocate(sizes: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    needed = dtype.itemsize
+    for size in sizes:
+        needed *= size
+    if needed > _memory():  # else the system may promise what it does not have, and kill the process on the first write
+        raise MemoryError(f"an output of sizes {sizes} takes {needed} bytes, and this machine has {_memory()}")
+    return np.empty(sizes, dtype)
+
+
+@lru_cache(maxsize=1)
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf, and promises no memory that it lacks
+        return 2**63 - 1

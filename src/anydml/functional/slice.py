@@ -1,0 +1,158 @@
+"""Eager SLICE1 and SLICE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.device import Device
+from anydml.functional.run import (
+    CACHED,
+    Signature,
+    deliver,
+    device_of,
+    output_desc,
+    output_signature,
+    signature,
+    tensor,
+    unspellable,
+)
+from anydml.operators.slice import Slice, Slice1
+from anydml.spec.check import check
+from anydml.tensor import TensorDesc, integers
+
+
+def slice1(
+    input: NDArray[Any],
+    input_window_offsets: Sequence[int],
+    input_window_sizes: Sequence[int],
+    input_window_strides: Sequence[int] | None = None,
+    *,
+    output_sizes: Sequence[int] | None = None,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Copy the elements of `input` that a window meets: DML_OPERATOR_SLICE1.
+
+    Each argument has an entry per dimension, 1 to 8, in elements. Strides (default 1) are signed and not 0: a negative one
+    starts at the window's end. output_sizes: at most 1 + (size - 1) // |stride|, which is the default. Any of DirectML's 8-
+    to 64-bit types, any array strides. DescError, BindingError. Source: ns-directml-dml_slice1_operator_desc.
+    """
+    x = tensor("input", input)
+    flipped: tuple[int, ...] = ()
+    if unspellable(x):
+        flipped = tuple(i for i, (n, s) in enumerate(zip(x.shape, x.strides, strict=True)) if n > 1 and s < 0)
+        x = np.flip(x, flipped)  # a view; the window is mirrored with it
+        if unspellable(x):
+            x = np.ascontiguousarray(x)
+    sizes = integers(input_window_sizes, "input_window_sizes")
+    operator = _slice1(
+        device_of(device),
+        signature(x),
+        flipped,
+        integers(input_window_offsets, "input_window_offsets"),
+        sizes,
+        (1,) * len(sizes) if input_window_strides is None else integers(input_window_strides, "input_window_strides"),
+        None if output_sizes is None else integers(output_sizes, "output_sizes"),
+        output_signature(out),
+    )
+    return deliver(operator, out, input_tensor=x)
+
+
+@lru_cache(maxsize=CACHED)
+def _slice1(
+    device: Device,
+    x: Signature,
+    flipped: tuple[int, ...],
+    offsets: tuple[int, ...],
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    output_sizes: tuple[int, ...] | None,
+    out: Signature | None,
+) -> CompiledOperator:
+    input_tensor = TensorDesc.lying(*x)
+    if output_sizes is None:
+        # where a window has no largest output, the check says so; 1 stands in
+        output_sizes = tuple(
+            1 if size < 1 or stride == 0 else Slice1.infer((size,), (stride,))[0]
+            for size, stride in zip(sizes, strides, strict=False)
+        )
+    desc = Slice1(
+        input_tensor=input_tensor,
+        output_tensor=output_desc(TensorDesc(input_tensor.data_type, output_sizes), out),
+        dimension_count=len(x[0]),
+        input_window_offsets=offsets,
+        input_window_sizes=sizes,
+        input_window_strides=strides,
+    )
+    checked = check(desc, device.feature_level)
+    if not flipped:
+        return device.compile(checked)
+    return device.compile(
+        Slice1(
+            input_tensor=input_tensor,
+            output_tensor=desc.output_tensor,
+            input_window_offsets=tuple(
+                n - offset - size if i in flipped else offset
+                for i, (n, offset, size) in enumerate(zip(x[0], offsets, sizes, strict=True))
+            ),
+            input_window_sizes=sizes,
+            input_window_strides=tuple(-stride if i in flipped else stride for i, stride in enumerate(strides)),
+        )
+    )
+
+
+def slice(
+    input: NDArray[Any],
+    offsets: Sequence[int],
+    sizes: Sequence[int],
+    strides: Sequence[int] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Copy every stride-th element of `input` from an offset on: DML_OPERATOR_SLICE. `sizes` are the result's.
+
+    Each argument has an entry per dimension, 1 to 8, in elements; strides (default 1) are positive. Any of DirectML's 8- to
+    64-bit types, any array strides. DescError, BindingError. Source: ns-directml-dml_slice_operator_desc.
+    """
+    x = tensor("input", input)
+    if unspellable(x):
+        x = np.ascontiguousarray(x)
+    size = integers(sizes, "sizes")
+    operator = _slice(
+        device_of(device),
+        signature(x),
+        integers(offsets, "offsets"),
+        size,
+        (1,) * len(size) if strides is None else integers(strides, "strides"),
+        output_signature(out),
+    )
+    return deliver(operator, out, input_tensor=x)
+
+
+@lru_cache(maxsize=CACHED)
+def _slice(
+    device: Device,
+    x: Signature,
+    offsets: tuple[int, ...],
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    out: Signature | None,
+) -> CompiledOperator:
+    input_tensor = TensorDesc.lying(*x)
+    return device.compile(
+        Slice(
+            input_tensor=input_tensor,
+            output_tensor=output_desc(TensorDesc(input_tensor.data_type, sizes), out),
+            dimension_count=len(x[0]),
+            offsets=offsets,
+            sizes=sizes,
+            strides=strides,
+        )
+    )

@@ -1,0 +1,1 @@
+"""Kernels of the cpu device, one module for each operator, fastest first."""

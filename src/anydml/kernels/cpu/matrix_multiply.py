@@ -1,0 +1,136 @@
+"""The integer matmuls through NumPy: float32 products of blocks so short that every sum is exact, then exact rounding.
+
+A centred element has a magnitude of at most 255, a product of 65,025, so that float32 holds the sum of 256 of them
+without rounding (16,646,400 < 2^24), in any order of summation; float64 holds the sum of the blocks (|q| < 2^48).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.cpu.rounding import Requantize
+from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, takes_all
+from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
+from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
+from anydml.spec.check import Checked
+from anydml.spec.operator import aligned
+
+ROWS, COLUMNS, INNER = 1024, 1024, 256  # blocks of M and N bound the scratch; a block of K keeps float32 exact
+
+
+def _blocks(size: int, step: int) -> list[slice]:
+    return [slice(at, min(at + step, size)) for at in range(0, size, step)]
+
+
+def _at(batch: tuple[int, ...], rows: slice, columns: slice) -> tuple[Any, ...]:
+    return (*batch, rows, columns)
+
+
+def _index(array: NDArray[Any] | None, batch: tuple[int, ...], rows: slice, columns: slice) -> Any:
+    """The block of a scale or zero point that goes with a block of the output; sizes of 1 broadcast."""
+    if array is None:
+        return 0
+    *lead, height, width = array.shape
+    outer = tuple(0 if n == 1 else at for n, at in zip(lead, batch, strict=True))
+    return array[_at(outer, rows if height > 1 else slice(None), columns if width > 1 else slice(None))]
+
+
+def _parameter(arrays: Arrays, name: str, rank: int) -> NDArray[Any] | None:
+    """A scale or zero point as an array with the matrices' dimension count; None where it is absent."""
+    array = arrays.get(name)
+    if array is None:
+        return None
+    array = aligned(array, rank)
+    return array.reshape((1,) * (rank - array.ndim) + array.shape)
+
+
+class _Sums:
+    """The exact sums of (A - AZeroPoint) * (B - BZeroPoint), block by block of the output."""
+
+    def __init__(self, c: Checked[Any], arrays: Arrays) -> None:
+        self.a, self.b = arrays["a_tensor"], arrays["b_tensor"]
+        rank = self.a.ndim
+        self.a_zero_point = _parameter(arrays, "a_zero_point_tensor", rank)
+        self.b_zero_point = _parameter(arrays, "b_zero_point_tensor", rank)
+        m, k, n = _capped(c)
+        self.left, self.right = np.empty((m, k), np.float32), np.empty((k, n), np.float32)
+        self.product, self.total = np.empty((m, n), np.float32), np.empty((m, n), np.float64)
+
+    def __iter__(self) -> Iterator[tuple[tuple[int, ...], slice, slice, NDArray[np.float64]]]:
+        """Batch, rows, columns and their sums as float64 integers; the array is used again for the next block."""
+        *lead, m, k = self.a.shape
+        n = self.b.shape[-1]
+        for batch in np.ndindex(*lead):
+            for rows in _blocks(m, ROWS):
+                for columns in _blocks(n, COLUMNS):
+                    yield batch, rows, columns, self._sum(batch, rows, columns, k)
+
+    def _sum(self, batch: tuple[int, ...], rows: slice, columns: slice, k: int) -> NDArray[np.float64]:
+        m, n = rows.stop - rows.start, columns.stop - columns.start
+        a_zero_point = _index(self.a_zero_point, batch, rows, slice(None))
+        b_zero_point = _index(self.b_zero_point, batch, slice(None), columns)
+        product, total = self.product[:m, :n], self.total[:m, :n]
+        for at, inner in enumerate(_blocks(k, INNER)):
+            width = inner.stop - inner.start
+            left, right = self.left[:m, :width], self.right[:width, :n]
+            np.subtract(self.a[_at(batch, rows, inner)], a_zero_point, out=left, dtype=np.float32)
+            np.subtract(self.b[_at(batch, inner, columns)], b_zero_point, out=right, dtype=np.float32)
+            np.matmul(left, right, out=product)
+            if at:
+                total += product
+            else:
+                total[...] = product
+        return total
+
+
+def _capped(c: Checked[Any]) -> tuple[int, int, int]:
+    (*_, m, k), n = c.desc.a_tensor.sizes, c.desc.b_tensor.sizes[-1]
+    return min(m, ROWS), min(k, INNER), min(n, COLUMNS)
+
+
+def _scratch(c: Checked[Any]) -> int:
+    m, k, n = _capped(c)
+    return 4 * (m * k + k * n + m * n) + 8 * m * n
+
+
+def _build_integer(c: Checked[Any]) -> Built:
+    def bind(arrays: Arrays) -> Execute:
+        sums, output = _Sums(c, arrays), arrays["output_tensor"]
+
+        def execute() -> None:
+            for batch, rows, columns, q in sums:
+                output[_at(batch, rows, columns)] = q.astype(np.int64).astype(np.int32)  # the second cast wraps
+
+        return execute
+
+    return Built(bind, _scratch(c))
+
+
+def _build_quantized(c: Checked[Any]) -> Built:
+    rank = c.desc.a_tensor.dimension_count
+    limits = np.iinfo(c.desc.output_tensor.data_type.dtype)
+
+    def bind(arrays: Arrays) -> Execute:
+        sums, output = _Sums(c, arrays), arrays["output_tensor"]
+        names = ("a_scale_tensor", "b_scale_tensor", "output_scale_tensor", "output_zero_point_tensor")
+        parameters = [_parameter(arrays, name, rank) for name in names]
+
+        def execute() -> None:
+            for batch, rows, columns, q in sums:
+                a, b, y, zero_point = (_index(p, batch, rows, columns) for p in parameters)
+                rounded = Requantize(a, b, y)(q)
+                rounded += zero_point
+                np.clip(rounded, limits.min, limits.max, out=rounded)
+                output[_at(batch, rows, columns)] = rounded  # integers in range: the cast is exact
+
+        return execute
+
+    return Built(bind, _scratch(c))
+
+
+INTEGER = Kernel("numpy:matrix_multiply_integer:blocked", MatrixMultiplyInteger, takes_all, _build_integer)
+QUANTIZED = Kernel("numpy:quantized_linear_matrix_multiply:blocked", QuantizedLinearMatrixMultiply, takes_all, _build_quantized)

@@ -1,0 +1,75 @@
+"""Exact requantisation in NumPy: an estimate with a proved error, and integers wherever the estimate cannot tell.
+
+r = q * a * b / y. The scales are read as integers (significands without trailing zeros, and exponents), so that neither
+flush-to-zero nor the rounding mode matters: p = a * b is an integer below 2^48 and exact in float64, c = p / y * 2^e is off
+by at most one rounding, t = q * c by one more, that is |t - r| <= 2^-50 |r| in any rounding mode. For |t| < 2^11 the only
+half-integer that can lie between r and t is h = floor(t) + 1/2, and only if |t - h| <= 2^-39. Those few (or, with ties, many)
+are decided by comparing the integers q * p * 2^(e + 1) and (2h) * y.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SATURATED = 1024.0  # beyond any 8-bit output whatever its zero point
+UNDECIDED = 2.0**-32  # far more than the estimate's error of 2^-39, far less than most distances to a tie
+
+
+def significands(scale: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Odd integers m and exponents e with m * 2^e the values of finite non-zero float32, from their bits alone."""
+    bits = scale.view(np.uint32).astype(np.int64)
+    exponent, fraction = bits >> 23 & 0xFF, bits & 0x7FFFFF
+    m = np.where(exponent > 0, fraction | 0x800000, fraction)
+    low = m & -m  # the lowest bit that is set
+    m = m // low
+    e = np.maximum(exponent, 1) - 150 + np.frexp(low.astype(np.float64))[1] - 1
+    return np.where(bits >> 31 != 0, -m, m), e
+
+
+class Requantize:
+    """q -> q * a * b / y rounded half to even, clamped to +-1024; scales broadcast against q."""
+
+    def __init__(self, a: NDArray[Any], b: NDArray[Any], y: NDArray[Any]) -> None:
+        (am, ae), (bm, be), (ym, ye) = significands(a), significands(b), significands(y)
+        self.p = am * bm * np.sign(ym)
+        self.y = np.abs(ym)
+        self.e = ae + be - ye
+        # |e| <= 499: float64 holds c, and all that is made of it, without a subnormal
+        self.c = np.ldexp(self.p.astype(np.float64) / self.y, self.e.astype(np.int32))
+
+    def __call__(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
+        t = q * self.c
+        np.clip(t, -SATURATED, SATURATED, out=t)
+        floor = np.floor(t)
+        t -= floor
+        t -= 0.5  # exact: how far the estimate lies above h
+        undecided = np.abs(t) <= UNDECIDED
+        rounded = floor + (t > 0)
+        if undecided.any():
+            at = np.nonzero(undecided)
+            p, y, e = (np.broadcast_to(x, q.shape)[at] for x in (self.p, self.y, self.e))
+            rounded[at] = _decide(q[at].astype(np.int64), p, y, e, floor[at].astype(np.int64))
+        return rounded
+
+
+def _decide(
+    q: NDArray[np.int64], p: NDArray[np.int64], y: NDArray[np.int64], e: NDArray[np.int64], floor: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """floor or floor + 1, whichever is nearer to q * p / y * 2^e, the even one at a tie; the quotient is next to a tie."""
+    tie = 2 * floor + 1
+    above = np.empty(len(q), np.int64)  # the sign of quotient - tie / 2
+    # q * p * 2^(e + 1) and tie * y are nearly equal, so if the smaller side fits in 62 bits before its shift, both do after
+    small = (np.abs(q.astype(np.float64) * p.astype(np.float64)) < 2.0**61) & (e < 60) & (e > -60)
+    shift = e[small] + 1
+    left = (q[small] * p[small]) << np.maximum(shift, 0)
+    right = (tie[small] * y[small]) << np.maximum(-shift, 0)
+    above[small] = np.sign(left - right)
+    for i in np.flatnonzero(~small).tolist():
+        shift = int(e[i]) + 1
+        numerator, denominator = int(q[i]) * int(p[i]), int(tie[i]) * int(y[i])
+        numerator, denominator = numerator << max(shift, 0), denominator << max(-shift, 0)
+        above[i] = (numerator > denominator) - (numerator < denominator)
+    return floor + ((above > 0) | ((above == 0) & (floor & 1 == 1)))

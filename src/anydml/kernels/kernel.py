@@ -1,0 +1,45 @@
+"""What a kernel is: a name, the operator it computes, when it refuses, and how it is built for one checked desc."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from anydml.spec.check import Checked
+from anydml.spec.operator import Desc
+
+Arrays = Mapping[str, NDArray[Any]]
+Execute = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A kernel made ready for one desc.
+
+    bind: arrays in tensor form by field name, the output among them, to the call that computes; it takes whatever scratch
+    it needs, so that the call itself takes none. temporary_resource_size: that scratch, in bytes.
+    """
+
+    bind: Callable[[Arrays], Execute]
+    temporary_resource_size: int = 0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One way to compute one operator.
+
+    name: technology:operator:variant. implements: the desc class. refuses: the reason why a desc is not taken, or None.
+    """
+
+    name: str
+    implements: type[Desc]
+    refuses: Callable[[Checked[Any]], str | None]
+    build: Callable[[Checked[Any]], Built]
+
+
+def takes_all(c: Checked[Any]) -> str | None:
+    """The `refuses` of a kernel that computes every legal desc of its operator."""
+    return None

@@ -1,0 +1,325 @@
+"""DML_OPERATOR_SLICE1 and its older version DML_OPERATOR_SLICE: one subregion of a tensor, copied.
+
+Sources: ns-directml-dml_slice1_operator_desc, ns-directml-dml_slice_operator_desc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.feature_level import FeatureLevel
+from anydml.spec.constraint import constraint
+from anydml.spec.fields import array, count, input_tensor, output_tensor
+from anydml.spec.operator import Desc, Example, operator, rejects
+from anydml.spec.support import support
+from anydml.tensor import DataType, TensorDesc
+
+FIRST = (DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT16, DataType.UINT32, DataType.UINT16)
+EIGHT = (*FIRST, DataType.INT8, DataType.UINT8)
+ELEVEN = (*EIGHT, DataType.FLOAT64, DataType.INT64, DataType.UINT64)
+BOTH = "InputTensor OutputTensor"
+
+SIXTEEN = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)  # the pages' input, 1 to 16
+FOUR_BY_FOUR = TensorDesc(DataType.FLOAT32, (1, 1, 4, 4))
+
+
+def float32(*sizes: int) -> TensorDesc:
+    return TensorDesc(DataType.FLOAT32, sizes)
+
+
+def output(values: list[list[int]]) -> NDArray[np.float32]:
+    return np.array([[values]], np.float32)
+
+
+@operator("DML_OPERATOR_SLICE1", 111, since=FeatureLevel.FL_2_1)
+@dataclass(frozen=True, kw_only=True)
+class Slice1(Desc):
+    """Copies the elements that a window with a signed stride in each dimension meets.
+
+    Output[c] = Input[start + stride * c], where start is the window's first element, or its last where the stride is
+    negative. The output may be smaller than the window allows: it is then the leading part.
+    """
+
+    input_tensor: TensorDesc = input_tensor("InputTensor", "The tensor to copy from.")
+    output_tensor: TensorDesc = output_tensor("OutputTensor", "The tensor to copy to.")
+    dimension_count: int | None = count("DimensionCount", "Entries of the three window arrays.")
+    input_window_offsets: tuple[int, ...] = array(
+        "InputWindowOffsets", "UINT", "DimensionCount", "Where the window begins, in elements."
+    )
+    input_window_sizes: tuple[int, ...] = array(
+        "InputWindowSizes", "UINT", "DimensionCount", "Extent of the window, in elements of the input."
+    )
+    input_window_strides: tuple[int, ...] = array(
+        "InputWindowStrides", "INT", "DimensionCount", "Elements to advance; negative: from the window's end backwards."
+    )
+
+    rows = (
+        support(FeatureLevel.FL_2_1, BOTH, (4, 5), EIGHT),
+        support(FeatureLevel.FL_3_0, BOTH, (1, 8), EIGHT),
+        support(FeatureLevel.FL_4_1, BOTH, (1, 8), ELEVEN),
+    )
+
+    @constraint(
+        "`OutputTensor.DataType` = `InputTensor.DataType`.",
+        expected=lambda d: {"OutputTensor.DataType": d.input_tensor.data_type},
+    )
+    def same_data_type(d) -> bool:
+        return d.output_tensor.data_type == d.input_tensor.data_type
+
+    @constraint("`InputTensor.DimensionCount`, `OutputTensor.DimensionCount` and `DimensionCount` are equal.")
+    def same_dimension_count(d) -> bool:
+        return d.input_tensor.dimension_count == d.output_tensor.dimension_count == d.dimension_count
+
+    @constraint(
+        "`InputWindowSizes` >= 1: the window is not empty.",
+        each_dimension=True,
+        expected=lambda d, i: {f"InputWindowSizes[{i}]": range(1, d.input_tensor.sizes[i] - d.input_window_offsets[i] + 1)},
+    )
+    def window_not_empty(d, i: int) -> bool:
+        return d.input_window_sizes[i] >= 1
+
+    @constraint(
+        "`InputWindowOffsets` + `InputWindowSizes` <= `InputTensor.Sizes`: the window lies inside the input.",
+        each_dimension=True,
+        expected=lambda d, i: {
+            f"InputWindowOffsets[{i}]": range(d.input_tensor.sizes[i] - d.input_window_sizes[i] + 1),
+            f"InputWindowSizes[{i}]": range(1, d.input_tensor.sizes[i] - d.input_window_offsets[i] + 1),
+        },
+    )
+    def window_inside_input(d, i: int) -> bool:
+        return d.input_window_offsets[i] + d.input_window_sizes[i] <= d.input_tensor.sizes[i]
+
+    @constraint("`InputWindowStrides` != 0.", each_dimension=True)
+    def stride_not_zero(d, i: int) -> bool:
+        return d.input_window_strides[i] != 0
+
+    @constraint(
+        "`OutputTensor.Sizes` <= 1 + (`InputWindowSizes` - 1) / |`InputWindowStrides`|, rounded down: "
+        "the window has an element for each of the output's.",
+        each_dimension=True,
+        expected=lambda d, i: {
+            f"OutputTensor.Sizes[{i}]": range(1, max_copied(d.input_window_sizes[i], d.input_window_strides[i]) + 1)
+        },
+    )
+    def output_within_window(d, i: int) -> bool:
+        return d.output_tensor.sizes[i] <= max_copied(d.input_window_sizes[i], d.input_window_strides[i])
+
+    @staticmethod
+    def infer(input_window_sizes: tuple[int, ...], input_window_strides: tuple[int, ...]) -> tuple[int, ...]:
+        """The largest legal output sizes."""
+        return tuple(map(max_copied, input_window_sizes, input_window_strides))
+
+    def start(d) -> tuple[int, ...]:
+        """The input element that the output's first one is copied from."""
+        window = zip(d.input_window_offsets, d.input_window_sizes, d.input_window_strides, strict=True)
+        return tuple(offset if stride > 0 else offset + size - 1 for offset, size, stride in window)
+
+    def reference(d, **arrays: NDArray[Any]) -> NDArray[Any]:
+        input = arrays["input_tensor"]
+        along = zip(d.start(), d.input_window_strides, d.output_tensor.sizes, strict=True)
+        indices = [[start + stride * c for c in range(size)] for start, stride, size in along]
+        bits = input.view(f"u{input.itemsize}")  # integers, so that every NaN keeps its payload
+        return bits[np.ix_(*indices)].view(input.dtype)
+
+    examples = (
+        Example(
+            "Page, example 1: strided slice with positive strides",
+            dict(
+                input_tensor=FOUR_BY_FOUR,
+                output_tensor=float32(1, 1, 2, 2),
+                input_window_offsets=(0, 0, 0, 1),
+                input_window_sizes=(1, 1, 4, 3),
+                input_window_strides=(1, 1, 2, 2),
+            ),
+            dict(input_tensor=SIXTEEN),
+            output([[2, 4], [10, 12]]),
+        ),
+        Example(
+            "Page, example 2: strided slice with negative strides",
+            dict(
+                input_tensor=FOUR_BY_FOUR,
+                output_tensor=float32(1, 1, 2, 2),
+                input_window_offsets=(0, 0, 0, 1),
+                input_window_sizes=(1, 1, 4, 3),
+                input_window_strides=(1, 1, -2, 2),
+            ),
+            dict(input_tensor=SIXTEEN),
+            output([[14, 16], [6, 8]]),
+        ),
+        Example(
+            "An output smaller than the window allows: the leading part",
+            dict(
+                input_tensor=FOUR_BY_FOUR,
+                output_tensor=float32(1, 1, 1, 1),
+                input_window_offsets=(0, 0, 0, 1),
+                input_window_sizes=(1, 1, 4, 3),
+                input_window_strides=(1, 1, -2, 2),
+            ),
+            dict(input_tensor=SIXTEEN),
+            output([[14]]),
+        ),
+    )
+    rejecting = (
+        rejects("available", at=FeatureLevel.FL_2_0),
+        rejects("dimension_count_supported", at=FeatureLevel.FL_2_1, dimension_count=3, input_window_offsets=(0, 0, 1),
+                input_window_sizes=(1, 4, 3), input_window_strides=(1, 2, 2), input_tensor=float32(1, 4, 4),
+                output_tensor=float32(1, 2, 2)),
+        rejects("data_type_supported", at=FeatureLevel.FL_4_0, input_tensor=TensorDesc(DataType.INT64, (1, 1, 4, 4)),
+                output_tensor=TensorDesc(DataType.INT64, (1, 1, 2, 2))),
+        rejects("dimension_count_fits", dimension_count=2**32),
+        rejects("input_window_offsets_fits", input_window_offsets=(0, 0, 0, -1)),
+        rejects("input_window_offsets_counted", input_window_offsets=(0, 0, 0, 1, 0)),
+        rejects("input_window_sizes_fits", input_window_sizes=(1, 1, 4, 2**32)),
+        rejects("input_window_sizes_counted", input_window_sizes=(1, 1, 4, 3, 1)),
+        rejects("input_window_strides_fits", input_window_strides=(1, 1, 2, 2**31)),
+        rejects("input_window_strides_counted", input_window_strides=(1, 1, 2, 2, 1)),
+        rejects("same_data_type", output_tensor=TensorDesc(DataType.UINT32, (1, 1, 2, 2))),
+        rejects("same_dimension_count", output_tensor=float32(1, 1, 2, 2, 1)),
+        rejects("window_not_empty", input_window_sizes=(1, 1, 0, 3), output_tensor=float32(1, 1, 1, 2),
+                input_window_strides=(1, 1, 4, 2)),
+        rejects("window_inside_input", input_window_offsets=(0, 0, 0, 2)),
+        rejects("stride_not_zero", input_window_strides=(1, 1, 0, 2)),
+        rejects("output_within_window", output_tensor=float32(1, 1, 3, 2)),
+    )  # fmt: skip
+    errata = (
+        "The page prints MaxCopiedElements without the absolute value of the stride; its own example 2 needs it.",
+        "The text of InputWindowStrides says UINT; the header declares INT.",
+        "The explanation of example 2 writes InputWindowSizes[0] where it means InputWindowSizes[2].",
+        "The page of SLICE_GRAD hints that SLICE1 may take a stride of 0; this operator's own page forbids it.",
+    )
+
+
+def max_copied(size: int, stride: int) -> int:
+    """How many elements of a window a stride meets. The page leaves out the absolute value; its example 2 needs it."""
+    if size < 1:
+        raise ValueError("an empty window has no first element")
+    return 1 + (size - 1) // abs(stride)
+
+
+@operator("DML_OPERATOR_SLICE", 60, since=FeatureLevel.FL_1_0)
+@dataclass(frozen=True, kw_only=True)
+class Slice(Desc):
+    """Copies every stride-th element from an offset on: Output[c] = Input[offset + stride * c].
+
+    Sizes counts elements of the output, not of the input as SLICE1's InputWindowSizes does.
+    """
+
+    input_tensor: TensorDesc = input_tensor("InputTensor", "The tensor to copy from.")
+    output_tensor: TensorDesc = output_tensor("OutputTensor", "The tensor to copy to.")
+    dimension_count: int | None = count("DimensionCount", "Entries of the three arrays.")
+    offsets: tuple[int, ...] = array("Offsets", "UINT", "DimensionCount", "The first element copied.")
+    sizes: tuple[int, ...] = array("Sizes", "UINT", "DimensionCount", "Elements copied: the sizes of the output.")
+    strides: tuple[int, ...] = array("Strides", "UINT", "DimensionCount", "Elements to advance in the input.")
+
+    rows = (
+        support(FeatureLevel.FL_1_0, BOTH, (4, 5), FIRST),
+        support(FeatureLevel.FL_2_1, BOTH, (4, 5), EIGHT),
+        support(FeatureLevel.FL_3_0, BOTH, (1, 8), EIGHT),
+        support(FeatureLevel.FL_4_1, BOTH, (1, 8), ELEVEN),
+    )
+
+    @constraint(
+        "`OutputTensor.DataType` = `InputTensor.DataType`.",
+        expected=lambda d: {"OutputTensor.DataType": d.input_tensor.data_type},
+    )
+    def same_data_type(d) -> bool:
+        return d.output_tensor.data_type == d.input_tensor.data_type
+
+    @constraint("`InputTensor.DimensionCount`, `OutputTensor.DimensionCount` and `DimensionCount` are equal.")
+    def same_dimension_count(d) -> bool:
+        return d.input_tensor.dimension_count == d.output_tensor.dimension_count == d.dimension_count
+
+    @constraint("`Sizes` >= 1: something is copied.", each_dimension=True)
+    def size_not_zero(d, i: int) -> bool:
+        return d.sizes[i] >= 1
+
+    @constraint("`Strides` != 0 (the page is silent; refused as in SLICE1).", each_dimension=True)
+    def stride_not_zero(d, i: int) -> bool:
+        return d.strides[i] != 0
+
+    @constraint(
+        "`Sizes` = `OutputTensor.Sizes`.",
+        each_dimension=True,
+        expected=lambda d, i: {f"Sizes[{i}]": d.output_tensor.sizes[i]},
+    )
+    def sizes_are_output_sizes(d, i: int) -> bool:
+        if d.sizes[i] < 1:
+            raise ValueError("no output has a size below 1")
+        return d.sizes[i] == d.output_tensor.sizes[i]
+
+    @constraint(
+        "`Offsets` + (`Sizes` - 1) * `Strides` < `InputTensor.Sizes`: the last element copied lies inside the input.",
+        each_dimension=True,
+        expected=lambda d, i: {
+            f"Offsets[{i}]": range(d.input_tensor.sizes[i] - (d.sizes[i] - 1) * d.strides[i]),
+        },
+    )
+    def last_inside_input(d, i: int) -> bool:
+        if d.sizes[i] < 1:
+            raise ValueError("nothing copied has no last element")
+        return d.offsets[i] + (d.sizes[i] - 1) * d.strides[i] < d.input_tensor.sizes[i]
+
+    def as_newest(d) -> Slice1:
+        """As SLICE1. A stride over INT's range stays as it is: kernels calculate in unbounded integers."""
+        window = tuple(1 + (size - 1) * stride for size, stride in zip(d.sizes, d.strides, strict=True))
+        return Slice1(
+            input_tensor=d.input_tensor,
+            output_tensor=d.output_tensor,
+            input_window_offsets=d.offsets,
+            input_window_sizes=window,
+            input_window_strides=d.strides,
+        )
+
+    def reference(d, **arrays: NDArray[Any]) -> NDArray[Any]:
+        return d.as_newest().reference(**arrays)
+
+    examples = (
+        Example(
+            "Page, example 1: offsets and sizes",
+            dict(
+                input_tensor=FOUR_BY_FOUR,
+                output_tensor=float32(1, 1, 3, 2),
+                offsets=(0, 0, 1, 2),
+                sizes=(1, 1, 3, 2),
+                strides=(1, 1, 1, 1),
+            ),
+            dict(input_tensor=SIXTEEN),
+            output([[7, 8], [11, 12], [15, 16]]),
+        ),
+        Example(
+            "Page, example 2: strides",
+            dict(
+                input_tensor=FOUR_BY_FOUR,
+                output_tensor=float32(1, 1, 2, 2),
+                offsets=(0, 0, 1, 0),
+                sizes=(1, 1, 2, 2),
+                strides=(1, 1, 2, 3),
+            ),
+            dict(input_tensor=SIXTEEN),
+            output([[5, 8], [13, 16]]),
+        ),
+    )
+    rejecting = (
+        rejects("dimension_count_supported", at=FeatureLevel.FL_2_1, dimension_count=3, offsets=(0, 1, 2),
+                sizes=(1, 3, 2), strides=(1, 1, 1), input_tensor=float32(1, 4, 4), output_tensor=float32(1, 3, 2)),
+        rejects("data_type_supported", at=FeatureLevel.FL_1_0, input_tensor=TensorDesc(DataType.UINT8, (1, 1, 4, 4)),
+                output_tensor=TensorDesc(DataType.UINT8, (1, 1, 3, 2))),
+        rejects("dimension_count_fits", dimension_count=-1),
+        rejects("offsets_fits", offsets=(0, 0, -1, 2)),
+        rejects("offsets_counted", offsets=(0, 0, 1, 2, 0)),
+        rejects("sizes_fits", sizes=(1, 1, 3, 2**32)),
+        rejects("sizes_counted", sizes=(1, 1, 3, 2, 1)),
+        rejects("strides_fits", strides=(1, 1, 1, 2**32)),
+        rejects("strides_counted", strides=(1, 1, 1, 1, 1)),
+        rejects("same_data_type", output_tensor=TensorDesc(DataType.INT32, (1, 1, 3, 2))),
+        rejects("same_dimension_count", output_tensor=float32(1, 1, 3, 2, 1)),
+        rejects("size_not_zero", sizes=(1, 1, 0, 2), output_tensor=float32(1, 1, 3, 2)),
+        rejects("stride_not_zero", strides=(1, 1, 0, 1)),
+        rejects("sizes_are_output_sizes", sizes=(1, 1, 2, 2)),
+        rejects("last_inside_input", offsets=(0, 0, 1, 3)),
+    )  # fmt: skip
+    errata = ("The page does not say whether a stride may be 0; it is refused, as SLICE1's page does (our decision).",)

@@ -1,0 +1,1 @@
+"""The vocabulary that operator files are written in. It knows no operator."""

@@ -1,0 +1,215 @@
+"""DML_BUFFER_TENSOR_DESC: the description of a tensor, in unbounded integers. It converts and judges nothing."""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Enumeration = TypeVar("Enumeration", bound=enum.IntEnum)
+
+
+class DataType(enum.IntEnum):
+    """DML_TENSOR_DATA_TYPE with its wire values."""
+
+    UNKNOWN = 0
+    FLOAT32 = 1
+    FLOAT16 = 2
+    UINT32 = 3
+    UINT16 = 4
+    UINT8 = 5
+    INT32 = 6
+    INT16 = 7
+    INT8 = 8
+    FLOAT64 = 9
+    UINT64 = 10
+    INT64 = 11
+    UINT4 = 12
+    INT4 = 13
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def element_bits(self) -> int:
+        """Bits of one element: 4 to 64; 0 for UNKNOWN."""
+        return _ELEMENT_BITS[self]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's dtype; TypeError for UNKNOWN and the 4-bit types, which NumPy lacks."""
+        if (dtype := _DTYPES.get(self)) is None:
+            raise TypeError(f"NumPy has no dtype for {self.name}")
+        return dtype
+
+    @classmethod
+    def of(cls, dtype: np.dtype[Any]) -> DataType:
+        """The data type of a NumPy dtype in native byte order; TypeError where DirectML has none."""
+        if (data_type := _DATA_TYPES.get(dtype)) is None:
+            raise TypeError(f"DirectML has no data type for {dtype!r} (native byte order is required)")
+        return data_type
+
+
+_DTYPES = {t: np.dtype(t.name.lower()) for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4)}
+_DATA_TYPES = {dtype: t for t, dtype in _DTYPES.items()}
+_ELEMENT_BITS = {t: 8 * dtype.itemsize for t, dtype in _DTYPES.items()} | {
+    DataType.UNKNOWN: 0,
+    DataType.UINT4: 4,
+    DataType.INT4: 4,
+}
+
+
+class TensorFlags(enum.IntFlag):
+    """DML_TENSOR_FLAGS. OWNED_BY_DML: bound once, at initialize, and copied then."""
+
+    NONE = 0
+    OWNED_BY_DML = 1
+
+
+def integer(value: Any, name: str) -> int:
+    """`value` as an unbounded int; TypeError naming the field for what is no integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} takes an integer, not {value!r}") from None
+
+
+def integers(values: Any, name: str) -> tuple[int, ...]:
+    """`values` as a tuple of unbounded ints; TypeError naming the field for what is no sequence of integers."""
+    try:
+        return tuple(map(operator.index, values))
+    except TypeError:
+        raise TypeError(f"{name} takes a sequence of integers, not {values!r}") from None
+
+
+def member(enumeration: type[Enumeration], value: Any, prefix: str) -> Enumeration:
+    """A member of an enumeration from itself, its wire value, its wire name or that name's suffix."""
+    if isinstance(value, str):
+        try:
+            return enumeration[value.removeprefix(prefix)]
+        except KeyError:
+            names = ", ".join(enumeration.__members__)
+            raise ValueError(f"there is no {prefix}{value.removeprefix(prefix)}; the names are {names}") from None
+    return enumeration(integer(value, enumeration.__name__))
+
+
+def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides in elements: the last dimension's is 1."""
+    strides, step = [], 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def _flags(value: Any) -> TensorFlags:
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, Iterable):
+        bits = 0
+        for name in names:
+            try:
+                bits |= TensorFlags[name.removeprefix("DML_TENSOR_FLAG_")]
+            except (KeyError, AttributeError):
+                raise ValueError(f"there is no tensor flag {name!r}; the flags are NONE, OWNED_BY_DML") from None
+        return TensorFlags(bits)
+    bits = integer(value, "flags")
+    if bits & ~1:
+        raise ValueError(f"there are no tensor flags {bits:#x}; the flags are NONE (0), OWNED_BY_DML (1)")
+    return TensorFlags(bits)
+
+
+@dataclass(frozen=True)
+class TensorDesc:
+    """DML_BUFFER_TENSOR_DESC. Strides are in elements; None means packed, row-major; a stride of 0 broadcasts.
+
+    A total of 0 stands for the smallest legal one. Construction converts (sequences, NumPy integers, enumeration names)
+    and raises TypeError or ValueError for what cannot be converted; the rules are judged by `check`.
+    Source: ns-directml-dml_buffer_tensor_desc.
+    """
+
+    data_type: DataType
+    sizes: tuple[int, ...]
+    _: KW_ONLY
+    strides: tuple[int, ...] | None = None
+    flags: TensorFlags = TensorFlags.NONE
+    total_tensor_size_in_bytes: int = 0
+    guaranteed_base_offset_alignment: int = 0
+
+    def __post_init__(self) -> None:
+        put = self.__dict__.__setitem__  # the class is frozen; conversion is part of construction
+        if type(self.data_type) is not DataType:
+            put("data_type", member(DataType, self.data_type, "DML_TENSOR_DATA_TYPE_"))
+        put("sizes", integers(self.sizes, "sizes"))
+        if self.strides is not None:
+            put("strides", integers(self.strides, "strides"))
+        if type(self.flags) is not TensorFlags:
+            put("flags", _flags(self.flags))
+        for name in ("total_tensor_size_in_bytes", "guaranteed_base_offset_alignment"):
+            if type(getattr(self, name)) is not int:
+                put(name, integer(getattr(self, name), name))
+
+    @property
+    def dimension_count(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def explicit_strides(self) -> tuple[int, ...]:
+        """The strides as given, or the packed ones."""
+        return packed_strides(self.sizes) if self.strides is None else self.strides
+
+    @cached_property
+    def span(self) -> int:
+        """Elements from the first to the last, both counted: 1 + sum((size - 1) * stride)."""
+        if self.strides is None:
+            return math.prod(self.sizes)
+        return 1 + sum((n - 1) * s for n, s in zip(self.sizes, self.strides, strict=True))
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes that hold the elements, from the first to the last, without padding."""
+        return (self.span * self.data_type.element_bits + 7) // 8
+
+    @property
+    def smallest_total(self) -> int:
+        """The smallest legal TotalTensorSizeInBytes: `element_bytes` rounded up to 4."""
+        return (self.element_bytes + 3) // 4 * 4
+
+    @property
+    def total(self) -> int:
+        """TotalTensorSizeInBytes as given, or the smallest legal one."""
+        return self.total_tensor_size_in_bytes or self.smallest_total
+
+    @classmethod
+    def of(cls, array: NDArray[Any], *, flags: TensorFlags = TensorFlags.NONE) -> TensorDesc:
+        """The desc of an array as it lies in memory: its shape, and its strides where they are not packed.
+
+        TypeError for a dtype DirectML lacks; ValueError for a byte stride that is negative or no multiple of the element
+        size, which a desc cannot spell. The stride of a dimension of size 1 counts nowhere and is written as the packed one.
+        """
+        return cls.lying(array.shape, array.strides, array.dtype, flags=flags)
+
+    @classmethod
+    def lying(
+        cls,
+        shape: tuple[int, ...],
+        byte_strides: tuple[int, ...],
+        dtype: np.dtype[Any],
+        *,
+        flags: TensorFlags = TensorFlags.NONE,
+    ) -> TensorDesc:
+        """`of`, from what an array says of itself."""
+        data_type, itemsize = DataType.of(dtype), dtype.itemsize
+        strides = []
+        packed = packed_strides(shape)
+        for size, stride, otherwise in zip(shape, byte_strides, packed, strict=True):
+            if size > 1 and (stride < 0 or stride % itemsize):
+                raise ValueError(f"a desc cannot spell a stride of {stride} bytes between elements of {itemsize} bytes")
+            strides.append(otherwise if size <= 1 else stride // itemsize)
+        return cls(data_type, shape, strides=None if tuple(strides) == packed else tuple(strides), flags=flags)
