@@ -57,7 +57,9 @@ class DataType(enum.IntEnum):
         return data_type
 
 
-_DTYPES = {t: np.dtype(t.name.lower()) for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4)}
+_DTYPES: dict[DataType, np.dtype[Any]] = {
+    t: np.dtype(t.name.lower()) for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4)
+}
 _DATA_TYPES = {dtype: t for t, dtype in _DTYPES.items()}
 _ELEMENT_BITS = {t: 8 * dtype.itemsize for t, dtype in _DTYPES.items()} | {
     DataType.UNKNOWN: 0,

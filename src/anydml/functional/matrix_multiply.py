@@ -89,9 +89,10 @@ def quantized_linear_matrix_multiply(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """quantize(dequantize(a) @ dequantize(b)), exact, rounded once, half to even: DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY.
+    """quantize(dequantize(a) @ dequantize(b)), exact: DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY.
 
-    a {.., M, K} and b {.., K, N}, int8 or uint8, 2 to 4 dimensions; leading ones broadcast as np.matmul's do. A scale is a
+    Rounded once, half to even. a {.., M, K} and b {.., K, N}, int8 or uint8, 2 to 4 dimensions; leading ones broadcast as
+    np.matmul's do. A scale is a
     Python number or a float32 or float64 array, rounded once to float32; a zero point is None, an integer, or an array of
     its tensor's type. Both are one value, an entry per row (a, output) or column (b), or of full DirectML sizes. The result
     is int8 or uint8: output_zero_point's type where it is an array, else output_data_type, out's, or a's; those given must

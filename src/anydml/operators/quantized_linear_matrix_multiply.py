@@ -242,7 +242,8 @@ class QuantizedLinearMatrixMultiply(Desc):
     )  # fmt: skip
     errata = (
         "The prose asks for 4 dimensions where the table of 4_0 allows 2 to 4.",
-        "The page says that the output's scale and zero point dequantize; they quantize. An older page calls them the filter's.",
+        "The page says that the output's scale and zero point dequantize; they quantize. An older page calls them the "
+        "filter's.",
         "The page does not define round; it is half to even, of the exact quotient (our decision).",
         "Scales and zero points that vary by batch are beyond the page; they are legal here unless the check is strict.",
     )

@@ -157,7 +157,7 @@ def _fits(field: Field) -> Constraint:
     def fits(d: Any) -> bool:
         value = getattr(d, name)
         if not field.sized_by:
-            return low <= value <= high
+            return bool(low <= value <= high)
         return all(map(carried, value))
 
     return Constraint(f"{name}_fits", f"`{field.wire}` fits {field.wire_type}, {low}..{high}.", fits, carries=True)

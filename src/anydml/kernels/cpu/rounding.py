@@ -68,8 +68,9 @@ def _decide(
     right = (tie[small] * y[small]) << np.maximum(-shift, 0)
     above[small] = np.sign(left - right)
     for i in np.flatnonzero(~small).tolist():
-        shift = int(e[i]) + 1
+        by = int(e[i]) + 1
         numerator, denominator = int(q[i]) * int(p[i]), int(tie[i]) * int(y[i])
-        numerator, denominator = numerator << max(shift, 0), denominator << max(-shift, 0)
+        numerator, denominator = numerator << max(by, 0), denominator << max(-by, 0)
         above[i] = (numerator > denominator) - (numerator < denominator)
-    return floor + ((above > 0) | ((above == 0) & (floor & 1 == 1)))
+    decided: NDArray[np.int64] = floor + ((above > 0) | ((above == 0) & (floor & 1 == 1)))
+    return decided
