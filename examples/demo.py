@@ -1,0 +1,97 @@
+"""Four things anydml does, each printed below the code that did it: python examples/demo.py"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import anydml as dml
+
+try:
+    from PIL import Image
+    from sklearn.datasets import load_sample_image
+except ImportError as missing:
+    print(f"The demo needs scikit-learn and Pillow ({missing}): pip install scikit-learn pillow", file=sys.stderr)
+    raise SystemExit(2) from None
+
+from digits.classify import accuracy, checksum, classify, float_accuracy, held_out
+
+
+def wrong_desc() -> None:
+    desc = dml.Slice1(
+        input_tensor=dml.TensorDesc(dml.DataType.FLOAT32, (1, 1, 4, 4)),
+        output_tensor=dml.TensorDesc(dml.DataType.FLOAT32, (1, 1, 2, 2)),
+        input_window_offsets=(0, 0, 0, 2),
+        input_window_sizes=(1, 1, 4, 3),
+        input_window_strides=(1, 1, 2, 2),
+    )
+    try:
+        dml.check(desc)
+    except dml.DescError as error:
+        print(f"DirectML says 0x{error.hresult:08X}; anydml says:\n{error}")
+
+
+def per_row_scales() -> None:
+    random = np.random.default_rng(0)
+    a = random.integers(-128, 128, (512, 64), np.int8)
+    b = random.integers(0, 256, (64, 512), np.uint8)
+    # decimal scales put many values next to a tie, where float32 goes astray; random scales put hardly any there
+    sa = random.choice([0.02, 0.03, 0.05], 512).astype(np.float32)  # per row of A
+    sy = random.choice([1.0, 1.5, 2.0], 512).astype(np.float32)  # per row of the output
+    sb = np.float32(0.05)
+    exact = dml.quantized_linear_matrix_multiply(a, sa, 0, b, float(sb), 128, sy, 0)
+
+    sums = a.astype(np.int32) @ (b.astype(np.int32) - 128)
+    usual = np.rint(sums.astype(np.float32) * (sa * sb / sy)[:, np.newaxis]).clip(-128, 127)
+    wrong = np.argwhere(usual != exact)
+    print(f"float32 requantisation gets {len(wrong)} of {exact.size} outputs wrong,")
+
+    m, n = wrong[0]
+    value = int(sums[m, n]) * Fraction(float(sa[m])) * Fraction(float(sb)) / Fraction(float(sy[m]))
+    print(f"such as [{m}, {n}]: {float(value):.12f} is {usual[m, n]:.0f} in float32 and {exact[m, n]} in anydml")
+
+
+def photograph() -> None:
+    image = load_sample_image("china.jpg")
+    # a window of 400 rows and 360 columns; every second row, and every second column from the right
+    pagoda = dml.slice1(image, (20, 40, 0), (400, 360, 3), (2, -2, 1))
+    path = Path("out/demo/pagoda.png")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pagoda).save(path)
+    print(f"{path.as_posix()}: {image.shape} -> {pagoda.shape}, {path.stat().st_size} bytes")
+
+
+def digits() -> None:
+    images, labels = held_out()
+    print(f"float32         {float_accuracy(images, labels):.2%} of {len(images)} right")
+    for name in ("reference", "cpu"):
+        predicted, logits, hidden = classify(images, dml.Device(name))
+        right = accuracy(predicted, labels)
+        print(f"int8 {name:10} {right:.2%} of {len(images)} right, checksum {checksum([hidden, logits])}")
+
+
+def show(title: str, *functions: Callable[..., Any]) -> None:
+    """The source of the functions, then what the last one prints: what is shown is what runs."""
+    print(title)
+    for function in functions:
+        print("\n" + textwrap.indent(inspect.getsource(function).rstrip(), "    "))
+    print()
+    functions[-1]()
+    print("\n")
+
+
+if __name__ == "__main__":
+    show("1. A SLICE1 whose window leaves its input", wrong_desc)
+    show(
+        "2. int8 x uint8 with scales per row of A and of the output: onnxruntime refuses each of the three",
+        per_row_scales,
+    )
+    show("3. A photograph cropped, mirrored and thinned by one SLICE1", photograph)
+    show("4. Handwritten digits, classified by two quantised matmuls", classify, digits)

@@ -1,0 +1,1 @@
+"""Handwritten digits, classified by two quantised matmuls."""

@@ -1,0 +1,177 @@
+"""The demo says what it should, and what it says about others is true."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import anydml as dml
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+# All hidden values and logits of the committed weights, computed once in rational arithmetic without anydml.
+DIGITS_CHECKSUM = "e0ba894f4b639dd2"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What the demo prints, and the folder it ran in."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("PIL")
+    folder = tmp_path_factory.mktemp("demo")
+    return run_script(EXAMPLES / "demo.py", folder), folder
+
+
+def run_script(script: Path, folder: Path) -> str:
+    package = str(Path(dml.__file__).parents[1])  # the anydml under test, installed or not
+    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_demo_has_four_parts_each_with_its_code(demo: tuple[str, Path]) -> None:
+    text, _ = demo
+    parts = re.split(r"^(?=\d\. )", text, flags=re.MULTILINE)[1:]
+    assert [part[:2] for part in parts] == ["1.", "2.", "3.", "4."]
+    for part in parts:
+        assert re.search(r"^    def \w+\(", part, flags=re.MULTILINE), part
+
+
+def test_demo_part_1_explains_the_wrong_desc(demo: tuple[str, Path]) -> None:
+    assert (
+        "\nDirectML says 0x80070057; anydml says:\n"
+        "Slice1.window_inside_input (dimension 3): input_window_offsets + input_window_sizes <= input_tensor.sizes: "
+        "the window lies inside the input.\n"
+        "    input_window_offsets[3] = 2, input_window_sizes[3] = 3, input_tensor.sizes[3] = 4"
+    ) in demo[0]
+
+
+def test_demo_part_2_counts_the_usual_requantisation_s_errors(demo: tuple[str, Path]) -> None:
+    counted = re.search(r"^float32 requantisation gets (\d+) of 262144 outputs wrong", demo[0], flags=re.MULTILINE)
+    assert counted
+    assert 0 < int(counted[1]) < 300  # 98 here; NumPy does not promise the same random numbers in every version
+
+
+def test_demo_part_2_shows_a_near_tie_that_anydml_rounds_right(demo: tuple[str, Path]) -> None:
+    shown = re.search(r"^such as .*: (-?\d+\.\d{12}) is (-?\d+) in float32 and (-?\d+) in anydml", demo[0], re.MULTILINE)
+    assert shown
+    assert round(float(shown[1])) == int(shown[3]) != int(shown[2])
+
+
+def test_demo_part_3_writes_the_photograph_cropped_mirrored_and_thinned(demo: tuple[str, Path]) -> None:
+    from PIL import Image
+    from sklearn.datasets import load_sample_image
+
+    text, folder = demo
+    written = re.search(r"^(out/demo/\w+\.png): ", text, flags=re.MULTILINE)
+    assert written
+    with Image.open(folder / written[1]) as image:
+        pixels = np.asarray(image)
+    window = load_sample_image("china.jpg")[20:420, 40:400]
+    np.testing.assert_array_equal(pixels, window[::2, ::-2])
+
+
+def test_demo_part_4_classifies_alike_on_both_devices_and_nearly_as_well_as_float32(demo: tuple[str, Path]) -> None:
+    accuracies = re.findall(r"^(float32|int8 reference|int8 cpu) +([\d.]+)% of 360 right", demo[0], flags=re.MULTILINE)
+    assert [name for name, _ in accuracies] == ["float32", "int8 reference", "int8 cpu"]
+    float32, reference, cpu = (float(percent) for _, percent in accuracies)
+    assert reference == cpu >= float32 - 1
+    assert float32 > 95
+    assert re.findall(r"checksum ([0-9a-f]{16})$", demo[0], flags=re.MULTILINE) == [DIGITS_CHECKSUM] * 2
+
+
+def test_classify_is_a_script(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    assert run_script(EXAMPLES / "digits" / "classify.py", tmp_path).count(DIGITS_CHECKSUM) == 2
+
+
+def test_demo_says_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "sklearn.py").write_text("raise ModuleNotFoundError('No module named sklearn')\n", encoding="utf-8")
+    package = str(Path(dml.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), package])}
+    command = [sys.executable, str(EXAMPLES / "demo.py")]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert re.fullmatch(r"The demo needs .*pip install scikit-learn pillow\n", done.stderr)
+
+
+def test_digits_weights_are_small_and_of_the_promised_types() -> None:
+    path = EXAMPLES / "digits" / "weights.npz"
+    assert path.stat().st_size < 20_000
+    with np.load(path) as weights:
+        assert {name: (array.shape, array.dtype.name) for name, array in weights.items()} == {
+            "w1": ((65, 33), "int8"),
+            "w1_scale": ((33,), "float32"),
+            "hidden_scale": ((1, 1), "float32"),
+            "w2": ((33, 10), "int8"),
+            "w2_scale": ((10,), "float32"),
+            "logits_scale": ((1, 1), "float32"),
+            "logits_zero_point": ((1, 1), "int8"),
+            "float_w1": ((64, 32), "float32"),
+            "float_b1": ((32,), "float32"),
+            "float_w2": ((32, 10), "float32"),
+            "float_b2": ((10,), "float32"),
+        }
+
+
+# What the demo says of onnxruntime. Each case leaves everything else as onnxruntime takes it.
+ACCEPTED = {"a": "int8", "b": "int8", "y": "int8", "a_scale": (), "y_scale": ()}
+
+
+def qlinearmatmul(case: dict[str, Any]) -> npt.NDArray[Any]:
+    """A 4 x 8 by 8 x 3 QLinearMatMul of ones by onnxruntime; zero points per tensor, scales as the case says."""
+    onnx = pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    feeds = {
+        "a": np.ones((4, 8), case["a"]),
+        "a_scale": np.ones(case["a_scale"], np.float32),
+        "a_zero_point": np.zeros((), case["a"]),
+        "b": np.ones((8, 3), case["b"]),
+        "b_scale": np.ones((), np.float32),
+        "b_zero_point": np.zeros((), case["b"]),
+        "y_scale": np.ones(case["y_scale"], np.float32),
+        "y_zero_point": np.zeros((), case["y"]),
+    }
+
+    def value_info(name: str, array: npt.NDArray[Any]) -> Any:
+        return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+    node = onnx.helper.make_node("QLinearMatMul", list(feeds), ["y"])
+    inputs = [value_info(name, array) for name, array in feeds.items()]
+    graph = onnx.helper.make_graph([node], "matmul", inputs, [value_info("y", np.ones((4, 3), case["y"]))])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # the refusal is an exception; no need to log it too
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    result: npt.NDArray[Any] = session.run(None, feeds)[0]
+    return result
+
+
+def test_onnxruntime_takes_what_the_refused_cases_start_from() -> None:
+    np.testing.assert_array_equal(qlinearmatmul(ACCEPTED), np.full((4, 3), 8, np.int8))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param({"b": "uint8"}, "NOT_IMPLEMENTED", id="int8 x uint8"),
+        pytest.param({"a_scale": (4,)}, "scale must be a scalar", id="a_scale per row"),
+        pytest.param({"y_scale": (4,)}, "scale must be a scalar", id="y_scale per row"),
+        pytest.param({"b": "uint8", "a_scale": (4,), "y_scale": (4,)}, "NOT_IMPLEMENTED", id="the demo's"),
+    ],
+)
+def test_onnxruntime_refuses(change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Exception, match=reason):
+        qlinearmatmul({**ACCEPTED, **change})
