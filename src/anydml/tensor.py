@@ -7,7 +7,6 @@ import math
 import operator
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -145,7 +144,9 @@ class TensorDesc:
     guaranteed_base_offset_alignment: int = 0
 
     def __post_init__(self) -> None:
-        put = self.__dict__.__setitem__  # the class is frozen; conversion is part of construction
+        def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
+            object.__setattr__(self, name, value)
+
         if type(self.data_type) is not DataType:
             put("data_type", member(DataType, self.data_type, "DML_TENSOR_DATA_TYPE_"))
         put("sizes", integers(self.sizes, "sizes"))
@@ -161,12 +162,12 @@ class TensorDesc:
     def dimension_count(self) -> int:
         return len(self.sizes)
 
-    @cached_property
+    @property
     def explicit_strides(self) -> tuple[int, ...]:
         """The strides as given, or the packed ones."""
         return packed_strides(self.sizes) if self.strides is None else self.strides
 
-    @cached_property
+    @property
     def span(self) -> int:
         """Elements from the first to the last, both counted: 1 + sum((size - 1) * stride)."""
         if self.strides is None:

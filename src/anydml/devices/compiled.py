@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,8 +99,11 @@ class CompiledOperator:
         ]
         if shared:
             raise BindingError(shared)
-        checks = self._data_checks(views)
-        return BoundOperator(self, checks, self._build.bind({**self._persistent, **views}))
+        return self.bind_described(views)
+
+    def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
+        """`bind` for arrays that the desc was made from: they fit by construction, and the output is fresh."""
+        return BoundOperator(self, self._data_checks(views), self._build.bind({**(self._persistent or {}), **views}))
 
     def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
         views, faults = {}, []
@@ -127,13 +130,13 @@ class CompiledOperator:
             raise BindingError(faults)
         return views
 
-    def _data_checks(self, views: dict[str, NDArray[Any]]) -> list[Callable[[], None]]:
+    def _data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:
         return [_data_check(name, rule, views[name]) for name, rule in self._data_rules if name in views]
 
 
 def _data_check(name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], None]:
     # an element that a zero stride repeats is looked at once
-    once = view[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in view.strides)]
+    once = view[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in view.strides])] if 0 in view.strides else view
     breaks = rule.breaks
 
     def judge() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Any
@@ -15,4 +14,6 @@ def level() -> int:
 
 
 def write(event: str, **members: Any) -> None:
+    import json  # 7 ms that only those who ask for these lines spend
+
     print(json.dumps({"anydml": event, **members}), file=sys.stderr, flush=True)

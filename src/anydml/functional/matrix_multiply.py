@@ -10,12 +10,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device
-from anydml.functional.parameters import scale, with_dimensions, zero_point
+from anydml.functional.parameters import same_dimension_count, scale, zero_point
 from anydml.functional.run import (
     CACHED,
     Signature,
     deliver,
-    desc_of,
     device_of,
     fail,
     output_desc,
@@ -48,31 +47,20 @@ def matrix_multiply_integer(
     DescError, BindingError. Source: ns-directml-dml_matrix_multiply_integer_operator_desc.
     """
     a, b = _matrices(a, b)
-    parameters = {
-        "a_zero_point_tensor": zero_point("a_zero_point", a_zero_point, "row", a.dtype),
-        "b_zero_point_tensor": zero_point("b_zero_point", b_zero_point, "column", b.dtype),
-    }
-    operator = _integer(
-        device_of(device), signature(a), signature(b), output_signature(out), *map(_signature, parameters.values())
-    )
-    return deliver(operator, out, a_tensor=a, b_tensor=b, **parameters)
+    inputs = {"a_tensor": a, "b_tensor": b}
+    if a_zero_point is not None:
+        inputs["a_zero_point_tensor"] = zero_point("a_zero_point", a_zero_point, "row", a.dtype)
+    if b_zero_point is not None:
+        inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", b.dtype)
+    operator = _integer(device_of(device), output_signature(out), tuple([(name, signature(x)) for name, x in inputs.items()]))
+    return deliver(operator, out, inputs)
 
 
 @lru_cache(maxsize=CACHED)
-def _integer(
-    device: Device, a: Signature, b: Signature, out: Signature | None, *zero_points: Signature | None
-) -> CompiledOperator:
-    a_zero_point, b_zero_point = map(desc_of, zero_points)
-    packed = TensorDesc(DataType.INT32, MatrixMultiplyInteger.infer(a[0], b[0]))
-    return device.compile(
-        MatrixMultiplyInteger(
-            a_tensor=TensorDesc.lying(*a),
-            a_zero_point_tensor=a_zero_point,
-            b_tensor=TensorDesc.lying(*b),
-            b_zero_point_tensor=b_zero_point,
-            output_tensor=output_desc(packed, out),
-        )
-    )
+def _integer(device: Device, out: Signature | None, inputs: tuple[tuple[str, Signature], ...]) -> CompiledOperator:
+    descs: dict[str, Any] = {name: TensorDesc.lying(*x) for name, x in inputs}
+    packed = TensorDesc(DataType.INT32, MatrixMultiplyInteger.infer(descs["a_tensor"].sizes, descs["b_tensor"].sizes))
+    return device.compile(MatrixMultiplyInteger(**descs, output_tensor=output_desc(packed, out)))
 
 
 def quantized_linear_matrix_multiply(
@@ -101,58 +89,34 @@ def quantized_linear_matrix_multiply(
     """
     a, b = _matrices(a, b)
     dtype = _output_dtype(output_zero_point, output_data_type, out, a.dtype)
-    parameters = {
+    inputs = {
+        "a_tensor": a,
         "a_scale_tensor": scale("a_scale", a_scale, "row"),
-        "a_zero_point_tensor": zero_point("a_zero_point", a_zero_point, "row", a.dtype),
+        "b_tensor": b,
         "b_scale_tensor": scale("b_scale", b_scale, "column"),
-        "b_zero_point_tensor": zero_point("b_zero_point", b_zero_point, "column", b.dtype),
         "output_scale_tensor": scale("output_scale", output_scale, "row"),
-        "output_zero_point_tensor": zero_point("output_zero_point", output_zero_point, "row", dtype),
     }
-    count = max(a.ndim, *(p.ndim for p in parameters.values() if p is not None))
-    parameters = {name: with_dimensions(p, count) for name, p in parameters.items()}
-    operator = _quantized(
-        device_of(device),
-        signature(a),
-        signature(b),
-        dtype,
-        output_signature(out),
-        *map(_signature, parameters.values()),
-    )
-    return deliver(operator, out, a_tensor=a, b_tensor=b, **parameters)
+    if a_zero_point is not None:
+        inputs["a_zero_point_tensor"] = zero_point("a_zero_point", a_zero_point, "row", a.dtype)
+    if b_zero_point is not None:
+        inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", b.dtype)
+    if output_zero_point is not None:
+        inputs["output_zero_point_tensor"] = zero_point("output_zero_point", output_zero_point, "row", dtype)
+    same_dimension_count(inputs)
+    described = tuple([(name, signature(x)) for name, x in inputs.items()])
+    operator = _quantized(device_of(device), dtype, output_signature(out), described)
+    return deliver(operator, out, inputs)
 
 
 @lru_cache(maxsize=CACHED)
 def _quantized(
-    device: Device,
-    a: Signature,
-    b: Signature,
-    dtype: np.dtype[Any],
-    out: Signature | None,
-    *parameters: Signature | None,
+    device: Device, dtype: np.dtype[Any], out: Signature | None, inputs: tuple[tuple[str, Signature], ...]
 ) -> CompiledOperator:
-    a_scale, a_zero_point, b_scale, b_zero_point, output_scale, output_zero_point = map(desc_of, parameters)
-    assert a_scale is not None
-    assert b_scale is not None
-    assert output_scale is not None
-    packed = TensorDesc(DataType.of(dtype), QuantizedLinearMatrixMultiply.infer(a[0], b[0]))
+    descs: dict[str, Any] = {name: TensorDesc.lying(*x) for name, x in inputs}
+    sizes = QuantizedLinearMatrixMultiply.infer(descs["a_tensor"].sizes, descs["b_tensor"].sizes)
     return device.compile(
-        QuantizedLinearMatrixMultiply(
-            a_tensor=TensorDesc.lying(*a),
-            a_scale_tensor=a_scale,
-            a_zero_point_tensor=a_zero_point,
-            b_tensor=TensorDesc.lying(*b),
-            b_scale_tensor=b_scale,
-            b_zero_point_tensor=b_zero_point,
-            output_scale_tensor=output_scale,
-            output_zero_point_tensor=output_zero_point,
-            output_tensor=output_desc(packed, out),
-        )
+        QuantizedLinearMatrixMultiply(**descs, output_tensor=output_desc(TensorDesc(DataType.of(dtype), sizes), out))
     )
-
-
-def _signature(array: NDArray[Any] | None) -> Signature | None:
-    return None if array is None else signature(array)
 
 
 def _matrices(a: Any, b: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -30,15 +30,10 @@ def scale(name: str, value: Any, axis: Axis) -> NDArray[np.float32]:
     return _placed(array, axis)
 
 
-def zero_point(name: str, value: Any, axis: Axis, dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """A zero point as an array of two dimensions or more: None, an integer that fits `dtype`, or an array."""
-    if value is None:
-        return None
+def zero_point(name: str, value: Any, axis: Axis, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A zero point as an array of two dimensions or more: from an integer that fits `dtype`, or an array."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        limits = np.iinfo(dtype)
-        if not limits.min <= value <= limits.max:
-            raise fail(name, f"{int(value)} does not fit {dtype}, {limits.min}..{limits.max}")
-        return np.full((1, 1), int(value), dtype)
+        return _of_integer(name, int(value), dtype)
     array = value if isinstance(value, np.ndarray) and value.ndim == 0 else tensor(name, value)
     if array.dtype.kind not in "iu":
         raise fail(name, f"is {array.dtype}; a zero point is an integer, or an array of its tensor's type")
@@ -53,11 +48,24 @@ def _placed(array: NDArray[Any], axis: Axis) -> NDArray[Any]:
     return array.reshape(-1, 1) if axis == "row" else array.reshape(1, -1)
 
 
-def with_dimensions(array: NDArray[Any] | None, count: int) -> NDArray[Any] | None:
-    """The array with leading dimensions of size 1 up to a dimension count."""
-    if array is None or array.ndim >= count:
-        return array
-    return array.reshape((1,) * (count - array.ndim) + array.shape)
+def same_dimension_count(inputs: dict[str, NDArray[Any]]) -> None:
+    """Give every scale and zero point as many dimensions as A, or as the one of them that has more."""
+    count = max([array.ndim for array in inputs.values()])
+    if count == 2:
+        return  # none has fewer
+    for name, array in inputs.items():
+        if array.ndim < count and name not in ("a_tensor", "b_tensor"):
+            inputs[name] = array.reshape((1,) * (count - array.ndim) + array.shape)
+
+
+@lru_cache(maxsize=1024)
+def _of_integer(name: str, value: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    limits = np.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        raise fail(name, f"{value} does not fit {dtype}, {limits.min}..{limits.max}")
+    result = np.full((1, 1), value, dtype)
+    result.flags.writeable = False
+    return result
 
 
 @lru_cache(maxsize=1024)

@@ -58,12 +58,7 @@ def signature(array: NDArray[Any]) -> Signature:
     return array.shape, array.strides, array.dtype
 
 
-def desc_of(signature: Signature | None) -> TensorDesc | None:
-    """The desc of an array that lies as the signature says; TypeError for a dtype that DirectML lacks."""
-    return None if signature is None else TensorDesc.lying(*signature)
-
-
-def output_signature(out: Any, like: NDArray[Any] | None = None) -> Signature | None:
+def output_signature(out: Any) -> Signature | None:
     """How `out` lies, where results can be written straight to it; None for a fresh array."""
     if out is None:
         return None
@@ -81,7 +76,7 @@ def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
     return TensorDesc.lying(*out)
 
 
-def deliver(operator: CompiledOperator, out: NDArray[Any] | None, /, **inputs: NDArray[Any] | None) -> NDArray[Any]:
+def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
     """Execute into a fresh array or into `out`, and return it; BindingError where `out` is not as the result is."""
     desc: TensorDesc = operator.desc.output_tensor  # type: ignore[attr-defined]  # all four operators have it
     sizes, dtype = desc.sizes, desc.data_type.dtype
@@ -94,7 +89,7 @@ def deliver(operator: CompiledOperator, out: NDArray[Any] | None, /, **inputs: N
         if not out.flags.writeable:
             raise fail("out", "is not writable")
     result = _allocate(sizes, dtype)
-    operator.bind(**inputs, output_tensor=result).execute()
+    operator.bind_described({**inputs, "output_tensor": result}).execute()
     if out is None:
         return result
     out[...] = result

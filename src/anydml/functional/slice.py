@@ -61,7 +61,7 @@ def slice1(
         None if output_sizes is None else integers(output_sizes, "output_sizes"),
         output_signature(out),
     )
-    return deliver(operator, out, input_tensor=x)
+    return deliver(operator, out, {"input_tensor": x})
 
 
 @lru_cache(maxsize=CACHED)
@@ -133,7 +133,7 @@ def slice(
         (1,) * len(size) if strides is None else integers(strides, "strides"),
         output_signature(out),
     )
-    return deliver(operator, out, input_tensor=x)
+    return deliver(operator, out, {"input_tensor": x})
 
 
 @lru_cache(maxsize=CACHED)

@@ -52,19 +52,21 @@ class Desc(ABC):
     spec: ClassVar[OperatorSpec]
 
     def __post_init__(self) -> None:
-        values = self.__dict__  # written directly: the class is frozen, and conversion is part of construction
+        def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
+            object.__setattr__(self, name, value)
+
         for field in self.spec.fields:
-            value = values[field.name]
+            value = getattr(self, field.name)
             if field.is_tensor:
                 if not (isinstance(value, TensorDesc) or (value is None and field.optional)):
                     raise TypeError(f"{field.name} takes a TensorDesc, not {value!r}")
             elif field.sized_by:
-                values[field.name] = integers(value, field.name)
+                put(field.name, integers(value, field.name))
             elif value is not None:
-                values[field.name] = integer(value, field.name)
+                put(field.name, integer(value, field.name))
         for count, sized in self.spec.counts.items():
-            if values[count] is None:
-                values[count] = len(values[sized])
+            if getattr(self, count) is None:
+                put(count, len(getattr(self, sized)))
 
     def as_newest(self) -> Desc:
         """The same call as a desc of the operator's newest version; only descs that passed `check` have one."""

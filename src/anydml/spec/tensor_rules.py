@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anydml.spec.constraint import Constraint, constraint, judge
-from anydml.spec.fields import OUTPUT
+from anydml.spec.fields import INPUT, OUTPUT
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 UINT_MAX, UINT64_MAX = 2**32 - 1, 2**64 - 1
@@ -147,12 +147,14 @@ def broken(t: TensorDesc, role: str) -> Iterator[tuple[Constraint, int | None]]:
     return judge(rules, t, len(t.sizes))
 
 
+_VERDICTS = {INPUT: "_flawless_input", OUTPUT: "_flawless_output"}
+
+
 def flawless(t: TensorDesc, role: str) -> bool:
     """Whether `t` keeps every tensor rule in this role. Said once: the verdict stays with the desc, which is frozen."""
-    verdicts = t.__dict__.get("_flawless")
-    if verdicts is None:
-        verdicts = t.__dict__["_flawless"] = {}
-    verdict = verdicts.get(role)
+    name = _VERDICTS[role]
+    verdict: bool | None = getattr(t, name, None)
     if verdict is None:
-        verdict = verdicts[role] = next(broken(t, role), None) is None
-    return bool(verdict)
+        verdict = next(broken(t, role), None) is None
+        object.__setattr__(t, name, verdict)
+    return verdict

@@ -34,6 +34,8 @@ def _index(array: NDArray[Any] | None, batch: tuple[int, ...], rows: slice, colu
     """The block of a scale or zero point that goes with a block of the output; sizes of 1 broadcast."""
     if array is None:
         return 0
+    if array.size == 1:
+        return array.reshape(1, 1)
     *lead, height, width = array.shape
     outer = tuple(0 if n == 1 else at for n, at in zip(lead, batch, strict=True))
     return array[_at(outer, rows if height > 1 else slice(None), columns if width > 1 else slice(None))]
@@ -44,6 +46,8 @@ def _parameter(arrays: Arrays, name: str, rank: int) -> NDArray[Any] | None:
     array = arrays.get(name)
     if array is None:
         return None
+    if array.ndim == rank:
+        return array
     array = aligned(array, rank)
     return array.reshape((1,) * (rank - array.ndim) + array.shape)
 

@@ -1,10 +1,9 @@
 """Exact requantisation in NumPy: an estimate with a proved error, and integers wherever the estimate cannot tell.
 
-r = q * a * b / y. The scales are read as integers (significands without trailing zeros, and exponents), so that neither
-flush-to-zero nor the rounding mode matters: p = a * b is an integer below 2^48 and exact in float64, c = p / y * 2^e is off
-by at most one rounding, t = q * c by one more, that is |t - r| <= 2^-50 |r| in any rounding mode. For |t| < 2^11 the only
+r = q * a * b / y. In float64 a * b is exact (48 bits), c = a * b / y is off by at most one rounding and t = q * c by one
+more, that is |t - r| <= 2^-50 |r| in any rounding mode, and no step meets a subnormal. For |t| < 2^11 the only
 half-integer that can lie between r and t is h = floor(t) + 1/2, and only if |t - h| <= 2^-39. Those few (or, with ties, many)
-are decided by comparing the integers q * p * 2^(e + 1) and (2h) * y.
+are decided in integers: with the scales' significands and exponents, q * p * 2^(e + 1) against (2h) * y.
 """
 
 from __future__ import annotations
@@ -29,16 +28,22 @@ def significands(scale: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int
     return np.where(bits >> 31 != 0, -m, m), e
 
 
+def widened(scale: NDArray[Any]) -> NDArray[np.float64]:
+    """The values in float64, exactly, subnormal ones too: under denormals-are-zero a cast would make 0 of those."""
+    wide = scale.astype(np.float64)
+    if not (scale.view(np.uint32) & 0x7F800000).all():
+        m, e = significands(scale)
+        wide = np.ldexp(m.astype(np.float64), e.astype(np.int32))
+    return wide
+
+
 class Requantize:
     """q -> q * a * b / y rounded half to even, clamped to +-1024; scales broadcast against q."""
 
     def __init__(self, a: NDArray[Any], b: NDArray[Any], y: NDArray[Any]) -> None:
-        (am, ae), (bm, be), (ym, ye) = significands(a), significands(b), significands(y)
-        self.p = am * bm * np.sign(ym)
-        self.y = np.abs(ym)
-        self.e = ae + be - ye
-        # |e| <= 499: float64 holds c, and all that is made of it, without a subnormal
-        self.c = np.ldexp(self.p.astype(np.float64) / self.y, self.e.astype(np.int32))
+        self.scales = (a, b, y)
+        # the product is exact, and nothing here or below leaves float64's normal range: 2^-426 < |c| < 2^405
+        self.c = widened(a) * widened(b) / widened(y)
 
     def __call__(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         t = q * self.c
@@ -50,7 +55,9 @@ class Requantize:
         rounded = floor + (t > 0)
         if undecided.any():
             at = np.nonzero(undecided)
-            p, y, e = (np.broadcast_to(x, q.shape)[at] for x in (self.p, self.y, self.e))
+            (am, ae), (bm, be), (ym, ye) = map(significands, self.scales)
+            exact = (am * bm * np.sign(ym), np.abs(ym), ae + be - ye)
+            p, y, e = (np.broadcast_to(x, q.shape)[at] for x in exact)
             rounded[at] = _decide(q[at].astype(np.int64), p, y, e, floor[at].astype(np.int64))
         return rounded
 

@@ -1,0 +1,90 @@
+"""What a call costs beyond its arithmetic: check, bind, execute, the eager functions, and the import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import anydml as dml
+from benchmarks.timing import best
+
+
+def run() -> list[dict[str, Any]]:
+    x = np.zeros((64, 64), np.float32)
+    a, b = np.ones((1, 64), np.int8), np.ones((64, 64), np.int8)
+    one = np.ones((1, 1), np.float32)
+
+    def float32(*sizes: int) -> dml.TensorDesc:
+        return dml.TensorDesc(dml.DataType.FLOAT32, sizes)
+
+    def int8(*sizes: int) -> dml.TensorDesc:
+        return dml.TensorDesc(dml.DataType.INT8, sizes)
+
+    slice1 = dml.Slice1(
+        input_tensor=float32(1, 1, 64, 64),
+        output_tensor=float32(1, 1, 32, 64),
+        input_window_offsets=(0, 0, 0, 0),
+        input_window_sizes=(1, 1, 64, 64),
+        input_window_strides=(1, 1, 2, 1),
+    )
+    matmul = dml.QuantizedLinearMatrixMultiply(
+        a_tensor=int8(1, 64),
+        a_scale_tensor=float32(1, 1),
+        a_zero_point_tensor=int8(1, 1),
+        b_tensor=int8(64, 64),
+        b_scale_tensor=float32(1, 1),
+        output_scale_tensor=float32(1, 1),
+        output_zero_point_tensor=int8(1, 1),
+        output_tensor=int8(1, 64),
+    )
+    zero = np.ones((1, 1), np.int8)
+    device = dml.Device()
+    bound_slice = device.compile(slice1).bind(
+        input_tensor=x.reshape(1, 1, 64, 64), output_tensor=np.empty((1, 1, 32, 64), np.float32)
+    )
+    bound_matmul = device.compile(matmul).bind(
+        a_tensor=a,
+        a_scale_tensor=one,
+        a_zero_point_tensor=zero,
+        b_tensor=b,
+        b_scale_tensor=one,
+        output_scale_tensor=one,
+        output_zero_point_tensor=zero,
+        output_tensor=np.empty((1, 64), np.int8),
+    )
+    seconds = best(
+        {
+            "check SLICE1, 4-D": lambda: dml.check(slice1),
+            "check QUANTIZED_LINEAR_MATRIX_MULTIPLY": lambda: dml.check(matmul),
+            "execute SLICE1, 64 x 64 float32, every 2nd row": bound_slice.execute,
+            "execute QUANTIZED_LINEAR_MATRIX_MULTIPLY, 1 x 64 x 64": bound_matmul.execute,
+            "slice1(..), the same": lambda: dml.slice1(x, (0, 0), (64, 64), (2, 1)),
+            "quantized_linear_matrix_multiply(..), the same": lambda: dml.quantized_linear_matrix_multiply(
+                a, 1.0, 1, b, 1.0, None, 1.0, 1
+            ),
+        }
+    )
+    rows = [{"what": what, "microseconds": round(s * 1e6, 2)} for what, s in seconds.items()]
+    executes = list(seconds.values())[2:4]
+    for (what, s), execute in zip(list(seconds.items())[4:], executes, strict=True):
+        rows.append({"what": f"{what}: beyond execute", "microseconds": round((s - execute) * 1e6, 2)})
+    with_numpy, with_anydml = _imports()
+    rows.append({"what": "import anydml: beyond import numpy", "microseconds": round((with_anydml - with_numpy) * 1e6)})
+    for row in rows:
+        print(f"{row['what']:70} {row['microseconds']:>10} us")
+    return rows
+
+
+def _imports(runs: int = 15) -> tuple[float, float]:
+    """Seconds of a fresh interpreter that imports NumPy, and of one that imports anydml: the best of interleaved runs."""
+    smallest = {"import numpy": float("inf"), "import anydml": float("inf")}
+    for _ in range(runs):
+        for statement in smallest:
+            began = time.perf_counter()
+            subprocess.run([sys.executable, "-c", statement], check=True)
+            smallest[statement] = min(smallest[statement], time.perf_counter() - began)
+    return smallest["import numpy"], smallest["import anydml"]
