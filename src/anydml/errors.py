@@ -62,7 +62,7 @@ class Violation:
 def show(value: Any) -> str:
     """A value as messages print it: `FLOAT32`, `(1, 1, 4, 4)`, `1..2`, `at least 64`, `4 | 5`."""
     if isinstance(value, range):
-        if len(value) == 1:
+        if value[0] == value[-1]:
             return str(value[0])
         if value[-1] in _WIRE_MAXIMA:
             return f"at least {value[0]}"

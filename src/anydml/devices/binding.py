@@ -29,8 +29,8 @@ class Slot:
     def view(self, value: Any) -> NDArray[Any] | Fault:
         """The array in tensor form: sizes and strides as the desc has them; or what keeps it from being bound."""
         array = as_array(value)
-        if array is None:
-            return self._fault(f"takes an array or a bytes-like object, not {type(value).__name__}")
+        if isinstance(array, str):
+            return self._fault(array)
         if (named := refused_by_name(array)) is not None:
             return self._fault(named)
         view = array if self._is_tensor_form(array) else self._buffer_form(array)
@@ -81,25 +81,36 @@ class Slot:
         return Fault(self.name, message)
 
 
-def as_array(value: Any) -> NDArray[Any] | None:
-    """A NumPy array over the memory of an array, of a DLPack exporter or of a bytes-like object; None for the rest."""
-    if isinstance(value, np.ndarray):
+def as_array(value: Any) -> NDArray[Any] | str:
+    """A plain NumPy array over the memory of an array, of a DLPack exporter or of a bytes-like object; or why there is none.
+
+    A subclass is taken for the memory it is: none of its own arithmetic or indexing is used.
+    """
+    if type(value) is np.ndarray:
         return value
+    if isinstance(value, np.ndarray):
+        return "is a masked array, and a tensor has no mask" if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
+    wanted = f"takes an array or a bytes-like object, not {type(value).__name__}"
     if isinstance(value, (np.generic, str)):
-        return None
+        return wanted
     if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:  # as exporters and NumPy raise them
+            return f"cannot be had through DLPack: {error}"
     try:
         buffer = memoryview(value)
     except TypeError:
-        return None
-    return np.frombuffer(buffer, np.uint8) if buffer.c_contiguous and buffer.nbytes else None
+        return wanted
+    return (
+        np.frombuffer(buffer, np.uint8)
+        if buffer.c_contiguous and buffer.nbytes
+        else f"is a {type(value).__name__} without contiguous bytes"
+    )
 
 
 def refused_by_name(array: NDArray[Any]) -> str | None:
     """Why an array is no tensor, whatever the desc; None where nothing speaks against it."""
-    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
-        return "is a masked array, and a tensor has no mask"
     kind = array.dtype.kind
     if kind in "iufc":
         return None if array.dtype.isnative else f"is {array.dtype}, in foreign byte order"
@@ -122,6 +133,8 @@ def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:
 
 
 def owned_copy(view: NDArray[Any]) -> NDArray[Any]:
-    """A private copy of a tensor's elements; a dimension of stride 0 stays one."""
-    once = view[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in view.strides)]
-    return np.broadcast_to(once.copy(order="C"), view.shape)
+    """A private copy of a tensor that lies as the original does, gaps and all: kernels are compiled for the desc's strides."""
+    span = 1 + sum((n - 1) * stride for n, stride in zip(view.shape, view.strides, strict=True) if n > 1) // view.itemsize
+    memory = np.lib.stride_tricks.as_strided(view, (span,), (view.itemsize,)).copy()
+    copy: NDArray[Any] = np.ndarray(view.shape, view.dtype, memory, strides=view.strides)
+    return copy

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from anydml.spec.check import Checked
 from anydml.spec.constraint import DataRule
 from anydml.spec.operator import Desc
 from anydml.tensor import TensorFlags
+
+if TYPE_CHECKING:
+    from anydml.program import Program
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,7 @@ class CompiledOperator:
     @property
     def binding_properties(self) -> BindingProperties:
         """IDMLDispatchable::GetBindingProperties. Persistent: the copies of the owned inputs."""
-        owned = sum(
-            int(np.prod([n for n, s in zip(t.sizes, t.explicit_strides, strict=True) if s], dtype=object)) * slot.dtype.itemsize
-            for slot in self._owned.values()
-            for t in (slot.tensor,)
-        )
+        owned = sum(slot.tensor.element_bytes for slot in self._owned.values())
         return BindingProperties(self._build.temporary_resource_size, owned)
 
     def initialize(self, **arrays: Any) -> None:
@@ -103,7 +103,7 @@ class CompiledOperator:
 
     def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
         """`bind` for arrays that the desc was made from: they fit by construction, and the output is fresh."""
-        return BoundOperator(self, self._data_checks(views), self._build.bind({**(self._persistent or {}), **views}))
+        return BoundOperator(self, self._data_checks(views), {**(self._persistent or {}), **views})
 
     def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
         views, faults = {}, []
@@ -151,12 +151,12 @@ def _data_check(name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], N
 class BoundOperator:
     """A compiled operator with its arrays. `execute` reads the inputs anew each time; a second thread waits for the first."""
 
-    def __init__(self, compiled: CompiledOperator, checks: list[Callable[[], None]], run: Callable[[], None]) -> None:
+    def __init__(self, compiled: CompiledOperator, checks: list[Callable[[], None]], arrays: dict[str, NDArray[Any]]) -> None:
         self.compiled = compiled
-        self._checks, self._run = checks, run
+        self._checks, self._arrays, self._run = checks, arrays, compiled._build.bind(arrays)
         self._lock = threading.Lock()
         if verbose.level():
-            self._run = self._reporting(run)
+            self._run = self._reporting(self._run)
 
     def execute(self) -> None:
         """Compute the output. DataError, before any byte of it is written, where a value breaks a data rule."""
@@ -164,6 +164,12 @@ class BoundOperator:
             for judge in self._checks:
                 judge()
             self._run()
+
+    def to_program(self) -> Program:
+        """This call with copies of its inputs, as a Program: `save` it, and hand the folder to someone."""
+        program = importlib.import_module("anydml.program")  # above this layer, and needed by this convenience alone
+        made: Program = program.of(self.compiled.desc, self._arrays)
+        return made
 
     def _reporting(self, run: Callable[[], None]) -> Callable[[], None]:
         operator, kernel = self.compiled.desc.spec.wire_name, self.compiled.kernel_name

@@ -2,6 +2,6 @@
 
 from anydml.devices.reference import KERNELS as REFERENCE
 from anydml.kernels.cpu.matrix_multiply import INTEGER, QUANTIZED
-from anydml.kernels.cpu.slice import VIEW
+from anydml.kernels.cpu.slice import COMPILED, VIEW
 
-KERNELS = (VIEW, INTEGER, QUANTIZED, *REFERENCE)
+KERNELS = (COMPILED, VIEW, INTEGER, QUANTIZED, *REFERENCE)

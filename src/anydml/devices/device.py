@@ -15,7 +15,8 @@ from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
-from anydml.kernels.kernel import Kernel
+from anydml.kernels.cpu.jit.pool import default_threads
+from anydml.kernels.kernel import Kernel, Machine
 from anydml.spec.check import Checked, check
 from anydml.spec.operator import Desc
 from anydml.tensor import DataType
@@ -36,10 +37,20 @@ class Device:
     """Where operators are compiled and run.
 
     name: "cpu", or "reference" (the operator files run as they stand: slow, and the judge of every other kernel).
-    feature_level: the rules that descs are checked against. UnsupportedError for a name or level that is not there.
+    feature_level: the rules that descs are checked against. threads: at most so many; by default ANYDML_NUM_THREADS,
+    OMP_NUM_THREADS, or the processors that this process may use. isa: the instruction set to compile for, by default the
+    widest that the processor reports ("generic", "avx2"). No choice changes a bit. UnsupportedError for a name, level or
+    instruction set that is not there.
     """
 
-    def __init__(self, name: str = "cpu", *, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4) -> None:
+    def __init__(
+        self,
+        name: str = "cpu",
+        *,
+        feature_level: FeatureLevel | str = FeatureLevel.FL_6_4,
+        threads: int | None = None,
+        isa: str | None = None,
+    ) -> None:
         if name not in NAMES:
             raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join(NAMES)}")
         try:
@@ -48,7 +59,12 @@ class Device:
             )
         except ValueError as error:
             raise UnsupportedError(str(error)) from None
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads is {threads}, and at least one thread works")
+        if isa is not None and (available := _instruction_sets()) and isa not in available:
+            raise UnsupportedError(f"this processor has no {isa!r}; the instruction sets here are {', '.join(available)}")
         self.name = name
+        self.machine = Machine(isa, threads or default_threads())
 
     def __repr__(self) -> str:
         return f"Device({self.name!r}, feature_level={self.feature_level})"
@@ -91,9 +107,9 @@ class Device:
         for kernel in _kernels(self.name):
             if kernel.implements is not type(newest.desc):
                 continue
-            reason = kernel.refuses(newest)
+            reason = kernel.refuses(newest, self.machine)
             if reason is None:
-                compiled = CompiledOperator(checked, kernel.name, kernel.build(newest))
+                compiled = CompiledOperator(checked, kernel.name, kernel.build(newest, self.machine))
                 break
             refused.append({"kernel": kernel.name, "reason": reason})
         level = verbose.level()
@@ -108,6 +124,12 @@ class Device:
             }
             verbose.write("compile", **members, **({"refused": refused} if level > 1 else {}))
         return compiled
+
+
+def _instruction_sets() -> tuple[str, ...]:
+    from anydml.kernels.cpu.jit.targets import targets
+
+    return tuple(target.name for target in targets())
 
 
 @cache

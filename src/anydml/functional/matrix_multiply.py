@@ -46,13 +46,14 @@ def matrix_multiply_integer(
     None, an integer, an array of one entry per row of a or column of b, or of full DirectML sizes, in its matrix's type.
     DescError, BindingError. Source: ns-directml-dml_matrix_multiply_integer_operator_desc.
     """
-    a, b = _matrices(a, b)
+    a, b, into = _matrices(a, b, out)
     inputs = {"a_tensor": a, "b_tensor": b}
     if a_zero_point is not None:
         inputs["a_zero_point_tensor"] = zero_point("a_zero_point", a_zero_point, "row", a.dtype)
     if b_zero_point is not None:
         inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", b.dtype)
-    operator = _integer(device_of(device), output_signature(out), tuple([(name, signature(x)) for name, x in inputs.items()]))
+    same_dimension_count(inputs)
+    operator = _integer(device_of(device), into, tuple([(name, signature(x)) for name, x in inputs.items()]))
     return deliver(operator, out, inputs)
 
 
@@ -87,7 +88,7 @@ def quantized_linear_matrix_multiply(
     agree. DescError, BindingError; DataError for a scale that is 0, infinite or NaN.
     Source: ns-directml-dml_quantized_linear_matrix_multiply_operator_desc.
     """
-    a, b = _matrices(a, b)
+    a, b, into = _matrices(a, b, out)
     dtype = _output_dtype(output_zero_point, output_data_type, out, a.dtype)
     inputs = {
         "a_tensor": a,
@@ -104,7 +105,7 @@ def quantized_linear_matrix_multiply(
         inputs["output_zero_point_tensor"] = zero_point("output_zero_point", output_zero_point, "row", dtype)
     same_dimension_count(inputs)
     described = tuple([(name, signature(x)) for name, x in inputs.items()])
-    operator = _quantized(device_of(device), dtype, output_signature(out), described)
+    operator = _quantized(device_of(device), dtype, into, described)
     return deliver(operator, out, inputs)
 
 
@@ -119,20 +120,21 @@ def _quantized(
     )
 
 
-def _matrices(a: Any, b: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """A and B with the same leading sizes, which broadcast by strides of 0."""
+def _matrices(a: Any, b: Any, out: Any) -> tuple[NDArray[Any], NDArray[Any], Signature | None]:
+    """A and B with the same leading sizes, which broadcast by strides of 0, and how `out` lies."""
     a, b = tensor("a", a), tensor("b", b)
+    into = output_signature(out, a=a, b=b)
     for name, x in (("a", a), ("b", b)):
         if x.ndim < 2:
             raise fail(name, f"has shape {x.shape}, and a matrix has 2 to 4 dimensions")
     a, b = (np.ascontiguousarray(x) if unspellable(x) else x for x in (a, b))
     if a.shape[:-2] == b.shape[:-2]:
-        return a, b
+        return a, b, into
     try:
         lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise fail("b", f"has shape {b.shape}, whose leading sizes do not broadcast with those of a, {a.shape}") from None
-    return np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, (*lead, *b.shape[-2:]))
+    return np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, (*lead, *b.shape[-2:])), into
 
 
 def _output_dtype(zero_point: Any, asked: Any, out: Any, otherwise: np.dtype[Any]) -> np.dtype[Any]:

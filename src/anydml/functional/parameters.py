@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -19,10 +20,8 @@ def scale(name: str, value: Any, axis: Axis) -> NDArray[np.float32]:
     A one-dimensional array has an entry per row (or column), or a single one.
     """
     if isinstance(value, (int, float)) and not isinstance(value, (np.generic, bool)):
-        return _of_number(float(value))
-    if isinstance(value, (np.float32, np.float64)):
-        value = np.array(value)
-    array = value if isinstance(value, np.ndarray) and value.ndim == 0 else tensor(name, value)
+        return _of_number(value)
+    array = _array(name, np.array(value) if isinstance(value, (np.float32, np.float64)) else value)
     if array.dtype == np.float64:
         array = round_to_float32(array)
     elif array.dtype != np.float32:
@@ -34,10 +33,16 @@ def zero_point(name: str, value: Any, axis: Axis, dtype: np.dtype[Any]) -> NDArr
     """A zero point as an array of two dimensions or more: from an integer that fits `dtype`, or an array."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return _of_integer(name, int(value), dtype)
-    array = value if isinstance(value, np.ndarray) and value.ndim == 0 else tensor(name, value)
+    array = _array(name, value)
     if array.dtype.kind not in "iu":
         raise fail(name, f"is {array.dtype}; a zero point is an integer, or an array of its tensor's type")
     return _placed(array, axis)
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    """A parameter's array; unlike a tensor's, it may have no dimension."""
+    scalar = isinstance(value, np.ndarray) and value.ndim == 0
+    return tensor(name, value.reshape(1) if scalar else value)
 
 
 def _placed(array: NDArray[Any], axis: Axis) -> NDArray[Any]:
@@ -60,6 +65,8 @@ def same_dimension_count(inputs: dict[str, NDArray[Any]]) -> None:
 
 @lru_cache(maxsize=1024)
 def _of_integer(name: str, value: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if dtype.kind not in "iu":
+        raise fail(name, f"has a tensor of {dtype}, and there are zero points of integers only")
     limits = np.iinfo(dtype)
     if not limits.min <= value <= limits.max:
         raise fail(name, f"{value} does not fit {dtype}, {limits.min}..{limits.max}")
@@ -70,9 +77,21 @@ def _of_integer(name: str, value: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 @lru_cache(maxsize=1024)
 def _of_number(value: float) -> NDArray[np.float32]:
+    if isinstance(value, int):
+        value = _round_to_odd(value)
     result = round_to_float32(np.array([[value]], np.float64))
     result.flags.writeable = False
     return result
+
+
+def _round_to_odd(value: int) -> float:
+    """An integer in float64 such that rounding that to float32 rounds the integer: lost bits leave the last one set."""
+    excess = max(0, abs(value).bit_length() - 50)
+    if excess > 200:
+        return -math.inf if value < 0 else math.inf
+    kept = abs(value) >> excess
+    kept |= kept << excess != abs(value)
+    return math.ldexp(-kept if value < 0 else kept, excess)
 
 
 def round_to_float32(x: NDArray[Any]) -> NDArray[np.float32]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.devices.binding import as_array, refused_by_name
+from anydml.devices.binding import as_array, refused_by_name, share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, named
 from anydml.errors import BindingError, Fault
@@ -34,9 +34,11 @@ def fail(name: str, message: str) -> BindingError:
 
 def tensor(name: str, value: Any) -> NDArray[Any]:
     """An argument as an array of at least one element and one dimension; BindingError for what is none."""
-    array = as_array(value) if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__") else None
-    if array is None or isinstance(value, np.generic):
+    if not (isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")) or isinstance(value, np.generic):
         raise fail(name, f"takes an array, not {type(value).__name__}")
+    array = as_array(value)
+    if isinstance(array, str):
+        raise fail(name, array)
     if (reason := refused_by_name(array)) is not None:
         raise fail(name, reason)
     if array.ndim == 0:
@@ -58,14 +60,21 @@ def signature(array: NDArray[Any]) -> Signature:
     return array.shape, array.strides, array.dtype
 
 
-def output_signature(out: Any) -> Signature | None:
-    """How `out` lies, where results can be written straight to it; None for a fresh array."""
+def output_signature(out: Any, **inputs: NDArray[Any]) -> Signature | None:
+    """How `out` lies, where results can be written straight to it; None for a fresh array.
+
+    BindingError where it cannot be written to beside the inputs, as the caller has them.
+    """
     if out is None:
         return None
     if not isinstance(out, np.ndarray):
         raise fail("out", f"takes an array, not {type(out).__name__}")
-    if (reason := refused_by_name(out)) is not None:
+    array = as_array(out)
+    if (reason := array if isinstance(array, str) else refused_by_name(array)) is not None:
         raise fail("out", reason)
+    for name, array in inputs.items():
+        if (how := share_memory(out, array)) is not None:
+            raise fail("out", f"{how} {name}, and the operator does not work in place")
     return None if unspellable(out) else signature(out)
 
 

@@ -44,6 +44,7 @@ def slice1(
     to 64-bit types, any array strides. DescError, BindingError. Source: ns-directml-dml_slice1_operator_desc.
     """
     x = tensor("input", input)
+    into = output_signature(out, input=x)
     flipped: tuple[int, ...] = ()
     if unspellable(x):
         flipped = tuple(i for i, (n, s) in enumerate(zip(x.shape, x.strides, strict=True)) if n > 1 and s < 0)
@@ -59,7 +60,7 @@ def slice1(
         sizes,
         (1,) * len(sizes) if input_window_strides is None else integers(input_window_strides, "input_window_strides"),
         None if output_sizes is None else integers(output_sizes, "output_sizes"),
-        output_signature(out),
+        into,
     )
     return deliver(operator, out, {"input_tensor": x})
 
@@ -122,6 +123,7 @@ def slice(
     64-bit types, any array strides. DescError, BindingError. Source: ns-directml-dml_slice_operator_desc.
     """
     x = tensor("input", input)
+    into = output_signature(out, input=x)
     if unspellable(x):
         x = np.ascontiguousarray(x)
     size = integers(sizes, "sizes")
@@ -131,7 +133,7 @@ def slice(
         integers(offsets, "offsets"),
         size,
         (1,) * len(size) if strides is None else integers(strides, "strides"),
-        output_signature(out),
+        into,
     )
     return deliver(operator, out, {"input_tensor": x})
 

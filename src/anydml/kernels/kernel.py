@@ -28,6 +28,14 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Machine:
+    """What a device lets its kernels use. isa: an instruction set by name, None for the best. threads: at most so many."""
+
+    isa: str | None
+    threads: int
+
+
+@dataclass(frozen=True)
 class Kernel:
     """One way to compute one operator.
 
@@ -36,10 +44,10 @@ class Kernel:
 
     name: str
     implements: type[Desc]
-    refuses: Callable[[Checked[Any]], str | None]
-    build: Callable[[Checked[Any]], Built]
+    refuses: Callable[[Checked[Any], Machine], str | None]
+    build: Callable[[Checked[Any], Machine], Built]
 
 
-def takes_all(c: Checked[Any]) -> str | None:
+def takes_all(c: Checked[Any], machine: Machine) -> str | None:
     """The `refuses` of a kernel that computes every legal desc of its operator."""
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from anydml.kernels.kernel import Arrays, Built, Kernel, takes_all
+from anydml.kernels.kernel import Arrays, Built, Kernel, Machine, takes_all
 from anydml.spec.check import Checked
 from anydml.spec.operator import Desc
 
@@ -15,7 +15,7 @@ def reference(operator: type[Desc]) -> Kernel:
     return Kernel(f"reference:{operator.spec.name.lower()}", operator, takes_all, _build)
 
 
-def _build(c: Checked[Any]) -> Built:
+def _build(c: Checked[Any], machine: Machine) -> Built:
     output = c.desc.spec.outputs[0].name
 
     def bind(arrays: Arrays) -> Callable[[], None]:

@@ -241,9 +241,10 @@ def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
         finest = (1, 1, m, 1) if axis == "row" else (1, 1, 1, n)
         return {f"{wire}.Sizes": list(dict.fromkeys([(1,) * count, finest[4 - count :]]))}
 
+    noun = "zero point" if "zero_point" in short else "scale"
     size = "second last" if axis == "row" else "last"
     sentence = f"`{wire}.Sizes` are ones, or have the {size} of `{of}.Sizes` there: per tensor or per {axis}."
-    beyond = f"`{wire}.Sizes` lead with ones: no {short.replace('_', ' ')} differs from batch to batch."
+    beyond = f"`{wire}.Sizes` lead with ones: the {noun} is the same for every batch."
     return (
         Constraint(f"{short}_sizes", sentence, fits, expected=would_fit),
         Constraint(f"{short}_not_by_batch", beyond, not_by_batch, extension=True),

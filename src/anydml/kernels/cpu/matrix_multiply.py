@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.cpu.rounding import Requantize
-from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, takes_all
+from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.spec.check import Checked
@@ -101,7 +101,7 @@ def _scratch(c: Checked[Any]) -> int:
     return 4 * (m * k + k * n + m * n) + 8 * m * n
 
 
-def _build_integer(c: Checked[Any]) -> Built:
+def _build_integer(c: Checked[Any], machine: Machine) -> Built:
     def bind(arrays: Arrays) -> Execute:
         sums, output = _Sums(c, arrays), arrays["output_tensor"]
 
@@ -114,7 +114,7 @@ def _build_integer(c: Checked[Any]) -> Built:
     return Built(bind, _scratch(c))
 
 
-def _build_quantized(c: Checked[Any]) -> Built:
+def _build_quantized(c: Checked[Any], machine: Machine) -> Built:
     rank = c.desc.a_tensor.dimension_count
     limits = np.iinfo(c.desc.output_tensor.data_type.dtype)
 

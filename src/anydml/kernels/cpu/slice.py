@@ -1,32 +1,172 @@
-"""SLICE1 as one copy between strided views."""
+"""SLICE1: compiled copies for what is large enough to pay for them, NumPy's copy between views for the rest."""
 
 from __future__ import annotations
 
+import ctypes
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, takes_all
+from anydml.kernels.cpu import copy_emit
+from anydml.kernels.cpu.copy_plan import Dimension, Plan, canonical, plan
+from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit import pool
+from anydml.kernels.cpu.jit.targets import Target, named
+from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
 from anydml.operators.slice import Slice1
 from anydml.spec.check import Checked
 
+SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than the call into compiled code saves
+ALONE = 1 << 20  # bytes of output below which a second thread costs more than it brings
+STREAM = 12 << 20  # bytes of output from which stores go past the cache
 
-def _build(c: Checked[Any]) -> Built:
-    d: Slice1 = c.desc
+_SIGNATURE: tuple[Any, ...] = (None, *([ctypes.c_void_p] * 2), *([ctypes.c_int64] * 3), ctypes.c_void_p)
+
+
+def _window(d: Slice1) -> tuple[slice, ...]:
     window = []
     for start, stride, size in zip(d.start(), d.input_window_strides, d.output_tensor.sizes, strict=True):
         end = start + stride * size
         window.append(slice(start, None if end < 0 else end, stride) if size > 1 else slice(start, start + 1))
-    window_of = tuple(window)
-    bits = f"u{d.input_tensor.data_type.dtype.itemsize}"  # copied as integers, so that every NaN keeps its payload
+    return tuple(window)
+
+
+def _build_view(c: Checked[Any], machine: Machine) -> Built:
+    window = _window(c.desc)
+    bits = f"u{c.desc.input_tensor.data_type.dtype.itemsize}"  # copied as integers, so that every NaN keeps its payload
 
     def bind(arrays: Arrays) -> Execute:
-        source = arrays["input_tensor"].view(bits)[window_of]
-        target = arrays["output_tensor"].view(bits)
-        copyto = np.copyto
-        return lambda: copyto(target, source)
+        source = arrays["input_tensor"].view(bits)[window]
+        return partial(np.copyto, arrays["output_tensor"].view(bits), source)
 
     return Built(bind)
 
 
-VIEW = Kernel("numpy:slice1:view", Slice1, takes_all, _build)
+def _refuses_compiled(c: Checked[Any], machine: Machine) -> str | None:
+    d: Slice1 = c.desc
+    if d.output_tensor.element_bytes < SMALL:
+        return f"an output of {d.output_tensor.element_bytes} bytes: below {SMALL}, NumPy's copy is as fast"
+    if (reason := jit.unavailable()) is not None:
+        return reason
+    if (target := named(machine.isa)) is None:
+        return f"this processor has no {machine.isa or 'known'} instructions"
+    try:
+        _function(target, _plan(d), stream=False)
+    except jit.NotCompiled as error:
+        return f"the code could not be made executable: {error}"
+    return None
+
+
+def _plan(d: Slice1) -> Plan:
+    itemsize = d.input_tensor.data_type.dtype.itemsize
+    sources = [s * t * itemsize for s, t in zip(d.input_tensor.explicit_strides, d.input_window_strides, strict=True)]
+    targets = [s * itemsize for s in d.output_tensor.explicit_strides]
+    return plan(canonical(d.output_tensor.sizes, sources, targets), itemsize)
+
+
+def _function(target: Target, p: Plan, *, stream: bool) -> tuple[jit.Code, int]:
+    """The code that a plan asks for, and its address; the same for all plans of a kind."""
+    if p.kind == "rows":
+        code = jit.compiled(copy_emit.rows, target, stream)
+    elif p.kind == "groups":
+        # the largest blocks that are no longer than the row
+        blocks = [(target.vector_bytes, 2), (target.vector_bytes, 1), (16, 1)]
+        fitting = [b for b in blocks if copy_emit.groups_per_block(len(p.pattern), *b) <= p.row.size]
+        code = jit.compiled(copy_emit.groups, target, p.pattern, p.step, *(fitting or blocks[-1:])[0], stream)
+    elif p.kind == "tiles":
+        code = jit.compiled(copy_emit.tiles, target, len(p.pattern), stream)
+    else:
+        code = jit.compiled(copy_emit.elements, target, len(p.pattern))
+    return code, code.address("copy")
+
+
+def _build_compiled(c: Checked[Any], machine: Machine) -> Built:
+    d: Slice1 = c.desc
+    target = named(machine.isa)
+    assert target is not None  # refused otherwise
+    p = _plan(d)
+    itemsize = d.input_tensor.data_type.dtype.itemsize
+    size = d.output_tensor.element_bytes
+    start = sum(at * s for at, s in zip(d.start(), d.input_tensor.explicit_strides, strict=True)) * itemsize
+    plain = _function(target, p, stream=False)
+    streaming = _function(target, p, stream=True) if size >= STREAM and _may_stream(p, target) else plain
+    pieces = _split(p, machine.threads if size >= ALONE else 1)
+    boundary = {"groups": len(p.pattern), "tiles": target.vector_bytes}.get(p.kind, 1)
+    ahead = _ahead(p)
+    keeps_gil = size < SMALL * 8
+
+    def bind(arrays: Arrays) -> Execute:
+        input, output = arrays["input_tensor"], arrays["output_tensor"]
+        source, into = input.ctypes.data + start + p.base[0], output.ctypes.data + p.base[1]
+        code, address = streaming if into % boundary == 0 else plain
+        function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(address)
+        calls = []
+        for source_offset, target_offset, row, outer in pieces:
+            dims = (ctypes.c_int64 * (3 * copy_emit.DIMENSIONS + 1))(*outer, ahead)
+            arguments = (source + source_offset, into + target_offset, row.size, row.source, row.target)
+            # the code, the arrays and the dimensions live as long as the call does
+            calls.append(_call(function, arguments, dims, (code, input, output)))
+        return calls[0] if len(calls) == 1 else partial(pool.run, calls)
+
+    return Built(bind)
+
+
+def _call(function: Any, arguments: tuple[int, ...], dims: Any, keep: tuple[Any, ...]) -> Execute:
+    s, d, n, source_stride, target_stride = arguments
+    prepared = (ctypes.c_void_p(s), ctypes.c_void_p(d), *map(ctypes.c_int64, (n, source_stride, target_stride)))
+    call = partial(function, *prepared, ctypes.cast(dims, ctypes.c_void_p))
+    call.keep = keep  # type: ignore[attr-defined]  # what its addresses point to lives as long as the call
+    return call
+
+
+Piece = tuple[int, int, Dimension, tuple[int, ...]]
+
+
+def _ahead(p: Plan) -> int:
+    """How far ahead in the input to prefetch, in bytes: so many rows as are about a kilobyte, along one dimension."""
+    span = max(1, p.row.size * abs(p.row.source))
+    for d in p.outer:
+        rows = -(-1024 // span)
+        if rows < d.size or d is p.outer[-1]:
+            return d.source * min(rows, d.size - 1)
+        span *= d.size
+    return 0
+
+
+def _may_stream(p: Plan, target: Target) -> bool:
+    """Whether stores past the cache are worth it: long rows, and groups or tiles that meet the boundaries of vectors."""
+    if p.kind == "rows":
+        return p.row.size >= 1024
+    if p.kind == "tiles":
+        width = target.vector_bytes
+        whole = p.row.size * len(p.pattern) % width == 0
+        return whole and all(d.target % width == 0 for d in p.outer)
+    group = len(p.pattern)
+    aligned = group & (group - 1) == 0 and all(d.target % group == 0 for d in p.outer)
+    return p.kind == "groups" and aligned and p.row.size * group >= 1024
+
+
+def _split(p: Plan, threads: int) -> list[Piece]:
+    """The plan cut along one dimension: (offset in the input, in the output, row, outer dimensions)."""
+    dims = [p.row, *p.outer]
+    # the outermost that has enough for everyone, else the longest
+    at = max(range(len(dims)), key=lambda i: (True, i) if dims[i].size >= 8 * threads else (False, dims[i].size))
+    whole = dims[at].size
+    # what a kernel runs along by itself is cut at whole cache lines, and no end is left that is shorter than a tile
+    grain = {"rows": 64, "tiles": 64}.get(p.kind, 1) if at < (2 if p.kind == "tiles" else 1) else 1
+    step = max(grain, -(-whole // threads // grain) * grain)
+    starts = list(range(0, whole, step))
+    if len(starts) > 1 and whole - starts[-1] < grain:
+        starts.pop()
+    pieces = []
+    for first, end in zip(starts, [*starts[1:], whole], strict=True):
+        part = Dimension(end - first, dims[at].source, dims[at].target)
+        cut = [*dims[:at], part, *dims[at + 1 :]]
+        outer = [x for d in cut[1:] for x in d] + [1, 0, 0] * (copy_emit.DIMENSIONS - len(cut) + 1)
+        pieces.append((first * part.source, first * part.target, cut[0], tuple(outer)))
+    return pieces
+
+
+VIEW = Kernel("numpy:slice1:view", Slice1, takes_all, _build_view)
+COMPILED = Kernel("cpu:slice1:compiled", Slice1, _refuses_compiled, _build_compiled)

@@ -1,0 +1,418 @@
+"""Emitters of strided copies: LLVM IR from plain functions.
+
+Every kernel is `void copy(source, target, n, source_stride, target_stride, outer)`: n and the strides (bytes) are those of
+the dimension that the kernel runs along by itself, `outer` points to DIMENSIONS triples (count, source stride, target
+stride), innermost first, and the distance in the input at which to prefetch. No byte is read before the first or behind
+the last element, and none is written that is no element: tails repeat a part of the last full block rather than step over
+the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from anydml.kernels.cpu.jit.emit import Text, module, shuffle
+from anydml.kernels.cpu.jit.targets import Target
+
+DIMENSIONS = 7  # a tensor has eight, and one is the row
+LANE = 16  # permutes of bytes work within lanes of 16
+PREFETCHED = 4  # cache lines of a row to come; longer rows are left to the processor's own prefetching
+DECLARATIONS = (
+    "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+    "declare i64 @llvm.umin.i64(i64, i64)",
+)
+Body = Callable[[Text, str, str], None]
+
+
+def _function(body: Body, *, first: int = 0) -> str:
+    """A kernel: `body(text, source, target)` for every combination of the outer dimensions from `first` on."""
+    text = Text()
+    levels = range(first, DIMENSIONS)
+    bounds = {}
+    for k in range(DIMENSIONS):
+        bounds[k] = [text.load("i64", "%outer", 8 * (3 * k + j)) for j in range(3)]
+    counters = text.op(f"alloca [{DIMENSIONS} x i64], align 8")
+    for k in levels:
+        text.do(f"store i64 0, ptr {text.at(counters, 8 * k)}, align 8")
+    count, source_step, target_step = bounds[first]
+    ahead = text.load("i64", "%outer", 24 * DIMENSIONS)
+    text.jump("around")
+    text.label("around")
+    text.do("%S = phi ptr [ %source, %entry ], [ %S2, %again ]")
+    text.do("%D = phi ptr [ %target, %entry ], [ %D2, %again ]")
+    text.jump("row")
+    text.label("row")
+    text.do("%r = phi i64 [ 0, %around ], [ %r2, %rowdone ]")
+    text.do("%s = phi ptr [ %S, %around ], [ %s2, %rowdone ]")
+    text.do("%d = phi ptr [ %D, %around ], [ %d2, %rowdone ]")
+    if first == 0:
+        soon = text.at("%s", ahead)
+        for line in range(PREFETCHED):
+            text.do(f"call void @llvm.prefetch.p0(ptr {text.at(soon, 64 * line)}, i32 0, i32 3, i32 1)")
+    body(text, "%s", "%d")  # falls through
+    text.jump("rowdone")
+    text.label("rowdone")
+    text.do("%r2 = add i64 %r, 1")
+    text.do(f"%s2 = getelementptr i8, ptr %s, i64 {source_step}")
+    text.do(f"%d2 = getelementptr i8, ptr %d, i64 {target_step}")
+    text.do(f"%more = icmp ult i64 %r2, {count}")
+    text.branch("%more", "row", "carry0")
+    # the odometer of the other dimensions: step the innermost that has a step left, rewind those within it
+    source, target, resume = "%S", "%D", []
+    text.label("carry0")
+    for i, k in enumerate(list(levels)[1:]):
+        count, source_step, target_step = bounds[k]
+        counter = text.at(counters, 8 * k)
+        now = text.op(f"add i64 {text.op(f'load i64, ptr {counter}, align 8')}, 1")
+        source = text.op(f"getelementptr i8, ptr {source}, i64 {source_step}")
+        target = text.op(f"getelementptr i8, ptr {target}, i64 {target_step}")
+        text.branch(text.op(f"icmp ult i64 {now}, {count}"), f"step{i}", f"rewind{i}")
+        text.label(f"step{i}")
+        text.do(f"store i64 {now}, ptr {counter}, align 8")
+        text.jump("again")
+        resume.append((f"step{i}", source, target))
+        text.label(f"rewind{i}")
+        text.do(f"store i64 0, ptr {counter}, align 8")
+        source_back = text.op(f"sub i64 0, {text.op(f'mul i64 {source_step}, {count}')}")
+        target_back = text.op(f"sub i64 0, {text.op(f'mul i64 {target_step}, {count}')}")
+        source = text.op(f"getelementptr i8, ptr {source}, i64 {source_back}")
+        target = text.op(f"getelementptr i8, ptr {target}, i64 {target_back}")
+    text.do("fence seq_cst")  # stores past the cache become visible before the call returns
+    text.do("ret void")
+    text.label("again")
+    text.do("%S2 = phi ptr " + ", ".join(f"[ {s}, %{label} ]" for label, s, _ in resume))
+    text.do("%D2 = phi ptr " + ", ".join(f"[ {d}, %{label} ]" for label, _, d in resume))
+    text.jump("around")
+    signature = "ptr %source, ptr noalias %target, i64 %n, i64 %source_stride, i64 %target_stride, ptr noalias %outer"
+    return module([*DECLARATIONS, f"define void @copy({signature}) {{", "entry:", *text.lines, "}"])
+
+
+def _if(text: Text, condition: str, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
+    yes, no, end = text.name("then"), text.name("else"), text.name("end")
+    text.branch(condition, yes, no if otherwise else end)
+    text.label(yes)
+    then()
+    text.jump(end)
+    if otherwise:
+        text.label(no)
+        otherwise()
+        text.jump(end)
+    text.label(end)
+
+
+def _while(text: Text, start: str, step: int, condition: Callable[[str], str], body: Callable[[str], None]) -> str:
+    """A counting loop from `start` while the condition holds; the value at which it ended."""
+    before, head, inside, done = (text.name(stem) for stem in ("before", "while", "do", "done"))
+    text.jump(before)
+    text.label(before)
+    text.jump(head)
+    text.label(head)
+    i, after, latch = "%" + text.name("i"), "%" + text.name("j"), text.name("latch")
+    text.do(f"{i} = phi i64 [ {start}, %{before} ], [ {after}, %{latch} ]")
+    text.branch(condition(i), inside, done)
+    text.label(inside)
+    body(i)
+    text.jump(latch)
+    text.label(latch)
+    text.do(f"{after} = add i64 {i}, {step}")
+    text.jump(head)
+    text.label(done)
+    return i
+
+
+# --- contiguous rows ---
+
+
+def rows(target: Target, stream: bool) -> str:
+    """Rows of n contiguous bytes, n >= 1."""
+    width = target.vector_bytes
+    vector, block = f"<{width} x i8>", 4 * target.vector_bytes
+
+    def body(text: Text, s: str, d: str) -> None:
+        def ends(piece: int, count: int) -> Callable[[], None]:
+            """A row of at most 2 * count pieces and at least count: `count` from its front, `count` up to its end."""
+            kind = f"<{piece} x i8>" if piece > 8 else f"i{8 * piece}"
+
+            def emit() -> None:
+                back = text.op(f"sub i64 %n, {piece * count}")
+                places: list[tuple[str, str, int]] = [(s, d, piece * i) for i in range(count)]
+                end = (text.at(s, back), text.at(d, back))
+                places += [(*end, piece * i) for i in range(count)]
+                values = [text.load(kind, at, offset) for at, _, offset in places]
+                for value, (_, at, offset) in zip(values, places, strict=True):
+                    text.store(kind, value, at, offset)
+
+            return emit
+
+        def long() -> None:
+            start = "0"
+            if stream:  # up to the first boundary of a vector
+                address = text.op(f"ptrtoint ptr {d} to i64")
+                start = text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {width - 1}")
+                unaligned = text.op(f"icmp ne i64 {start}, 0")
+                _if(text, unaligned, lambda: text.store(vector, text.load(vector, s), d))
+
+            def step(i: str) -> None:
+                source, into = text.at(s, i), text.at(d, i)
+                values = [text.load(vector, source, j) for j in range(0, block, width)]
+                for value, j in zip(values, range(0, block, width), strict=True):
+                    text.store(vector, value, into, j, stream=width if stream else 0)
+
+            def fits(i: str) -> str:
+                return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {block}')}, %n")
+
+            def last() -> None:
+                back = text.op(f"sub i64 %n, {block}")
+                source, into = text.at(s, back), text.at(d, back)
+                values = [text.load(vector, source, j) for j in range(0, block, width)]
+                for value, j in zip(values, range(0, block, width), strict=True):
+                    text.store(vector, value, into, j)
+
+            end = _while(text, start, block, fits, step)
+            _if(text, text.op(f"icmp ult i64 {end}, %n"), last)
+
+        def one() -> None:
+            text.store("i8", text.load("i8", s), d)
+
+        # from the longest down; each class of lengths is straight-line code
+        sizes = [(width, 2), (width, 1)] + [(p, 1) for p in (16, 8, 4, 2) if p < width]
+        ladder: list[tuple[int, Callable[[], None]]] = [(block + 1, long)]
+        ladder += [(piece * count, ends(piece, count)) for piece, count in sizes]
+
+        def descend(rungs: Sequence[tuple[int, Callable[[], None]]]) -> None:
+            if not rungs:
+                one()
+                return
+            (least, emit), *rest = rungs
+            _if(text, text.op(f"icmp uge i64 %n, {least}"), emit, lambda: descend(rest))
+
+        descend(ladder)
+
+    return _function(body)
+
+
+# --- constant patterns ---
+
+
+def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vectors: int, stream: bool) -> str:
+    """Rows of n groups: byte b of group i comes from source + i * step + pattern[b]; groups are contiguous in the output.
+
+    A block is as many groups as make a multiple of `vectors` whole vectors of `width` bytes.
+    """
+    group = len(pattern)
+    per_block = groups_per_block(group, width, vectors)
+    lanes = _chunks([i * step + offset for i in range(per_block) for offset in pattern])
+
+    def body(text: Text, s: str, d: str) -> None:
+        def single(i: str) -> None:
+            source = text.at(s, text.op(f"mul i64 {i}, {step}"))
+            into = text.at(d, text.op(f"mul i64 {i}, {group}"))
+            pieces = _runs(pattern)
+            values = [text.load(f"i{8 * size}", source, offset) for offset, _, size in pieces]
+            for value, (_, at, size) in zip(values, pieces, strict=True):
+                text.store(f"i{8 * size}", value, into, at)
+
+        def block(i: str, *, past_cache: bool) -> None:
+            assert lanes is not None
+            source = text.at(s, text.op(f"mul i64 {i}, {step}"))
+            into = text.at(d, text.op(f"mul i64 {i}, {group}"))
+            for j, vector in enumerate(_vectors(text, source, lanes, width)):
+                text.store(f"<{width} x i8>", vector, into, j * width, stream=width if past_cache else 0)
+
+        def many() -> None:
+            start = "0"
+            if (
+                stream
+            ):  # up to the first boundary of a vector; the caller promises that the output lies at a multiple of the group
+                address = text.op(f"ptrtoint ptr {d} to i64")
+                to_boundary = text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {width - 1}")
+                start = text.op(f"udiv i64 {to_boundary}, {group}")
+                _if(text, text.op(f"icmp ne i64 {start}, 0"), lambda: block("0", past_cache=False))
+
+            def fits(i: str) -> str:
+                return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {per_block}')}, %n")
+
+            end = _while(text, start, per_block, fits, lambda i: block(i, past_cache=stream))
+            last = text.op(f"sub i64 %n, {per_block}")
+            _if(text, text.op(f"icmp ult i64 {end}, %n"), lambda: block(last, past_cache=False))
+
+        def one_by_one() -> None:
+            _while(text, "0", 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
+
+        if lanes is None:
+            one_by_one()
+        else:
+            _if(text, text.op(f"icmp uge i64 %n, {per_block}"), many, one_by_one)
+
+    return _function(body)
+
+
+def groups_per_block(group: int, width: int, vectors: int) -> int:
+    return math.lcm(group, width * vectors) // group
+
+
+Lane = list[tuple[int, tuple[int, ...]]]
+
+
+def _chunks(needed: list[int]) -> list[Lane] | None:
+    """For each 16 output bytes: (input offset of 16 bytes to load, where each output byte is in them, or -1).
+
+    No load leaves the bytes between the first and the last one needed. None where permutes do not pay: where the input
+    spans less than a load, or moves of single runs would be nearly as few.
+    """
+    first, last = min(needed), max(needed)
+    if last - first + 1 < LANE:
+        return None
+    lanes = []
+    for at in range(0, len(needed), LANE):
+        wanted = needed[at : at + LANE]
+        lane: Lane = []
+        left = sorted(set(wanted))
+        while left:
+            start = min(left[0], last - LANE + 1)
+            lane.append((start, tuple(w - start if w in left and w < start + LANE else -1 for w in wanted)))
+            left = [w for w in left if w >= start + LANE]
+        lanes.append(lane)
+    return lanes if 4 * sum(map(len, lanes)) <= 3 * len(_runs(tuple(needed))) else None
+
+
+def _vectors(text: Text, source: str, lanes: list[Lane], width: int) -> list[str]:
+    """The output vectors of a block: for each, the chunks of its lanes loaded side by side, permuted and united."""
+    per_vector = width // LANE
+    kind, lane_kind = f"<{width} x i8>", f"<{LANE} x i8>"
+    vectors = []
+    for at in range(0, len(lanes), per_vector):
+        together = lanes[at : at + per_vector]
+        united = ""
+        for c in range(max(map(len, together))):
+            # a lane with fewer chunks loads its last one again, and takes nothing of it
+            chunks = [lane[c] if c < len(lane) else (lane[-1][0], (-1,) * LANE) for lane in together]
+            loads = [text.load(lane_kind, source, start) for start, _ in chunks]
+            if len(loads) == 1:
+                joined = loads[0]
+            else:
+                joined = shuffle(text, loads[0], loads[1], lane_kind, range(2 * LANE))
+            places = [p if p < 0 else p + LANE * i for i, (_, inside) in enumerate(chunks) for p in inside]
+            mask = [width + j if p < 0 else p for j, p in enumerate(places)]  # from zero, where nothing is taken
+            part = joined if mask == list(range(width)) else shuffle(text, joined, "zeroinitializer", kind, mask)
+            united = text.op(f"or {kind} {united}, {part}") if united else part
+        vectors.append(united)
+    return vectors
+
+
+def _runs(pattern: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """A group as moves of 8, 4, 2 or 1 bytes: (input offset, output offset, size)."""
+    moves, at = [], 0
+    while at < len(pattern):
+        run = 1
+        while at + run < len(pattern) and pattern[at + run] == pattern[at] + run:
+            run += 1
+        size = next(size for size in (8, 4, 2, 1) if size <= run)
+        moves.append((pattern[at], at, size))
+        at += size
+    return moves
+
+
+# --- single elements ---
+
+
+def elements(target: Target, itemsize: int) -> str:
+    """Rows of n elements, any stride on either side."""
+    kind = f"i{8 * itemsize}"
+
+    def body(text: Text, s: str, d: str) -> None:
+        def single(i: str) -> None:
+            source = text.at(s, text.op(f"mul i64 {i}, %source_stride"))
+            into = text.at(d, text.op(f"mul i64 {i}, %target_stride"))
+            text.store(kind, text.load(kind, source), into)
+
+        def four(i: str) -> None:
+            for j in range(4):
+                single(text.op(f"add i64 {i}, {j}") if j else i)
+
+        end = _while(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
+        _while(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
+
+    return _function(body)
+
+
+# --- transpositions ---
+
+
+def tiles(target: Target, itemsize: int, stream: bool) -> str:
+    """Output rows of n elements that lie `source_stride` apart in the input; outer[0] walks contiguous input elements.
+
+    A tile reads 16 bytes of each of `tall` input rows and writes `wide` output rows of a vector each. Tiles fill squares of
+    64 bytes by 64 bytes, output line by output line, so that cache lines are used whole on both sides; the input lines of
+    the square to come are prefetched, because no processor foresees them. The last tiles are shifted back into the tensor;
+    with `stream`, the caller promises that n is a multiple of `tall` and the output aligned to vectors.
+    """
+    width, lanes = target.vector_bytes, target.vector_bytes // LANE
+    wide = LANE // itemsize
+    tall, square = wide * lanes, 64 // itemsize
+    kind = f"<{width} x i8>"
+
+    def body(text: Text, s: str, d: str) -> None:
+        across = text.load("i64", "%outer", 0)
+        target_row = text.load("i64", "%outer", 16)
+
+        def tile(i: str, j: str) -> None:
+            source = text.at(s, text.op(f"mul i64 {j}, %source_stride"))
+            source = text.at(source, text.op(f"mul i64 {i}, {itemsize}"))
+            into = text.at(d, text.op(f"mul i64 {i}, {target_row}"))
+            into = text.at(into, text.op(f"mul i64 {j}, {itemsize}"))
+            loads = []
+            for row in range(tall):
+                loads.append(text.load(f"<{LANE} x i8>", source))
+                if row + 1 < tall:
+                    source = text.at(source, "%source_stride")
+            if lanes == 2:  # the second half of the input rows goes to the upper lanes
+                pairs = zip(loads[:wide], loads[wide:], strict=True)
+                loads = [shuffle(text, low, high, f"<{LANE} x i8>", range(2 * LANE)) for low, high in pairs]
+            for row, vector in enumerate(_transposed(text, loads, itemsize, width)):
+                text.store(kind, vector, into, stream=width if stream else 0)
+                if row + 1 < wide:
+                    into = text.at(into, target_row)
+
+        def within(start: str, size: int, end: str, emit: Callable[[str], None], extent: int) -> None:
+            """`emit` at start, start + size, .. below start + extent and end; the last one shifted back to end there."""
+            stop = text.op(f"call i64 @llvm.umin.i64(i64 {text.op(f'add i64 {start}, {extent}')}, i64 {end})")
+            last = text.op(f"sub i64 {end}, {size}")
+
+            def step(x: str) -> None:
+                emit(text.op(f"call i64 @llvm.umin.i64(i64 {x}, i64 {last})"))
+
+            _while(text, start, size, lambda x: text.op(f"icmp ult i64 {x}, {stop}"), step)
+
+        def squares(i0: str) -> None:
+            def one(j0: str) -> None:
+                soon = text.at(s, text.op(f"mul i64 {text.op(f'add i64 {j0}, {square}')}, %source_stride"))
+                soon = text.at(soon, text.op(f"mul i64 {i0}, {itemsize}"))
+
+                def prefetch(r: str) -> None:
+                    line = text.at(soon, text.op(f"mul i64 {r}, %source_stride"))
+                    text.do(f"call void @llvm.prefetch.p0(ptr {line}, i32 0, i32 3, i32 1)")
+
+                _while(text, "0", 1, lambda r: text.op(f"icmp ult i64 {r}, {square}"), prefetch)
+                within(i0, wide, across, lambda i: within(j0, tall, "%n", lambda j: tile(i, j), square), square)
+
+            _while(text, "0", max(square, tall), lambda j0: text.op(f"icmp ult i64 {j0}, %n"), one)
+
+        _while(text, "0", square, lambda i0: text.op(f"icmp ult i64 {i0}, {across}"), squares)
+
+    return _function(body, first=1)
+
+
+def _transposed(text: Text, rows: list[str], itemsize: int, width: int) -> list[str]:
+    """The transposition of equally many rows and columns of elements, in every 16-byte lane: interleave, log2 times."""
+    count = width // itemsize
+    per_lane = LANE // itemsize
+    element = f"<{count} x i{8 * itemsize}>"
+    current = [text.op(f"bitcast <{width} x i8> {row} to {element}") for row in rows]
+    half = len(current) // 2
+    low = [lane + i // 2 + (count if i % 2 else 0) for lane in range(0, count, per_lane) for i in range(per_lane)]
+    high = [x + per_lane // 2 for x in low]
+    for _ in range(half.bit_length()):
+        current = [shuffle(text, current[i // 2], current[i // 2 + half], element, (low, high)[i % 2]) for i in range(2 * half)]
+    return [text.op(f"bitcast {element} {row} to <{width} x i8>") for row in current]

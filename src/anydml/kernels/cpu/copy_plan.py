@@ -1,0 +1,91 @@
+"""A strided copy put into canonical form, and the kernel that its shape asks for. Everything is counted in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+BLOCK = 64  # the largest group of output bytes whose pattern is compiled in
+REACH = 1024  # how far apart in the input the bytes of a group may lie: beyond it there is nothing to permute
+
+
+class Dimension(NamedTuple):
+    size: int
+    source: int  # stride in the input
+    target: int  # stride in the output
+
+
+class Plan(NamedTuple):
+    """How to copy.
+
+    kind: "rows" (contiguous on both sides), "groups" (a constant pattern, repeated along a row), "tiles" (a transposition)
+    or "elements" (anything). pattern: for groups, the input offset of each output byte of a group; for elements, (0, .., n-1).
+    step: for groups, input bytes from group to group. row: the dimension that the compiled code runs along by itself (in
+    bytes for rows, in groups for groups, else in elements).
+    outer: the dimensions around it, innermost first. base: bytes to add to the input's and the output's address.
+    """
+
+    kind: str
+    pattern: tuple[int, ...]
+    step: int
+    row: Dimension
+    outer: tuple[Dimension, ...]
+    base: tuple[int, int]
+
+
+def canonical(sizes: Iterable[int], sources: Iterable[int], targets: Iterable[int]) -> list[Dimension]:
+    """The dimensions, outermost in the output first: without sizes of 1, and merged where both sides run on."""
+    dims = sorted((Dimension(*d) for d in zip(sizes, sources, targets, strict=True) if d[0] > 1), key=lambda d: -d.target)
+    merged: list[Dimension] = []
+    for inner in dims:
+        if merged:
+            outer = merged[-1]
+            if outer.source == inner.size * inner.source and outer.target == inner.size * inner.target:
+                merged[-1] = Dimension(outer.size * inner.size, inner.source, inner.target)
+                continue
+        merged.append(inner)
+    return merged
+
+
+def plan(dims: list[Dimension], itemsize: int) -> Plan:
+    """The kernel for canonical dimensions of elements of `itemsize` bytes."""
+    element = tuple(range(itemsize))
+    if not dims:
+        return Plan("elements", element, 0, Dimension(1, 0, 0), (), (0, 0))
+    *outer, inner = dims
+    if inner.target != itemsize:
+        return Plan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
+    if inner.source == itemsize and (inner.size * itemsize >= 16 or not outer or outer[-1].target != inner.size * itemsize):
+        return Plan("rows", (), 0, Dimension(inner.size * itemsize, 1, 1), tuple(reversed(outer)), (0, 0))
+    if (tiles := _tiles(dims, itemsize)) is not None:
+        return tiles
+    pattern, rest = element, list(dims)
+    while rest and rest[-1].target == len(pattern) and rest[-1].size * len(pattern) <= BLOCK:
+        d = rest.pop()
+        pattern = tuple(offset + i * d.source for i in range(d.size) for offset in pattern)
+    if rest and rest[-1].target == len(pattern):
+        row = rest.pop()
+    else:
+        row = Dimension(1, 0, len(pattern))
+    if max(pattern) - min(pattern) > REACH or (pattern == element and abs(row.source) + itemsize > 16):
+        # no load of 16 bytes would bring two elements
+        return Plan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
+    return Plan("groups", pattern, row.source, row, tuple(reversed(rest)), (0, 0))
+
+
+def _tiles(dims: list[Dimension], itemsize: int) -> Plan | None:
+    """A transposition: the output's innermost dimension is strided in the input, where another one is contiguous."""
+    *outer, inner = dims
+    if abs(inner.source) < 64:
+        return None
+    for at in range(len(outer) - 1, -1, -1):
+        across = outer[at]
+        if abs(across.source) == itemsize and across.size * itemsize >= 16 and inner.size * itemsize >= 32:
+            base = (0, 0)
+            if across.source < 0:  # walk it from its other end, so that the input is read forwards
+                last = across.size - 1
+                base = (last * across.source, last * across.target)
+                across = Dimension(across.size, -across.source, -across.target)
+            around = [d for i, d in enumerate(outer) if i != at]
+            return Plan("tiles", tuple(range(itemsize)), 0, inner, (across, *reversed(around)), base)
+    return None

@@ -1,0 +1,107 @@
+"""LLVM IR to machine code in memory, through llvmlite.
+
+Everything here was learned from a crash or a measurement: no IR passes run over hand-emitted kernels; each engine has a
+target machine of its own (it owns it) and each module a context of its own (the global one only grows); an undefined
+symbol would crash at the call, so none is allowed; and one lock guards every call, held over a fork, because a child of a
+fork during a compilation would inherit it locked.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from typing import Any
+
+from anydml.kernels.cpu.jit.targets import Target
+
+_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+class NotCompiled(Exception):
+    """Code could not be made executable here; the message says why."""
+
+
+class Code:
+    """Machine code: `address(name)` of its functions. It lives as long as this object does."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def address(self, name: str) -> int:
+        with _lock:
+            address: int = self._engine.get_function_address(name)
+        if not address:
+            raise NotCompiled(f"the compiled code lacks {name}")
+        return address
+
+
+@cache
+def _binding() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+def unavailable() -> str | None:
+    """Why nothing can be compiled in this process, or None."""
+    try:
+        with _lock:
+            _binding()
+    except Exception as error:  # a missing or broken llvmlite shows as ImportError, OSError or RuntimeError
+        return f"llvmlite cannot be used: {error}"
+    return None
+
+
+@cache
+def host_features() -> Mapping[str, bool]:
+    """LLVM's name -> whether the processor has the feature and the operating system keeps its registers."""
+    with _lock:
+        try:
+            return dict(_binding().get_host_cpu_features())
+        except RuntimeError:  # where LLVM cannot tell, only rows that require nothing are used
+            return {}
+
+
+@lru_cache(maxsize=128)  # 0.8 MB each; whoever holds an address holds its Code
+def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
+    """The code of `emit(target, *arguments)`, compiled once. NotCompiled where it cannot be."""
+    text = emit(target, *arguments)
+    with _lock:
+        llvm = _binding()
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+        machine = _machine(llvm, target)
+        try:
+            engine = llvm.create_mcjit_compiler(module, machine)
+            engine.finalize_object()
+        except RuntimeError as error:
+            raise NotCompiled(str(error)) from error
+    return Code(engine)
+
+
+def assembly(text: str, target: Target, triple: str | None = None) -> str:
+    """The assembly of a module for a target; what tests and readers look at."""
+    with _lock:
+        llvm = _binding()
+        if triple is not None:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+        module = llvm.parse_assembly(text, llvm.create_context())
+        return str(_machine(llvm, target, triple).emit_assembly(module))
+
+
+def _machine(llvm: Any, target: Target, triple: str | None = None) -> Any:
+    triple = triple or llvm.get_process_triple()
+    # features come from the row alone, never from the processor's name: then no other instruction can be emitted
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu="x86-64" if triple.startswith("x86_64") else "generic",
+        features=",".join(f"+{name}" for name in target.features),
+        opt=2,
+        jit=True,
+    )

@@ -1,0 +1,251 @@
+"""The compiled copies: the reference's bits for every shape, within guard pages, on every instruction set of this machine."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import anydml as dml
+import guarded
+from anydml.kernels.cpu import slice as kernels
+from anydml.kernels.cpu.copy_plan import canonical
+from anydml.kernels.cpu.copy_plan import plan as planned
+from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit import targets
+
+ISAS = [target.name for target in targets.targets()]
+Array = NDArray[Any]
+
+
+@pytest.fixture(autouse=True)
+def _compile_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "SMALL", 0)  # or small outputs, which find most mistakes, would be left to NumPy
+    monkeypatch.setattr(kernels, "ALONE", 64)
+
+
+def _case(rng: random.Random, dtype: np.dtype[Any]) -> tuple[dml.Slice1, Array, Array, Array]:
+    """A desc with a permuted, perhaps padded input and a permuted, perhaps gappy output, in guarded memory."""
+    rank = rng.randint(1, 5)
+    sizes = [rng.choice((1, 2, 3, rng.randint(1, (0, 300, 40, 14, 8, 6)[rank]))) for _ in range(rank)]
+    windows = []
+    for n in sizes:
+        offset = rng.randrange(n) if rng.random() < 0.4 else 0
+        size = rng.randint(1, n - offset) if rng.random() < 0.4 else n - offset
+        stride = rng.choice((1, 1, 1, 2, 3, 4, 5, 7, 8, -1, -1, -2, -3, -7))
+        largest = 1 + (size - 1) // abs(stride)
+        windows.append((offset, size, stride, largest if rng.random() < 0.8 else rng.randint(1, largest)))
+    out_sizes = [w[3] for w in windows]
+    at_end = rng.random() < 0.5
+    source, _ = guarded.place(sizes, _strides(rng, sizes), dtype, at_end=at_end)
+    source.view(f"u{dtype.itemsize}")[...] = np.frombuffer(
+        rng.randbytes(source.size * dtype.itemsize), f"u{dtype.itemsize}"
+    ).reshape(sizes)
+    target, buffer = guarded.place(out_sizes, _strides(rng, out_sizes), dtype, at_end=at_end, canary=0xA5)
+    desc = dml.Slice1(
+        input_tensor=dml.TensorDesc.of(source),
+        output_tensor=dml.TensorDesc.of(target),
+        input_window_offsets=tuple(w[0] for w in windows),
+        input_window_sizes=tuple(w[1] for w in windows),
+        input_window_strides=tuple(w[2] for w in windows),
+    )
+    return desc, source, target, buffer
+
+
+def _strides(rng: random.Random, sizes: list[int]) -> list[int]:
+    """Nested strides: a permutation of the dimensions, here and there with a gap."""
+    order = list(range(len(sizes)))
+    if rng.random() < 0.4:
+        rng.shuffle(order)
+    strides, step = [0] * len(sizes), 1
+    for i in order[::-1] if rng.random() < 0.8 else order:
+        if rng.random() < 0.2:
+            step += rng.randint(1, 9)
+        strides[i] = step
+        step *= sizes[i]
+    return strides
+
+
+@pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
+@pytest.mark.parametrize("isa", ISAS)
+def test_compiled_copies_give_the_reference_s_bits_and_touch_nothing_else(isa: str) -> None:
+    kinds: dict[str, int] = {}
+    for case in range(600):
+        rng = random.Random(case)
+        dtype = np.dtype(("uint8", "float16", "float32", "int64")[case % 4])
+        desc, source, target, buffer = _case(rng, dtype)
+        operator = dml.Device(isa=isa, threads=rng.choice((1, 2, 3))).compile(desc)
+        assert operator.kernel_name == "cpu:slice1:compiled"
+        kinds[kernels._plan(desc).kind] = kinds.get(kernels._plan(desc).kind, 0) + 1
+        bits = f"u{dtype.itemsize}"
+        want = desc.reference(input_tensor=source).view(bits)
+        before = buffer.copy()
+        operator.bind(input_tensor=source, output_tensor=target).execute()
+        np.testing.assert_array_equal(target.view(bits), want, err_msg=f"case {case}: {desc}")
+        after = buffer.copy()
+        np.ndarray(target.shape, bits, after, strides=target.strides)[...] = np.ndarray(
+            target.shape, bits, before, strides=target.strides
+        )
+        np.testing.assert_array_equal(after, before, err_msg=f"case {case} wrote between elements: {desc}")
+    assert sum(kinds.values()) == 600
+    assert {"rows", "groups", "elements"} <= kinds.keys()
+
+
+@pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+def test_transpositions_of_every_size_around_a_tile(isa: str, dtype: str) -> None:
+    kind = np.dtype(dtype)
+    count = 0
+    for rows in (16, 17, 31, 32, 33, 64, 65, 100):
+        for columns in (16, 18, 32, 47, 64, 67):
+            for backwards in (1, -1):
+                source, _ = guarded.place((rows, columns), (columns, 1), kind, at_end=True)
+                source.view(f"u{kind.itemsize}")[...] = np.arange(rows * columns).reshape(rows, columns)
+                target, _ = guarded.place((columns, rows), (rows, 1), kind, at_end=backwards > 0)
+                desc = dml.Slice1(
+                    input_tensor=dml.TensorDesc.of(source.T),
+                    output_tensor=dml.TensorDesc.of(target),
+                    input_window_offsets=(0, 0),
+                    input_window_sizes=(columns, rows),
+                    input_window_strides=(backwards, 1),
+                )
+                operator = dml.Device(isa=isa, threads=1 + count % 2).compile(desc)
+                assert operator.kernel_name == "cpu:slice1:compiled"
+                count += kernels._plan(desc).kind == "tiles"
+                operator.bind(input_tensor=source.T, output_tensor=target).execute()
+                np.testing.assert_array_equal(target, source.T[::backwards])
+    assert count >= 20
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_streaming_stores_give_the_same_bits(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "STREAM", 0)
+    rng = np.random.default_rng(0)
+    count = 0
+    for dtype in ("uint8", "float32", "int64"):
+        x = rng.integers(0, 256, (40, 4100 * np.dtype(dtype).itemsize), np.uint8).view(dtype)
+        for columns in (slice(None), slice(3, 4001), slice(None, None, 2), slice(None, None, -1), slice(1, None, -1 - 2)):
+            for shift in (0, 1, 3):
+                view = x[:, columns][:, shift:]
+                if view.size == 0:
+                    continue
+                out = np.zeros(view.shape[0] * view.shape[1] + shift, dtype)[shift:].reshape(view.shape)
+                got = dml.slice1(
+                    x,
+                    (0, _first(columns, x.shape[1], shift, view.shape[1])),
+                    (40, (view.shape[1] - 1) * abs(columns.step or 1) + 1),
+                    (1, columns.step or 1),
+                    out=out,
+                    device=dml.Device(isa=isa, threads=1),
+                )
+                np.testing.assert_array_equal(got, view)
+                count += 1
+    assert count >= 36
+
+
+def _first(columns: slice, n: int, shift: int, size: int) -> int:
+    """The lowest column that x[:, columns][:, shift:] takes."""
+    taken = range(n)[columns][shift:]
+    assert len(taken) == size
+    return min(taken)
+
+
+def test_not_a_number_keeps_its_payload() -> None:
+    signalling = np.array([0x7F800001, 0xFFC12345, 0x80000000, 0x00000001] * 4096, np.uint32).view(np.float32)
+    for device in (dml.Device(), dml.Device("reference")):
+        got = dml.slice1(signalling, (0,), (signalling.size,), (-1,), device=device)
+        np.testing.assert_array_equal(got.view(np.uint32), signalling.view(np.uint32)[::-1])
+
+
+def test_a_further_shape_of_a_known_kind_compiles_nothing() -> None:
+    device = dml.Device(threads=1)
+    x = np.zeros((100, 100), np.float32)
+    dml.slice1(x, (0, 0), (100, 100), (1, 2), device=device)
+    before = jit.compiled.cache_info().misses
+    for n in range(50, 90):
+        dml.slice1(x, (0, 0), (n, n), (1, 2), device=device)
+    assert jit.compiled.cache_info().misses == before
+
+
+def test_dimensions_are_dropped_and_merged() -> None:
+    whole = canonical((4, 1, 5, 6), (120, 7, 24, 4), (120, 9, 24, 4))
+    assert whole == [(120, 4, 4)]
+    assert planned(whole, 4).kind == "rows"
+    assert planned(canonical((8, 8), (64, 8), (32, 4)), 4).kind == "groups"
+
+
+def test_where_nothing_can_be_compiled_the_list_goes_on(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    monkeypatch.setattr(jit, "unavailable", lambda: "llvmlite cannot be used: No module named 'llvmlite'")
+    monkeypatch.setenv("ANYDML_VERBOSE", "dispatch")
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    desc = dml.Slice1(
+        input_tensor=dml.TensorDesc.of(x),
+        output_tensor=dml.TensorDesc.of(x),
+        input_window_offsets=(0, 0),
+        input_window_sizes=(8, 8),
+        input_window_strides=(-1, 1),
+    )
+    assert dml.Device().compile(desc).kernel_name == "numpy:slice1:view"
+    assert "No module named 'llvmlite'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_threads_compile_and_copy_side_by_side(isa: str) -> None:
+    x = np.arange(1 << 16, dtype=np.uint32).reshape(256, 256)
+    failures: list[str] = []
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(30):
+            step = rng.choice((-5, -3, -2, -1, 2, 3, 5))
+            got = dml.slice1(x, (0, 0), (256, 256), (1, step), device=dml.Device(isa=isa, threads=2))
+            if not np.array_equal(got, x[:, ::step]):
+                failures.append(f"{seed}: {step}")
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # a fork beside threads is what is tested
+def test_a_fork_after_use_can_compile_and_copy() -> None:
+    x = np.arange(1 << 16, dtype=np.uint16).reshape(256, 256)
+    device = dml.Device(threads=2)
+    dml.slice1(x, (0, 0), (256, 256), (1, -1), device=device)
+    child = os.fork()
+    if child == 0:
+        steps = (-1, 2, -6)
+        good = all(np.array_equal(dml.slice1(x, (0, 0), (256, 256), (1, s), device=device), x[:, ::s]) for s in steps)
+        os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_no_code_uses_an_instruction_that_its_row_lacks() -> None:
+    if "avx2" not in ISAS:
+        pytest.skip("the rows of this machine have no wider registers to leak")
+    from anydml.kernels.cpu import copy_emit
+
+    generic = targets.named("generic")
+    assert generic is not None
+    texts = [
+        copy_emit.rows(generic, True),
+        copy_emit.groups(generic, (0,), -1, 16, 1, False),
+        copy_emit.groups(generic, tuple(range(4)), 8, 16, 2, True),
+        copy_emit.tiles(generic, 2, False),
+        copy_emit.elements(generic, 8),
+    ]
+    for text in texts:
+        assembly = jit.assembly(text, generic)
+        assert "%ymm" not in assembly
+        assert "pshufb" not in assembly  # SSSE3
+        assert "\tv" not in assembly  # AVX mnemonics
