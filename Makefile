@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench
+.PHONY: demo test lint bench docs soak
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -16,6 +16,13 @@ lint: .venv/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# the generated tests, a hundred times longer
+soak: .venv/test
+	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest tests/test_program_fuzz.py
+
+docs: .venv/docs
+	$(BIN)/mkdocs build --strict
+
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
 
@@ -24,6 +31,6 @@ bench: .venv/bench
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	touch $@
 
-.venv/demo .venv/test .venv/bench: .venv/%: .venv/pip pyproject.toml
+.venv/demo .venv/test .venv/bench .venv/docs: .venv/%: .venv/pip pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable . --group $*
 	touch $@

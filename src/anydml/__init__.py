@@ -4,6 +4,9 @@ Three levels: eager functions (`slice1`, `slice`, `quantized_linear_matrix_multi
 object model (`TensorDesc`, `Slice1`, .., `check`, `Device`). Independent of Microsoft.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from anydml.devices.compiled import BindingProperties, BoundOperator, CompiledOperator
 from anydml.devices.device import Device, ExecutionFlags
 from anydml.errors import (
@@ -16,6 +19,7 @@ from anydml.errors import (
     UnsupportedError,
     Violation,
 )
+from anydml.explain.compare import Comparison, compare
 from anydml.feature_level import FeatureLevel
 from anydml.functional.matrix_multiply import matrix_multiply_integer, quantized_linear_matrix_multiply
 from anydml.functional.slice import slice, slice1
@@ -25,6 +29,10 @@ from anydml.operators.slice import Slice, Slice1
 from anydml.spec.check import Checked, check
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
+if TYPE_CHECKING:
+    from anydml import program
+    from anydml.program import Program
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -32,6 +40,7 @@ __all__ = [
     "BindingProperties",
     "BoundOperator",
     "Checked",
+    "Comparison",
     "CompiledOperator",
     "DataError",
     "DataType",
@@ -42,6 +51,7 @@ __all__ = [
     "Fault",
     "FeatureLevel",
     "MatrixMultiplyInteger",
+    "Program",
     "ProgramError",
     "QuantizedLinearMatrixMultiply",
     "Slice",
@@ -51,8 +61,18 @@ __all__ = [
     "UnsupportedError",
     "Violation",
     "check",
+    "compare",
     "matrix_multiply_integer",
+    "program",
     "quantized_linear_matrix_multiply",
     "slice",
     "slice1",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Programs are loaded when they are first asked for: they would be a tenth of an import's time."""
+    if name in ("Program", "program"):
+        module = importlib.import_module("anydml.program")
+        return module if name == "program" else module.Program
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

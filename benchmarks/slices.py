@@ -1,0 +1,184 @@
+"""SLICE1 against the speed of memory, NumPy, onnxruntime and torch."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import anydml as dml
+from benchmarks.limits import copies
+from benchmarks.timing import best
+
+Array = NDArray[Any]
+EVERY = slice(None)
+BACK = slice(None, None, -1)
+N = 4096
+
+
+def cases() -> dict[str, tuple[tuple[int, ...], tuple[slice, ...], tuple[int, ...] | None]]:
+    """Name -> (input sizes, the slice of each dimension, the transposition of the input in memory)."""
+    square = (N, N)
+
+    def step(n: int) -> slice:
+        return slice(None, None, n)
+
+    return {
+        "full copy": (square, (EVERY, EVERY), None),
+        "every 2nd row": (square, (step(2), EVERY), None),
+        "every 2nd column": (square, (EVERY, step(2)), None),
+        "every 3rd column": (square, (EVERY, step(3)), None),
+        "every 7th column": (square, (EVERY, step(7)), None),
+        "reversed columns": (square, (EVERY, BACK), None),
+        "reversed rows": (square, (BACK, EVERY), None),
+        "page's example 2": (square, (step(-2), slice(1, None, 2)), None),
+        "crop": (square, (slice(5, 4001), slice(7, 3907)), None),
+        "4-D every second": ((64, 64, 64, 64), (step(2),) * 4, None),
+        "14 of 16, short rows": ((256, 256, 16, 16), (EVERY, EVERY, slice(1, 15), slice(1, 15)), None),
+        "rank 8, mixed signs": ((8,) * 8, (BACK, step(2)) * 4, None),
+        "transposed input": (square, (EVERY, EVERY), (1, 0)),
+        "64 x 64": ((64, 64), (step(2), slice(1, None, 2)), None),
+    }
+
+
+def run(types: tuple[str, ...] = ("float32", "uint8", "float16", "int64"), seconds: float = 0.4) -> list[dict[str, Any]]:
+    rows = []
+    print(f"{'':30}{'GB/s out':>9}{'of limit':>9}{'x NumPy':>9}{'2 threads':>10}{'of limit':>9}  peers, x")
+    for dtype in types:
+        for name, (sizes, slices, order) in cases().items():
+            rows.append(row := _case(name, np.dtype(dtype), sizes, slices, order, seconds))
+            peers = "  ".join(f"{peer} {ratio:.2f}" for peer, ratio in row["peers"].items())
+            print(
+                f"{dtype + ', ' + name:30}{row['gigabytes_per_second']:9.2f}{row['share_of_limit']:9.2f}"
+                f"{row['times_numpy']:9.2f}{row['two_threads']:10.2f}{row['two_threads_share']:9.2f}  {peers}  {row['kernel']}",
+                flush=True,
+            )
+    large = [r for r in rows if r["output_bytes"] > 4 << 20]
+
+    def mean(key: str, of: list[dict[str, Any]]) -> float:
+        return math.exp(sum(math.log(r[key]) for r in of) / len(of))
+
+    print(
+        f"geometric means: {mean('times_numpy', rows):.2f} x NumPy (worst {min(r['times_numpy'] for r in rows):.2f}); "
+        f"over 4 MB, {mean('share_of_limit', large):.2f} of the limit (worst {min(r['share_of_limit'] for r in large):.2f}), "
+        f"two threads {mean('two_threads_share', large):.2f} (worst {min(r['two_threads_share'] for r in large):.2f}); "
+        f"two threads over one: worst {min(r['two_threads'] for r in rows):.2f}"
+    )
+    return rows
+
+
+def _case(
+    name: str,
+    dtype: np.dtype[Any],
+    sizes: tuple[int, ...],
+    slices: tuple[slice, ...],
+    order: tuple[int, ...] | None,
+    seconds: float,
+) -> dict[str, Any]:
+    x: Array = np.arange(math.prod(sizes), dtype=np.int64).astype(dtype).reshape(sizes)
+    if order:
+        x = x.transpose(order)
+    view = x[slices]
+    out: Array = np.zeros(view.shape, dtype)
+    windows: list[tuple[int, int, int]] = [s.indices(n) for s, n in zip(slices, x.shape, strict=True)]
+    counts: tuple[int, ...] = view.shape
+    spans = [(min(a, a + (k - 1) * t), (k - 1) * abs(t) + 1, t) for (a, _, t), k in zip(windows, counts, strict=True)]
+    desc = dml.Slice1(
+        input_tensor=dml.TensorDesc.of(x),
+        output_tensor=dml.TensorDesc.of(out),
+        input_window_offsets=tuple(offset for offset, _, _ in spans),
+        input_window_sizes=tuple(size for _, size, _ in spans),
+        input_window_strides=tuple(stride for _, _, stride in spans),
+    )
+    compiled = dml.Device(threads=1).compile(desc)
+    read = _lines_read(view) * 64
+    half = (read + view.nbytes) // 2
+    calls: dict[str, Callable[[], object]] = {
+        "anydml": compiled.bind(input_tensor=x, output_tensor=out).execute,
+        "two": dml.Device(threads=2).compile(desc).bind(input_tensor=x, output_tensor=out).execute,
+        "numpy": partial(np.copyto, out, view),
+        **copies(half),
+        **{f"two {k}": v for k, v in copies(half, 2).items()},
+        **_peers(x, view, slices),
+    }
+    calls["anydml"]()
+    np.testing.assert_array_equal(out, view)
+    t = best(calls, seconds=seconds)
+    rate = max(2 * half / s for k, s in t.items() if k.startswith("limit"))
+    rate_two = max(2 * half / s for k, s in t.items() if k.startswith("two limit"))
+    return {
+        "case": name,
+        "type": dtype.name,
+        "kernel": compiled.kernel_name,
+        "output_bytes": view.nbytes,
+        "gigabytes_per_second": view.nbytes / t["anydml"] / 1e9,
+        "share_of_limit": 2 * half / rate / t["anydml"],
+        "times_numpy": t["numpy"] / t["anydml"],
+        "two_threads": t["anydml"] / t["two"],
+        "two_threads_share": 2 * half / max(rate, rate_two) / t["two"],
+        "peers": {k.removeprefix("peer "): s / t["anydml"] for k, s in t.items() if k.startswith("peer")},
+    }
+
+
+def _lines_read(view: Array) -> int:
+    """The 64-byte lines that hold at least one element of the view."""
+    low, high = np.lib.array_utils.byte_bounds(view)
+    offsets = np.zeros((), np.int64) + (view.ctypes.data - low + low % 64)
+    for n, stride in zip(view.shape, view.strides, strict=True):
+        offsets = offsets[..., None] + stride * np.arange(n)
+    lines = np.zeros((high - low + 127) // 64, bool)
+    lines[offsets >> 6] = True
+    return int(lines.sum())
+
+
+def _peers(x: Array, view: Array, slices: tuple[slice, ...]) -> dict[str, Callable[[], object]]:
+    """onnxruntime's Slice and torch's copy of a strided view, on one thread, where they are installed and able."""
+    peers: dict[str, Callable[[], object]] = {}
+    with contextlib.suppress(ImportError):
+        import torch
+
+        torch.set_num_threads(1)
+        if all((s.step or 1) > 0 for s in slices):
+            source, target = torch.from_numpy(x)[slices], torch.empty(view.shape, dtype=torch.from_numpy(x).dtype)
+            peers["peer torch"] = partial(target.copy_, source)
+    if x.flags.c_contiguous:
+        with contextlib.suppress(ImportError):
+            peers["peer onnxruntime"] = _onnxruntime(x, slices)
+    return peers
+
+
+def _onnxruntime(x: Array, slices: tuple[slice, ...]) -> Callable[[], object]:
+    import onnxruntime as ort
+    from onnx import TensorProto, helper
+
+    names = {"float32": "FLOAT", "uint8": "UINT8", "float16": "FLOAT16", "int64": "INT64"}
+    kind = getattr(TensorProto, names[x.dtype.name])
+    windows = [s.indices(n) for s, n in zip(slices, x.shape, strict=True)]
+    constants = {
+        "starts": [a for a, _, _ in windows],
+        "ends": [e if e >= 0 else -(2**31) for _, e, _ in windows],
+        "axes": list(range(x.ndim)),
+        "steps": [t for _, _, t in windows],
+    }
+    initial = [helper.make_tensor(k, TensorProto.INT64, [x.ndim], v) for k, v in constants.items()]
+    value = partial(helper.make_tensor_value_info, elem_type=kind)
+    graph = helper.make_graph(
+        [helper.make_node("Slice", ["x", *constants], ["y"])],
+        "slice",
+        [value("x", shape=list(x.shape))],
+        [value("y", shape=None)],
+        initial,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_output("y", "cpu")
+    return partial(session.run_with_iobinding, binding)

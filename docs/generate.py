@@ -1,0 +1,42 @@
+"""A hook of mkdocs: writes docs/operators/ from the operator files before each build, and puts the pages in the menu."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from anydml import operators
+from anydml.explain.describe import describe, markdown
+
+DOCS = Path(__file__).parent
+INDEX = """# Operators
+
+Each page is made from the operator's file: what it says is what `check` judges and what its messages say.
+`anydml describe` prints the same, and `anydml describe OP --json` gives it to programs.
+
+"""
+
+
+def pages() -> dict[str, str]:
+    """Path under docs/ -> text of every generated page."""
+    made, index = {}, INDEX
+    for operator in operators.every():
+        name, summary = operator.spec.name.lower(), operator.spec.summary.splitlines()[0]
+        made[f"operators/{name}.md"] = markdown(describe(operator))
+        index += f"- [{operator.spec.wire_name}]({name}.md): {summary}\n"
+    return {"operators/index.md": index, **made}
+
+
+def on_config(config: Any) -> Any:
+    made = pages()
+    for path, text in made.items():
+        file = DOCS / path
+        file.parent.mkdir(exist_ok=True)
+        if not file.exists() or file.read_text(encoding="utf-8") != text:  # a server that watches would never come to rest
+            file.write_text(text, encoding="utf-8", newline="\n")
+    for stale in set(DOCS.glob("operators/*.md")) - {DOCS / path for path in made}:
+        stale.unlink()
+    config.nav.append({"Operators": list(made)})
+    if decisions := sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("decisions/*.md")):
+        config.nav.append({"Decisions": decisions})
+    return config

@@ -1,0 +1,271 @@
+"""`anydml`: run, check, describe, ops, compare.
+
+Exit status 0: done. 1: ran, but an output could not be written, or a comparison differs. 2: refused (command line, program,
+desc, binding, data). An exception that nobody raised on purpose keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TextIO, cast
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+import anydml
+from anydml import operators
+from anydml.cli.output import Prints, as_json, note, result
+from anydml.devices.device import NAMES, Device
+from anydml.errors import BindingError, DescError, Error, Fault, ProgramError
+from anydml.explain import describe as pages
+from anydml.explain.compare import Comparison
+from anydml.explain.compare import compare as compare_arrays
+from anydml.feature_level import FeatureLevel
+from anydml.program import Program, load
+from anydml.program.model import Binding, Dispatch
+from anydml.tensor import TensorDesc
+
+ALL_OPERATORS = 177  # of DirectML, at feature level 6_4
+
+
+def _parsed(ctx: click.Context, param: click.Parameter, value: str) -> FeatureLevel:
+    try:
+        return FeatureLevel.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+_file = click.argument("file", metavar="FILE|-")
+_level = click.option(
+    "--feature-level", default="6_4", callback=_parsed, metavar="LEVEL", help="The rules to check against: 6_4 or 6.4."
+)
+_json = click.option("--json", "json_wanted", is_flag=True, help="As JSON.")
+_input_path = click.option("--input-path", metavar="DIR", help="Where the files that it reads are.  [default: its own folder]")
+_output_path = click.option("--output-path", metavar="DIR", default=".", help="Where the files that it writes go.")
+_allow_outside = click.option("--allow-outside", is_flag=True, help="Let it read and write files outside of these folders.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(anydml.__version__, prog_name="anydml", message="%(prog)s %(version)s")
+def commands() -> None:
+    """DirectML's operators, exactly, on any machine."""
+
+
+@commands.command
+@_file
+@click.option("--device", type=click.Choice(NAMES), default="cpu", help="Where to run.")
+@_level
+@_input_path
+@_output_path
+@click.option("-i", "iterations", type=click.IntRange(1), default=1, help="How often each dispatch is timed.")
+@click.option("-w", "warmup", type=click.IntRange(0), default=0, help="How often it runs before.")
+@_allow_outside
+def run(file: str, device: str, feature_level: FeatureLevel, **options: Any) -> int:
+    """Run a program.
+
+    It is a JSON file in the format of DxDispatch. Its prints go to standard output.
+    """
+    _load(file).run(Device(device, feature_level=feature_level), out=cast(TextIO, Prints()), **options)
+    return 0
+
+
+@commands.command
+@_file
+@_level
+@click.option("--strict", is_flag=True, help="Refuse what the documentation does not allow and anydml does.")
+@_input_path
+@_output_path
+@_allow_outside
+@_json
+def check(file: str, json_wanted: bool, **options: Any) -> int:
+    """Check a program.
+
+    Prints every fault with its place, the rule it breaks, and what would fit.
+    """
+    faults: tuple[Fault, ...] = ()
+    try:
+        _load(file).check(**options)
+    except ProgramError as error:
+        faults = error.faults
+    if json_wanted:
+        as_json([_members(fault) for fault in faults])
+    elif faults:
+        result("\n".join(map(str, faults)))
+    else:
+        result(f"{file}: no faults at feature level {options['feature_level']}", "green")
+    return 2 if faults else 0
+
+
+def _members(fault: Fault) -> dict[str, Any]:
+    violation = fault.violation
+    return {
+        "pointer": fault.pointer,
+        "message": fault.message,
+        "constraint": violation and violation.constraint,
+        "dimension": violation and violation.dimension,
+        "values": pages.plain(violation.values if violation else {}),
+        "expected": pages.plain(violation.expected if violation else {}),
+    }
+
+
+@commands.command
+@click.argument("operator", metavar="OP")
+@_json
+@click.option("--markdown", "markdown_wanted", is_flag=True, help="As a reference page.")
+def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
+    """Describe an operator.
+
+    Fields, supported types, rules and what breaking them says, errata, examples. OP is its name, in any case, with or without
+    DML_OPERATOR_.
+    """
+    if json_wanted and markdown_wanted:
+        raise click.UsageError("--json and --markdown exclude one another")
+    name = operator.upper().removeprefix("DML_OPERATOR_")
+    if (found := operators.find(name)) is None:
+        names = [desc.spec.name for desc in operators.every()]
+        near = difflib.get_close_matches(name, names, 1)
+        raise click.UsageError(f"{operator} is not among the operators: {', '.join(names)}" + (f"; {near[0]}?" if near else ""))
+    facts = pages.describe(found)
+    if json_wanted:
+        as_json(facts)
+    elif markdown_wanted:
+        print(pages.markdown(facts), end="")
+    else:
+        for line in pages.text(facts).splitlines():
+            result(line, "bold" if line[:1].strip() else None)
+    return 0
+
+
+@commands.command
+@_json
+def ops(json_wanted: bool) -> int:
+    """List the operators.
+
+    Each with the feature level it is there from, and what it does.
+    """
+    listed = [(s.wire_name, s.number, str(s.since), s.summary.splitlines()[0]) for s in (d.spec for d in operators.every())]
+    if json_wanted:
+        as_json([dict(zip(("operator", "number", "since", "summary"), row, strict=True)) for row in listed])
+        return 0
+    width = max(len(name) for name, *_ in listed)
+    for name, _, since, summary in listed:
+        result(f"{name:{width}}  {since}  {summary}")
+    note(f"{len(listed)} of {ALL_OPERATORS} operators")
+    return 0
+
+
+@commands.command
+@click.argument("program", metavar="PROGRAM|-")
+@click.option("--resource", required=True, metavar="NAME", help="What an operator of the program writes.")
+@click.option("--actual", required=True, metavar="FILE.npy", help="What another implementation made of it.")
+@_input_path
+@_allow_outside
+@_json
+def compare(program: str, resource: str, actual: str, json_wanted: bool, **options: Any) -> int:
+    """Compare another output with the exact one.
+
+    The operator whose output is compared is the last of the program's that writes the resource. The exit status is 1 where
+    something differs.
+    """
+    comparison = _compared(_load(program), resource, _npy(actual), options)
+    if json_wanted:
+        as_json(comparison.to_dict())
+        return 0 if comparison.equal else 1
+    result(str(comparison), "green" if comparison.equal else "red")
+    for worst in comparison.worst:
+        tie = "" if worst.distance_to_tie is None else f", {worst.distance_to_tie:.2g} from a tie"
+        result(f"  {list(worst.coordinates)}: {worst.actual}, not {worst.expected} ({worst.exact}{tie})")
+    return 0 if comparison.equal else 1
+
+
+def _compared(program: Program, resource: str, actual: NDArray[Any], options: Mapping[str, Any]) -> Comparison:
+    program.check(**options)
+    dispatches = [command for command in program.commands if isinstance(command, Dispatch)]
+    descs = [program.dispatchables[command.dispatchable].desc for command in dispatches]
+    writes = [command.bindings[d.spec.outputs[0].wire] for command, d in zip(dispatches, descs, strict=True)]
+    at = max((i for i, binding in enumerate(writes) if binding.resource == resource), default=None)
+    if at is None:
+        raise BindingError([Fault("--resource", f"no operator of the program writes {resource!r}")])
+    d, written = program.dispatchables[dispatches[at].dispatchable], writes[at]
+    # what the inputs hold when the operator runs; of owned ones, what they hold when the program begins
+    before, begin = (replace(program, commands=tuple(these)).run(**options) for these in (dispatches[:at], []))
+
+    def skipped(binding: Binding) -> int:
+        return binding.element_offset * (binding.element_size or begin[binding.resource].itemsize)
+
+    inputs = {}
+    for bindings, contents in ((d.bindings, begin), (dispatches[at].bindings, before)):
+        for f in d.desc.spec.inputs:
+            if binding := bindings.get(f.wire):
+                inputs[f.name] = contents[binding.resource].view(np.uint8)[skipped(binding) :]
+    t: TensorDesc = getattr(d.desc, d.desc.spec.outputs[0].name)
+    if actual.shape != t.sizes or skipped(written):
+        actual = actual.ravel()[skipped(written) // actual.itemsize :]
+    return compare_arrays(d.desc, inputs, actual)
+
+
+def _npy(file: str) -> NDArray[Any]:
+    try:
+        array = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise BindingError([Fault("--actual", f"{file} cannot be read ({error})")]) from None
+    if not isinstance(array, np.ndarray):
+        raise BindingError([Fault("--actual", f"{file} holds more than one array")])
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _load(file: str) -> Program:
+    try:
+        program = load(io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline="")) if file == "-" else load(file)
+    except UnicodeDecodeError as error:
+        raise ProgramError([Fault("", f"{file} cannot be read ({error})")]) from None
+    for warning in program.warnings:
+        note(f"warning: {warning}", "yellow")
+    return program
+
+
+def _status() -> int:
+    try:
+        return int(commands(prog_name="anydml", standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except click.Abort:
+        return 130
+    except DescError as error:
+        note("\n".join(violation.wire_text() for violation in error.violations), "red")
+        return 2
+    except (Error, MemoryError) as error:
+        note(str(error), "red")
+        return 2
+    except OSError as error:
+        note(f"an output could not be written: {error}", "red")
+        return 1
+
+
+def main() -> None:
+    """The `anydml` script."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a pipe that closes early ends us quietly, as it does other tools
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal may lack characters that a program's names have
+    status = _status()
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        note(f"standard output could not be written: {error}", "red")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter would try once more
+        status = 1
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What operators are, and how results differ, in words and as data."""

@@ -1,0 +1,268 @@
+"""`describe`: all that an operator's file says, as plain data (which JSON can hold), as Markdown and as text.
+
+Nothing is written down twice: each message shown is the one that `check` gives for the example that breaks the rule.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.devices.device import Device
+from anydml.errors import DataError, DescError, Violation
+from anydml.names import class_name
+from anydml.spec.check import check
+from anydml.spec.constraint import Constraint, DataRule
+from anydml.spec.fields import INPUT, OUTPUT
+from anydml.spec.operator import Desc, Example, Rejects, example_desc
+from anydml.spec.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
+from anydml.tensor import TensorDesc, TensorFlags
+
+Facts = dict[str, Any]
+
+
+def plain(value: Any) -> Any:
+    """A value of a desc or of a violation as JSON has it: enumerations by name, ranges by their ends, wire spelling."""
+    if isinstance(value, range):
+        return {"minimum": value[0], "maximum": value[-1]}
+    if isinstance(value, enum.Enum):
+        return value.name.removeprefix("FL_") if value.name else int(value.value)
+    if isinstance(value, TensorDesc):
+        return _tensor(value)
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist()) if value.dtype != np.float32 else _float32(value)
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def _float32(array: NDArray[Any]) -> Any:
+    """Nested lists of the shortest numbers that are these float32: 0.0066, not 0.006599999964237213."""
+    return [_float32(row) for row in array] if array.ndim > 1 else [float(str(x)) for x in array]
+
+
+def _tensor(t: TensorDesc) -> Facts:
+    members: Facts = {"DataType": t.data_type.name, "Sizes": list(t.sizes)}
+    if t.strides is not None:
+        members["Strides"] = list(t.strides)
+    if t.flags is not TensorFlags.NONE:
+        members["Flags"] = t.flags.name
+    if t.total_tensor_size_in_bytes:
+        members["TotalTensorSizeInBytes"] = t.total_tensor_size_in_bytes
+    if t.guaranteed_base_offset_alignment:
+        members["GuaranteedBaseOffsetAlignment"] = t.guaranteed_base_offset_alignment
+    return members
+
+
+def describe(operator: type[Desc]) -> Facts:
+    """Everything about an operator as data that JSON can hold, in the order of its documentation page."""
+    spec = operator.spec
+    return {
+        "operator": spec.wire_name,
+        "number": spec.number,
+        "since": str(spec.since),
+        "python": class_name(spec.name),
+        "summary": "\n".join(line.strip() for line in spec.summary.splitlines()),
+        "fields": [
+            {
+                "name": f.wire,
+                "python": f.name,
+                "role": f.role,
+                "type": f.wire_type,
+                "optional": f.optional,
+                "sized_by": f.sized_by,
+                "meaning": f.meaning,
+            }
+            for f in spec.fields
+        ],
+        "support": [
+            {
+                "since": str(row.level),
+                "tensors": list(row.tensors),
+                "dimension_counts": plain(row.dimension_counts),
+                "data_types": plain(row.data_types),
+            }
+            for row in spec.rows
+        ],
+        "constraints": _constraints(operator),
+        "tensor_constraints": [_tensor_constraint(operator, rule) for rule in TENSOR_RULES],
+        "data_rules": [_data_rule(operator, rule) for rule in spec.data_rules],
+        "errata": list(spec.errata),
+        "examples": [_example(operator, example) for example in spec.examples],
+    }
+
+
+def _by_wire_name(operator: type[Desc], fields: Mapping[str, Any]) -> Facts:
+    """Field values under their wire names, in the page's order; what is not given is left out."""
+    return {f.wire: plain(fields[f.name]) for f in operator.spec.fields if fields.get(f.name) is not None}
+
+
+def _constraints(operator: type[Desc]) -> list[Facts]:
+    breaking = {example.constraint: example for example in operator.spec.rejecting}
+    rules = {rule.name: rule for rule in operator.spec.rules}
+    # what a feature level lacks is no rule of the file, but follows from its rows: the examples alone name it
+    return [_constraint(operator, breaking[name], rules.get(name)) for name in dict.fromkeys((*breaking, *rules))]
+
+
+def _constraint(operator: type[Desc], breaking: Rejects, rule: Constraint | None) -> Facts:
+    violation = _violation(operator, breaking)
+    return {
+        "id": violation.constraint,
+        "sentence": violation.sentence,
+        "each_dimension": rule is not None and rule.each_dimension,
+        "extension": rule is not None and rule.extension,
+        "example": {
+            "changes": _by_wire_name(operator, breaking.fields),
+            "feature_level": str(breaking.at),
+            "strict": breaking.strict,
+            "message": violation.wire_text(),
+        },
+    }
+
+
+def _violation(operator: type[Desc], breaking: Rejects) -> Violation:
+    """What the example breaks: exactly one rule."""
+    try:
+        check(example_desc(operator, breaking.fields), breaking.at, strict=breaking.strict)
+    except DescError as error:
+        return error.violations[0]
+    raise AssertionError(f"the example for {breaking.constraint} breaks nothing")
+
+
+def _tensor_constraint(operator: type[Desc], rule: Constraint) -> Facts:
+    role = OUTPUT if rule in ON_OUTPUTS else INPUT
+    field = next(f for f in operator.spec.tensors if f.role == role)
+    tensor = BREAKS[rule.name]
+    found, dimension = next(broken(tensor, role))
+    return {
+        "id": rule.name,
+        "sentence": rule.sentence,
+        "each_dimension": rule.each_dimension,
+        "outputs_only": role == OUTPUT,
+        "example": {
+            "tensor": plain(tensor),
+            "message": found.violation(operator.spec.name, tensor, dimension, within=field.wire).wire_text(),
+        },
+    }
+
+
+def _data_rule(operator: type[Desc], rule: DataRule) -> Facts:
+    """A rule about values, with the first of 0, NaN and infinity that breaks it in the first example."""
+    example, field = operator.spec.examples[0], next(f for f in operator.spec.inputs if f.wire == rule.tensors[0])
+    data = example.inputs[field.name]
+    value = next(v for x in (0.0, np.nan, np.inf) if rule.breaks(v := np.full_like(data, x)).any())
+    output = operator.spec.outputs[0].name
+    arrays = {**example.inputs, field.name: value, output: np.empty_like(example.output)}
+    message = ""
+    try:
+        Device("reference").compile(example_desc(operator)).bind(**arrays).execute()
+    except DataError as error:
+        message = str(error)
+    return {"id": rule.name, "sentence": rule.sentence, "tensors": list(rule.tensors), "example": {"message": message}}
+
+
+def _example(operator: type[Desc], example: Example) -> Facts:
+    return {
+        "title": example.title,
+        "desc": _by_wire_name(operator, vars(operator(**example.fields))),
+        "inputs": _by_wire_name(operator, example.inputs),
+        "output": plain(example.output),
+    }
+
+
+def _type(field: Facts) -> str:
+    array = f"[{field['sized_by']}]" if field["sized_by"] else ""
+    return f"{field['type']}{array}{', optional' if field['optional'] else ''}"
+
+
+def _counts(row: Facts) -> str:
+    least, most = row["dimension_counts"]["minimum"], row["dimension_counts"]["maximum"]
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _notes(rule: Facts) -> str:
+    notes = ("each dimension", rule["each_dimension"]), ("extension: only if strict", rule.get("extension"))
+    return "".join(f" ({note})" for note, holds in (*notes, ("outputs", rule.get("outputs_only"))) if holds)
+
+
+def _members(members: Facts) -> str:
+    """A JSON object, one line a member: short enough to read, and to paste into a program."""
+    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in members.items()) + "\n}"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    cells = [list(head), *(list(row) for row in rows)]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
+    return [lines[0], "|" + " --- |" * len(cells[0]), *lines[1:], ""]
+
+
+def markdown(facts: Facts) -> str:
+    """The reference page of an operator."""
+    lines = [f"# {facts['operator']}", "", facts["summary"], ""]
+    lines += [
+        f"`anydml.{facts['python']}`, operator {facts['number']}, from feature level {facts['since']}.",
+        "",
+        "## Fields",
+        "",
+    ]
+    lines += _table(
+        ("Field", "In Python", "Role", "Type", "Meaning"),
+        ((f"`{f['name']}`", f"`{f['python']}`", f["role"], _type(f), f["meaning"]) for f in facts["fields"]),
+    )
+    lines += ["## Supported", "", "A row holds until a later one of the same tensor.", ""]
+    lines += _table(
+        ("From level", "Tensors", "Dimensions", "Data types"),
+        ((r["since"], ", ".join(r["tensors"]), _counts(r), ", ".join(r["data_types"])) for r in facts["support"]),
+    )
+    lines += ["## Rules", "", "Each with changes to the first example that break it, and the message that follows.", ""]
+    for rule in facts["constraints"]:
+        lines += [f"### `{rule['id']}`", "", rule["sentence"] + _notes(rule), ""]
+        example = rule["example"]
+        if example["changes"]:
+            lines += ["```json", _members(example["changes"]), "```", ""]
+        lines += [f"At feature level {example['feature_level']}{', strict' if example['strict'] else ''}:", ""]
+        lines += ["```text", example["message"], "```", ""]
+    if facts["data_rules"]:
+        lines += ["## Rules about values", "", "Judged when the values are seen, before any byte of the output is written.", ""]
+        for rule in facts["data_rules"]:
+            lines += [f"### `{rule['id']}`", "", f"{', '.join(f'`{t}`' for t in rule['tensors'])}: {rule['sentence']}", ""]
+            lines += ["```text", rule["example"]["message"], "```", ""]
+    lines += ["## Rules of every tensor", ""]
+    lines += [f"- `{rule['id']}`: {rule['sentence']}{_notes(rule)}" for rule in facts["tensor_constraints"]]
+    lines += ["", "## Errata of the documentation", "", *(f"- {erratum}" for erratum in facts["errata"])]
+    lines += ["", "## Examples", ""]
+    for example in facts["examples"]:
+        lines += [f"### {example['title']}", "", "```json", _members(example["desc"]), "```", "", "```text"]
+        lines += [f"{name}: {json.dumps(values)}" for name, values in example["inputs"].items()]
+        lines += [f"Output: {json.dumps(example['output'])}", "```", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def text(facts: Facts) -> str:
+    """The same in fewer words, for a terminal: headings at the margin, everything else indented."""
+    width = max(len(f["name"]) for f in facts["fields"])
+    kinds = max(len(_type(f)) for f in facts["fields"])
+    lines = [f"{facts['operator']} ({facts['number']}, from feature level {facts['since']}, anydml.{facts['python']})"]
+    lines += [f"  {line}" if line else "" for line in facts["summary"].splitlines()]
+    lines += ["", "Fields"]
+    lines += [f"  {f['name']:{width}}  {f['role']:9}  {_type(f):{kinds}}  {f['meaning']}" for f in facts["fields"]]
+    lines += ["", "Supported"]
+    for row in facts["support"]:
+        lines += [f"  {row['since']}: {', '.join(row['tensors'])}: {_counts(row)} dimensions of {' '.join(row['data_types'])}"]
+    lines += ["", "Rules, and what breaking them says"]
+    for rule in facts["constraints"]:
+        lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}"]
+        lines += [f"      {line.strip()}" for line in rule["example"]["message"].splitlines()[1:]]  # the first is the sentence
+    lines += [f"  {r['id']} (values): {', '.join(r['tensors'])}: {r['sentence']}" for r in facts["data_rules"]]
+    lines += ["", "Rules of every tensor"]
+    lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}" for rule in facts["tensor_constraints"]]
+    lines += ["", "Errata of the documentation", *(f"  {erratum}" for erratum in facts["errata"]), "", "Examples"]
+    lines += [f"  {example['title']}" for example in facts["examples"]]
+    return "\n".join(lines) + "\n"

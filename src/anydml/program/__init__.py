@@ -1,0 +1,6 @@
+"""Programs in DxDispatch's JSON format: resources, dispatchables, commands. See README.md beside this file."""
+
+from anydml.program.program import Program, load, of
+from anydml.program.text import ProgramFault
+
+__all__ = ["Program", "ProgramFault", "load", "of"]

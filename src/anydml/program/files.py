@@ -1,0 +1,198 @@
+"""Files that a program names: where they may lie, what is in them, and how they are written. Programs are untrusted.
+
+Nothing is unpickled; a file is written beside its target and then renamed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.tensor import DataType
+
+IMAGES = (".png", ".jpg", ".jpeg")
+MOST_PIXELS = 2**26  # of an image that is read: a small file can hold a large one
+
+
+class Refused(ValueError):
+    """A file cannot be read or written; the message says why."""
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where a program's files are read from and written to; nothing outside of the two unless `allow_outside`."""
+
+    inputs: Path
+    outputs: Path
+    allow_outside: bool = False
+
+    def source(self, name: str) -> Path:
+        """A regular file to read. With `allow_outside` it is also looked for in the current directory, as DxDispatch does."""
+        path = _inside(self.inputs, name, "the program's folder", self.allow_outside)
+        if self.allow_outside and not path.exists():
+            path = Path(name).resolve()
+        if not path.is_file():
+            raise Refused(f"{name!r} is no regular file" if path.exists() else f"there is no file {name!r}")
+        return path
+
+    def target(self, name: str) -> Path:
+        """A file to write; it need not exist, nor its folder."""
+        path = _inside(self.outputs, name, "the output folder", self.allow_outside)
+        if not name or path.is_dir():
+            raise Refused(f"{name!r} is a folder")
+        return path
+
+
+def _inside(folder: Path, name: str, words: str, allow_outside: bool) -> Path:
+    try:
+        root, path = folder.resolve(), (folder / name).resolve()
+        path.exists()  # ValueError for what no file system can name
+    except (OSError, ValueError, RuntimeError) as error:
+        raise Refused(f"{name[:99]!r} names no file ({error})") from None
+    if not allow_outside and not path.is_relative_to(root):
+        raise Refused(f"{name!r} lies outside {words}")
+    return path
+
+
+@dataclass(frozen=True)
+class Npy:
+    """What a .npy file says of itself. begin: where its elements do. swapped: in foreign byte order."""
+
+    data_type: DataType
+    swapped: bool
+    fortran_order: bool
+    shape: tuple[int, ...]
+    begin: int
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.data_type.element_bits // 8
+
+
+def npy(file: BinaryIO) -> Npy:
+    """The header of a .npy file; Refused for what is none, or holds anything but numbers that DirectML has."""
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran_order, dtype = read(file)
+    except Exception as error:  # it parses a literal, and there are many ways to be none
+        raise Refused(f"is no .npy file that NumPy reads ({str(error)[:200]})") from None
+    try:
+        data_type = DataType.UINT8 if dtype == np.bool_ else DataType.of(dtype.newbyteorder("="))
+    except TypeError:
+        pickled = "pickled objects, which could run code" if dtype.hasobject else f"{dtype}, which DirectML lacks"
+        raise Refused(f"holds {pickled}") from None
+    found = Npy(data_type, not dtype.isnative, fortran_order and len(shape) > 1, shape, file.tell())
+    present = os.fstat(file.fileno()).st_size - found.begin
+    if any(size < 0 for size in shape) or present < found.bytes:
+        raise Refused(f"holds {present} bytes of elements, too few for the shape {shape} in its header")
+    return found
+
+
+def read_npy(path: Path, memory: NDArray[np.uint8]) -> None:
+    """The elements of a .npy file straight into memory of their size; Refused where the file is no longer what it was."""
+    with path.open("rb") as file:
+        header = npy(file)
+        if header.bytes != memory.nbytes:
+            raise Refused("has changed meanwhile")
+        _read_into(file, memory)
+    if header.swapped:
+        memory.view(header.data_type.dtype).byteswap(inplace=True)
+    if header.fortran_order:
+        columns = memory.view(header.data_type.dtype).reshape(header.shape[::-1])
+        memory[...] = np.ascontiguousarray(columns.T).reshape(-1).view(np.uint8)
+
+
+def read_raw(path: Path, memory: NDArray[np.uint8]) -> None:
+    with path.open("rb") as file:
+        _read_into(file, memory)
+
+
+def _read_into(file: BinaryIO, memory: NDArray[np.uint8]) -> None:
+    rest = memoryview(memory)  # type: ignore[arg-type]  # NumPy 2.4 says so from Python 3.12 on
+    while rest:
+        read = file.readinto(rest)  # type: ignore[attr-defined]  # every file opened in binary has it
+        if not read:
+            raise Refused("has changed meanwhile")
+        rest = rest[read:]
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise Refused("is an image, which needs Pillow: pip install 'anydml[images]'") from None
+    return Image
+
+
+def read_image(path: Path, sizes: tuple[int, ...], memory: NDArray[Any]) -> None:
+    """An image, brought to {1, C, H, W} and to 0..1, into float memory; three channels are RGB, four RGBA."""
+    image_module = _pillow()
+    _, channels, height, width = sizes
+    try:
+        with image_module.open(path, formats=("PNG", "JPEG")) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise Refused(f"is an image of {image.width} x {image.height} pixels, more than {MOST_PIXELS}")
+            pixels = image.convert("RGB" if channels == 3 else "RGBA")
+    except Refused:
+        raise
+    except Exception as error:  # a decoder's many ways to say that the bytes are no image
+        raise Refused(f"is no image that Pillow reads ({error})") from None
+    if pixels.size != (width, height):
+        pixels = pixels.resize((width, height), image_module.Resampling.BICUBIC)
+    planes = np.asarray(pixels).transpose(2, 0, 1).astype(np.float32) / np.float32(255)
+    memory.reshape(channels, height, width)[...] = planes
+
+
+def image_dimensions(name: str, dimensions: tuple[int, ...] | None, data_type: DataType) -> tuple[int, int, int]:
+    """Channels, height and width of an image to write; Refused where they make none."""
+    _pillow()
+    if Path(name).suffix.lower() != ".png":
+        raise Refused("JPEG is lossy, and results are exact: write a .png")
+    if data_type not in (DataType.FLOAT32, DataType.FLOAT16):
+        raise Refused(f"an image is made of FLOAT32 or FLOAT16 values from 0 to 1, not of {data_type}")
+    if (
+        dimensions is None
+        or len(dimensions) not in (3, 4)
+        or dimensions[-3] not in (1, 3, 4)
+        or dimensions[:-3] not in ((), (1,))
+    ):
+        raise Refused("an image takes 'dimensions' [1, C, H, W] with C 1, 3 or 4")
+    return dimensions[-3], dimensions[-2], dimensions[-1]
+
+
+def write(path: Path, values: NDArray[Any], dimensions: tuple[int, ...] | None) -> None:
+    """Values to a .npy file, a .png image or raw bytes, whole or not at all; OSError where the system refuses."""
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        shape = values.shape if dimensions is None else dimensions
+        whole_or_nothing(path, lambda file: np.save(file, values.reshape(shape), allow_pickle=False))
+    elif suffix == ".png":
+        channels, height, width = image_dimensions(path.name, dimensions, DataType.of(values.dtype))
+        with np.errstate(invalid="ignore"):  # NaN becomes 0
+            scaled = np.nan_to_num(np.clip(values.astype(np.float32), 0, 1)) * np.float32(255)
+        pixels = scaled.astype(np.uint8).reshape(channels, height, width).transpose(1, 2, 0)
+        image = _pillow().fromarray(np.ascontiguousarray(pixels[:, :, 0] if channels == 1 else pixels))
+        whole_or_nothing(path, lambda file: image.save(file, "PNG"))
+    else:
+        whole_or_nothing(path, lambda file: file.write(values.data))
+
+
+def whole_or_nothing(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
+    """Write a file beside its place and rename it, so that nobody ever sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{os.urandom(8).hex()}.part")
+    try:
+        with beside.open("xb") as file:
+            write_to(file)
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise

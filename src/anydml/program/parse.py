@@ -1,0 +1,233 @@
+"""From JSON to plain data: every fault of form at once, and a warning for each member that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml import operators
+from anydml.devices.device import ExecutionFlags
+from anydml.program import model
+from anydml.program.node import MISSING, UINT64, Node, like, show
+from anydml.program.text import Notes
+from anydml.spec.operator import example_desc
+from anydml.tensor import DataType, TensorDesc, TensorFlags
+
+REFUSED_TYPES = {
+    "hlsl": "HLSL shaders need Microsoft's shader compiler and a GPU",
+    "onnx": "ONNX models need a graph runtime",
+    "dmlserializedgraph": "serialized graphs are private to DirectML's onnxruntime provider",
+}
+_COUNTS = range(1, 2**32)
+_FLOAT_WORDS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
+_RESOURCE_TYPES = {t.name: t for t in DataType if t.element_bits != 4}  # NumPy has no 4-bit elements
+_RANGES = {
+    t: range(int(np.iinfo(t.dtype).min), int(np.iinfo(t.dtype).max) + 1) for t in _RESOURCE_TYPES.values() if "INT" in t.name
+}
+_TYPE, _NONE = "DML_TENSOR_DATA_TYPE_", model.Given(np.zeros(0, np.uint8))
+
+Parsed = tuple[dict[str, model.Resource], dict[str, model.Dispatchable], tuple[model.Command, ...]]
+
+
+def parse(document: Any, notes: Notes) -> Parsed:
+    """The program that a JSON value spells. Faults and warnings go to `notes`; with faults the result means nothing."""
+    root = Node(document, notes)
+    resources = {name: _resource(name, node) for name, node in root.take("resources").members()}
+    dispatchables = {name: _dispatchable(name, node, resources) for name, node in root.take("dispatchables").members()}
+    commands = tuple(_command(node, resources, dispatchables) for node in root.take("commands").entries())
+    root.ignore("$schema")
+    root.warn_of_rest()
+    return resources, dispatchables, commands
+
+
+def _resource(name: str, node: Node) -> model.Resource:
+    of = node.get("initialValuesDataType").choice(_RESOURCE_TYPES, _TYPE, DataType.UNKNOWN)
+    size, offset = node.get("sizeInBytes"), node.get("initialValuesOffsetInBytes")
+    if offset.integer(0, UINT64):
+        node.notes.warn(offset.pointer, "is checked but not applied: values begin at byte 0")
+    resample, mode = node.get("resampleSize"), node.get("resampleMode")
+    if mode.string("scale") != "scale":
+        mode.fault(f'takes "scale", not {show(mode.value)}')
+    sizes = () if resample.is_missing else resample.integers(_COUNTS)
+    values = _values(node.take("initialValues"), of, node.has("initialValuesDataType"), sizes)
+    node.warn_of_rest()
+    return model.Resource(
+        name, node.pointer, of, values, None if size.is_missing else size.integer(0, UINT64), offset.integer(0, UINT64)
+    )
+
+
+def _values(node: Node, of: DataType, typed: bool, resample: tuple[int, ...]) -> model.Values:
+    value = node.value
+    if isinstance(value, list):
+        if not value:
+            node.fault("is empty, and a resource is not")
+        elif of != DataType.UNKNOWN:
+            return model.Given(_elements(node, of))
+        elif all(isinstance(entry, dict) for entry in value):
+            return model.Given(np.concatenate([_mixed(entry).view(np.uint8) for entry in node.entries()]))
+        else:
+            node.fault("Field 'initialValuesDataType' is required, where values are not objects with a 'type' each.")
+    elif value == "deferred":
+        node.fault('"deferred" is for outputs of ONNX models, which this does not run')
+    elif not isinstance(value, dict):
+        if not node.is_missing:
+            node.fault(f"takes an array of values or an object, not {show(value)}")
+    elif len(given := [name for name in ("value", "valueStart", "sourcePath") if name in value]) != 1:
+        node.fault(f"has one of 'value', 'valueStart' and 'sourcePath', not {' and '.join(given) or 'none'}")
+    elif given == ["sourcePath"]:
+        source = node.take("sourcePath").string()
+        node.warn_of_rest()
+        return model.FromFile(source, resample)
+    elif of == DataType.UNKNOWN:
+        node.fault("Field 'initialValuesDataType' is required for these values.")
+    else:
+        first, count = _element(node.take(given[0]), of), node.take("valueCount").integer(1, _COUNTS)
+        delta = None if given == ["value"] else _element(node.take("valueDelta"), of)
+        node.warn_of_rest()
+        return model.Constant(first, count) if delta is None else model.Sequence(first, delta, count)
+    return _NONE
+
+
+def _element(node: Node, of: DataType) -> NDArray[Any]:
+    """One element. A number is rounded once to a float type, and faulted where it does not fit."""
+    value, dtype = node.value, of.dtype
+    found = np.zeros(1, dtype)
+    if value is MISSING:
+        return found
+    if of in _RANGES:
+        found[0] = node.integer(0, _RANGES[of])
+    elif isinstance(value, str) and value.lower() in _FLOAT_WORDS:
+        found[0] = _FLOAT_WORDS[value.lower()]
+    elif type(value) not in (int, float):
+        node.fault(f'takes a number, "nan", "inf" or "-inf", not {show(value)}')
+    else:
+        found = _rounded([value], dtype)
+        if not np.isfinite(found[0]):
+            node.fault(f"{show(value)} does not fit {of}")
+    return found
+
+
+def _elements(node: Node, of: DataType) -> NDArray[Any]:
+    """An array of elements: at once where all is well, else one by one."""
+    values, dtype = node.value, of.dtype
+    kinds = set(map(type, values))
+    if dtype.kind == "f" and kinds <= {int, float} and np.isfinite(rounded := _rounded(values, dtype)).all():
+        return rounded
+    if kinds == {int} and of in _RANGES and min(values) in _RANGES[of] and max(values) in _RANGES[of]:
+        return np.array(values, dtype)
+    return np.concatenate([_element(entry, of) for entry in node.entries()])
+
+
+def _rounded(values: list[int | float], dtype: np.dtype[Any]) -> NDArray[Any]:
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(values, np.float64).astype(dtype)
+    except OverflowError:  # an integer beyond the range of doubles
+        return np.full(len(values), np.inf, dtype)
+
+
+def _mixed(node: Node) -> NDArray[Any]:
+    node.ignore("name")
+    types = {name: t for name, t in _RESOURCE_TYPES.items() if t != DataType.UNKNOWN}
+    before = len(node.notes.faults)
+    of, value = node.take("type").choice(types, _TYPE, DataType.UINT8), node.take("value")
+    node.warn_of_rest()
+    return _element(value, of) if len(node.notes.faults) == before else _NONE.data
+
+
+def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.Dispatchable:
+    kind, places = node.take("type"), dict[str, str]()
+    wire_name = kind.string()
+    reason, operator = REFUSED_TYPES.get(wire_name.lower()), operators.find(wire_name)
+    if operator is None:
+        names = [desc.spec.name for desc in operators.every()]
+        if reason is not None:
+            kind.fault(f"{wire_name} is refused: {reason}; this runs DirectML operators")
+        elif isinstance(kind.value, str):
+            hint = like(wire_name.removeprefix("DML_OPERATOR_"), names)
+            kind.fault(f"there is no operator {show(wire_name)}; there are {', '.join(names)}{hint}")
+        return model.Dispatchable(name, node.pointer, example_desc(operators.every()[0]), {}, places)
+    node.get("executionFlags").flags(ExecutionFlags.NONE, "DML_EXECUTION_FLAG_")
+    how = node.get("dmlCompileType")
+    if how.string("DmlCompileOp") not in ("DmlCompileOp", "DmlCompileGraph"):
+        how.fault(f"takes DmlCompileOp or DmlCompileGraph, not {show(how.value)}")
+    bindings = _bindings(node.get("bindings"), resources)
+    inner = next((node.get(name) for name in ("Desc", "desc") if node.has(name)), node)
+    fields: dict[str, Any] = {}
+    for field in operator.spec.fields:
+        if inner.has(field.wire):
+            places[field.wire] = inner.get(field.wire).pointer
+        value = inner.get(field.wire) if field.optional else inner.take(field.wire)
+        if field.is_tensor:
+            fields[field.name] = None if field.optional and value.is_missing else _tensor(value, field.wire, places)
+        else:
+            fields[field.name] = value.integers() if field.sized_by else value.integer()
+    inner.warn_of_rest()
+    node.warn_of_rest()
+    return model.Dispatchable(name, node.pointer, operator(**fields), bindings, places)
+
+
+def _tensor(outer: Node, wire: str, places: dict[str, str]) -> TensorDesc:
+    kind = outer.get("Type")
+    if kind.string("BUFFER").removeprefix("DML_TENSOR_TYPE_") != "BUFFER":
+        kind.fault(f"takes BUFFER, the only type there is, not {show(kind.value)}")
+    node = outer.get("Desc") if outer.has("Desc") else outer
+    places.update({f"{wire}.{name}": member.pointer for name, member in node.members()})
+    sizes, count, strides = node.take("Sizes"), node.get("DimensionCount"), node.get("Strides")
+    if isinstance(sizes.value, list) and count.integer(len(sizes.value)) != len(sizes.value):
+        count.fault(f"is {show(count.value)} where Sizes has {len(sizes.value)} entries; left out, it is their number")
+    desc = TensorDesc(
+        node.take("DataType").choice(DataType.__members__, _TYPE, DataType.UNKNOWN),
+        sizes.integers(),
+        strides=strides.integers() or None,  # an empty array is no strides, as in DxDispatch
+        flags=node.get("Flags").flags(TensorFlags.NONE, "DML_TENSOR_FLAG_"),
+        total_tensor_size_in_bytes=node.get("TotalTensorSizeInBytes").integer(),
+        guaranteed_base_offset_alignment=node.get("GuaranteedBaseOffsetAlignment").integer(),
+    )
+    node.warn_of_rest()
+    outer.warn_of_rest()
+    return desc
+
+
+def _command(node: Node, resources: Mapping[str, Any], dispatchables: Mapping[str, Any]) -> model.Command:
+    kind = node.take("type")
+    name = kind.string().lower()
+    command: model.Command = model.Print(node.pointer, "", False)
+    if name == "dispatch":
+        node.ignore("threadGroupCount")
+        dispatchable = node.take("dispatchable").reference("dispatchable", dispatchables)
+        command = model.Dispatch(node.pointer, dispatchable, _bindings(node.take("bindings"), resources))
+    elif name in ("print", "writefile"):
+        resource = node.take("resource").reference("resource", resources)
+        if name == "print":
+            command = model.Print(node.pointer, resource, node.get("verbose").boolean())
+        else:
+            target, dimensions = node.take("targetPath").string(), node.get("dimensions")
+            sizes = None if dimensions.is_missing else dimensions.integers(range(2**32))
+            command = model.WriteFile(node.pointer, resource, target, sizes)
+    elif isinstance(kind.value, str):
+        kind.fault(f"there is no command {show(kind.value)}; there are dispatch, print and writeFile")
+    node.warn_of_rest()
+    return command
+
+
+def _bindings(node: Node, resources: Mapping[str, Any]) -> dict[str, model.Binding]:
+    return {name: _binding(source, resources) for name, source in node.members()}
+
+
+def _binding(node: Node, resources: Mapping[str, Any]) -> model.Binding:
+    if isinstance(node.value, list):
+        if len(node.value) != 1:
+            node.fault(f"binds {len(node.value)} resources where the tensor takes one")
+            return model.Binding(node.pointer, "")
+        node = next(node.entries())
+    if isinstance(node.value, str):
+        return model.Binding(node.pointer, node.reference("resource", resources))
+    node.ignore("elementCount", "format", "counter", "counterOffsetBytes", "shape")  # for shaders and ONNX
+    name = node.take("name").reference("resource", resources)
+    offset, size = node.get("elementOffset").integer(0, UINT64), node.get("elementSizeInBytes").integer(0, UINT64)
+    node.warn_of_rest()
+    return model.Binding(node.pointer, name, offset, size or None)

@@ -1,0 +1,155 @@
+"""`Program`: load, check, run, save."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from numpy.typing import NDArray
+
+from anydml.devices.device import Device, named
+from anydml.feature_level import FeatureLevel
+from anydml.program import save as saving
+from anydml.program.check import Plan, examine
+from anydml.program.files import Folders
+from anydml.program.model import Command, Dispatchable, FromFile, Given, Resource
+from anydml.program.parse import parse
+from anydml.program.run import execute
+from anydml.program.text import LONGEST, Notes, ProgramFault, read
+from anydml.spec.check import check
+from anydml.spec.operator import Desc
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program in DxDispatch's JSON format, without a fault of form. Made by `load` and `of`.
+
+    file: its name in messages. folder: where the files it names lie. document: its JSON. warnings: members that nobody reads.
+    """
+
+    file: str
+    folder: Path
+    document: dict[str, Any]
+    resources: dict[str, Resource]
+    dispatchables: dict[str, Dispatchable]
+    commands: tuple[Command, ...]
+    warnings: tuple[ProgramFault, ...] = ()
+
+    def check(
+        self,
+        feature_level: FeatureLevel = FeatureLevel.FL_6_4,
+        *,
+        strict: bool = False,
+        input_path: PathLike | None = None,
+        output_path: PathLike = ".",
+        allow_outside: bool = False,
+    ) -> None:
+        """Judge everything that can be judged without running; ProgramError with every fault, none raised one by one.
+
+        Each broken rule of a desc is a fault with its `violation`. The files that resources come from are looked at, not
+        read. With `strict`, extensions count as violations; the other arguments are those of `run`.
+        """
+        folders = self._folders(input_path, output_path, allow_outside)
+        self._plan(Notes(self.file), feature_level, strict, folders)
+
+    def run(
+        self,
+        device: Device | str | None = None,
+        *,
+        input_path: PathLike | None = None,
+        output_path: PathLike = ".",
+        out: TextIO | None = None,
+        allow_outside: bool = False,
+        iterations: int = 1,
+        warmup: int = 0,
+    ) -> dict[str, NDArray[Any]]:
+        """Check the program at the device's feature level (6_4 unless the device has another), then run it.
+
+        Returns every resource's final contents, one-dimensional, of its own type (uint8 when untyped). Prints go to `out`.
+        Files are read below input_path (default: the program's folder) and written below output_path, and nowhere else
+        unless allow_outside. ProgramError, before anything runs or is written, holds every fault; DataError where a value
+        breaks a data rule; OSError, after all commands, where a file could not be written. A file is written whole or not at
+        all. iterations, warmup: how often each dispatch executes; with more than one in all, a line in `out` gives the median.
+        """
+        if iterations < 1 or warmup < 0:
+            raise ValueError(f"iterations is at least 1 and warmup at least 0, not {iterations} and {warmup}")
+        on = device if isinstance(device, Device) else named(device or "cpu")
+        notes = Notes(self.file)
+        plan = self._plan(notes, on.feature_level, False, self._folders(input_path, output_path, allow_outside))
+        if out is not None:
+            out.write(f"Running on '{on.name}', checked against feature level {on.feature_level}\n")
+        try:
+            return execute(self.resources, self.commands, plan, notes, on, out, iterations, warmup)
+        except MemoryError as error:
+            notes.fault("", f"takes more memory than there is ({error})")
+            notes.settle()
+            raise
+
+    def save(self, folder: PathLike) -> None:
+        """Write the program as a folder that `load` takes: program.json and the files that its resources come from."""
+        folders = self._folders(None, ".", False)
+        sources = {
+            name: folders.source(resource.values.source)
+            for name, resource in self.resources.items()
+            if isinstance(resource.values, FromFile)
+        }
+        saving.save(self.document, self.resources, sources, Path(folder))
+
+    def _folders(self, input_path: PathLike | None, output_path: PathLike, allow_outside: bool) -> Folders:
+        return Folders(self.folder if input_path is None else Path(input_path), Path(output_path), allow_outside)
+
+    def _plan(self, notes: Notes, feature_level: FeatureLevel, strict: bool, folders: Folders) -> Plan:
+        plan = examine(self.resources, self.dispatchables, self.commands, notes, feature_level, strict, folders)
+        notes.settle()
+        return plan
+
+
+def load(source: PathLike | TextIO) -> Program:
+    """The program in a file, in a folder that `Program.save` wrote, or in a text stream.
+
+    ProgramError holds every fault of form: text that is no JSON, missing or mistyped members, names that refer to nothing.
+    What nobody reads is in `Program.warnings`.
+    """
+    path, name, text = Path(), str(getattr(source, "name", "<stream>")), ""
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source) / saving.FILE if Path(source).is_dir() else Path(source)
+        name = str(path)
+    notes = Notes(name)
+    try:
+        if isinstance(source, (str, os.PathLike)):
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                text = file.read(LONGEST + 1)
+        else:
+            text = source.read(LONGEST + 1)
+    except (OSError, ValueError) as error:  # not there, or not UTF-8
+        notes.fault("", f"cannot be read ({getattr(error, 'strerror', None) or error})")
+        notes.settle()
+    return _program(read(text, notes), notes, path.parent)
+
+
+def of(desc: Desc, arrays: Mapping[str, Any]) -> Program:
+    """The program of one call: `arrays` are what `initialize` and `bind` take, by field name, of which copies are made.
+
+    The output, which may be left out, begins as zeros, and is printed or, past 256 elements, written. DescError where
+    the desc breaks rules, BindingError where the arrays do not fit it.
+    """
+    check(desc)
+    document, values = saving.call(desc, arrays)
+    notes = Notes(saving.FILE)
+    program = _program(document, notes, Path())
+    resources = {
+        name: replace(resource, values=Given(values[name])) if name in values else resource
+        for name, resource in program.resources.items()
+    }
+    return replace(program, resources=resources)
+
+
+def _program(document: Any, notes: Notes, folder: Path) -> Program:
+    resources, dispatchables, commands = parse(document, notes)
+    notes.settle()
+    return Program(notes.file, folder, document, resources, dispatchables, commands, tuple(notes.warnings))

@@ -1,0 +1,138 @@
+"""Programs from Python: descs as JSON, calls as programs, programs as folders."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.devices.binding import Slot
+from anydml.errors import BindingError, Fault
+from anydml.program.files import whole_or_nothing
+from anydml.program.model import Given, Resource
+from anydml.spec.operator import Desc
+from anydml.tensor import TensorDesc, TensorFlags
+
+FILE = "program.json"
+MOST_PRINTED = 256  # elements of an output; a larger one is written to a file
+_NUMBERS = re.compile(r"\[\n[^\[\]{}\"]*\]")
+
+
+def document_of(desc: Desc) -> dict[str, Any]:
+    """A desc as a dispatchable of the JSON format; the parser makes the same desc of it."""
+    fields: dict[str, Any] = {}
+    for field in desc.spec.fields:
+        value = getattr(desc, field.name)
+        if value is not None:
+            fields[field.wire] = _tensor(value) if field.is_tensor else list(value) if field.sized_by else value
+    return {"type": desc.spec.wire_name, "desc": fields}
+
+
+def _tensor(t: TensorDesc) -> dict[str, Any]:
+    members: dict[str, Any] = {"DataType": t.data_type.name, "Sizes": list(t.sizes)}
+    if t.strides is not None:
+        members["Strides"] = list(t.strides)
+    if t.flags:
+        members["Flags"] = "OWNED_BY_DML"
+    if t.total_tensor_size_in_bytes:
+        members["TotalTensorSizeInBytes"] = t.total_tensor_size_in_bytes
+    if t.guaranteed_base_offset_alignment:
+        members["GuaranteedBaseOffsetAlignment"] = t.guaranteed_base_offset_alignment
+    return members
+
+
+def call(desc: Desc, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """One call as a program's JSON, and the values of its resources; BindingError where the arrays do not fit."""
+    resources: dict[str, Any] = {}
+    values: dict[str, NDArray[Any]] = {}
+    bindings: dict[bool, dict[str, str]] = {True: {}, False: {}}
+    tensors = {f.name for f in desc.spec.tensors if getattr(desc, f.name) is not None}
+    bound = (name for name, array in arrays.items() if array is not None)
+    faults = [Fault(name, "is no tensor that the desc has") for name in bound if name not in tensors]
+    output = desc.spec.outputs[0]
+    for f in desc.spec.tensors:
+        tensor: TensorDesc | None = getattr(desc, f.name)
+        if tensor is None:
+            continue
+        bindings[bool(tensor.flags & TensorFlags.OWNED_BY_DML)][f.wire] = f.wire
+        resource = resources[f.wire] = {"initialValuesDataType": tensor.data_type.name}
+        if tensor.total > tensor.smallest_total:
+            resource["sizeInBytes"] = tensor.total
+        if f is output:
+            resource["initialValues"] = {"value": 0, "valueCount": tensor.span}
+            continue
+        resource["initialValues"] = {"sourcePath": f"{f.wire}.npy"}
+        found = _laid_out(f.name, tensor, arrays.get(f.name))
+        if isinstance(found, Fault):
+            faults.append(found)
+        else:
+            values[f.wire] = found
+    if faults:
+        raise BindingError(faults)
+    name = desc.spec.name.lower()
+    dispatchable = document_of(desc) | ({"bindings": bindings[True]} if bindings[True] else {})
+    show: dict[str, Any] = {"type": "print", "resource": output.wire}
+    if getattr(desc, output.name).span > MOST_PRINTED:
+        show = {"type": "writeFile", "resource": output.wire, "targetPath": f"{output.wire}.npy"}
+    commands = [{"type": "dispatch", "dispatchable": name, "bindings": bindings[False]}, show]
+    return {"resources": resources, "dispatchables": {name: dispatchable}, "commands": commands}, values
+
+
+def _laid_out(name: str, tensor: TensorDesc, array: Any) -> NDArray[Any] | Fault:
+    """A copy of an array's elements as the desc lays them out, from the first to the last; gaps are 0."""
+    if array is None:
+        return Fault(name, "is missing")
+    lying = replace(tensor, strides=tensor.explicit_strides, guaranteed_base_offset_alignment=0)
+    view = Slot(name, lying, tensor.total_tensor_size_in_bytes, writable=False).view(array)
+    elsewhere = isinstance(view, Fault)
+    if isinstance(view, Fault):
+        if not isinstance(array, np.ndarray) or array.dtype != tensor.data_type.dtype or array.shape != tensor.sizes:
+            return view
+        view = array  # the tensor's elements, lying otherwise: what initialize keeps of an owned input
+    buffer = np.zeros(tensor.span, view.dtype)
+    laid = np.ndarray(tensor.sizes, view.dtype, buffer, strides=tuple(s * view.itemsize for s in tensor.explicit_strides))
+    once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in laid.strides)
+    laid[once] = view[once]
+    if elsewhere and not np.array_equal(laid.view(f"u{view.itemsize}"), view.view(f"u{view.itemsize}")):
+        return Fault(name, "has different elements where the desc's strides make them one")
+    return buffer
+
+
+def save(document: dict[str, Any], resources: Mapping[str, Resource], sources: Mapping[str, Path], folder: Path) -> None:
+    """A program as a folder: program.json, and the files its resources are read from, whatever they were called before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document = deepcopy(document)
+    here = folder.resolve()
+    taken = {FILE, *(source.name.lower() for source in sources.values() if source.parent == here)}
+    for name, resource in resources.items():
+        initial = document["resources"][name]["initialValues"]
+        if not isinstance(initial, dict) or "sourcePath" not in initial:
+            continue
+        source = sources.get(name)
+        if source is not None and source.parent == here:
+            initial["sourcePath"] = source.name
+            continue
+        suffix = ".npy" if source is None else source.suffix.lower()
+        stem = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "_"
+        file = next(f for i in range(len(taken) + 1) if (f := f"{stem}{i or ''}{suffix}").lower() not in taken)
+        taken.add(file.lower())
+        initial["sourcePath"] = file
+        if source is None:
+            assert isinstance(resource.values, Given)
+            data = resource.values.data
+            whole_or_nothing(folder / file, lambda f, data=data: np.save(f, data, allow_pickle=False))  # type: ignore[misc]
+        else:
+            with source.open("rb") as original:
+                whole_or_nothing(folder / file, lambda f, original=original: shutil.copyfileobj(original, f))  # type: ignore[misc]
+    text = _NUMBERS.sub(
+        lambda m: re.sub(r"\s*\n\s*", " ", m[0]).replace("[ ", "[").replace(" ]", "]"), json.dumps(document, indent=2)
+    )
+    whole_or_nothing(folder / FILE, lambda f: f.write((text + "\n").encode()))

@@ -1,0 +1,745 @@
+"""Programs: what they compute, what they are refused for and where, and what they may touch."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml import operators
+from anydml.program import Program, load, of
+from anydml.program.model import Print
+from anydml.program.save import document_of
+from anydml.spec.operator import Desc, Example
+
+SLICE: dict[str, Any] = {  # in the shape of Microsoft's own sample
+    "resources": {
+        "input": {"initialValuesDataType": "FLOAT32", "initialValues": {"valueCount": 25, "valueStart": 1, "valueDelta": 1}},
+        "output": {"initialValuesDataType": "FLOAT32", "initialValues": {"valueCount": 6, "value": 0}},
+    },
+    "dispatchables": {
+        "slice": {
+            "type": "DML_OPERATOR_SLICE",
+            "desc": {
+                "InputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 5, 5]},
+                "OutputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 3, 2]},
+                "DimensionCount": 4,
+                "Offsets": [0, 0, 1, 1],
+                "Sizes": [1, 1, 3, 2],
+                "Strides": [1, 1, 1, 2],
+            },
+        }
+    },
+    "commands": [
+        {"type": "dispatch", "dispatchable": "slice", "bindings": {"InputTensor": "input", "OutputTensor": "output"}},
+        {"type": "print", "resource": "output"},
+    ],
+}
+DISPATCH = "/commands/0/bindings"
+
+
+def changed(changes: Mapping[str, Any], program: Mapping[str, Any] = SLICE) -> str:
+    """A program's text with the values at some pointers set, or removed where the value is Ellipsis."""
+    document = json.loads(json.dumps(program))
+    for pointer, value in changes.items():
+        *path, last = (name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:])
+        node = document
+        for name in path:
+            node = node[int(name)] if isinstance(node, list) else node.setdefault(name, {})
+        if value is ...:
+            del node[last]
+        elif isinstance(node, list):
+            node[int(last)] = value
+        else:
+            node[last] = value
+    return json.dumps(document)
+
+
+def loaded(text: str) -> Program:
+    return load(io.StringIO(text))
+
+
+def faults(text: str, **arguments: Any) -> dict[str, str]:
+    """Pointer -> message of every fault that load or check has."""
+    with pytest.raises(dml.ProgramError) as raised:
+        loaded(text).check(**arguments)
+    return {fault.pointer: fault.message for fault in raised.value.faults}
+
+
+def resource(values: Any, data_type: str | None = None, **members: Any) -> np.ndarray[Any, Any]:
+    """What becomes of initial values, in a program that does nothing with them."""
+    typed = {} if data_type is None else {"initialValuesDataType": data_type}
+    text = json.dumps({"resources": {"x": {"initialValues": values, **typed, **members}}, "dispatchables": {}, "commands": []})
+    return loaded(text).run()["x"]
+
+
+def printed(program: Program, **arguments: Any) -> list[str]:
+    out = io.StringIO()
+    program.run(out=out, **arguments)
+    return out.getvalue().splitlines()
+
+
+# what programs compute
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_microsoft_s_slice_sample_gives_its_numbers(device: str) -> None:
+    program = loaded(json.dumps(SLICE))
+    assert printed(program, device=device) == [
+        f"Running on '{device}', checked against feature level 6_4",
+        "Resource 'output': 7, 9, 12, 14, 17, 19",
+    ]
+    final = program.run(dml.Device(device, feature_level="5_0"))
+    assert final["input"].tolist() == list(range(1, 26))
+    assert final["output"].tolist() == [7, 9, 12, 14, 17, 19]
+    assert program.warnings == ()
+
+
+EXAMPLES = [(cls, example) for cls in operators.every() for example in cls.spec.examples]
+
+
+@pytest.mark.parametrize(("cls", "example"), EXAMPLES, ids=[f"{c.spec.name}: {e.title}" for c, e in EXAMPLES])
+def test_examples_give_the_same_as_programs_saved_and_loaded(cls: type[Desc], example: Example, tmp_path: Path) -> None:
+    desc = cls(**example.fields)
+    program = of(desc, example.inputs)
+    program.check()
+    first = program.run()
+    assert first["OutputTensor"].tobytes() == example.output.tobytes()
+    program.save(tmp_path / "a")
+    again = load(tmp_path / "a")
+    assert again.document == program.document
+    assert [d.desc for d in again.dispatchables.values()] == [desc]
+    assert {name: (a.dtype, a.tobytes()) for name, a in again.run().items()} == {
+        name: (a.dtype, a.tobytes()) for name, a in first.items()
+    }
+    again.save(tmp_path / "b")
+    load(tmp_path / "b").save(tmp_path / "b")  # onto itself
+    files = sorted(os.listdir(tmp_path / "a"))
+    assert files == sorted(os.listdir(tmp_path / "b"))
+    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
+
+
+def test_json_to_desc_to_json_is_the_identity() -> None:
+    count = 0
+    for cls in operators.every():
+        descs = [cls(**e.fields) for e in cls.spec.examples]
+        descs += [replace(descs[0], **r.fields) for r in cls.spec.rejecting]
+        full = dict(strides=(7,) * 4, flags=1, total_tensor_size_in_bytes=2**40, guaranteed_base_offset_alignment=64)
+        for field in cls.spec.tensors:
+            descs.append(replace(descs[0], **{field.name: replace(getattr(descs[0], field.name), **full)}))
+            if field.optional:
+                descs.append(replace(descs[0], **{field.name: None}))
+        for desc in descs:
+            document = document_of(desc)
+            text = json.dumps({"resources": {}, "dispatchables": {"d": document}, "commands": []})
+            parsed = loaded(text).dispatchables["d"].desc
+            assert parsed == desc
+            assert document_of(parsed) == document
+            count += 1
+    assert count > 90
+
+
+@pytest.mark.parametrize("form", ["desc", "Desc", "inline"])
+@pytest.mark.parametrize("tensor", ["plain", "typed", "nested"])
+def test_forms_of_descs(form: str, tensor: str) -> None:
+    fields = dict(SLICE["dispatchables"]["slice"]["desc"])
+    at = {"plain": "", "typed": "", "nested": "/Desc"}[tensor]
+    for name in ("InputTensor", "OutputTensor"):
+        long = fields[name] | {"DataType": "DML_TENSOR_DATA_TYPE_FLOAT32", "DimensionCount": 4, "Flags": []}
+        fields[name] = {
+            "plain": fields[name],
+            "typed": {"Type": "BUFFER", **long},
+            "nested": {"Type": "DML_TENSOR_TYPE_BUFFER", "Desc": long},
+        }[tensor]
+    whole = {"type": "SLICE", **fields} if form == "inline" else {"type": "SLICE", form: fields}
+    text = changed({"/dispatchables/slice": whole})
+    assert loaded(text).run()["output"].tolist() == [7, 9, 12, 14, 17, 19]
+    assert loaded(text).warnings == ()
+    within = "/dispatchables/slice" + ("" if form == "inline" else f"/{form}")
+    found = faults(changed({f"{within}/OutputTensor{at}/Sizes/3": 0}, json.loads(text)))
+    assert next(iter(found)) == f"{within}/OutputTensor{at}/Sizes/3"
+
+
+def test_owned_tensors_are_bound_by_the_dispatchable_and_offsets_are_applied() -> None:
+    slice1 = {
+        "type": "DML_OPERATOR_SLICE1",
+        "executionFlags": ["DISABLE_META_COMMANDS", "DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE"],
+        "dmlCompileType": "DmlCompileGraph",
+        "bindings": {"InputTensor": {"name": "both", "elementOffset": 8}},
+        "InputTensor": {"DataType": "INT16", "Sizes": [6], "Flags": "DML_TENSOR_FLAG_OWNED_BY_DML"},
+        "OutputTensor": {"DataType": "INT16", "Sizes": [3]},
+        "DimensionCount": 1,
+        "InputWindowOffsets": [0],
+        "InputWindowSizes": [6],
+        "InputWindowStrides": [-2],
+    }
+    target = {"name": "both", "elementOffset": 4, "elementSizeInBytes": 8, "format": "R16_SINT", "elementCount": 3}
+    program = {
+        "resources": {"both": {"initialValuesDataType": "INT16", "initialValues": list(range(19)), "sizeInBytes": 40}},
+        "dispatchables": {"reverse": slice1},
+        "commands": [
+            {"type": "Dispatch", "dispatchable": "reverse", "bindings": {"OutputTensor": [target]}},
+            {"type": "PRINT", "resource": "both"},
+        ],
+    }
+    loaded_program = loaded(json.dumps(program))
+    assert loaded_program.warnings == ()
+    expected = [*range(16), 13, 11, 9]
+    assert printed(loaded_program)[1] == f"Resource 'both': {', '.join(map(str, expected))}"
+    assert loaded_program.run()["both"].tolist() == [*expected, 0]
+    both = [{"type": "dispatch", "dispatchable": "reverse", "bindings": {"InputTensor": "both"}}]
+    text = changed({"/commands": both, "/dispatchables/reverse/bindings": ...}, program)
+    assert faults(text) == {
+        "/dispatchables/reverse": "InputTensor is not bound in the dispatchable's 'bindings': it is OWNED_BY_DML",
+        f"{DISPATCH}/InputTensor": "the tensor is OWNED_BY_DML: it is bound in /dispatchables/reverse/bindings",
+        DISPATCH: "OutputTensor is not bound",
+    }
+
+
+def test_commands_run_in_order_and_resources_keep_their_contents() -> None:
+    back = {"type": "dispatch", "dispatchable": "slice", "bindings": {"InputTensor": "input", "OutputTensor": "other"}}
+    text = changed(
+        {
+            "/resources/other": {"initialValuesDataType": "FLOAT32", "initialValues": [1] * 6},
+            "/commands": [{"type": "print", "resource": "output"}, SLICE["commands"][0], *SLICE["commands"], back],
+        }
+    )
+    assert printed(loaded(text))[1:] == ["Resource 'output': 0, 0, 0, 0, 0, 0", "Resource 'output': 7, 9, 12, 14, 17, 19"]
+    assert loaded(text).run()["other"].tolist() == [7, 9, 12, 14, 17, 19]
+    lines = printed(loaded(text), iterations=3, warmup=1)
+    assert [re.sub(r"[\d.]+ ms", "T ms", line) for line in lines if "Dispatch" in line] == [
+        "Dispatch 'slice': 3 iterations, T ms median (CPU)"
+    ] * 3
+
+
+# initial values
+
+
+def test_initial_values() -> None:
+    assert resource([1, -2, 3], "INT8").tolist() == [1, -2, 3]
+    assert (
+        resource([65504, "nan", "INF", "-Inf", -0.0, 1e-8], "FLOAT16").tobytes()
+        == np.array([65504, np.nan, np.inf, -np.inf, -0.0, 0], np.float16).tobytes()
+    )
+    assert resource({"value": 7, "valueCount": 3}, "DML_TENSOR_DATA_TYPE_UINT64").tolist() == [7, 7, 7]
+    assert resource({"valueStart": 1, "valueDelta": 2.5, "valueCount": 4}, "FLOAT32").tolist() == [1, 3.5, 6, 8.5]
+    mixed = [{"name": "n", "type": "UINT32", "value": 6}, {"type": "FLOAT32", "value": 2.3}, {"type": "INT8", "value": -1}]
+    bytes_of = np.array([6], np.uint32).tobytes() + np.array([2.3], np.float32).tobytes() + b"\xff"
+    assert resource(mixed).tobytes() == bytes_of
+    assert resource(mixed, "UNKNOWN", sizeInBytes=256).tobytes() == bytes_of + bytes(256 - 9)
+    assert resource([2**64 - 1], "UINT64").tolist() == [2**64 - 1]
+    assert resource([1.5, 2**60], "FLOAT64").tolist() == [1.5, 2**60]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "start", "delta"),
+    [
+        ("FLOAT32", 0.1, 0.1),
+        ("FLOAT16", 3, 0.1),
+        ("UINT8", 250, 3),
+        ("INT8", 100, 100),
+        ("INT64", 2**63 - 2, 1),
+        ("FLOAT64", 0, 0.1),
+    ],
+)
+def test_sequences_add_again_and_again_in_the_element_type(data_type: str, start: float, delta: float) -> None:
+    count = 70_000  # more than one chunk
+    found = resource({"valueStart": start, "valueDelta": delta, "valueCount": count}, data_type)
+    value, step = found.dtype.type(start), found.dtype.type(delta)
+    with np.errstate(all="ignore"):
+        for at in range(count):
+            assert found[at] == value, at
+            value = found.dtype.type(value + step)
+
+
+def test_prints_are_numbers_and_the_shortest_text() -> None:
+    cases: dict[str, tuple[list[Any], str]] = {
+        "UINT8": ([65, 0, 255], "65, 0, 255"),
+        "INT8": ([65, -1], "65, -1"),
+        "FLOAT32": ([1, 0.1, 16777216, 1e20, "nan", "-inf", -0.0, 1e-45], "1, 0.1, 16777216, 1e+20, nan, -inf, -0, 1e-45"),
+        "FLOAT16": ([0.1, 65504], "0.1, 65500"),
+        "FLOAT64": ([0.1, 1e16, 3], "0.1, 1e+16, 3"),
+        "UINT64": ([2**64 - 1], str(2**64 - 1)),
+    }
+    for data_type, (values, text) in cases.items():
+        x = {"initialValuesDataType": data_type, "initialValues": values}
+        program = {"resources": {"x": x}, "dispatchables": {}, "commands": [{"type": "print", "resource": "x"}]}
+        assert printed(loaded(json.dumps(program)))[1] == f"Resource 'x': {text}"
+    program["commands"] = [{"type": "print", "resource": "x", "verbose": True}]
+    assert printed(loaded(json.dumps(program)))[1:] == ["Resource 'x':", f"[0] {2**64 - 1} (0x{'f' * 16})"]
+
+
+# faults
+
+
+def test_three_faults_in_two_operators_come_at_once_and_nothing_runs(tmp_path: Path) -> None:
+    second = {
+        "type": "DML_OPERATOR_SLICE1",
+        "InputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 4, 4]},
+        "OutputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 2, 3]},
+        "DimensionCount": 4,
+        "InputWindowOffsets": [0, 0, 0, 2],
+        "InputWindowSizes": [1, 1, 4, 3],
+        "InputWindowStrides": [1, 1, 2, 2],
+    }
+    text = changed(
+        {
+            "/dispatchables/slice/desc/Strides/2": 0,
+            "/dispatchables/a~1b~0c": second,
+            "/commands/1": {"type": "writeFile", "resource": "output", "targetPath": "out.npy"},
+        }
+    )
+    expected = {
+        "/dispatchables/slice/desc/Strides/2": "stride_not_zero",
+        "/dispatchables/a~1b~0c/InputWindowOffsets/3": "window_inside_input",
+        "/dispatchables/a~1b~0c/OutputTensor/Sizes/3": "output_within_window",
+    }
+    out = io.StringIO()
+    program = load(write(tmp_path / "p.json", text))
+    with pytest.raises(dml.ProgramError) as raised:
+        program.run(out=out, output_path=tmp_path / "out")
+    assert {f.pointer: f.violation.constraint for f in raised.value.faults if f.violation} == expected
+    assert len(raised.value.faults) == 3
+    assert out.getvalue() == ""
+    assert os.listdir(tmp_path) == ["p.json"]
+    assert (
+        f"{tmp_path / 'p.json'}: /dispatchables/a~1b~0c/InputWindowOffsets/3: "
+        "DML_OPERATOR_SLICE1.window_inside_input (dimension 3): "
+        "InputWindowOffsets + InputWindowSizes <= InputTensor.Sizes: the window lies inside the input.\n"
+        "    InputWindowOffsets[3] = 2, InputWindowSizes[3] = 3, InputTensor.Sizes[3] = 4; would fit: "
+        "InputWindowOffsets[3] = 0..1 or InputWindowSizes[3] = 1..2"
+    ) in str(raised.value)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+DESC = "/dispatchables/slice/desc"
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer", "part"),
+    [
+        ({"/resources": ...}, "", "Field 'resources' is required."),
+        ({"/commands/0/type": "run"}, "/commands/0/type", "there is no command 'run'"),
+        ({"/commands/0/dispatchable": "slize"}, "/commands/0/dispatchable", "did you mean 'slice'?"),
+        ({"/commands/1/resource": "Output"}, "/commands/1/resource", "there is no resource 'Output'; did you mean 'output'?"),
+        ({f"{DISPATCH}/InputTensor": "x"}, f"{DISPATCH}/InputTensor", "there is no resource 'x'"),
+        ({f"{DISPATCH}/Input": "input"}, f"{DISPATCH}/Input", "has no such tensor; it has InputTensor, OutputTensor; did"),
+        ({f"{DISPATCH}/InputTensor": ...}, DISPATCH, "InputTensor is not bound"),
+        ({f"{DISPATCH}/InputTensor": ["input"] * 2}, f"{DISPATCH}/InputTensor", "binds 2 resources"),
+        ({f"{DISPATCH}/InputTensor": {"name": "input", "elementOffset": 1}}, f"{DISPATCH}/InputTensor", "begins at byte 4, wh"),
+        ({f"{DISPATCH}/InputTensor": {"name": "input", "elementOffset": 4}}, f"{DISPATCH}/InputTensor", "holds 84 bytes from"),
+        ({f"{DISPATCH}/OutputTensor": "input"}, f"{DISPATCH}/OutputTensor", "shares memory with InputTensor"),
+        ({f"{DISPATCH}/InputTensor": "output"}, f"{DISPATCH}/InputTensor", "holds 24 bytes where the tensor takes 100"),
+        ({f"{DESC}/InputTensor/TotalTensorSizeInBytes": 104}, f"{DISPATCH}/InputTensor", "where the tensor takes 104"),
+        ({f"{DESC}/InputTensor/TotalTensorSizeInBytes": 96}, f"{DESC}/InputTensor/TotalTensorSizeInBytes", "total_large"),
+        ({f"{DESC}/DimensionCount": ...}, DESC, "Field 'DimensionCount' is required."),
+        ({f"{DESC}/DimensionCount": ..., f"{DESC}/dimensionCount": 4}, DESC, "There is 'dimensionCount'."),
+        ({f"{DESC}/DimensionCount": 4.0}, f"{DESC}/DimensionCount", "takes an integer, not 4.0"),
+        ({f"{DESC}/DimensionCount": 3}, f"{DESC}/Offsets", "offsets_counted"),
+        ({f"{DESC}/Offsets/1": True}, f"{DESC}/Offsets/1", "takes an integer, not true"),
+        ({f"{DESC}/Offsets": None}, f"{DESC}/Offsets", "takes an array, not null"),
+        ({f"{DESC}/Offsets/1": -1}, f"{DESC}/Offsets", "offsets_fits"),
+        ({f"{DESC}/InputTensor": [1]}, f"{DESC}/InputTensor", "takes an object, not an array of 1"),
+        ({f"{DESC}/InputTensor/DimensionCount": 3}, f"{DESC}/InputTensor/DimensionCount", "is 3 where Sizes has 4 entries"),
+        ({f"{DESC}/InputTensor/Sizes/2": 2**32}, f"{DESC}/InputTensor/Sizes/2", "sizes_fit"),
+        ({f"{DESC}/InputTensor/Sizes/2": "5"}, f"{DESC}/InputTensor/Sizes/2", "takes an integer, not '5'"),
+        ({f"{DESC}/InputTensor/DataType": "FLOAT"}, f"{DESC}/InputTensor/DataType", "there is no 'FLOAT' here; the names are"),
+        ({f"{DESC}/InputTensor/DataType": "INT4"}, f"{DESC}/InputTensor/DataType", "data_type_supported"),
+        ({f"{DESC}/InputTensor/Flags": ["OWNED"]}, f"{DESC}/InputTensor/Flags/0", "there is no 'OWNED' here"),
+        ({f"{DESC}/InputTensor/Type": "X"}, f"{DESC}/InputTensor/Type", "takes BUFFER"),
+        ({"/dispatchables/slice/type": "hlsl"}, "/dispatchables/slice/type", "hlsl is refused: HLSL shaders need"),
+        ({"/dispatchables/slice/type": "ONNX"}, "/dispatchables/slice/type", "ONNX is refused: ONNX models need"),
+        ({"/dispatchables/slice/type": "dmlSerializedGraph"}, "/dispatchables/slice/type", "is refused: serialized graphs"),
+        ({"/dispatchables/slice/type": "SLICES"}, "/dispatchables/slice/type", "there is no operator 'SLICES'; there are"),
+        ({"/dispatchables/slice/executionFlags": "X"}, "/dispatchables/slice/executionFlags", "there is no 'X' here"),
+        ({"/dispatchables/slice/dmlCompileType": "X"}, "/dispatchables/slice/dmlCompileType", "takes DmlCompileOp or"),
+        ({"/resources/input/sizeInBytes": 99}, "/resources/input/sizeInBytes", "99 bytes do not hold the 100 bytes"),
+        ({"/resources/input/initialValuesOffsetInBytes": 1}, "/resources/input", "100 bytes of initialValues at offset 1"),
+        ({"/resources/input/initialValues": "deferred"}, "/resources/input/initialValues", "outputs of ONNX models"),
+        ({"/resources/input/initialValues/valueCount": 0}, "/resources/input/initialValues/valueCount", "from 1 to 4294967295"),
+        ({"/resources/input/initialValues/value": 1}, "/resources/input/initialValues", "not value and valueStart"),
+        ({"/resources/input/initialValues/valueDelta": ...}, "/resources/input/initialValues", "'valueDelta' is required."),
+        ({"/resources/input/initialValues": [1, 2.5, 1e39]}, "/resources/input/initialValues/2", "1e+39 does not fit FLOAT32"),
+        ({"/resources/input/initialValues": [True]}, "/resources/input/initialValues/0", "takes a number"),
+        ({"/resources/input/initialValues": []}, "/resources/input/initialValues", "is empty"),
+        ({"/resources/input/initialValuesDataType": "INT4"}, "/resources/input/initialValuesDataType", "there is no 'INT4'"),
+        ({"/resources/input/initialValuesDataType": ...}, "/resources/input/initialValues", "Type' is required"),
+    ],
+)  # fmt: skip
+def test_faults_say_where_and_why(changes: dict[str, Any], pointer: str, part: str) -> None:
+    found = faults(changed(changes))
+    assert next(iter(found)) == pointer, found
+    assert part in found[pointer]
+
+
+def test_feature_levels_and_extensions_are_faults_of_check() -> None:
+    found = faults(changed({f"{DESC}/InputTensor/DataType": "INT64"}), feature_level=dml.FeatureLevel.FL_4_0)
+    assert "would fit" in found[f"{DESC}/InputTensor/DataType"]
+    with pytest.raises(dml.ProgramError, match="FeatureLevel = 2_0"):
+        of(EXAMPLES[-1][0](**EXAMPLES[-1][1].fields), EXAMPLES[-1][1].inputs).check(dml.FeatureLevel.FL_2_0)
+    cls = dml.QuantizedLinearMatrixMultiply
+    rejecting = next(r for r in cls.spec.rejecting if r.strict)
+    text = json.dumps({"resources": {}, "dispatchables": {"q": document_of(cls(**rejecting.fields))}, "commands": []})
+    loaded(text).check()
+    assert next(iter(faults(text, strict=True))).startswith("/dispatchables/q/desc/")
+
+
+def test_unknown_members_are_warnings_with_the_nearest_name() -> None:
+    text = changed(
+        {
+            "/resource": 1,
+            "/commands/0/threadGroupCount": [1, 1, 1],
+            f"{DESC}/InputTensor/Stride": [1, 2, 3, 4],
+            "/resources/input/initialValuesOffsetInBytes": 4,
+            "/resources/input/sizeInBytes": 104,
+        }
+    )
+    program = loaded(text + " and more")
+    assert {w.pointer: w.message.partition("did you mean ")[2] for w in program.warnings} == {
+        "/resource": "'resources'?",
+        f"{DESC}/InputTensor/Stride": "'Strides'?",
+        "/resources/input/initialValuesOffsetInBytes": "",
+        "": "",
+    }
+    assert program.run()["output"].tolist() == [7, 9, 12, 14, 17, 19]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1, column 1: Expecting value"),
+        ("{\n// [\n/* x\n*/ [,]", "line 4, column 4: Expecting property name"),
+        ("[1,,]", "line 1, column 4"),
+        ("[,]", "line 1, column 2"),
+        ("[\n 1, NaN]", "line 2, column 5: NaN is no JSON"),
+        ("[-Infinity]", "line 1, column 2: -Infinity is no JSON"),
+        ("[" + "1" * 5000 + "]", "line 1, column 2: a number of 5000 digits"),
+        ("\n" + "[" * 200 + "]" * 200, "line 2, column 65: brackets are nested more than 64 deep"),
+        ('{"a": {"b~/": 1, "b~/": 2}}', "/a/b~0~1: the name stands twice"),
+        ('{"\\ud800": 1}', "half of a surrogate pair"),
+        ('{"a": "\ud800"}', "half of a surrogate pair"),
+        ('{"a": "x\ny"}', "line 1, column 9: Invalid control character"),
+        ('{"a": "', "line 1, column 7: Unterminated string"),
+        ("{} /* {", "Field 'resources' is required."),
+    ],
+)
+def test_text_that_is_no_program(text: str, message: str) -> None:
+    with pytest.raises(dml.ProgramError, match=re.escape(message)):
+        loaded(text)
+
+
+def test_comments_and_trailing_commas() -> None:
+    text = json.dumps(SLICE, indent=1).replace("{", "{ // \"\\\" '{'\n").replace("]", "/* , */ , /* \\*/]").replace("}", ",}")
+    text = text.replace("FLOAT32", "FLOAT\\u00332")  # escapes still mean what they mean
+    assert loaded(text).run()["output"].tolist() == [7, 9, 12, 14, 17, 19]
+    names = ["//", "/*", "*/", ",]", "\\", '"', "[[["]
+    program = {"resources": {n: {"initialValuesDataType": "UINT8", "initialValues": [1]} for n in names}, "dispatchables": {}}
+    assert list(loaded(json.dumps(program | {"commands": []})).run()) == names
+
+
+# files
+
+
+def file_program(source: str, data_type: str | None = None, commands: list[Any] | None = None, **members: Any) -> str:
+    typed = {} if data_type is None else {"initialValuesDataType": data_type}
+    x = {"initialValues": {"sourcePath": source}, **typed, **members}
+    return json.dumps({"resources": {"x": x}, "dispatchables": {}, "commands": commands or []})
+
+
+def test_npy_files_of_every_kind(tmp_path: Path) -> None:
+    for array in (
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+        np.arange(6, dtype=">i8"),
+        np.asfortranarray(np.arange(24, dtype=">u2").reshape(2, 3, 4)),
+        np.array([True, False]),
+        np.array(7, np.float16),
+        np.array([0x7FA00001], np.uint32).view(np.float32),
+    ):
+        np.save(tmp_path / "x.npy", array)
+        found = load(write(tmp_path / "p.json", file_program("x.npy"))).run()["x"]
+        native = array.astype(np.uint8) if array.dtype == bool else array.astype(array.dtype.newbyteorder("="))
+        assert found.dtype == native.dtype
+        assert found.tobytes() == native.tobytes()
+    (tmp_path / "r.dat").write_bytes(b"\1\0\2\0\3")
+    assert load(write(tmp_path / "p.json", file_program("r.dat", "UINT16"))).run()["x"].tolist() == [1, 2]
+
+
+def test_files_are_written_whole(tmp_path: Path) -> None:
+    commands = [
+        {"type": "writeFile", "resource": "x", "targetPath": name, "dimensions": dimensions}
+        for name, dimensions in (("new/x.npy", [2, 3]), ("x.dat", [9]), ("y.NPY", [6]))
+    ]
+    commands[1].pop("dimensions")
+    x = {"initialValuesDataType": "INT16", "initialValues": [1, -2, 3, 4, 5, 6], "sizeInBytes": 64}
+    text = json.dumps({"resources": {"x": x}, "dispatchables": {}, "commands": commands})
+    loaded(text).run(output_path=tmp_path)
+    assert np.load(tmp_path / "new" / "x.npy").tolist() == [[1, -2, 3], [4, 5, 6]]
+    assert (tmp_path / "x.dat").read_bytes() == np.array([1, -2, 3, 4, 5, 6], np.int16).tobytes()
+    assert np.load(tmp_path / "y.NPY").tolist() == [1, -2, 3, 4, 5, 6]
+    assert sorted(os.listdir(tmp_path)) == ["new", "x.dat", "y.NPY"]
+    text = text.replace("[6]", "[7]")
+    assert faults(text) == {"/commands/2/targetPath": "dimensions [7] are not those of 6 values"}
+    (tmp_path / "blocked").write_text("a file, not a folder")
+    program = loaded(text.replace("y.NPY", "blocked/y").replace("new/x", "z"))
+    with pytest.raises(OSError, match="blocked/y: "):
+        program.run(output_path=tmp_path)
+    assert (tmp_path / "z.npy").exists()  # the others are there
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".part")]
+
+
+def test_images_in_and_out(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.arange(24, dtype=np.uint8).reshape(2, 4, 3) * 10
+    image.fromarray(pixels).save(tmp_path / "in.png")
+    write_file = {"type": "writeFile", "resource": "x", "targetPath": "out.png", "dimensions": [1, 3, 2, 4]}
+    text = file_program("in.png", "FLOAT32", [write_file], resampleSize=[1, 3, 2, 4], resampleMode="scale")
+    found = load(write(tmp_path / "p.json", text)).run(output_path=tmp_path)["x"]
+    assert found.tobytes() == (pixels.transpose(2, 0, 1).astype(np.float32) / np.float32(255)).tobytes()
+    assert np.abs(np.asarray(image.open(tmp_path / "out.png")).astype(int) - pixels).max() <= 1  # cut off, as DxDispatch does
+    text = file_program("in.png", "FLOAT16", resampleSize=[1, 4, 5, 5])
+    assert load(write(tmp_path / "p.json", text)).run()["x"].size == 100
+    lossy = write_file | {"targetPath": "o.jpg"}
+    refused = [
+        (file_program("in.png", "INT8", resampleSize=[1, 3, 2, 4]), "/resources/x/initialValues/sourcePath"),
+        (file_program("in.png", "FLOAT32"), "/resources/x/initialValues/sourcePath"),
+        (json.dumps(json.loads(text)).replace("in.png", "p.png"), "/resources/x/initialValues/sourcePath"),
+        (file_program("in.png", "FLOAT32", [lossy], resampleSize=[1, 3, 2, 4]), "/commands/0/targetPath"),
+    ]
+    (tmp_path / "p.png").write_text("no image")
+    for text, pointer in refused:
+        with pytest.raises(dml.ProgramError) as raised:
+            load(write(tmp_path / "p.json", text)).run(output_path=tmp_path)
+        assert [fault.pointer for fault in raised.value.faults] == [pointer]
+
+
+@pytest.mark.parametrize("name", ["../secret.npy", "a/../../secret.npy", "link.npy", "folder/secret.npy", "{absolute}"])
+def test_nothing_outside_is_read_or_written_unless_allowed(name: str, tmp_path: Path) -> None:
+    inside, secret = tmp_path / "inside", tmp_path / "secret.npy"
+    inside.mkdir()
+    np.save(secret, np.arange(3))
+    before = secret.read_bytes()
+    if name.startswith(("link", "folder")):
+        try:
+            (inside / name.split("/")[0]).symlink_to(secret if name.startswith("link") else tmp_path)
+        except OSError:
+            pytest.skip("symbolic links need a privilege here")
+    name = name.replace("{absolute}", str(secret))
+    reading = load(write(inside / "p.json", file_program(name)))
+    with pytest.raises(dml.ProgramError, match="lies outside the program's folder"):
+        reading.check()
+    assert reading.run(allow_outside=True)["x"].tolist() == [0, 1, 2]
+    assert load(write(tmp_path / "q.json", file_program("secret.npy"))).run()["x"].tolist() == [0, 1, 2]
+    assert load(write(inside / "r.json", file_program("secret.npy"))).run(input_path=tmp_path)["x"].tolist() == [0, 1, 2]
+    x = {"initialValuesDataType": "UINT8", "initialValues": [1, 2]}
+    target = {"type": "writeFile", "resource": "x", "targetPath": name}
+    writing = loaded(json.dumps({"resources": {"x": x}, "dispatchables": {}, "commands": [target]}))
+    with pytest.raises(dml.ProgramError, match="lies outside the output folder"):
+        writing.run(output_path=inside)
+    assert secret.read_bytes() == before
+    writing.run(output_path=inside, allow_outside=True)
+    assert np.load(os.path.normpath(inside / name)).tolist() == [1, 2]
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return (os._exit, (77,))
+
+
+def test_hostile_files_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "pickled.npy", np.array([Evil()], object), allow_pickle=True)
+    np.save(tmp_path / "structured.npy", np.zeros(2, [("a", "i4")]))
+    np.save(tmp_path / "complex.npy", np.zeros(2, np.complex64))
+    np.save(tmp_path / "empty.npy", np.zeros(0))
+    np.save(tmp_path / "short.npy", np.zeros(1000))
+    whole = (tmp_path / "short.npy").read_bytes()
+    (tmp_path / "short.npy").write_bytes(whole[:-1])
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (%s,), }"
+    for name, shape in (("huge", b"9" * 30), ("negative", b"-1"), ("nested", b"(" * 9000), ("minus", b"-" * 9000 + b"1")):
+        text = header % shape
+        (tmp_path / f"{name}.npy").write_bytes(whole[:8] + len(text).to_bytes(2, "little") + text + bytes(64))
+    (tmp_path / "none.npy").write_bytes(b"hello")
+    (tmp_path / "empty.dat").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.dat")
+    with suppress(OSError):  # links need a privilege on Windows
+        (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    names = [*os.listdir(tmp_path), "no such file", "nul\0byte", "x" * 5000, ""]
+    for name in names:
+        program = load(write(tmp_path / "p.json", file_program(name, None if name.endswith("npy") else "UINT8")))
+        with pytest.raises(dml.ProgramError) as raised:
+            program.check()
+        assert [fault.pointer for fault in raised.value.faults] == ["/resources/x/initialValues/sourcePath"], name
+    with pytest.raises(dml.ProgramError, match="which could run code"):
+        load(write(tmp_path / "p.json", file_program("pickled.npy"))).run()
+    np.save(tmp_path / "ok.npy", np.zeros(1))
+    assert "INT32" in str(faults_of(load(write(tmp_path / "p.json", file_program("ok.npy", "INT32")))))
+    assert "is required" in str(faults_of(load(write(tmp_path / "p.json", file_program("p.json")))))
+    for path in (tmp_path / "nothing", tmp_path / "folder", tmp_path / "pickled.npy"):
+        with pytest.raises(dml.ProgramError):
+            load(path)
+
+
+def faults_of(program: Program) -> dml.ProgramError:
+    with pytest.raises(dml.ProgramError) as raised:
+        program.check()
+    return raised.value
+
+
+# limits
+
+
+def test_hostile_sizes_take_bounded_time_and_memory() -> None:
+    one = {"initialValuesDataType": "UINT8", "initialValues": {"value": 1, "valueCount": 4}}
+    many = json.dumps({"resources": {f"r{i}": one for i in range(100_000)}, "dispatchables": {}, "commands": []})
+    large = {"initialValuesDataType": "FLOAT64", "initialValues": {"value": 1, "valueCount": 2**32 - 1}}
+    sequence = {"initialValuesDataType": "UINT64", "initialValues": {"valueStart": 1, "valueDelta": 1, "valueCount": 2**32 - 1}}
+    vast = {"initialValuesDataType": "UINT8", "initialValues": [1], "sizeInBytes": 2**64 - 1}
+    for extra in (large, sequence, vast):
+        document = {"resources": {f"r{i}": extra for i in range(1000)}, "dispatchables": {}, "commands": []}
+        assert "take" in faults(json.dumps(document))["/resources"]
+    began = time.perf_counter()
+    assert len(loaded(many).run()) == 100_000
+    texts = [
+        "[" * 3 * 10**5,
+        '"' * 3 * 10**5,
+        "/*" * 3 * 10**5,
+        '{"a":' * 3 * 10**5,
+        "," * 3 * 10**5,
+        '"' + '\\"' * 3 * 10**5,
+        "[" + " ," * 3 * 10**5 + "]",
+    ]
+    texts += ['{"a":1,' * 60 + "}" * 60, "[" + "{}," * 10**5 + "]", json.dumps({f"k{i}": {} for i in range(10**5)})]
+    texts.append(
+        json.dumps({"resources": {f"r{i}": {} for i in range(20_000)}, "dispatchables": {}, "commands": [{}] * 20_000})
+    )
+    for text in texts:
+        with pytest.raises(dml.ProgramError) as raised:
+            loaded(text)
+        assert len(raised.value.faults) <= 1001
+    with pytest.raises(dml.ProgramError, match="more than 33554432 characters"):
+        loaded(" " * (2**25 + 1))
+    assert time.perf_counter() - began < 30
+
+
+def test_zero_strides_make_huge_tensors_of_small_resources() -> None:
+    text = changed({f"{DESC}/InputTensor/Sizes": [2**32 - 1] * 4, f"{DESC}/InputTensor/Strides": [0, 0, 0, 1]})
+    assert f"{DISPATCH}/InputTensor" in faults(text)  # the last dimension alone is too large
+    text = changed({f"{DESC}/InputTensor/Sizes": [2**32 - 1] * 4, f"{DESC}/InputTensor/Strides": [0, 0, 0, 0]})
+    assert "more elements than an array can have" in faults(text)[f"{DISPATCH}/InputTensor"]
+    text = changed({f"{DESC}/InputTensor/Sizes": [2**15] * 4, f"{DESC}/InputTensor/Strides": [0, 0, 0, 0]})
+    assert loaded(text).run()["output"].tolist() == [1] * 6
+
+
+def test_in_place_is_refused_where_elements_meet_and_only_there() -> None:
+    halves = {
+        "/resources/input/initialValues/valueCount": 64,
+        f"{DESC}/OutputTensor/Strides": [64, 64, 8, 4],
+    }
+    at = {"name": "input", "elementOffset": 28}
+    assert "shares memory with InputTensor" in str(
+        faults(changed({**halves, f"{DISPATCH}/OutputTensor": {**at, "elementOffset": 4}}))
+    )
+    program = loaded(
+        changed({**halves, f"{DISPATCH}/OutputTensor": {**at, "elementOffset": 24}, f"{DESC}/InputTensor/Sizes": [1, 1, 4, 6]})
+    )
+    assert program.run()["input"][24::4].tolist()[:2] == [8, 10]
+
+
+def test_a_large_file_is_copied_once(tmp_path: Path) -> None:
+    count = 200 * 2**20 // 4
+    np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (count,))[-1] = 5
+    program = load(write(tmp_path / "p.json", file_program("x.npy")))
+    tracemalloc.start()
+    try:
+        found = program.run()["x"]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found[-1] == 5
+    assert peak < 1.05 * found.nbytes
+
+
+def test_data_errors_come_at_run_and_files_written_before_stay(tmp_path: Path) -> None:
+    cls, example = next((c, e) for c, e in EXAMPLES if c.spec.name == "QUANTIZED_LINEAR_MATRIX_MULTIPLY")
+    program = of(
+        cls(**example.fields), {**example.inputs, "output_scale_tensor": np.zeros_like(example.inputs["output_scale_tensor"])}
+    )
+    program.save(tmp_path)
+    document = json.loads((tmp_path / "program.json").read_text())
+    target = {"type": "writeFile", "resource": "ATensor", "targetPath": "a.npy"}
+    document["commands"] = [target, document["commands"][0], {**target, "targetPath": "b.npy"}]
+    program = load(write(tmp_path / "p.json", json.dumps(document)))
+    program.check()
+    with pytest.raises(dml.DataError):
+        program.run(output_path=tmp_path / "out")
+    assert os.listdir(tmp_path / "out") == ["a.npy"]
+
+
+# from Python
+
+
+def test_programs_of_calls_with_strides_padding_and_owned_tensors() -> None:
+    array = np.arange(40, dtype=np.int8).reshape(5, 8)[::2, ::3]
+    source = dml.TensorDesc.of(array, flags=dml.TensorFlags.OWNED_BY_DML)
+    source = replace(source, total_tensor_size_in_bytes=48)
+    target = dml.TensorDesc(dml.DataType.INT8, (2, 2), strides=(5, 2), total_tensor_size_in_bytes=32)
+    desc = dml.Slice1(
+        input_tensor=source,
+        output_tensor=target,
+        input_window_offsets=(1, 1),
+        input_window_sizes=(2, 2),
+        input_window_strides=(1, -1),
+    )
+    padded = np.zeros(48, np.uint8)
+    padded[:40] = np.arange(40)
+    for given in (array, array.copy(), padded):
+        total = 48 if given is padded else 0
+        program = of(replace(desc, input_tensor=replace(source, total_tensor_size_in_bytes=total)), {"input_tensor": given})
+        program.check()
+        assert program.run()["OutputTensor"][[0, 2, 5, 7]].tolist() == [22, 19, 38, 35]
+    assert program.commands[-1] == Print("/commands/1", "OutputTensor", False)
+    with pytest.raises(dml.BindingError, match=r"(?s)other: is no tensor that the desc has.*input_tensor: holds 3 bytes"):
+        of(desc, {"input_tensor": np.zeros(3, np.uint8), "other": array})
+    broadcast = replace(desc, input_tensor=replace(source, strides=(0, 3), total_tensor_size_in_bytes=0))
+    assert of(broadcast, {"input_tensor": np.repeat(array[:1], 3, 0)}).run()["InputTensor"].tolist() == [0, 0, 0, 3, 0, 0, 6]
+    with pytest.raises(dml.BindingError, match="input_tensor: has different elements where"):
+        of(broadcast, {"input_tensor": array.copy()})
+    with pytest.raises(dml.DescError):
+        of(replace(desc, input_window_strides=(0, 1)), {"input_tensor": array})
+    with pytest.raises(dml.BindingError, match="input_tensor: is missing"):
+        of(desc, {})
+
+
+def test_saving_copies_files_under_safe_names(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    np.save(tmp_path / "data" / "x.npy", np.arange(3))
+    text = file_program("data/x.npy").replace('"x"', '"../é x"')
+    load(write(tmp_path / "p.json", text)).save(tmp_path / "saved")
+    assert sorted(os.listdir(tmp_path / "saved")) == ["_____x.npy", "program.json"]
+    assert load(tmp_path / "saved").run()["../é x"].tolist() == [0, 1, 2]
+    assert load(tmp_path / "saved").run()["../é x"].tolist() == [0, 1, 2]
+
+
+def test_programs_are_loaded_when_they_are_asked_for() -> None:
+    code = "import sys, anydml; assert 'anydml.program' not in sys.modules; assert anydml.Program is anydml.program.Program; "
+    code += "assert 'PIL' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

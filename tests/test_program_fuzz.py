@@ -1,0 +1,202 @@
+"""Valid program texts, mutated: each is refused with ProgramError (or DataError, where only data is wrong) or runs.
+
+ANYDML_FUZZ_EXAMPLES sets how many; `make test` takes the default, a soak 10^6.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import anydml as dml
+from anydml import operators
+from anydml.program import check, load, of
+
+EXAMPLES = int(os.environ.get("ANYDML_FUZZ_EXAMPLES", "10000"))
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[\[\]{}:,]|//[^\n]*')
+
+FILES = """{ // values from files, an owned tensor, bindings with offsets, every command
+  "resources": {
+    "npy": {"initialValues": {"sourcePath": "x.npy"}, "sizeInBytes": 64},
+    "raw": {"initialValuesDataType": "INT16", "initialValues": {"sourcePath": "x.dat"}},
+    "mixed": {"initialValues": [{"type": "UINT8", "value": 3}, {"type": "FLOAT32", "value": 0.5},]},
+    "given": {"initialValuesDataType": "FLOAT16", "initialValues": [1, 2.5, "nan", "-inf", 5, 6, 7, 8, 9, 10]},
+    "steps": {"initialValuesDataType": "INT8", "initialValues": {"valueStart": -1, "valueDelta": 3, "valueCount": 64}},
+  },
+  "dispatchables": {
+    "owned": {
+      "type": "SLICE1", "dmlCompileType": "DmlCompileGraph", "executionFlags": ["NONE"],
+      "bindings": {"InputTensor": {"name": "raw", "elementOffset": 8, "elementSizeInBytes": 2}},
+      "InputTensor": {"Type": "BUFFER", "Desc": {"DataType": "INT16", "Sizes": [2, 4], "Flags": ["OWNED_BY_DML"]}},
+      "OutputTensor": {"DataType": "INT16", "DimensionCount": 2, "Sizes": [2, 2], "Strides": [4, 2],
+        "GuaranteedBaseOffsetAlignment": 16, "TotalTensorSizeInBytes": 16},
+      "DimensionCount": 2, "InputWindowOffsets": [0, 0], "InputWindowSizes": [2, 4], "InputWindowStrides": [-1, 3],
+    },
+  },
+  "commands": [
+    {"type": "dispatch", "dispatchable": "owned", "bindings": {"OutputTensor": [{"name": "steps", "elementOffset": 16}]}},
+    {"type": "print", "resource": "steps", "verbose": true}, {"type": "print", "resource": "mixed"},
+    {"type": "writeFile", "resource": "npy", "targetPath": "sub/y.npy", "dimensions": [2, 3]},
+    {"type": "writeFile", "resource": "given", "targetPath": "y.dat"},
+  ],
+}
+"""  # fmt: skip
+
+
+def texts() -> list[str]:
+    """A program of each operator's first example, values inline, and the one above."""
+    found = [FILES]
+    for cls in operators.every():
+        example = cls.spec.examples[0]
+        program = of(cls(**example.fields), example.inputs)
+        for name, member in program.document["resources"].items():
+            if "sourcePath" in member["initialValues"]:
+                member["initialValues"] = program.resources[name].values.data.tolist()  # type: ignore[union-attr]
+        found.append(json.dumps(program.document, indent=1))
+    return found
+
+
+TEXTS = texts()
+TOKENS = [TOKEN.findall(text) for text in TEXTS]
+NUMBERS = [str(2**power) for power in range(9)] + ["0", "-1", "-2", "65536", str(2**31), str(2**32 - 1), str(2**32), str(2**64)]
+NUMBERS += ["1e400", "0.5", "-0.0"]
+ODD = ["null", "true", "false", "[]", "{}", "[1]", '{"name":"npy"}', '""', '"nan"', '"../x"', '"/etc/passwd"', '"\\ud800"']
+ODD += ['"\\u0000"', "NaN", "//", "/*", "*/", '"', "\\", "\0", "é", *"[]{}:,", "[" * 70]
+STRINGS = sorted({token for tokens in TOKENS for token in tokens if token[0] == '"'})
+BATCH = 20  # texts of one Hypothesis example, which costs more than they do
+
+
+def mutated(random: Random) -> str:
+    """Tokens of a program replaced (mostly by one of their kind), removed, repeated, inserted."""
+    tokens = list(random.choice(TOKENS))
+    for _ in range(random.randint(1, 3)):
+        kind, at = random.randrange(13), random.randrange(len(tokens) or 1)
+        if kind < 6:
+            at = next((i for i in range(at, len(tokens)) if tokens[i][0] in "-0123456789"), at)
+            tokens[at : at + 1] = [random.choice(NUMBERS)]
+        elif kind < 9:
+            at = next((i for i in range(at, len(tokens)) if tokens[i][0] == '"'), at)
+            tokens[at : at + 1] = [random.choice(STRINGS)]
+        elif kind == 9:
+            del tokens[at : at + random.randint(1, 4)]
+        elif kind == 10:
+            tokens[at:at] = tokens[at : at + random.randint(1, 12)]
+        else:
+            tokens[at : at + kind - 11] = [random.choice(ODD + NUMBERS + STRINGS)]
+    return " ".join(token + "\n" if token.startswith("//") else token for token in tokens)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    np.save(inside / "x.npy", np.arange(6, dtype=np.int32))
+    (inside / "x.dat").write_bytes(bytes(range(40)))
+    return inside
+
+
+def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "memory_bytes", lambda: 2**20)  # what takes more is refused, not slow
+    counts = {"ran": 0, "refused at load": 0, "refused": 0}
+
+    def attempt(text: str) -> None:
+        try:
+            program = load(io.StringIO(text))
+        except dml.ProgramError:
+            counts["refused at load"] += 1
+            return
+        try:
+            program.run(input_path=folder, output_path=folder / "out", out=io.StringIO())
+            counts["ran"] += 1
+        except (dml.ProgramError, dml.DataError):
+            counts["refused"] += 1
+
+    for text in TEXTS:
+        attempt(text)
+    assert counts["ran"] == len(TEXTS)
+
+    @settings(max_examples=EXAMPLES // BATCH, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.integers(0, 2**64 - 1))
+    def refused_or_run(seed: int) -> None:
+        random = Random(seed)
+        for _ in range(BATCH):
+            text = mutated(random)
+            try:
+                attempt(text)
+            except Exception:
+                note(text)
+                raise
+
+    refused_or_run()
+    print(counts)
+    assert min(counts.values()) > sum(counts.values()) // 25, counts  # each way is well trodden
+    assert sorted(os.listdir(folder.parent)) == ["inside"]
+    assert not list(folder.rglob("*.part"))
+
+
+def test_random_bytes_are_refused() -> None:
+    @settings(max_examples=EXAMPLES // 20, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.text())
+    def refused(text: str) -> None:
+        with pytest.raises(dml.ProgramError):
+            load(io.StringIO(text))
+
+    refused()
+
+
+def members(value: Any) -> Any:
+    """Every scalar of a JSON value with its path."""
+    if isinstance(value, (dict, list)):
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield (name,), inner
+            yield from (((name, *path), leaf) for path, leaf in members(inner))
+
+
+def test_any_value_in_any_place_is_refused_or_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutations of structure, exhausted: each value of one program replaced by each of a pool, one at a time."""
+    monkeypatch.setattr(check, "memory_bytes", lambda: 2**20)
+    (folder / "base.json").write_text(FILES)
+    base = load(folder / "base.json").document
+    pool: list[Any] = [
+        None,
+        True,
+        0,
+        -1,
+        2**32,
+        2**64,
+        0.5,
+        float("1e400"),
+        "",
+        "x",
+        "../x.npy",
+        [],
+        [[]],
+        {},
+        {"a": {}},
+        [1] * 9,
+    ]
+    count = 0
+    for path, before in list(members(base)):
+        for value in pool:
+            document = json.loads(json.dumps(base))
+            node = document
+            for name in path[:-1]:
+                node = node[name]
+            node[path[-1]] = value
+            text = json.dumps(document).replace("Infinity", "1e400")
+            with suppress(dml.ProgramError):
+                load(io.StringIO(text)).run(input_path=folder, output_path=folder / "out")
+            count += 1
+        assert before is not None
+    assert count > 1500
