@@ -241,7 +241,7 @@ def test_no_code_uses_an_instruction_that_its_row_lacks() -> None:
         copy_emit.rows(generic, True),
         copy_emit.groups(generic, (0,), -1, 16, 1, False),
         copy_emit.groups(generic, tuple(range(4)), 8, 16, 2, True),
-        copy_emit.tiles(generic, 2, False),
+        copy_emit.tiles(generic, 2),
         copy_emit.elements(generic, 8),
     ]
     for text in texts:

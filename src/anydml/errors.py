@@ -10,6 +10,7 @@ from typing import Any
 
 from anydml.names import class_name, snake_case
 
+LONGEST = 1024  # bits of a number that a message writes out; Python refuses to write far longer ones
 E_INVALIDARG = 0x80070057
 DXGI_ERROR_UNSUPPORTED = 0x887A0004
 
@@ -73,6 +74,10 @@ def show(value: Any) -> str:
         return value.name or str(int(value))
     if isinstance(value, enum.Enum):
         return value.name.removeprefix("FL_")
+    if isinstance(value, tuple):
+        return f"({', '.join(map(show, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, int) and value.bit_length() > LONGEST:
+        return f"a number of {value.bit_length()} bits"
     return str(value)
 
 

@@ -17,7 +17,7 @@ from anydml.kernels.cpu.jit.targets import Target
 
 DIMENSIONS = 7  # a tensor has eight, and one is the row
 LANE = 16  # permutes of bytes work within lanes of 16
-PREFETCHED = 4  # cache lines of a row to come; longer rows are left to the processor's own prefetching
+PREFETCHED = 4  # cache lines of a row to come: where that begins no processor foresees, the rest of it does
 DECLARATIONS = (
     "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
     "declare i64 @llvm.umin.i64(i64, i64)",
@@ -25,7 +25,7 @@ DECLARATIONS = (
 Body = Callable[[Text, str, str], None]
 
 
-def _function(body: Body, *, first: int = 0) -> str:
+def _function(body: Body, *, first: int = 0, prefetch: bool = False) -> str:
     """A kernel: `body(text, source, target)` for every combination of the outer dimensions from `first` on."""
     text = Text()
     levels = range(first, DIMENSIONS)
@@ -46,7 +46,7 @@ def _function(body: Body, *, first: int = 0) -> str:
     text.do("%r = phi i64 [ 0, %around ], [ %r2, %rowdone ]")
     text.do("%s = phi ptr [ %S, %around ], [ %s2, %rowdone ]")
     text.do("%d = phi ptr [ %D, %around ], [ %d2, %rowdone ]")
-    if first == 0:
+    if prefetch:
         soon = text.at("%s", ahead)
         for line in range(PREFETCHED):
             text.do(f"call void @llvm.prefetch.p0(ptr {text.at(soon, 64 * line)}, i32 0, i32 3, i32 1)")
@@ -245,7 +245,7 @@ def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vect
         else:
             _if(text, text.op(f"icmp uge i64 %n, {per_block}"), many, one_by_one)
 
-    return _function(body)
+    return _function(body, prefetch=True)
 
 
 def groups_per_block(group: int, width: int, vectors: int) -> int:
@@ -334,23 +334,23 @@ def elements(target: Target, itemsize: int) -> str:
         end = _while(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
         _while(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
 
-    return _function(body)
+    return _function(body, prefetch=True)
 
 
 # --- transpositions ---
 
 
-def tiles(target: Target, itemsize: int, stream: bool) -> str:
+def tiles(target: Target, itemsize: int) -> str:
     """Output rows of n elements that lie `source_stride` apart in the input; outer[0] walks contiguous input elements.
 
-    A tile reads 16 bytes of each of `tall` input rows and writes `wide` output rows of a vector each. Tiles fill squares of
-    64 bytes by 64 bytes, output line by output line, so that cache lines are used whole on both sides; the input lines of
-    the square to come are prefetched, because no processor foresees them. The last tiles are shifted back into the tensor;
-    with `stream`, the caller promises that n is a multiple of `tall` and the output aligned to vectors.
+    A tile reads 16 bytes of each of `tall` input rows and writes `wide` output rows of a vector each. Tiles fill blocks of
+    64 bytes along the output rows by 256 along the input rows: whole cache lines on both sides, and a few neighbouring lines
+    of each input row, which memory gives together. The lines of the block to come are prefetched, because no processor
+    foresees them. The last tiles are shifted back into the tensor.
     """
     width, lanes = target.vector_bytes, target.vector_bytes // LANE
     wide = LANE // itemsize
-    tall, square = wide * lanes, 64 // itemsize
+    tall, long, broad = wide * lanes, 64 // itemsize, 256 // itemsize
     kind = f"<{width} x i8>"
 
     def body(text: Text, s: str, d: str) -> None:
@@ -371,7 +371,7 @@ def tiles(target: Target, itemsize: int, stream: bool) -> str:
                 pairs = zip(loads[:wide], loads[wide:], strict=True)
                 loads = [shuffle(text, low, high, f"<{LANE} x i8>", range(2 * LANE)) for low, high in pairs]
             for row, vector in enumerate(_transposed(text, loads, itemsize, width)):
-                text.store(kind, vector, into, stream=width if stream else 0)
+                text.store(kind, vector, into)
                 if row + 1 < wide:
                     into = text.at(into, target_row)
 
@@ -385,21 +385,22 @@ def tiles(target: Target, itemsize: int, stream: bool) -> str:
 
             _while(text, start, size, lambda x: text.op(f"icmp ult i64 {x}, {stop}"), step)
 
-        def squares(i0: str) -> None:
+        def blocks(i0: str) -> None:
             def one(j0: str) -> None:
-                soon = text.at(s, text.op(f"mul i64 {text.op(f'add i64 {j0}, {square}')}, %source_stride"))
+                soon = text.at(s, text.op(f"mul i64 {text.op(f'add i64 {j0}, {long}')}, %source_stride"))
                 soon = text.at(soon, text.op(f"mul i64 {i0}, {itemsize}"))
 
                 def prefetch(r: str) -> None:
                     line = text.at(soon, text.op(f"mul i64 {r}, %source_stride"))
-                    text.do(f"call void @llvm.prefetch.p0(ptr {line}, i32 0, i32 3, i32 1)")
+                    for near in range(0, broad * itemsize, 64):
+                        text.do(f"call void @llvm.prefetch.p0(ptr {text.at(line, near)}, i32 0, i32 3, i32 1)")
 
-                _while(text, "0", 1, lambda r: text.op(f"icmp ult i64 {r}, {square}"), prefetch)
-                within(i0, wide, across, lambda i: within(j0, tall, "%n", lambda j: tile(i, j), square), square)
+                _while(text, "0", 1, lambda r: text.op(f"icmp ult i64 {r}, {long}"), prefetch)
+                within(i0, wide, across, lambda i: within(j0, tall, "%n", lambda j: tile(i, j), long), broad)
 
-            _while(text, "0", max(square, tall), lambda j0: text.op(f"icmp ult i64 {j0}, %n"), one)
+            _while(text, "0", long, lambda j0: text.op(f"icmp ult i64 {j0}, %n"), one)
 
-        _while(text, "0", square, lambda i0: text.op(f"icmp ult i64 {i0}, {across}"), squares)
+        _while(text, "0", broad, lambda i0: text.op(f"icmp ult i64 {i0}, {across}"), blocks)
 
     return _function(body, first=1)
 

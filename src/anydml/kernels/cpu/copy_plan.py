@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-BLOCK = 64  # the largest group of output bytes whose pattern is compiled in
+SHORT = 32  # the longest row of elements, in bytes of output, whose length is compiled in
+BLOCK = 128  # the largest group of output bytes whose pattern is compiled in
 REACH = 1024  # how far apart in the input the bytes of a group may lie: beyond it there is nothing to permute
 
 
@@ -60,7 +61,12 @@ def plan(dims: list[Dimension], itemsize: int) -> Plan:
     if (tiles := _tiles(dims, itemsize)) is not None:
         return tiles
     pattern, rest = element, list(dims)
-    while rest and rest[-1].target == len(pattern) and rest[-1].size * len(pattern) <= BLOCK:
+    # a pattern is compiled in where rows are short; long ones of one stride share their code whatever their length
+    while (
+        rest
+        and rest[-1].target == len(pattern)
+        and rest[-1].size * len(pattern) <= (BLOCK if len(pattern) > itemsize else SHORT)
+    ):
         d = rest.pop()
         pattern = tuple(offset + i * d.source for i in range(d.size) for offset in pattern)
     if rest and rest[-1].target == len(pattern):

@@ -20,6 +20,7 @@ from anydml.spec.check import Checked
 SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than the call into compiled code saves
 ALONE = 1 << 20  # bytes of output below which a second thread costs more than it brings
 STREAM = 12 << 20  # bytes of output from which stores go past the cache
+LONG_ROW = 8192  # bytes of a row whose ends do not matter to stores that go past the cache
 
 _SIGNATURE: tuple[Any, ...] = (None, *([ctypes.c_void_p] * 2), *([ctypes.c_int64] * 3), ctypes.c_void_p)
 
@@ -75,7 +76,7 @@ def _function(target: Target, p: Plan, *, stream: bool) -> tuple[jit.Code, int]:
         fitting = [b for b in blocks if copy_emit.groups_per_block(len(p.pattern), *b) <= p.row.size]
         code = jit.compiled(copy_emit.groups, target, p.pattern, p.step, *(fitting or blocks[-1:])[0], stream)
     elif p.kind == "tiles":
-        code = jit.compiled(copy_emit.tiles, target, len(p.pattern), stream)
+        code = jit.compiled(copy_emit.tiles, target, len(p.pattern))
     else:
         code = jit.compiled(copy_emit.elements, target, len(p.pattern))
     return code, code.address("copy")
@@ -90,9 +91,9 @@ def _build_compiled(c: Checked[Any], machine: Machine) -> Built:
     size = d.output_tensor.element_bytes
     start = sum(at * s for at, s in zip(d.start(), d.input_tensor.explicit_strides, strict=True)) * itemsize
     plain = _function(target, p, stream=False)
-    streaming = _function(target, p, stream=True) if size >= STREAM and _may_stream(p, target) else plain
+    streaming = _function(target, p, stream=True) if size >= STREAM and _may_stream(p) else plain
     pieces = _split(p, machine.threads if size >= ALONE else 1)
-    boundary = {"groups": len(p.pattern), "tiles": target.vector_bytes}.get(p.kind, 1)
+    boundary = len(p.pattern) if p.kind == "groups" else 1
     ahead = _ahead(p)
     keeps_gil = size < SMALL * 8
 
@@ -134,17 +135,14 @@ def _ahead(p: Plan) -> int:
     return 0
 
 
-def _may_stream(p: Plan, target: Target) -> bool:
-    """Whether stores past the cache are worth it: long rows, and groups or tiles that meet the boundaries of vectors."""
+def _may_stream(p: Plan) -> bool:
+    """Whether stores past the cache pay: not for short rows, nor where their ends share cache lines with other rows."""
     if p.kind == "rows":
-        return p.row.size >= 1024
-    if p.kind == "tiles":
-        width = target.vector_bytes
-        whole = p.row.size * len(p.pattern) % width == 0
-        return whole and all(d.target % width == 0 for d in p.outer)
+        return p.row.size >= LONG_ROW
     group = len(p.pattern)
+    row = p.row.size * group
     aligned = group & (group - 1) == 0 and all(d.target % group == 0 for d in p.outer)
-    return p.kind == "groups" and aligned and p.row.size * group >= 1024
+    return p.kind == "groups" and aligned and (row >= LONG_ROW or (row >= 1024 and row % 64 == 0))
 
 
 def _split(p: Plan, threads: int) -> list[Piece]:
