@@ -38,7 +38,7 @@ def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
     assert best is not None
     for stream in (False, True):
         code = jit.compiled(copy_emit.rows, best, stream)
-        function = ctypes.CFUNCTYPE(*SIGNATURE)(code.address("copy"))
+        function = ctypes.CFUNCTYPE(*SIGNATURE)(code.address)
         step = -(-nbytes // threads // 64) * 64
         parts = []
         for at in range(0, nbytes, step):

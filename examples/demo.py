@@ -1,8 +1,10 @@
-"""Four things anydml does, each printed below the code that did it: python examples/demo.py"""
+"""Five things anydml does, each printed below the code that did it: python examples/demo.py"""
 
 from __future__ import annotations
 
 import inspect
+import shlex
+import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
@@ -77,6 +79,17 @@ def digits() -> None:
         print(f"int8 {name:10} {right:.2%} of {len(images)} right, checksum {checksum([hidden, logits])}")
 
 
+def program() -> None:
+    folder = Path(sys.argv[0]).with_name("programs") / "digits"  # program.json and its .npy files
+    command = ["run", folder.as_posix(), "--output-path", "out/demo"]
+    print("$", shlex.join(["anydml", *command]), flush=True)
+    subprocess.run([sys.executable, "-m", "anydml.cli.main", *command], check=True)
+    logits = np.load("out/demo/logits.npy")
+    images, _ = held_out()
+    same = np.array_equal(logits, classify(images[: len(logits)], dml.Device())[1])
+    print(f"out/demo/logits.npy: {logits.shape}, the same as in part 4: {same}")
+
+
 def show(title: str, *functions: Callable[..., Any]) -> None:
     """The source of the functions, then what the last one prints: what is shown is what runs."""
     print(title)
@@ -95,3 +108,4 @@ if __name__ == "__main__":
     )
     show("3. A photograph cropped, mirrored and thinned by one SLICE1", photograph)
     show("4. Handwritten digits, classified by two quantised matmuls", classify, digits)
+    show("5. The same network as a program in DxDispatch's JSON format, run from the command line", program)

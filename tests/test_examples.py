@@ -40,10 +40,10 @@ def run_script(script: Path, folder: Path) -> str:
     return done.stdout
 
 
-def test_demo_has_four_parts_each_with_its_code(demo: tuple[str, Path]) -> None:
+def test_demo_has_five_parts_each_with_its_code(demo: tuple[str, Path]) -> None:
     text, _ = demo
     parts = re.split(r"^(?=\d\. )", text, flags=re.MULTILINE)[1:]
-    assert [part[:2] for part in parts] == ["1.", "2.", "3.", "4."]
+    assert [part[:2] for part in parts] == ["1.", "2.", "3.", "4.", "5."]
     for part in parts:
         assert re.search(r"^    def \w+\(", part, flags=re.MULTILINE), part
 
@@ -89,6 +89,13 @@ def test_demo_part_4_classifies_alike_on_both_devices_and_nearly_as_well_as_floa
     assert reference == cpu >= float32 - 1
     assert float32 > 95
     assert re.findall(r"checksum ([0-9a-f]{16})$", demo[0], flags=re.MULTILINE) == [DIGITS_CHECKSUM] * 2
+
+
+def test_demo_part_5_runs_a_program_from_the_command_line(demo: tuple[str, Path]) -> None:
+    text, folder = demo
+    assert re.search(r"^\$ anydml run .*/examples/programs/digits'? --output-path out/demo$", text, flags=re.MULTILINE)
+    assert text.rstrip().endswith("out/demo/logits.npy: (32, 10), the same as in part 4: True")
+    assert np.load(folder / "out" / "demo" / "logits.npy").shape == (32, 10)
 
 
 def test_classify_is_a_script(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ from anydml.kernels.kernel import Kernel, Machine
 from anydml.names import class_name, snake_case
 from anydml.spec.constraint import Constraint
 from anydml.spec.operator import Desc, example_desc
-from anydml.spec.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES
+from anydml.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES
 from hard_cases import QuantizedCase
 from strategies import SETTINGS, Binding, any_desc, arrays_for, descs, laid_over, outputs_for
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.errors import Fault
-from anydml.tensor import TensorDesc
+from anydml.tensor import TensorDesc, packed_strides
 
 SHARING_WORK = 1_000_000  # steps for the exact question whether two overlapping arrays share an element
 
@@ -24,7 +24,7 @@ class Slot:
         self.name, self.tensor, self.own_total, self.writable = name, tensor, own_total, writable
         self.dtype = tensor.data_type.dtype
         self.byte_strides = tuple(stride * self.dtype.itemsize for stride in tensor.explicit_strides)
-        self.packed = TensorDesc(tensor.data_type, tensor.sizes).explicit_strides == tensor.explicit_strides
+        self.packed = packed_strides(tensor.sizes) == tensor.explicit_strides
 
     def view(self, value: Any) -> NDArray[Any] | Fault:
         """The array in tensor form: sizes and strides as the desc has them; or what keeps it from being bound."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.checked import Checked
 from anydml.devices import verbose
 from anydml.devices.binding import Slot, owned_copy, share_memory
 from anydml.errors import BindingError, DataError, Fault
 from anydml.kernels.kernel import Built
-from anydml.spec.check import Checked
 from anydml.spec.constraint import DataRule
 from anydml.spec.operator import Desc
 from anydml.tensor import TensorFlags
@@ -53,6 +53,7 @@ class CompiledOperator:
         self._data_rules = [(tensors[wire], rule) for rule in spec.data_rules for wire in rule.tensors]
         self._persistent: dict[str, NDArray[Any]] | None = None if self._owned else {}
         self._initialized = False
+        self.reports = verbose.level() > 0
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -103,7 +104,7 @@ class CompiledOperator:
 
     def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
         """`bind` for arrays that the desc was made from: they fit by construction, and the output is fresh."""
-        return BoundOperator(self, self._data_checks(views), {**(self._persistent or {}), **views})
+        return BoundOperator(self, self._data_checks(views), {**self._persistent, **views} if self._persistent else views)
 
     def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
         views, faults = {}, []
@@ -151,11 +152,13 @@ def _data_check(name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], N
 class BoundOperator:
     """A compiled operator with its arrays. `execute` reads the inputs anew each time; a second thread waits for the first."""
 
-    def __init__(self, compiled: CompiledOperator, checks: list[Callable[[], None]], arrays: dict[str, NDArray[Any]]) -> None:
+    def __init__(
+        self, compiled: CompiledOperator, checks: list[Callable[[], None]], arrays: Mapping[str, NDArray[Any]]
+    ) -> None:
         self.compiled = compiled
         self._checks, self._arrays, self._run = checks, arrays, compiled._build.bind(arrays)
         self._lock = threading.Lock()
-        if verbose.level():
+        if compiled.reports:
             self._run = self._reporting(self._run)
 
     def execute(self) -> None:

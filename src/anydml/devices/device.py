@@ -11,13 +11,13 @@ from functools import cache
 from typing import Any
 
 from anydml import operators
+from anydml.checked import Checked, check
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.cpu.jit.pool import default_threads
-from anydml.kernels.kernel import Kernel, Machine
-from anydml.spec.check import Checked, check
+from anydml.kernels.kernel import Kernel, Machine, Refused
 from anydml.spec.operator import Desc
 from anydml.tensor import DataType
 
@@ -109,8 +109,13 @@ class Device:
                 continue
             reason = kernel.refuses(newest, self.machine)
             if reason is None:
-                compiled = CompiledOperator(checked, kernel.name, kernel.build(newest, self.machine))
-                break
+                try:
+                    built = kernel.build(newest, self.machine)
+                except Refused as refusal:
+                    reason = str(refusal)
+                else:
+                    compiled = CompiledOperator(checked, kernel.name, built)
+                    break
             refused.append({"kernel": kernel.name, "reason": reason})
         level = verbose.level()
         if level:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.checked import check
 from anydml.devices.binding import Slot
 from anydml.devices.device import named
 from anydml.errors import BindingError, Fault
@@ -20,7 +21,6 @@ from anydml.kernels.cpu.rounding import Requantize, significands
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice1
-from anydml.spec.check import check
 from anydml.spec.operator import Desc, aligned
 from anydml.tensor import TensorDesc
 

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.checked import check
 from anydml.devices.device import Device
 from anydml.errors import DataError, DescError, Violation
 from anydml.names import class_name
-from anydml.spec.check import check
 from anydml.spec.constraint import Constraint, DataRule
 from anydml.spec.fields import INPUT, OUTPUT
 from anydml.spec.operator import Desc, Example, Rejects, example_desc
-from anydml.spec.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
 from anydml.tensor import TensorDesc, TensorFlags
+from anydml.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
 
 Facts = dict[str, Any]
 

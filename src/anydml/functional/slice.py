@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.checked import check
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device
 from anydml.functional.run import (
@@ -23,7 +24,6 @@ from anydml.functional.run import (
     unspellable,
 )
 from anydml.operators.slice import Slice, Slice1
-from anydml.spec.check import check
 from anydml.tensor import TensorDesc, integers
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from anydml.spec.check import Checked
+from anydml.checked import Checked
 from anydml.spec.operator import Desc
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -35,11 +35,16 @@ class Machine:
     threads: int
 
 
+class Refused(Exception):
+    """Raised by `build` where only the attempt shows that a kernel cannot take a desc; the message is the reason."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One way to compute one operator.
 
     name: technology:operator:variant. implements: the desc class. refuses: the reason why a desc is not taken, or None.
+    build: may still raise Refused.
     """
 
     name: str

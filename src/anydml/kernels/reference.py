@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from anydml.checked import Checked
 from anydml.kernels.kernel import Arrays, Built, Kernel, Machine, takes_all
-from anydml.spec.check import Checked
 from anydml.spec.operator import Desc
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.checked import Checked, check
 from anydml.devices.binding import share_memory
 from anydml.errors import DescError, Violation
 from anydml.feature_level import FeatureLevel
@@ -22,7 +23,6 @@ from anydml.program.files import Folders, Refused
 from anydml.program.model import Binding, Command, Dispatch, Dispatchable, FromFile, Given, Resource, WriteFile
 from anydml.program.node import like
 from anydml.program.text import Notes, below
-from anydml.spec.check import Checked, check
 from anydml.spec.operator import Desc
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 

@@ -1,6 +1,6 @@
 """Emitters of strided copies: LLVM IR from plain functions.
 
-Every kernel is `void copy(source, target, n, source_stride, target_stride, outer)`: n and the strides (bytes) are those of
+Every kernel is `void kernel(source, target, n, source_stride, target_stride, outer)`: n and the strides (bytes) are those of
 the dimension that the kernel runs along by itself, `outer` points to DIMENSIONS triples (count, source stride, target
 stride), innermost first, and the distance in the input at which to prefetch. No byte is read before the first or behind
 the last element, and none is written that is no element: tails repeat a part of the last full block rather than step over
@@ -85,7 +85,7 @@ def _function(body: Body, *, first: int = 0, prefetch: bool = False) -> str:
     text.do("%D2 = phi ptr " + ", ".join(f"[ {d}, %{label} ]" for label, _, d in resume))
     text.jump("around")
     signature = "ptr %source, ptr noalias %target, i64 %n, i64 %source_stride, i64 %target_stride, ptr noalias %outer"
-    return module([*DECLARATIONS, f"define void @copy({signature}) {{", "entry:", *text.lines, "}"])
+    return module([*DECLARATIONS, f"define void @kernel({signature}) {{", "entry:", *text.lines, "}"])
 
 
 def _if(text: Text, condition: str, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:

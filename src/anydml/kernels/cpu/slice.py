@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from anydml.checked import Checked
 from anydml.kernels.cpu import copy_emit
 from anydml.kernels.cpu.copy_plan import Dimension, Plan, canonical, plan
 from anydml.kernels.cpu.jit import compile as jit
@@ -15,7 +16,6 @@ from anydml.kernels.cpu.jit import pool
 from anydml.kernels.cpu.jit.targets import Target, named
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
 from anydml.operators.slice import Slice1
-from anydml.spec.check import Checked
 
 SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than the call into compiled code saves
 ALONE = 1 << 20  # bytes of output below which a second thread costs more than it brings
@@ -50,12 +50,8 @@ def _refuses_compiled(c: Checked[Any], machine: Machine) -> str | None:
         return f"an output of {d.output_tensor.element_bytes} bytes: below {SMALL}, NumPy's copy is as fast"
     if (reason := jit.unavailable()) is not None:
         return reason
-    if (target := named(machine.isa)) is None:
+    if named(machine.isa) is None:
         return f"this processor has no {machine.isa or 'known'} instructions"
-    try:
-        _function(target, _plan(d), stream=False)
-    except jit.NotCompiled as error:
-        return f"the code could not be made executable: {error}"
     return None
 
 
@@ -66,20 +62,18 @@ def _plan(d: Slice1) -> Plan:
     return plan(canonical(d.output_tensor.sizes, sources, targets), itemsize)
 
 
-def _function(target: Target, p: Plan, *, stream: bool) -> tuple[jit.Code, int]:
-    """The code that a plan asks for, and its address; the same for all plans of a kind."""
+def _function(target: Target, p: Plan, *, stream: bool) -> jit.Code:
+    """The code that a plan asks for; the same for all plans of a kind."""
     if p.kind == "rows":
-        code = jit.compiled(copy_emit.rows, target, stream)
-    elif p.kind == "groups":
+        return jit.compiled(copy_emit.rows, target, stream)
+    if p.kind == "groups":
         # the largest blocks that are no longer than the row
         blocks = [(target.vector_bytes, 2), (target.vector_bytes, 1), (16, 1)]
         fitting = [b for b in blocks if copy_emit.groups_per_block(len(p.pattern), *b) <= p.row.size]
-        code = jit.compiled(copy_emit.groups, target, p.pattern, p.step, *(fitting or blocks[-1:])[0], stream)
-    elif p.kind == "tiles":
-        code = jit.compiled(copy_emit.tiles, target, len(p.pattern))
-    else:
-        code = jit.compiled(copy_emit.elements, target, len(p.pattern))
-    return code, code.address("copy")
+        return jit.compiled(copy_emit.groups, target, p.pattern, p.step, *(fitting or blocks[-1:])[0], stream)
+    if p.kind == "tiles":
+        return jit.compiled(copy_emit.tiles, target, len(p.pattern))
+    return jit.compiled(copy_emit.elements, target, len(p.pattern))
 
 
 def _build_compiled(c: Checked[Any], machine: Machine) -> Built:
@@ -100,8 +94,8 @@ def _build_compiled(c: Checked[Any], machine: Machine) -> Built:
     def bind(arrays: Arrays) -> Execute:
         input, output = arrays["input_tensor"], arrays["output_tensor"]
         source, into = input.ctypes.data + start + p.base[0], output.ctypes.data + p.base[1]
-        code, address = streaming if into % boundary == 0 else plain
-        function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(address)
+        code = streaming if into % boundary == 0 else plain
+        function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(code.address)
         calls = []
         for source_offset, target_offset, row, outer in pieces:
             dims = (ctypes.c_int64 * (3 * copy_emit.DIMENSIONS + 1))(*outer, ahead)

@@ -15,28 +15,18 @@ from functools import cache, lru_cache
 from typing import Any
 
 from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.kernel import Refused
 
 _lock = threading.Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-class NotCompiled(Exception):
-    """Code could not be made executable here; the message says why."""
-
-
 class Code:
-    """Machine code: `address(name)` of its functions. It lives as long as this object does."""
+    """Machine code: the address of its function. It lives as long as this object does."""
 
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-
-    def address(self, name: str) -> int:
-        with _lock:
-            address: int = self._engine.get_function_address(name)
-        if not address:
-            raise NotCompiled(f"the compiled code lacks {name}")
-        return address
+    def __init__(self, engine: Any, address: int) -> None:
+        self._engine, self.address = engine, address
 
 
 @cache
@@ -70,7 +60,7 @@ def host_features() -> Mapping[str, bool]:
 
 @lru_cache(maxsize=128)  # 0.8 MB each; whoever holds an address holds its Code
 def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
-    """The code of `emit(target, *arguments)`, compiled once. NotCompiled where it cannot be."""
+    """The code of the function `kernel` in `emit(target, *arguments)`, compiled once. Refused where it cannot be."""
     text = emit(target, *arguments)
     with _lock:
         llvm = _binding()
@@ -81,8 +71,11 @@ def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
             engine = llvm.create_mcjit_compiler(module, machine)
             engine.finalize_object()
         except RuntimeError as error:
-            raise NotCompiled(str(error)) from error
-    return Code(engine)
+            raise Refused(f"the code could not be made executable: {error}") from error
+        address = engine.get_function_address("kernel")
+    if not address:
+        raise Refused("the code could not be made executable: it has no address")
+    return Code(engine, address)
 
 
 def assembly(text: str, target: Target, triple: str | None = None) -> str:

@@ -12,8 +12,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.spec.constraint import judge
 from anydml.spec.operator import Desc
 from anydml.spec.support import unsupported
-from anydml.spec.tensor_rules import broken, flawless
 from anydml.tensor import TensorDesc
+from anydml.tensor_rules import broken, flawless
 
 D = TypeVar("D", bound=Desc)
 D_co = TypeVar("D_co", bound=Desc, covariant=True)
