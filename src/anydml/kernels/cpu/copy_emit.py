@@ -25,8 +25,11 @@ DECLARATIONS = (
 Body = Callable[[Text, str, str], None]
 
 
-def _function(body: Body, *, first: int = 0, prefetch: bool = False) -> str:
-    """A kernel: `body(text, source, target)` for every combination of the outer dimensions from `first` on."""
+def _function(body: Body, *, first: int = 0, step: int = 0) -> str:
+    """A kernel: `body(text, source, target)` for every combination of the outer dimensions from `first` on.
+
+    `step`: bytes from group to group of the n in a row, where the rows to come are to be prefetched.
+    """
     text = Text()
     levels = range(first, DIMENSIONS)
     bounds = {}
@@ -37,6 +40,7 @@ def _function(body: Body, *, first: int = 0, prefetch: bool = False) -> str:
         text.do(f"store i64 0, ptr {text.at(counters, 8 * k)}, align 8")
     count, source_step, target_step = bounds[first]
     ahead = text.load("i64", "%outer", 24 * DIMENSIONS)
+    extent = text.op(f"mul i64 {text.op('sub i64 %n, 1')}, {abs(step)}")
     text.jump("around")
     text.label("around")
     text.do("%S = phi ptr [ %source, %entry ], [ %S2, %again ]")
@@ -46,10 +50,12 @@ def _function(body: Body, *, first: int = 0, prefetch: bool = False) -> str:
     text.do("%r = phi i64 [ 0, %around ], [ %r2, %rowdone ]")
     text.do("%s = phi ptr [ %S, %around ], [ %s2, %rowdone ]")
     text.do("%d = phi ptr [ %D, %around ], [ %d2, %rowdone ]")
-    if prefetch:
+    if step:
         soon = text.at("%s", ahead)
-        for line in range(PREFETCHED):
-            text.do(f"call void @llvm.prefetch.p0(ptr {text.at(soon, 64 * line)}, i32 0, i32 3, i32 1)")
+        for line in range(PREFETCHED):  # and none that the row does not reach
+            near = text.op(f"call i64 @llvm.umin.i64(i64 {64 * line}, i64 {extent})")
+            near = near if step > 0 else text.op(f"sub i64 0, {near}")
+            text.do(f"call void @llvm.prefetch.p0(ptr {text.at(soon, near)}, i32 0, i32 3, i32 1)")
     body(text, "%s", "%d")  # falls through
     text.jump("rowdone")
     text.label("rowdone")
@@ -119,6 +125,17 @@ def _while(text: Text, start: str, step: int, condition: Callable[[str], str], b
     text.jump(head)
     text.label(done)
     return i
+
+
+def _each(text: Text, single: Callable[[str], None]) -> None:
+    """`single` for 0 .. n-1, four at a time."""
+
+    def four(i: str) -> None:
+        for j in range(4):
+            single(text.op(f"add i64 {i}, {j}") if j else i)
+
+    end = _while(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
+    _while(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
 
 
 # --- contiguous rows ---
@@ -238,14 +255,14 @@ def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vect
             _if(text, text.op(f"icmp ult i64 {end}, %n"), lambda: block(last, past_cache=False))
 
         def one_by_one() -> None:
-            _while(text, "0", 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
+            _each(text, single)
 
         if lanes is None:
             one_by_one()
         else:
             _if(text, text.op(f"icmp uge i64 %n, {per_block}"), many, one_by_one)
 
-    return _function(body, prefetch=True)
+    return _function(body, step=step)
 
 
 def groups_per_block(group: int, width: int, vectors: int) -> int:
@@ -259,7 +276,7 @@ def _chunks(needed: list[int]) -> list[Lane] | None:
     """For each 16 output bytes: (input offset of 16 bytes to load, where each output byte is in them, or -1).
 
     No load leaves the bytes between the first and the last one needed. None where permutes do not pay: where the input
-    spans less than a load, or moves of single runs would be nearly as few.
+    spans less than a load, or moves of single runs would be fewer.
     """
     first, last = min(needed), max(needed)
     if last - first + 1 < LANE:
@@ -274,7 +291,7 @@ def _chunks(needed: list[int]) -> list[Lane] | None:
             lane.append((start, tuple(w - start if w in left and w < start + LANE else -1 for w in wanted)))
             left = [w for w in left if w >= start + LANE]
         lanes.append(lane)
-    return lanes if 4 * sum(map(len, lanes)) <= 3 * len(_runs(tuple(needed))) else None
+    return lanes if sum(map(len, lanes)) <= len(_runs(tuple(needed))) else None
 
 
 def _vectors(text: Text, source: str, lanes: list[Lane], width: int) -> list[str]:
@@ -327,14 +344,9 @@ def elements(target: Target, itemsize: int) -> str:
             into = text.at(d, text.op(f"mul i64 {i}, %target_stride"))
             text.store(kind, text.load(kind, source), into)
 
-        def four(i: str) -> None:
-            for j in range(4):
-                single(text.op(f"add i64 {i}, {j}") if j else i)
+        _each(text, single)
 
-        end = _while(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
-        _while(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
-
-    return _function(body, prefetch=True)
+    return _function(body)
 
 
 # --- transpositions ---

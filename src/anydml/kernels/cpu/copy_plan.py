@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 SHORT = 32  # the longest row of elements, in bytes of output, whose length is compiled in
 BLOCK = 128  # the largest group of output bytes whose pattern is compiled in
+APART = 24  # the largest step between single elements at which loads of 16 bytes and permutes beat plain moves
 REACH = 1024  # how far apart in the input the bytes of a group may lie: beyond it there is nothing to permute
 
 
@@ -73,8 +74,7 @@ def plan(dims: list[Dimension], itemsize: int) -> Plan:
         row = rest.pop()
     else:
         row = Dimension(1, 0, len(pattern))
-    if max(pattern) - min(pattern) > REACH or (pattern == element and abs(row.source) + itemsize > 16):
-        # no load of 16 bytes would bring two elements
+    if max(pattern) - min(pattern) > REACH or (pattern == element and abs(row.source) > APART):
         return Plan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
     return Plan("groups", pattern, row.source, row, tuple(reversed(rest)), (0, 0))
 

@@ -18,7 +18,7 @@ from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes
 from anydml.operators.slice import Slice1
 
 SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than the call into compiled code saves
-ALONE = 1 << 20  # bytes of output below which a second thread costs more than it brings
+ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings
 STREAM = 12 << 20  # bytes of output from which stores go past the cache
 LONG_ROW = 8192  # bytes of a row whose ends do not matter to stores that go past the cache
 
@@ -119,12 +119,11 @@ Piece = tuple[int, int, Dimension, tuple[int, ...]]
 
 
 def _ahead(p: Plan) -> int:
-    """How far ahead in the input to prefetch, in bytes: so many rows as are about a kilobyte, along one dimension."""
-    span = max(1, p.row.size * abs(p.row.source))
+    """How far ahead in the input to prefetch, in bytes: a step of the innermost dimension that has a kilobyte within it."""
+    span = p.row.size * abs(p.row.source)
     for d in p.outer:
-        rows = -(-1024 // span)
-        if rows < d.size or d is p.outer[-1]:
-            return d.source * min(rows, d.size - 1)
+        if span >= 1024 or d is p.outer[-1]:
+            return d.source
         span *= d.size
     return 0
 
