@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import anydml
-from benchmarks import calls
+from benchmarks import calls, slices
 
-PARTS = {"calls": calls.run}
+PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {"calls": calls.run, "slice": slices.run}
 RESULTS = Path(__file__).with_name("results.json")
 
 
