@@ -362,30 +362,30 @@ def test_a_desc_error_can_be_pickled_with_its_desc() -> None:
 
 def test_construction_converts() -> None:
     made = TensorDesc(
-        "DML_TENSOR_DATA_TYPE_FLOAT32",  # type: ignore[arg-type]
-        [np.int64(1), 2],  # type: ignore[arg-type]
-        strides=np.array([2, 1]),  # type: ignore[arg-type]
-        flags="DML_TENSOR_FLAG_OWNED_BY_DML",  # type: ignore[arg-type]
+        "DML_TENSOR_DATA_TYPE_FLOAT32",
+        [np.int64(1), 2],
+        strides=np.array([2, 1]),
+        flags="DML_TENSOR_FLAG_OWNED_BY_DML",
         total_tensor_size_in_bytes=np.uint8(8),
     )
     assert made == TensorDesc(
         DataType.FLOAT32, (1, 2), strides=(2, 1), flags=TensorFlags.OWNED_BY_DML, total_tensor_size_in_bytes=8
     )
-    assert TensorDesc("INT8", (1,)).data_type is DataType.INT8  # type: ignore[arg-type]
-    assert TensorDesc(8, (1,)).data_type is DataType.INT8  # type: ignore[arg-type]
+    assert TensorDesc("INT8", (1,)).data_type is DataType.INT8
+    assert TensorDesc(8, (1,)).data_type is DataType.INT8
     assert window(input_window_offsets=np.array([0, 0, 0, 1])) == window()
     assert window(dimension_count=None).dimension_count == 4
 
 
 def test_construction_refuses_what_cannot_be_converted() -> None:
     wrong: tuple[Callable[[], Any], ...] = (
-        lambda: TensorDesc("FLOAT31", (1,)),  # type: ignore[arg-type]
-        lambda: TensorDesc(99, (1,)),  # type: ignore[arg-type]
+        lambda: TensorDesc("FLOAT31", (1,)),
+        lambda: TensorDesc(99, (1,)),
         lambda: TensorDesc(DataType.INT8, (1.5,)),  # type: ignore[arg-type]
         lambda: TensorDesc(DataType.INT8, 4),  # type: ignore[arg-type]
         lambda: TensorDesc(DataType.INT8, (1,), strides="1"),  # type: ignore[arg-type]
-        lambda: TensorDesc(DataType.INT8, (1,), flags="MINE"),  # type: ignore[arg-type]
-        lambda: TensorDesc(DataType.INT8, (1,), flags=2),  # type: ignore[arg-type]
+        lambda: TensorDesc(DataType.INT8, (1,), flags="MINE"),
+        lambda: TensorDesc(DataType.INT8, (1,), flags=2),
         lambda: TensorDesc(DataType.INT8, (1,), total_tensor_size_in_bytes=None),  # type: ignore[arg-type]
         lambda: window(input_tensor=None),
         lambda: window(input_tensor=np.zeros(4)),

@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,6 +142,19 @@ class TensorDesc:
     flags: TensorFlags = TensorFlags.NONE
     total_tensor_size_in_bytes: int = 0
     guaranteed_base_offset_alignment: int = 0
+
+    if TYPE_CHECKING:  # what construction converts, for type checkers; at run time the dataclass makes this method
+
+        def __init__(
+            self,
+            data_type: DataType | str | int,
+            sizes: Iterable[SupportsIndex],
+            *,
+            strides: Iterable[SupportsIndex] | None = None,
+            flags: TensorFlags | str | int | Iterable[str] = TensorFlags.NONE,
+            total_tensor_size_in_bytes: SupportsIndex = 0,
+            guaranteed_base_offset_alignment: SupportsIndex = 0,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction

@@ -1,0 +1,147 @@
+"""A device's own surface: what it supports, flags, threads, instruction sets, verbose lines; and what an import brings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml.feature_level import FeatureLevel
+from anydml.kernels.cpu.jit import pool
+from anydml.spec.operator import example_desc
+from anydml.tensor import DataType
+
+
+@pytest.mark.parametrize(
+    ("level", "absent"),
+    [
+        ("1_0", {"INT8", "UINT8", "FLOAT64", "INT64", "UINT64"}),
+        ("2_1", {"FLOAT64", "INT64", "UINT64"}),
+        ("4_0", {"FLOAT64", "INT64", "UINT64"}),
+        ("4_1", set()),
+        ("6.4", set()),
+    ],
+)
+def test_data_types_that_some_operator_takes(level: str, absent: set[str]) -> None:
+    device = dml.Device(feature_level=level)
+    absent = absent | {"UNKNOWN", "INT4", "UINT4"}
+    assert {t.name for t in DataType if not device.supports_data_type(t)} == absent
+
+
+def test_the_highest_of_the_requested_levels() -> None:
+    device = dml.Device(feature_level=FeatureLevel.FL_4_1)
+    assert device.highest_feature_level(FeatureLevel) == FeatureLevel.FL_4_1
+    assert device.highest_feature_level([FeatureLevel.FL_2_0, FeatureLevel.FL_5_0]) == FeatureLevel.FL_2_0
+    with pytest.raises(dml.UnsupportedError) as caught:
+        device.highest_feature_level([FeatureLevel.FL_5_0])
+    assert caught.value.hresult == 0x887A0004
+
+
+def test_a_desc_checked_above_the_device_s_level_is_refused() -> None:
+    checked = dml.check(example_desc(dml.Slice1), FeatureLevel.FL_6_0)
+    with pytest.raises(dml.UnsupportedError, match="6_0, above the device's 3_0"):
+        dml.Device(feature_level="3_0").compile(checked)
+    assert dml.Device(feature_level="6_0").compile(checked).desc is checked.desc
+
+
+@pytest.mark.parametrize("flags", list(dml.ExecutionFlags))
+def test_execution_flags_change_nothing(flags: dml.ExecutionFlags) -> None:
+    operator = dml.QuantizedLinearMatrixMultiply
+    example = operator.spec.examples[0]
+    output = np.empty_like(example.output)
+    compiled = dml.Device().compile(example_desc(operator), flags=flags)
+    compiled.bind(**example.inputs, output_tensor=output).execute()
+    np.testing.assert_array_equal(output, example.output)
+
+
+def test_what_is_no_device_is_refused() -> None:
+    with pytest.raises(dml.UnsupportedError, match="no device 'gpu'; the devices are cpu, reference"):
+        dml.Device("gpu")
+    with pytest.raises(dml.UnsupportedError, match="no feature level '7_0'"):
+        dml.Device(feature_level="7_0")
+    with pytest.raises(dml.UnsupportedError, match="has no 'mmx'"):
+        dml.Device(isa="mmx")
+    with pytest.raises(ValueError, match="at least one thread"):
+        dml.Device(threads=0)
+
+
+def test_threads_come_from_the_keyword_then_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3,2")
+    assert pool.default_threads() == 3
+    monkeypatch.setenv("ANYDML_NUM_THREADS", "5")
+    assert pool.default_threads() == 5
+    assert dml.Device().machine.threads == 5
+    assert dml.Device(threads=2).machine.threads == 2
+    for nonsense in ("", "0", "-1", "many"):
+        monkeypatch.setenv("ANYDML_NUM_THREADS", nonsense)
+        assert pool.default_threads() == 3
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert pool.default_threads() >= 1
+
+
+def test_binding_properties_are_bytes() -> None:
+    owned = dml.TensorDesc("FLOAT32", (4, 6), strides=(8, 1), flags="OWNED_BY_DML")
+    desc = dml.Slice1(
+        input_tensor=owned,
+        output_tensor=dml.TensorDesc("FLOAT32", (4, 6)),
+        input_window_offsets=(0, 0),
+        input_window_sizes=(4, 6),
+        input_window_strides=(1, 1),
+    )
+    properties = dml.Device().compile(desc).binding_properties
+    assert properties == dml.BindingProperties(0, 4 * (3 * 8 + 6))
+    matmul = dml.Device().compile(example_desc(dml.MatrixMultiplyInteger)).binding_properties
+    assert matmul.temporary_resource_size == 4 * (4 * 3 + 3 * 2 + 4 * 2) + 8 * 4 * 2
+    assert matmul.persistent_resource_size == 0
+
+
+@pytest.mark.parametrize("verbose", ["1", "dispatch", "0", ""])
+def test_verbose_lines_are_json(verbose: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("ANYDML_VERBOSE", verbose)
+    operator = dml.MatrixMultiplyInteger
+    example = operator.spec.examples[0]
+    bound = (
+        dml.Device(feature_level="5_2")
+        .compile(example_desc(operator))
+        .bind(**example.inputs, output_tensor=np.empty_like(example.output))
+    )
+    bound.execute()
+    bound.execute()
+    out, err = capfd.readouterr()
+    lines: list[dict[str, Any]] = [json.loads(line) for line in err.splitlines()]
+    assert out == ""
+    if verbose in ("0", ""):
+        assert lines == []
+        return
+    assert [line["anydml"] for line in lines] == ["compile", "execute", "execute"]
+    compiled = lines[0]
+    assert compiled["operator"] == "DML_OPERATOR_MATRIX_MULTIPLY_INTEGER"
+    assert compiled["kernel"] == lines[1]["kernel"] == "numpy:matrix_multiply_integer:blocked"
+    assert compiled["feature_level"] == "5_2"
+    assert compiled["sizes"]["a_tensor"] == [4, 3]
+    assert all(line["microseconds"] > 0 for line in lines)
+    assert ("refused" in compiled) == (verbose == "dispatch")
+
+
+def test_dispatch_lines_say_who_refused_and_why(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("ANYDML_VERBOSE", "dispatch")
+    dml.Device().compile(example_desc(dml.Slice1))
+    line = json.loads(capfd.readouterr().err)
+    assert line["kernel"] == "numpy:slice1:view"
+    assert [refusal["kernel"] for refusal in line["refused"]] == ["cpu:slice1:compiled"]
+    assert "below 32768, NumPy's copy is as fast" in line["refused"][0]["reason"]
+
+
+def test_an_import_brings_nothing_that_a_first_call_does_not_need() -> None:
+    code = (
+        "import sys, anydml; "
+        "print([n for n in ('llvmlite', 'click', 'rich', 'anydml.program', 'anydml.explain.compare', 'json', 'PIL') "
+        "if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
