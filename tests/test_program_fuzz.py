@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -74,7 +75,7 @@ NUMBERS += ["1e400", "0.5", "-0.0"]
 ODD = ["null", "true", "false", "[]", "{}", "[1]", '{"name":"npy"}', '""', '"nan"', '"../x"', '"/etc/passwd"', '"\\ud800"']
 ODD += ['"\\u0000"', "NaN", "//", "/*", "*/", '"', "\\", "\0", "é", *"[]{}:,", "[" * 70]
 STRINGS = sorted({token for tokens in TOKENS for token in tokens if token[0] == '"'})
-BATCH = 20  # texts of one Hypothesis example, which costs more than they do
+BATCH = EXAMPLES // 500  # texts of one Hypothesis example, which costs more than they do, and remembers each example
 
 
 def mutated(random: Random) -> str:
@@ -97,6 +98,13 @@ def mutated(random: Random) -> str:
     return " ".join(token + "\n" if token.startswith("//") else token for token in tokens)
 
 
+def resident_bytes() -> int:
+    """Memory that this process holds now; 0 where the system does not say."""
+    with suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     inside = tmp_path / "inside"
@@ -109,6 +117,7 @@ def folder(tmp_path: Path) -> Path:
 def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "memory_bytes", lambda: 2**20)  # what takes more is refused, not slow
     counts = {"ran": 0, "refused at load": 0, "refused": 0}
+    slowest, resident = 0.0, []
 
     def attempt(text: str) -> None:
         try:
@@ -129,17 +138,24 @@ def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.M
     @settings(max_examples=EXAMPLES // BATCH, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.integers(0, 2**64 - 1))
     def refused_or_run(seed: int) -> None:
+        nonlocal slowest
         random = Random(seed)
         for _ in range(BATCH):
             text = mutated(random)
+            began = time.perf_counter()
             try:
                 attempt(text)
             except Exception:
                 note(text)
                 raise
+            slowest = max(slowest, time.perf_counter() - began)
+        resident.append(resident_bytes())
 
     refused_or_run()
-    print(counts)
+    growth = max(resident) - resident[len(resident) // 10]  # by a tenth of the way, every cache is filled
+    print(counts, f"slowest {slowest:.2f} s, growth {growth / 2**20:.1f} MB")
+    assert slowest < 60  # seconds; texts are a few hundred characters, and none may make much of them
+    assert growth < 20 * 2**20
     assert min(counts.values()) > sum(counts.values()) // 25, counts  # each way is well trodden
     assert sorted(os.listdir(folder.parent)) == ["inside"]
     assert not list(folder.rglob("*.part"))
