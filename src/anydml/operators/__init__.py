@@ -23,4 +23,5 @@ def find(wire_name: str) -> type[Desc] | None:
 
 def _of(module: str) -> Iterator[type[Desc]]:
     members = vars(importlib.import_module(f"{__name__}.{module}")).values()
-    return (m for m in members if isinstance(m, type) and issubclass(m, Desc) and m is not Desc)
+    # by type(m): in Python 3.10, isinstance takes an alias such as NDArray[Any] for a class
+    return (m for m in members if issubclass(type(m), type) and issubclass(m, Desc) and m is not Desc)
