@@ -72,8 +72,14 @@ def _strides(rng: random.Random, sizes: list[int]) -> list[int]:
 
 
 @pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
+@pytest.mark.parametrize("past_cache", [False, True])
 @pytest.mark.parametrize("isa", ISAS)
-def test_compiled_copies_give_the_reference_s_bits_and_touch_nothing_else(isa: str) -> None:
+def test_compiled_copies_give_the_reference_s_bits_and_touch_nothing_else(
+    isa: str, past_cache: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if past_cache:
+        monkeypatch.setattr(kernels, "STREAM", 0)
+        monkeypatch.setattr(kernels, "LONG_ROW", 1)
     kinds: dict[str, int] = {}
     for case in range(600):
         rng = random.Random(case)

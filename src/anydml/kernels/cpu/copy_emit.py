@@ -10,12 +10,13 @@ the end.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from anydml.kernels.cpu.jit.emit import Text, module, shuffle
 from anydml.kernels.cpu.jit.targets import Target
 
 DIMENSIONS = 7  # a tensor has eight, and one is the row
+LINE = 64  # bytes of a cache line
 LANE = 16  # permutes of bytes work within lanes of 16
 PREFETCHED = 4  # cache lines of a row to come: where that begins no processor foresees, the rest of it does
 DECLARATIONS = (
@@ -142,71 +143,73 @@ def _each(text: Text, single: Callable[[str], None]) -> None:
 
 
 def rows(target: Target, stream: bool) -> str:
-    """Rows of n contiguous bytes, n >= 1."""
+    """Rows of n contiguous bytes, n >= 1.
+
+    With `stream`, whole cache lines of the output go past the cache, and no byte of them is stored any other way: a line that
+    is written in both ways is fetched back from memory.
+    """
     width = target.vector_bytes
-    vector, block = f"<{width} x i8>", 4 * target.vector_bytes
+    vector, block = f"<{width} x i8>", 4 * width
 
     def body(text: Text, s: str, d: str) -> None:
-        def ends(piece: int, count: int) -> Callable[[], None]:
-            """A row of at most 2 * count pieces and at least count: `count` from its front, `count` up to its end."""
-            kind = f"<{piece} x i8>" if piece > 8 else f"i{8 * piece}"
+        def move(source: str, into: str, offsets: range, *, past_cache: bool = False) -> None:
+            values = [text.load(vector, source, j) for j in offsets]
+            for value, j in zip(values, offsets, strict=True):
+                text.store(vector, value, into, j, stream=width if past_cache else 0)
 
-            def emit() -> None:
-                back = text.op(f"sub i64 %n, {piece * count}")
-                places: list[tuple[str, str, int]] = [(s, d, piece * i) for i in range(count)]
-                end = (text.at(s, back), text.at(d, back))
-                places += [(*end, piece * i) for i in range(count)]
-                values = [text.load(kind, at, offset) for at, _, offset in places]
-                for value, (_, at, offset) in zip(values, places, strict=True):
-                    text.store(kind, value, at, offset)
-
-            return emit
-
-        def long() -> None:
-            start = "0"
-            if stream:  # up to the first boundary of a vector
-                address = text.op(f"ptrtoint ptr {d} to i64")
-                start = text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {width - 1}")
-                unaligned = text.op(f"icmp ne i64 {start}, 0")
-                _if(text, unaligned, lambda: text.store(vector, text.load(vector, s), d))
+        def blocks(start: str, size: int, *, past_cache: bool) -> str:
+            def fits(i: str) -> str:
+                return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {size}')}, %n")
 
             def step(i: str) -> None:
-                source, into = text.at(s, i), text.at(d, i)
-                values = [text.load(vector, source, j) for j in range(0, block, width)]
-                for value, j in zip(values, range(0, block, width), strict=True):
-                    text.store(vector, value, into, j, stream=width if stream else 0)
+                move(text.at(s, i), text.at(d, i), range(0, size, width), past_cache=past_cache)
 
-            def fits(i: str) -> str:
-                return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {block}')}, %n")
+            return _while(text, start, size, fits, step)
 
-            def last() -> None:
-                back = text.op(f"sub i64 %n, {block}")
-                source, into = text.at(s, back), text.at(d, back)
-                values = [text.load(vector, source, j) for j in range(0, block, width)]
-                for value, j in zip(values, range(0, block, width), strict=True):
-                    text.store(vector, value, into, j)
+        def long() -> None:
+            end = blocks("0", block, past_cache=False)
+            back = text.op(f"sub i64 %n, {block}")
+            rest = text.op(f"icmp ult i64 {end}, %n")
+            _if(text, rest, lambda: move(text.at(s, back), text.at(d, back), range(0, block, width)))
 
-            end = _while(text, start, block, fits, step)
-            _if(text, text.op(f"icmp ult i64 {end}, %n"), last)
+        def long_past_cache() -> None:
+            address = text.op(f"ptrtoint ptr {d} to i64")
+            head = text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {LINE - 1}")
+            _short(text, s, d, head, LINE, width)
+            end = blocks(blocks(head, block, past_cache=True), LINE, past_cache=True)
+            _short(text, text.at(s, end), text.at(d, end), text.op(f"sub i64 %n, {end}"), LINE, width)
 
-        def one() -> None:
-            text.store("i8", text.load("i8", s), d)
-
-        # from the longest down; each class of lengths is straight-line code
-        sizes = [(width, 2), (width, 1)] + [(p, 1) for p in (16, 8, 4, 2) if p < width]
-        ladder: list[tuple[int, Callable[[], None]]] = [(block + 1, long)]
-        ladder += [(piece * count, ends(piece, count)) for piece, count in sizes]
-
-        def descend(rungs: Sequence[tuple[int, Callable[[], None]]]) -> None:
-            if not rungs:
-                one()
-                return
-            (least, emit), *rest = rungs
-            _if(text, text.op(f"icmp uge i64 %n, {least}"), emit, lambda: descend(rest))
-
-        descend(ladder)
+        short = text.op(f"icmp ule i64 %n, {block}")
+        _if(text, short, lambda: _short(text, s, d, "%n", block + 1, width), long_past_cache if stream else long)
 
     return _function(body)
+
+
+def _short(text: Text, s: str, d: str, n: str, below: int, width: int) -> None:
+    """Copy fewer than `below` contiguous bytes, perhaps none; each class of lengths is straight-line code.
+
+    A class copies so many pieces from the front, and so many up to the end; in the middle they overlap.
+    """
+    classes = [(piece, count) for piece in (width, 16, 8, 4, 2, 1) for count in (2, 1) if piece <= width]
+    classes = [c for c in dict.fromkeys(classes) if c[0] * c[1] < below and (c[1] == 1 or c[0] == width)]
+
+    def emit(piece: int, count: int) -> None:
+        kind = f"<{piece} x i8>" if piece > 8 else f"i{8 * piece}"
+        back = text.op(f"sub i64 {n}, {piece * count}")
+        places = [(s, d, piece * i) for i in range(count)]
+        end = (text.at(s, back), text.at(d, back))
+        places += [(*end, piece * i) for i in range(count)]
+        values = [text.load(kind, at, offset) for at, _, offset in places]
+        for value, (_, at, offset) in zip(values, places, strict=True):
+            text.store(kind, value, at, offset)
+
+    def descend(rungs: list[tuple[int, int]]) -> None:
+        if rungs:
+            (piece, count), *rest = rungs
+            enough = text.op(f"icmp uge i64 {n}, {piece * count}")
+            _if(text, enough, lambda: emit(piece, count), lambda: descend(rest))
+
+    descend(classes)
 
 
 # --- constant patterns ---
@@ -237,22 +240,26 @@ def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vect
             for j, vector in enumerate(_vectors(text, source, lanes, width)):
                 text.store(f"<{width} x i8>", vector, into, j * width, stream=width if past_cache else 0)
 
+        def fits(i: str, count: int) -> str:
+            return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {count}')}, %n")
+
         def many() -> None:
-            start = "0"
-            if (
-                stream
-            ):  # up to the first boundary of a vector; the caller promises that the output lies at a multiple of the group
-                address = text.op(f"ptrtoint ptr {d} to i64")
-                to_boundary = text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {width - 1}")
-                start = text.op(f"udiv i64 {to_boundary}, {group}")
-                _if(text, text.op(f"icmp ne i64 {start}, 0"), lambda: block("0", past_cache=False))
-
-            def fits(i: str) -> str:
-                return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {per_block}')}, %n")
-
-            end = _while(text, start, per_block, fits, lambda i: block(i, past_cache=stream))
+            end = _while(text, "0", per_block, lambda i: fits(i, per_block), lambda i: block(i, past_cache=False))
             last = text.op(f"sub i64 %n, {per_block}")
             _if(text, text.op(f"icmp ult i64 {end}, %n"), lambda: block(last, past_cache=False))
+
+        def many_past_cache() -> None:
+            # a block is a cache line. Two at the front, up to the end of a line, and two at the end are stored plainly, so
+            # that no line is stored in both ways; the caller promises that the output lies at multiples of the group
+            address = text.op(f"ptrtoint ptr {d} to i64")
+            to_line = text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {LINE - 1}")
+            second = text.op(f"udiv i64 {to_line}, {group}")
+            block("0", past_cache=False)
+            block(second, past_cache=False)
+            start = text.op(f"add i64 {second}, {per_block}")
+            end = _while(text, start, per_block, lambda i: fits(i, 2 * per_block), lambda i: block(i, past_cache=True))
+            block(end, past_cache=False)
+            block(text.op(f"sub i64 %n, {per_block}"), past_cache=False)
 
         def one_by_one() -> None:
             _each(text, single)
@@ -260,7 +267,8 @@ def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vect
         if lanes is None:
             one_by_one()
         else:
-            _if(text, text.op(f"icmp uge i64 %n, {per_block}"), many, one_by_one)
+            least = text.op(f"icmp uge i64 %n, {4 * per_block if stream else per_block}")
+            _if(text, least, many_past_cache if stream else many, one_by_one)
 
     return _function(body, step=step)
 

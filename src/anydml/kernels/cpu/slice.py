@@ -20,7 +20,7 @@ from anydml.operators.slice import Slice1
 SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than the call into compiled code saves
 ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings
 STREAM = 12 << 20  # bytes of output from which stores go past the cache
-LONG_ROW = 8192  # bytes of a row whose ends do not matter to stores that go past the cache
+LONG_ROW = 1024  # bytes of a row that stores past the cache are used for
 
 _SIGNATURE: tuple[Any, ...] = (None, *([ctypes.c_void_p] * 2), *([ctypes.c_int64] * 3), ctypes.c_void_p)
 
@@ -67,8 +67,9 @@ def _function(target: Target, p: Plan, *, stream: bool) -> jit.Code:
     if p.kind == "rows":
         return jit.compiled(copy_emit.rows, target, stream)
     if p.kind == "groups":
-        # the largest blocks that are no longer than the row
-        blocks = [(target.vector_bytes, 2), (target.vector_bytes, 1), (16, 1)]
+        # the largest blocks that are no longer than the row; past the cache they are a line each
+        width = target.vector_bytes
+        blocks = [(width, copy_emit.LINE // width if stream else 2), (width, 1), (16, 1)]
         fitting = [b for b in blocks if copy_emit.groups_per_block(len(p.pattern), *b) <= p.row.size]
         return jit.compiled(copy_emit.groups, target, p.pattern, p.step, *(fitting or blocks[-1:])[0], stream)
     if p.kind == "tiles":
@@ -129,13 +130,12 @@ def _ahead(p: Plan) -> int:
 
 
 def _may_stream(p: Plan) -> bool:
-    """Whether stores past the cache pay: not for short rows, nor where their ends share cache lines with other rows."""
+    """Whether stores past the cache can serve: not for short rows, nor groups that do not make up cache lines."""
     if p.kind == "rows":
         return p.row.size >= LONG_ROW
     group = len(p.pattern)
-    row = p.row.size * group
-    aligned = group & (group - 1) == 0 and all(d.target % group == 0 for d in p.outer)
-    return p.kind == "groups" and aligned and (row >= LONG_ROW or (row >= 1024 and row % 64 == 0))
+    aligned = copy_emit.LINE % group == 0 and all(d.target % group == 0 for d in p.outer)
+    return p.kind == "groups" and aligned and p.row.size * group >= LONG_ROW
 
 
 def _split(p: Plan, threads: int) -> list[Piece]:
