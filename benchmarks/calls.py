@@ -74,9 +74,41 @@ def run() -> list[dict[str, Any]]:
         rows.append({"what": f"{what}: beyond execute", "microseconds": round((s - execute) * 1e6, 2)})
     with_numpy, with_anydml = _imports()
     rows.append({"what": "import anydml: beyond import numpy", "microseconds": round((with_anydml - with_numpy) * 1e6)})
+    first, further = _compilation()
+    rows.append({"what": "compile, first copy of a process: beyond import llvmlite", "microseconds": round(first * 1e6)})
+    rows.append({"what": "compile, a further shape of a known kind: beyond check", "microseconds": round(further * 1e6)})
     for row in rows:
         print(f"{row['what']:70} {row['microseconds']:>10} us")
     return rows
+
+
+FIRST = """
+import time
+import llvmlite.binding
+import anydml as dml
+
+def checked(n):
+    rows = dml.TensorDesc("FLOAT32", (n, n)), dml.TensorDesc("FLOAT32", (n, n // 2))
+    return dml.check(dml.Slice1(input_tensor=rows[0], output_tensor=rows[1], input_window_offsets=(0, 0),
+                                input_window_sizes=(n, n), input_window_strides=(1, 2)))
+
+def compiling(desc):
+    began = time.perf_counter()
+    compiled = device.compile(desc)
+    spent = time.perf_counter() - began
+    assert compiled.kernel_name == "cpu:slice1:compiled"
+    return spent
+
+device = dml.Device(threads=1)
+print(compiling(checked(512)), min(compiling(checked(n)) for n in range(400, 500, 2)))
+"""
+
+
+def _compilation(runs: int = 5) -> tuple[float, float]:
+    """Seconds to compile the first copy of a process, and a further shape of its kind: the best of several processes."""
+    outputs = [subprocess.run([sys.executable, "-c", FIRST], check=True, capture_output=True, text=True) for _ in range(runs)]
+    times = [tuple(map(float, done.stdout.split())) for done in outputs]
+    return min(first for first, _ in times), min(further for _, further in times)
 
 
 def _imports(runs: int = 15) -> tuple[float, float]:
