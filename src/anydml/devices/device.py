@@ -102,7 +102,8 @@ class Device:
                 )
         else:
             checked = check(desc, self.feature_level)
-        newest = replace(checked, desc=checked.desc.as_newest())
+        as_newest = checked.desc.as_newest()
+        newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
         refused = []
         for kernel in _kernels(self.name):
             if kernel.implements is not type(newest.desc):

@@ -40,6 +40,8 @@ def _binding() -> Any:
 
 def unavailable() -> str | None:
     """Why nothing can be compiled in this process, or None."""
+    if _binding.cache_info().currsize:
+        return None
     try:
         with _lock:
             _binding()
