@@ -660,7 +660,7 @@ def test_devices_go_by_name() -> None:
 @by_device
 def test_an_output_too_large_for_memory(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Inputs that zero strides make huge are two bytes here; the output would really be there."""
-    monkeypatch.setattr(run, "_memory", lambda: 2**30)
+    monkeypatch.setattr(run, "memory_bytes", lambda: 2**30)
     a, b = np.broadcast_to(np.uint8(1), (2**15, 1)), np.broadcast_to(np.uint8(1), (1, 2**16))
     tall = np.broadcast_to(np.float64(1), (2**28,))
     tracemalloc.start()

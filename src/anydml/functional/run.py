@@ -6,8 +6,6 @@ a kind neither makes descs nor checks nor compiles.
 
 from __future__ import annotations
 
-import os
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from anydml.devices.binding import as_array, refused_by_name, share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, named
+from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, Fault
 from anydml.tensor import TensorDesc
 
@@ -109,14 +108,6 @@ def _allocate(sizes: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     needed = dtype.itemsize
     for size in sizes:
         needed *= size
-    if needed > _memory():  # else the system may promise what it does not have, and kill the process on the first write
-        raise MemoryError(f"an output of sizes {sizes} takes {needed} bytes, and this machine has {_memory()}")
+    if needed > memory_bytes():
+        raise MemoryError(f"an output of sizes {sizes} takes {needed} bytes, and this machine has {memory_bytes()}")
     return np.empty(sizes, dtype)
-
-
-@lru_cache(maxsize=1)
-def _memory() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf, and promises no memory that it lacks
-        return 2**63 - 1

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from anydml.checked import Checked, check
 from anydml.devices.binding import share_memory
+from anydml.devices.memory import memory_bytes
 from anydml.errors import DescError, Violation
 from anydml.feature_level import FeatureLevel
 from anydml.program import files
@@ -85,15 +84,6 @@ def examine(
     if (needed := sum(layout.bytes for layout in plan.layouts.values()) + sum(plan.alignments.values())) > memory_bytes():
         notes.fault("/resources", f"take {needed} bytes together, and this machine has {memory_bytes()}")
     return plan
-
-
-@lru_cache(maxsize=1)
-def memory_bytes() -> int:
-    """The physical memory. A system may promise more, and kill the process on the first write."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf, and promises no memory that it lacks
-        return 2**63 - 1
 
 
 def _layout(resource: Resource, notes: Notes, folders: Folders) -> Layout | None:
