@@ -6,8 +6,7 @@ import importlib
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from anydml.program import Program
 
 
-@dataclass(frozen=True)
-class BindingProperties:
+class BindingProperties(NamedTuple):
     """DML_BINDING_PROPERTIES, in bytes: what each bound operator takes as scratch, and what initialize keeps."""
 
     temporary_resource_size: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -15,8 +15,7 @@ Arrays = Mapping[str, NDArray[Any]]
 Execute = Callable[[], None]
 
 
-@dataclass(frozen=True)
-class Built:
+class Built(NamedTuple):
     """A kernel made ready for one desc.
 
     bind: arrays in tensor form by field name, the output among them, to the call that computes; it takes whatever scratch
@@ -27,8 +26,7 @@ class Built:
     temporary_resource_size: int = 0
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """What a device lets its kernels use. isa: an instruction set by name, None for the best. threads: at most so many."""
 
     isa: str | None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,8 +72,7 @@ def constraint(
     return declare
 
 
-@dataclass(frozen=True)
-class DataRule:
+class DataRule(NamedTuple):
     """A rule about the elements of input tensors, judged when they are seen: `breaks` maps an array to a mask."""
 
     name: str

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from anydml.names import snake_case
 
@@ -12,8 +11,7 @@ INPUT, OUTPUT, ATTRIBUTE = "input", "output", "attribute"
 RANGES = {"UINT": range(2**32), "INT": range(-(2**31), 2**31)}
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """A field as the header declares it.
 
     wire: its name there. role: input, output or attribute. wire_type: DML_TENSOR_DESC, UINT or INT. sized_by: the count

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
 
@@ -21,8 +21,7 @@ from anydml.tensor import DataType, TensorDesc, integer, integers
 D = TypeVar("D", bound="Desc")
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """Field values, input data and the output that must come of them: a test, and the documentation's example."""
 
     title: str
@@ -31,8 +30,7 @@ class Example:
     output: NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Rejects:
+class Rejects(NamedTuple):
     """Changes to the first example's fields that break exactly one rule; `at` is the level, `strict` as for `check`."""
 
     constraint: str

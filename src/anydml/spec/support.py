@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from anydml.errors import Violation
@@ -25,8 +24,7 @@ def support(level: FeatureLevel, tensors: str, counts: tuple[int, int], data_typ
     return Support(level, tuple(tensors.split()), range(counts[0], counts[1] + 1), tuple(data_types))
 
 
-@dataclass(frozen=True)
-class Supported:
+class Supported(NamedTuple):
     """What one tensor field takes at one level."""
 
     dimension_counts: range
