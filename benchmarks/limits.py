@@ -44,7 +44,7 @@ def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
         for at in range(0, nbytes, step):
             n = min(step, nbytes - at)
             part = partial(function, source.ctypes.data + at, target.ctypes.data + at, n, 1, 1, ctypes.addressof(dims))
-            part.keep = (code, source, target, dims)  # type: ignore[attr-defined]
+            part.keep = (code, source, target, dims)  # type: ignore[attr-defined]  # lives as long as the call
             parts.append(part)
         calls[f"limit: {'streaming' if stream else 'plain'}"] = parts[0] if len(parts) == 1 else partial(pool.run, parts)
     return calls

@@ -294,8 +294,12 @@ def test_optional_inputs_may_be_absent_or_none() -> None:
 def test_more_elements_than_an_address_space_has() -> None:
     """A desc may have them, all in one place; an array may not."""
     t = TensorDesc(DataType.UINT8, (2**32 - 1,) * 3, strides=(0, 0, 0))
-    window = {"input_window_offsets": (0,) * 3, "input_window_sizes": (1,) * 3, "input_window_strides": (1,) * 3}
-    compiled = Device().compile(Slice1(input_tensor=t, output_tensor=TensorDesc(DataType.UINT8, (1, 1, 1)), **window))  # type: ignore[arg-type]
+    window: dict[str, Any] = {
+        "input_window_offsets": (0,) * 3,
+        "input_window_sizes": (1,) * 3,
+        "input_window_strides": (1,) * 3,
+    }
+    compiled = Device().compile(Slice1(input_tensor=t, output_tensor=TensorDesc(DataType.UINT8, (1, 1, 1)), **window))
     with pytest.raises(MemoryError, match="input_tensor"):
         compiled.bind(input_tensor=b"1234", output_tensor=np.zeros((1, 1, 1), np.uint8))
 

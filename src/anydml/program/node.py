@@ -106,7 +106,8 @@ class Node:
         flags: Any = none
         for name in self.entries() if isinstance(self.value, list) else [self]:
             flags |= name.choice(type(none).__members__, prefix, none)
-        return flags  # type: ignore[no-any-return]
+        united: E = flags
+        return united
 
     def reference(self, what: str, known: Mapping[str, Any]) -> str:
         """A name that the program defines elsewhere."""

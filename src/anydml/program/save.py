@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,10 +129,10 @@ def save(document: dict[str, Any], resources: Mapping[str, Resource], sources: M
         if source is None:
             assert isinstance(resource.values, Given)
             data = resource.values.data
-            whole_or_nothing(folder / file, lambda f, data=data: np.save(f, data, allow_pickle=False))  # type: ignore[misc]
+            whole_or_nothing(folder / file, partial(np.save, arr=data, allow_pickle=False))
         else:
             with source.open("rb") as original:
-                whole_or_nothing(folder / file, lambda f, original=original: shutil.copyfileobj(original, f))  # type: ignore[misc]
+                whole_or_nothing(folder / file, partial(shutil.copyfileobj, original))
     text = _NUMBERS.sub(
         lambda m: re.sub(r"\s*\n\s*", " ", m[0]).replace("[ ", "[").replace(" ]", "]"), json.dumps(document, indent=2)
     )
