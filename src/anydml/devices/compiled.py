@@ -172,7 +172,7 @@ class BoundOperator:
         made: Program = program.of(self.compiled.desc, self._arrays)
         return made
 
-    def _reporting(self, run: Callable[[], None]) -> Callable[[], None]:
+    def _reporting(self, run: Callable[[], object]) -> Callable[[], None]:
         operator, kernel = self.compiled.desc.spec.wire_name, self.compiled.kernel_name
 
         def report() -> None:

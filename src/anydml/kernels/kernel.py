@@ -12,7 +12,7 @@ from anydml.checked import Checked
 from anydml.spec.operator import Desc
 
 Arrays = Mapping[str, NDArray[Any]]
-Execute = Callable[[], None]
+Execute = Callable[[], object]
 
 
 class Built(NamedTuple):

@@ -1,8 +1,8 @@
 """Emitters of strided copies: LLVM IR from plain functions.
 
-Every kernel is `void kernel(source, target, n, source_stride, target_stride, outer)`: n and the strides (bytes) are those of
-the dimension that the kernel runs along by itself, `outer` points to DIMENSIONS triples (count, source stride, target
-stride), innermost first, and the distance in the input at which to prefetch. No byte is read before the first or behind
+The arguments of every kernel: source, target, n, source stride, target stride, DIMENSIONS triples (count, source stride,
+target stride), innermost first, and the distance in the input at which to prefetch. n and the strides (bytes) before the
+triples are those of the dimension that the kernel runs along by itself. No byte is read before the first or behind
 the last element, and none is written that is no element: tails repeat a part of the last full block rather than step over
 the end.
 """
@@ -16,6 +16,7 @@ from anydml.kernels.cpu.jit.emit import Text, module, shuffle
 from anydml.kernels.cpu.jit.targets import Target
 
 DIMENSIONS = 7  # a tensor has eight, and one is the row
+ARGUMENTS = 5 + 3 * DIMENSIONS + 1
 LINE = 64  # bytes of a cache line
 LANE = 16  # permutes of bytes work within lanes of 16
 PREFETCHED = 4  # cache lines of a row to come: where that begins no processor foresees, the rest of it does
@@ -32,6 +33,11 @@ def _function(body: Body, *, first: int = 0, step: int = 0) -> str:
     `step`: bytes from group to group of the n in a row, where the rows to come are to be prefetched.
     """
     text = Text()
+    for i, name in enumerate(("%n", "%source_stride", "%target_stride"), start=2):
+        text.do(f"{name} = load i64, ptr {text.at('%arguments', 8 * i)}, align 8")
+    for i, name in enumerate(("%source", "%target")):
+        text.do(f"{name} = load ptr, ptr {text.at('%arguments', 8 * i)}, align 8")
+    text.do("%outer = getelementptr i8, ptr %arguments, i64 40")
     levels = range(first, DIMENSIONS)
     bounds = {}
     for k in range(DIMENSIONS):
@@ -86,13 +92,12 @@ def _function(body: Body, *, first: int = 0, step: int = 0) -> str:
         source = text.op(f"getelementptr i8, ptr {source}, i64 {source_back}")
         target = text.op(f"getelementptr i8, ptr {target}, i64 {target_back}")
     text.do("fence seq_cst")  # stores past the cache become visible before the call returns
-    text.do("ret void")
+    text.do("ret i64 0")
     text.label("again")
     text.do("%S2 = phi ptr " + ", ".join(f"[ {s}, %{label} ]" for label, s, _ in resume))
     text.do("%D2 = phi ptr " + ", ".join(f"[ {d}, %{label} ]" for label, _, d in resume))
     text.jump("around")
-    signature = "ptr %source, ptr noalias %target, i64 %n, i64 %source_stride, i64 %target_stride, ptr noalias %outer"
-    return module([*DECLARATIONS, f"define void @kernel({signature}) {{", "entry:", *text.lines, "}"])
+    return module([*DECLARATIONS, "define i64 @kernel(ptr noalias %arguments) {", "entry:", *text.lines, "}"])
 
 
 def _if(text: Text, condition: str, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ from anydml.checked import Checked
 from anydml.kernels.cpu import copy_emit
 from anydml.kernels.cpu.copy_plan import Dimension, Plan, canonical, plan
 from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import pool
+from anydml.kernels.cpu.jit.steps import prepared, table
 from anydml.kernels.cpu.jit.targets import Target, named
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
 from anydml.operators.slice import Slice1
@@ -21,8 +20,6 @@ SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than t
 ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings
 STREAM = 12 << 20  # bytes of output from which stores go past the cache
 LONG_ROW = 1024  # bytes of a row that stores past the cache are used for
-
-_SIGNATURE: tuple[Any, ...] = (None, *([ctypes.c_void_p] * 2), *([ctypes.c_int64] * 3), ctypes.c_void_p)
 
 
 def _window(d: Slice1) -> tuple[slice, ...]:
@@ -87,36 +84,19 @@ def _build_compiled(c: Checked[Any], machine: Machine) -> Built:
     start = sum(at * s for at, s in zip(d.start(), d.input_tensor.explicit_strides, strict=True)) * itemsize
     plain = _function(target, p, stream=False)
     streaming = _function(target, p, stream=True) if size >= STREAM and _may_stream(p) else plain
-    pieces = _split(p, machine.threads if size >= ALONE else 1)
     boundary = len(p.pattern) if p.kind == "groups" else 1
-    ahead = _ahead(p)
+    blocks = np.array([(*part, _ahead(p)) for part in _split(p, machine.threads if size >= ALONE else 1)], np.int64)
     keeps_gil = size < SMALL * 8
 
     def bind(arrays: Arrays) -> Execute:
         input, output = arrays["input_tensor"], arrays["output_tensor"]
         source, into = input.ctypes.data + start + p.base[0], output.ctypes.data + p.base[1]
         code = streaming if into % boundary == 0 else plain
-        function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(code.address)
-        calls = []
-        for source_offset, target_offset, row, outer in pieces:
-            dims = (ctypes.c_int64 * (3 * copy_emit.DIMENSIONS + 1))(*outer, ahead)
-            arguments = (source + source_offset, into + target_offset, row.size, row.source, row.target)
-            # the code, the arrays and the dimensions live as long as the call does
-            calls.append(_call(function, arguments, dims, (code, input, output)))
-        return calls[0] if len(calls) == 1 else partial(pool.run, calls)
+        arguments = blocks.copy()
+        arguments[:, :2] += np.array((source, into), np.int64)
+        return prepared([table(code, arguments)], target, (input, output), keeps_gil=keeps_gil)
 
     return Built(bind)
-
-
-def _call(function: Any, arguments: tuple[int, ...], dims: Any, keep: tuple[Any, ...]) -> Execute:
-    s, d, n, source_stride, target_stride = arguments
-    prepared = (ctypes.c_void_p(s), ctypes.c_void_p(d), *map(ctypes.c_int64, (n, source_stride, target_stride)))
-    call = partial(function, *prepared, ctypes.cast(dims, ctypes.c_void_p))
-    call.keep = keep  # type: ignore[attr-defined]  # what its addresses point to lives as long as the call
-    return call
-
-
-Piece = tuple[int, int, Dimension, tuple[int, ...]]
 
 
 def _ahead(p: Plan) -> int:
@@ -138,8 +118,8 @@ def _may_stream(p: Plan) -> bool:
     return p.kind == "groups" and aligned and p.row.size * group >= LONG_ROW
 
 
-def _split(p: Plan, threads: int) -> list[Piece]:
-    """The plan cut along one dimension: (offset in the input, in the output, row, outer dimensions)."""
+def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:
+    """The plan cut along one dimension: (offset in the input, in the output, the row, the outer dimensions)."""
     dims = [p.row, *p.outer]
     # the outermost that has enough for everyone, else the longest
     at = max(range(len(dims)), key=lambda i: (True, i) if dims[i].size >= 8 * threads else (False, dims[i].size))
@@ -155,7 +135,7 @@ def _split(p: Plan, threads: int) -> list[Piece]:
         part = Dimension(end - first, dims[at].source, dims[at].target)
         cut = [*dims[:at], part, *dims[at + 1 :]]
         outer = [x for d in cut[1:] for x in d] + [1, 0, 0] * (copy_emit.DIMENSIONS - len(cut) + 1)
-        pieces.append((first * part.source, first * part.target, cut[0], tuple(outer)))
+        pieces.append((first * part.source, first * part.target, *cut[0], *outer))
     return pieces
 
 

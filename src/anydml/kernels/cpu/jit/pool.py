@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
-_tasks: SimpleQueue[tuple[Callable[[], object], threading.Semaphore]] = SimpleQueue()
+_tasks: SimpleQueue[tuple[Callable[[], int], SimpleQueue[int]]] = SimpleQueue()
 _workers = 0
 _lock = threading.Lock()
 
@@ -21,27 +21,27 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _work(tasks: SimpleQueue[tuple[Callable[[], object], threading.Semaphore]]) -> None:
+def _work(tasks: SimpleQueue[tuple[Callable[[], int], SimpleQueue[int]]]) -> None:
     while True:
         task, done = tasks.get()
-        task()
-        done.release()
+        done.put(task())
 
 
-def run(tasks: Sequence[Callable[[], object]]) -> None:
-    """Run all tasks, the first on this thread, and return when every one is done. Tasks are machine code: none raises."""
+def run(tasks: Sequence[Callable[[], int]]) -> int:
+    """Run all tasks, the first on this thread, and return when every one is done: 0, or a status that is not."""
     global _workers
     if len(tasks) > 1:
         with _lock:
             while _workers < len(tasks) - 1:
                 threading.Thread(target=_work, args=(_tasks,), name="anydml", daemon=True).start()
                 _workers += 1
-    done = threading.Semaphore(0)
+    done: SimpleQueue[int] = SimpleQueue()
     for task in tasks[1:]:
         _tasks.put((task, done))
-    tasks[0]()
+    status = tasks[0]()
     for _ in tasks[1:]:
-        done.acquire()
+        status = done.get() or status
+    return status
 
 
 def default_threads() -> int:

@@ -11,16 +11,18 @@ from functools import cache
 class Target:
     """A row: the features that its code may use, all of them required, and the bytes of a vector register."""
 
+    architecture: str
     name: str
     features: tuple[str, ...]
     vector_bytes: int
 
 
 X86 = (
-    Target("generic", ("sse2",), 16),
-    Target("avx2", ("sse2", "ssse3", "sse4.1", "avx", "avx2", "fma", "bmi", "bmi2", "popcnt"), 32),
+    Target("x86", "generic", ("sse2",), 16),
+    Target("x86", "avx2", ("sse2", "ssse3", "sse4.1", "avx", "avx2", "fma", "bmi", "bmi2", "popcnt"), 32),
 )
-OTHER = (Target("generic", (), 16),)
+ARM = (Target("aarch64", "generic", (), 16),)
+OTHER = (Target("other", "generic", (), 16),)
 
 
 @cache
@@ -28,7 +30,8 @@ def targets() -> tuple[Target, ...]:
     """The rows whose required features this processor and its operating system report, the widest last."""
     from anydml.kernels.cpu.jit.compile import host_features
 
-    rows = X86 if platform.machine().lower() in ("x86_64", "amd64") else OTHER
+    machine = platform.machine().lower()
+    rows = X86 if machine in ("x86_64", "amd64") else ARM if machine in ("aarch64", "arm64") else OTHER
     features = host_features()
     return tuple(row for row in rows if all(features.get(name, False) for name in row.features))
 

@@ -1,0 +1,99 @@
+"""Machine code, called: every kernel is `i64 kernel(ptr args)`, and a call is a table of kernels with their arguments.
+
+A piece is a run of steps that one thread takes in order; a phase is pieces that may run side by side. A kernel that
+returns something else than 0 ends the call with that status, before its piece goes on and before the next phase begins.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit import pool
+from anydml.kernels.cpu.jit.emit import Text, module
+from anydml.kernels.cpu.jit.targets import Target
+
+_SIGNATURE: tuple[Any, ...] = (ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+
+
+class Piece(NamedTuple):
+    """steps: the address of `length` pairs of int64, the address of a kernel and that of its arguments. keep: where they are."""
+
+    steps: int
+    length: int
+    keep: Any
+
+
+def table(code: jit.Code, arguments: NDArray[np.int64]) -> list[Piece]:
+    """The phase that calls one kernel with each row of an array, side by side."""
+    address, size = arguments.ctypes.data, arguments.strides[0]
+    steps = np.array([(code.address, address + i * size) for i in range(len(arguments))], np.int64)
+    return [Piece(steps.ctypes.data + 16 * i, 1, (code, arguments, steps)) for i in range(len(arguments))]
+
+
+def runner(target: Target) -> str:
+    """`i64 kernel(ptr steps, i64 count)`: the steps in order, under the default floating-point state."""
+    text = Text()
+    declarations = []
+    if target.architecture == "x86":  # round to nearest even, nothing flushed, no exception unmasked
+        declarations = ["declare void @llvm.x86.sse.stmxcsr(ptr)", "declare void @llvm.x86.sse.ldmxcsr(ptr)"]
+        found, default = text.op("alloca i32, align 4"), text.op("alloca i32, align 4")
+        text.do(f"call void @llvm.x86.sse.stmxcsr(ptr {found})")
+        text.do(f"store i32 {0x1F80}, ptr {default}, align 4")
+        text.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {default})")
+    elif target.architecture == "aarch64":
+        declarations = ["declare i64 @llvm.aarch64.get.fpcr()", "declare void @llvm.aarch64.set.fpcr(i64)"]
+        found = text.op("call i64 @llvm.aarch64.get.fpcr()")
+        text.do("call void @llvm.aarch64.set.fpcr(i64 0)")
+    text.jump("step")
+    text.label("step")
+    text.do("%i = phi i64 [ 0, %entry ], [ %next, %step ]")
+    at = text.op("mul i64 %i, 16")
+    kernel = text.load("ptr", text.at("%steps", at))
+    arguments = text.load("ptr", text.at("%steps", at), 8)
+    status = text.op(f"call i64 {kernel}(ptr {arguments})")
+    text.do("%next = add i64 %i, 1")
+    more = text.op("icmp ult i64 %next, %count")
+    good = text.op(f"icmp eq i64 {status}, 0")
+    text.branch(text.op(f"and i1 {more}, {good}"), "step", "end")
+    text.label("end")
+    if target.architecture == "x86":
+        text.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {found})")
+    elif target.architecture == "aarch64":
+        text.do(f"call void @llvm.aarch64.set.fpcr(i64 {found})")
+    text.do(f"ret i64 {status}")
+    return module([*declarations, "define i64 @kernel(ptr %steps, i64 %count) {", "entry:", *text.lines, "}"])
+
+
+def prepared(
+    phases: Sequence[Sequence[Piece]], target: Target, keep: tuple[Any, ...], *, keeps_gil: bool = False
+) -> Callable[[], int]:
+    """The call that runs the phases, one after another, and returns the first status that is not 0.
+
+    keep: what the arguments point to; it lives as long as the call. keeps_gil: for work so short that others can wait.
+    """
+    code = jit.compiled(runner, target)
+    function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(code.address)
+
+    def call(piece: Piece) -> Callable[[], int]:
+        made = partial(function, ctypes.c_void_p(piece.steps), ctypes.c_int64(piece.length))
+        made.keep = (code, piece, keep)  # type: ignore[attr-defined]
+        return made
+
+    calls = [[call(piece) for piece in phase] for phase in phases]
+    if len(calls) == 1 and len(calls[0]) == 1:
+        return calls[0][0]
+
+    def run() -> int:
+        for phase in calls:
+            if status := pool.run(phase):
+                return status
+        return 0
+
+    return run
