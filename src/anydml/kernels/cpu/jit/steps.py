@@ -23,7 +23,7 @@ _SIGNATURE: tuple[Any, ...] = (ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
 class Piece(NamedTuple):
-    """steps: the address of `length` pairs of int64, the address of a kernel and that of its arguments. keep: where they are."""
+    """steps: the address of `length` pairs of int64, those of a kernel and of its arguments. keep: where they all are."""
 
     steps: int
     length: int
