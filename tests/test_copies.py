@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 import anydml as dml
 import guarded
+from anydml.kernels.cpu import copies
 from anydml.kernels.cpu import slice as kernels
 from anydml.kernels.cpu.copy_plan import canonical
 from anydml.kernels.cpu.copy_plan import plan as planned
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit import targets
+from anydml.kernels.cpu.jit.steps import prepared, table
 
 ISAS = [target.name for target in targets.targets()]
 Array = NDArray[Any]
@@ -57,6 +59,13 @@ def _case(rng: random.Random, dtype: np.dtype[Any]) -> tuple[dml.Slice1, Array, 
     return desc, source, target, buffer
 
 
+def _kind(desc: dml.Slice1) -> str:
+    itemsize = desc.input_tensor.data_type.dtype.itemsize
+    sources = [s * t * itemsize for s, t in zip(desc.input_tensor.explicit_strides, desc.input_window_strides, strict=True)]
+    into = [s * itemsize for s in desc.output_tensor.explicit_strides]
+    return planned(canonical(desc.output_tensor.sizes, sources, into), itemsize).kind
+
+
 def _strides(rng: random.Random, sizes: list[int]) -> list[int]:
     """Nested strides: a permutation of the dimensions, here and there with a gap."""
     order = list(range(len(sizes)))
@@ -79,7 +88,7 @@ def test_compiled_copies_give_the_reference_s_bits_and_touch_nothing_else(
 ) -> None:
     if past_cache:
         monkeypatch.setattr(kernels, "STREAM", 0)
-        monkeypatch.setattr(kernels, "LONG_ROW", 1)
+        monkeypatch.setattr(copies, "LONG_ROW", 1)
     kinds: dict[str, int] = {}
     for case in range(600):
         rng = random.Random(case)
@@ -87,7 +96,7 @@ def test_compiled_copies_give_the_reference_s_bits_and_touch_nothing_else(
         desc, source, target, buffer = _case(rng, dtype)
         operator = dml.Device(isa=isa, threads=rng.choice((1, 2, 3))).compile(desc)
         assert operator.kernel_name == "cpu:slice1:compiled"
-        kinds[kernels._plan(desc).kind] = kinds.get(kernels._plan(desc).kind, 0) + 1
+        kinds[_kind(desc)] = kinds.get(_kind(desc), 0) + 1
         bits = f"u{dtype.itemsize}"
         want = desc.reference(input_tensor=source).view(bits)
         before = buffer.copy()
@@ -123,7 +132,7 @@ def test_transpositions_of_every_size_around_a_tile(isa: str, dtype: str) -> Non
                 )
                 operator = dml.Device(isa=isa, threads=1 + count % 2).compile(desc)
                 assert operator.kernel_name == "cpu:slice1:compiled"
-                count += kernels._plan(desc).kind == "tiles"
+                count += _kind(desc) == "tiles"
                 operator.bind(input_tensor=source.T, output_tensor=target).execute()
                 np.testing.assert_array_equal(target, source.T[::backwards])
     assert count >= 20
@@ -255,3 +264,18 @@ def test_no_code_uses_an_instruction_that_its_row_lacks() -> None:
         assert "%ymm" not in assembly
         assert "pshufb" not in assembly  # SSSE3
         assert "\tv" not in assembly  # AVX mnemonics
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_copy_serves_any_two_addresses(isa: str, stream: bool) -> None:
+    target = targets.named(isa)
+    assert target is not None
+    x = np.arange(3 * 200 * 40, dtype=np.uint16).reshape(3, 200, 40)
+    for view in (x, x[:, ::2], x[..., ::-1], x.transpose(0, 2, 1), x.transpose(2, 1, 0)[:, ::3]):
+        out = np.zeros(view.shape, np.uint16)
+        made = copies.copy(target, view.shape, view.strides, out.strides, 2, threads=2, stream=stream)
+        code, arguments = made.at(view.ctypes.data, out.ctypes.data)
+        assert len(arguments) <= 2
+        assert all(prepared([[piece]], target, (view, out))() == 0 for piece in table(code, arguments))
+        np.testing.assert_array_equal(out, view)
