@@ -15,7 +15,7 @@ from anydml.checked import Checked
 from anydml.devices import verbose
 from anydml.devices.binding import Slot, owned_copy, share_memory
 from anydml.errors import BindingError, DataError, Fault
-from anydml.kernels.kernel import Built
+from anydml.kernels.kernel import Built, Unfit
 from anydml.spec.constraint import DataRule
 from anydml.spec.operator import Desc
 from anydml.tensor import TensorFlags
@@ -59,9 +59,9 @@ class CompiledOperator:
 
     @property
     def binding_properties(self) -> BindingProperties:
-        """IDMLDispatchable::GetBindingProperties. Persistent: the copies of the owned inputs."""
+        """IDMLDispatchable::GetBindingProperties. Persistent: the owned inputs, copied and packed."""
         owned = sum(slot.tensor.element_bytes for slot in self._owned.values())
-        return BindingProperties(self._build.temporary_resource_size, owned)
+        return BindingProperties(self._build.temporary_resource_size, owned + self._build.persistent_resource_size)
 
     def initialize(self, **arrays: Any) -> None:
         """Copy the inputs that are OWNED_BY_DML, all of them and nothing else, exactly once, before the first bind.
@@ -76,7 +76,8 @@ class CompiledOperator:
             copies = {name: owned_copy(view) for name, view in views.items()}
             for judge in self._data_checks(copies):
                 judge()
-            self._persistent = copies
+            packed = self._build.initialize(copies) if self._build.initialize else {}
+            self._persistent = {**copies, **packed}
             self._initialized = True
 
     def bind(self, **arrays: Any) -> BoundOperator:
@@ -102,7 +103,7 @@ class CompiledOperator:
 
     def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
         """`bind` for arrays that the desc was made from: they fit by construction, and the output is fresh."""
-        return BoundOperator(self, self._data_checks(views), {**self._persistent, **views} if self._persistent else views)
+        return BoundOperator(self, {**self._persistent, **views} if self._persistent else views)
 
     def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
         views, faults = {}, []
@@ -150,11 +151,10 @@ def _data_check(name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], N
 class BoundOperator:
     """A compiled operator with its arrays. `execute` reads the inputs anew each time; a second thread waits for the first."""
 
-    def __init__(
-        self, compiled: CompiledOperator, checks: list[Callable[[], None]], arrays: Mapping[str, NDArray[Any]]
-    ) -> None:
+    def __init__(self, compiled: CompiledOperator, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.compiled = compiled
-        self._checks, self._arrays, self._run = checks, arrays, compiled._build.bind(arrays)
+        self._arrays, self._run = arrays, compiled._build.bind(arrays)
+        self._checks = [] if compiled._build.judges else compiled._data_checks(arrays)
         self._lock = threading.Lock()
         if compiled.reports:
             self._run = self._reporting(self._run)
@@ -164,7 +164,12 @@ class BoundOperator:
         with self._lock:
             for judge in self._checks:
                 judge()
-            self._run()
+            try:
+                self._run()
+            except Unfit:
+                for judge in self.compiled._data_checks(self._arrays):
+                    judge()
+                raise
 
     def to_program(self) -> Program:
         """This call with copies of its inputs, as a Program: `save` it, and hand the folder to someone."""

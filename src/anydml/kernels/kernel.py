@@ -19,11 +19,20 @@ class Built(NamedTuple):
     """A kernel made ready for one desc.
 
     bind: arrays in tensor form by field name, the output among them, to the call that computes; it takes whatever scratch
-    it needs, so that the call itself takes none. temporary_resource_size: that scratch, in bytes.
+    it needs, so that the call itself takes none. temporary_resource_size: that scratch, in bytes. initialize: the owned
+    inputs to arrays that `bind` is to have besides, by names that are no fields; persistent_resource_size: of these.
+    judges: the call itself looks at the values that data rules are about, before it writes, and raises Unfit.
     """
 
     bind: Callable[[Arrays], Execute]
     temporary_resource_size: int = 0
+    initialize: Callable[[Arrays], Arrays] | None = None
+    persistent_resource_size: int = 0
+    judges: bool = False
+
+
+class Unfit(Exception):
+    """Raised by a call that has written nothing, because a value breaks a data rule: the operator tells which."""
 
 
 class Machine(NamedTuple):

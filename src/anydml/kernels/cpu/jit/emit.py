@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
 
 
 class Text:
@@ -52,6 +53,73 @@ def shuffle(text: Text, first: str, second: str, kind: str, indices: Iterable[in
     chosen = list(indices)
     mask = ", ".join("i32 poison" if i < 0 else f"i32 {i}" for i in chosen)
     return text.op(f"shufflevector {kind} {first}, {kind} {second}, <{len(chosen)} x i32> <{mask}>")
+
+
+def splat(text: Text, value: str, vector: str) -> str:
+    """A scalar in every lane of a vector `<n x t>`."""
+    count, element = vector[1:-1].split(" x ")
+    first = text.op(f"insertelement {vector} poison, {element} {value}, i32 0")
+    return text.op(f"shufflevector {vector} {first}, {vector} poison, <{count} x i32> zeroinitializer")
+
+
+def real(value: float) -> str:
+    """A float constant; in a float32 operation it has to be one."""
+    return "0x" + struct.pack(">d", value).hex().upper()
+
+
+def fold(
+    text: Text,
+    start: str,
+    end: str,
+    step: int,
+    carried: Sequence[tuple[str, str]],
+    body: Callable[[str, list[str]], list[str]],
+) -> tuple[str, list[str]]:
+    """A loop: `body(i, values) -> values` for i = start, start + step .. while i + step <= end (unsigned).
+
+    carried: type and first value of each. Returns the i at which it ended and the last values.
+    """
+    before, head, inside, latch, done = (text.name(x) for x in ("before", "head", "inside", "latch", "done"))
+    limit = text.op(f"sub i64 {end}, {step}") if step > 1 else end
+    enough = text.op(f"icmp uge i64 {end}, {step}") if step > 1 else None
+    text.jump(before)
+    text.label(before)
+    text.jump(head)
+    text.label(head)
+    i, j = f"%{text.name('i')}", f"%{text.name('j')}"
+    text.do(f"{i} = phi i64 [ {start}, %{before} ], [ {j}, %{latch} ]")
+    old = [f"%{text.name('o')}" for _ in carried]
+    new = [f"%{text.name('n')}" for _ in carried]
+    for (kind, first), x, y in zip(carried, old, new, strict=True):
+        text.do(f"{x} = phi {kind} [ {first}, %{before} ], [ {y}, %{latch} ]")
+    more = text.op(f"icmp ule i64 {i}, {limit}" if enough else f"icmp ult i64 {i}, {limit}")
+    text.branch(text.op(f"and i1 {more}, {enough}") if enough else more, inside, done)
+    text.label(inside)
+    values = body(i, old)
+    text.jump(latch)
+    text.label(latch)
+    for (kind, _), x, y in zip(carried, new, values, strict=True):
+        text.do(f"{x} = bitcast {kind} {y} to {kind}")
+    text.do(f"{j} = add i64 {i}, {step}")
+    text.jump(head)
+    text.label(done)
+    return i, old
+
+
+def when(text: Text, condition: str, body: Callable[[], None]) -> None:
+    """`body` where the condition holds."""
+    yes, after = text.name("yes"), text.name("after")
+    text.branch(condition, yes, after)
+    text.label(yes)
+    body()
+    text.jump(after)
+    text.label(after)
+
+
+def arguments(text: Text, names: Sequence[str], pointers: Iterable[str]) -> None:
+    """The int64 arguments of a kernel by name: `%name`, a pointer or a number."""
+    for i, name in enumerate(names):
+        text.do(f"%{name} = load {'ptr' if name in pointers else 'i64'}, ptr {text.at('%arguments', 8 * i)}, align 8")
 
 
 def module(functions: Sequence[str]) -> str:

@@ -97,3 +97,55 @@ def prepared(
         return 0
 
     return run
+
+
+class At(NamedTuple):
+    """An address that is known when arrays are bound: so many bytes from the start of `base`."""
+
+    base: str
+    offset: int = 0
+
+    def __add__(self, offset: Any) -> At:
+        return At(self.base, self.offset + int(offset))
+
+
+class Step(NamedTuple):
+    """A kernel and its arguments."""
+
+    code: jit.Code
+    arguments: tuple[At | int, ...]
+
+
+class Sheet:
+    """Phases of steps, laid out once; `bind` fills in the addresses."""
+
+    def __init__(self, phases: Sequence[Sequence[Sequence[Step]]]) -> None:
+        steps = [step for phase in phases for piece in phase for step in piece]
+        self._codes = [step.code for step in steps]
+        numbers: list[At | int] = []
+        at = 16 * len(steps)
+        for step in steps:
+            numbers += [step.code.address, At("", at)]
+            at += 8 * len(step.arguments)
+        numbers += [x for step in steps for x in step.arguments]
+        bases = {x.base: None for x in numbers if isinstance(x, At)}
+        self.bases = [base for base in bases if base]
+        index = {base: i for i, base in enumerate(("", *self.bases), start=1)}
+        self._numbers = np.array([x.offset if isinstance(x, At) else x for x in numbers], np.int64)
+        self._which = np.array([index[x.base] if isinstance(x, At) else 0 for x in numbers], np.intp)
+        ends = iter(np.cumsum([0, *(len(piece) for phase in phases for piece in phase)]).tolist())
+        first = next(ends)
+        self._pieces: list[list[tuple[int, int]]] = []
+        for phase in phases:
+            self._pieces.append([])
+            for _ in phase:
+                self._pieces[-1].append((16 * first, (end := next(ends)) - first))
+                first = end
+
+    def bind(self, addresses: Sequence[int]) -> list[list[Piece]]:
+        """The phases with the addresses of `bases`, in order."""
+        numbers = self._numbers.copy()
+        own = numbers.ctypes.data
+        numbers += np.array((0, own, *addresses), np.int64)[self._which]
+        keep = (self._codes, numbers)
+        return [[Piece(own + at, length, keep) for at, length in phase] for phase in self._pieces]

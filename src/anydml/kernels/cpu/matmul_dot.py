@@ -1,0 +1,96 @@
+"""How each instruction set multiplies bytes and adds: the step that a tile is made of, and the tile that its registers hold.
+
+Nothing here saturates: the 8-bit multiply-add of x86 that does is not used. Where there is no dot product of bytes, A and B
+are widened to 16 bits, of which pairs are multiplied and added exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from anydml.kernels.cpu.jit.emit import Text, shuffle
+from anydml.kernels.cpu.jit.targets import Target
+
+
+class Dot(NamedTuple):
+    """A dot-product step: a vector of int32 sums, the same four bytes of A for every lane, four bytes of B for each.
+
+    group: how many elements of K the four bytes hold, 4 of 8 bits or 2 of 16. other_sign: B is packed as UINT8 where A is
+    INT8, and the other way round. planar: a vector of B holds all columns' first elements, then their second ones. rows,
+    vectors: the largest tile. chains: how many sums must be under way at once to keep the units busy. emit: text, sums,
+    A's bytes, B's bytes, whether A is INT8 -> new sums.
+    """
+
+    group: int
+    other_sign: bool
+    planar: bool
+    rows: int
+    vectors: int
+    chains: int
+    declarations: tuple[str, ...]
+    emit: Callable[[Text, str, str, str, bool], str]
+
+    @property
+    def ones(self) -> int:
+        """Four bytes of A or B whose elements are 1."""
+        return 0x01010101 if self.group == 4 else 0x00010001
+
+
+def _bytes(text: Text, sums: str, a: str, b: str, a_signed: bool, *, bits: int) -> str:
+    """vpdpbusd: the first operand is taken as unsigned, the second one as signed."""
+    ints, bytes_ = f"<{bits // 32} x i32>", f"<{bits // 8} x i8>"
+    a, b = (text.op(f"bitcast {ints} {x} to {bytes_}") for x in (a, b))
+    first, second = (b, a) if a_signed else (a, b)
+    return text.op(f"call {ints} @llvm.x86.avx512.vpdpbusd.{bits}({ints} {sums}, {bytes_} {first}, {bytes_} {second})")
+
+
+def _pairs(text: Text, sums: str, a: str, b: str, a_signed: bool, *, bits: int) -> str:
+    """pmaddwd and an addition."""
+    ints, shorts = f"<{bits // 32} x i32>", f"<{bits // 16} x i16>"
+    a, b = (text.op(f"bitcast {ints} {x} to {shorts}") for x in (a, b))
+    products = text.op(f"call {ints} @llvm.x86.{_PAIRS[bits]}({shorts} {a}, {shorts} {b})")
+    return text.op(f"add {ints} {sums}, {products}")
+
+
+def _anywhere(text: Text, sums: str, a: str, b: str, a_signed: bool) -> str:
+    """Products of 16 bits, widened, with instructions that every processor has."""
+    for half in range(2):
+        factors = []
+        for x, chosen in ((a, [half] * 4), (b, range(4 * half, 4 * half + 4))):
+            shorts = text.op(f"bitcast <4 x i32> {x} to <8 x i16>")
+            factors.append(text.op(f"sext <4 x i16> {shuffle(text, shorts, shorts, '<8 x i16>', chosen)} to <4 x i32>"))
+        sums = text.op(f"add <4 x i32> {sums}, {text.op(f'mul <4 x i32> {factors[0]}, {factors[1]}')}")
+    return sums
+
+
+_PAIRS = {512: "avx512.pmaddw.d.512", 256: "avx2.pmadd.wd", 128: "sse2.pmadd.wd"}
+
+
+def _of_bytes(bits: int, rows: int, chains: int) -> Dot:
+    ints, bytes_ = f"<{bits // 32} x i32>", f"<{bits // 8} x i8>"
+    declaration = f"declare {ints} @llvm.x86.avx512.vpdpbusd.{bits}({ints}, {bytes_}, {bytes_})"
+    return Dot(4, True, False, rows, 2, chains, (declaration,), partial(_bytes, bits=bits))
+
+
+def _of_pairs(bits: int, rows: int, chains: int) -> Dot:
+    ints, shorts = f"<{bits // 32} x i32>", f"<{bits // 16} x i16>"
+    declaration = f"declare {ints} @llvm.x86.{_PAIRS[bits]}({shorts}, {shorts})"
+    return Dot(2, False, False, rows, 2, chains, (declaration,), partial(_pairs, bits=bits))
+
+
+# as many rows as leave registers for a vector of A, those of B and, for pairs, the products
+DOTS = {
+    ("x86", "generic"): _of_pairs(128, 4, 8),
+    ("x86", "avx2"): _of_pairs(256, 6, 8),
+    ("x86", "avx512bw"): _of_pairs(512, 12, 8),
+    ("x86", "avx_vnni"): _of_bytes(256, 6, 16),
+    ("x86", "avx512_vnni"): _of_bytes(512, 14, 16),
+    ("aarch64", "generic"): Dot(2, False, True, 8, 2, 8, (), _anywhere),
+    ("other", "generic"): Dot(2, False, True, 4, 2, 8, (), _anywhere),
+}
+
+
+def dot_of(target: Target) -> Dot:
+    return DOTS[target.architecture, target.name]
