@@ -59,7 +59,7 @@ def cases() -> list[Case]:
 def run(shapes: Iterable[str] | None = None, seconds: float = 0.15, isa: str | None = None) -> Rows:
     """shapes: as the table names them ("512 x 512 x 512"), by default all. isa: one row of instructions, by default the best.
 
-    A process is held to an instruction set before it begins (`held`), so that the peers keep to it too.
+    A process is held to an instruction set before it begins (`HELD`), so that the peers keep to it too.
     """
     chosen = None if shapes is None else {s.replace(" ", "").replace("x", " x ") for s in shapes}
     if unknown := (chosen or set()) - {c.shape for c in cases()}:
