@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import anydml
-from benchmarks import calls, slices
+from benchmarks import calls, matmuls, slices
+from benchmarks.matmul_peers import HELD
 
-PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {"calls": calls.run, "slice": slices.run}
+PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {"calls": calls.run, "slice": slices.run, "matmul": matmuls.run}
 RESULTS = Path(__file__).with_name("results.json")
 
 
@@ -22,7 +27,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the figures go")
+    matmul = parser.add_argument_group("the matmul part")
+    matmul.add_argument("--isa", choices=HELD, help="an instruction set, to which oneDNN and OpenBLAS are held too")
+    matmul.add_argument("--shapes", nargs="+", metavar="MxKxN", help="only these; batches come first")
+    matmul.add_argument("--seconds", type=float, default=0.15, help="for each call that is timed")
     arguments = parser.parse_args()
+    if arguments.isa and not HELD[arguments.isa].items() <= os.environ.items():  # which are read when they are loaded
+        command = [sys.executable, "-m", "benchmarks", *sys.argv[1:]]
+        sys.exit(subprocess.run(command, env=os.environ | HELD[arguments.isa]).returncode)
+    options = {"shapes": arguments.shapes, "seconds": arguments.seconds, "isa": arguments.isa}
+    parts = PARTS | {"matmul": partial(matmuls.run, **options)}
     machine = {
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -31,7 +45,7 @@ def main() -> None:
         "anydml": anydml.__version__,
     }
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    results = {"machine": machine} | {part: PARTS[part]() for part in arguments.parts or PARTS}
+    results = {"machine": machine} | {part: parts[part]() for part in arguments.parts or parts}
     arguments.json.write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.cpu import copy_emit
 from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit.emit import Text, module
 from anydml.kernels.cpu.jit.steps import prepared, table
-from anydml.kernels.cpu.jit.targets import named
+from anydml.kernels.cpu.jit.targets import X86, Target, named, targets
 
 
 def aligned(nbytes: int) -> NDArray[np.uint8]:
@@ -40,4 +44,156 @@ def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
         arguments = np.array(blocks, np.int64)
         call = prepared([table(code, arguments)], best, (source, target))
         calls[f"limit: {'streaming' if stream else 'plain'}"] = call
+    return calls
+
+
+# --- dot products ---
+
+
+class Dot(NamedTuple):
+    """An instruction set's dot product of bytes: what it computes, with what, and how many are under way at once."""
+
+    intrinsic: str
+    mnemonic: str
+    widened: bool
+    """The bytes are words by now, and the products of a pair are added in an instruction of its own."""
+    bits: int
+    accumulators: int
+    features: tuple[str, ...] = ()
+
+
+_AVX2 = ("sse2", "ssse3", "sse4.1", "avx", "avx2", "fma", "bmi", "bmi2", "popcnt")
+_AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512vl", "avx512dq")
+# Accumulators: two dot products a cycle that take 5 cycles each need ten; registers leave room for 13 or 29.
+DOTS = {
+    "generic": Dot("sse2.pmadd.wd", "pmaddwd", True, 128, 13),
+    "avx2": Dot("avx2.pmadd.wd", "vpmaddwd", True, 256, 13),
+    "avx512bw": Dot("avx512.pmaddw.d.512", "vpmaddwd", True, 512, 28, _AVX512),
+    "avx_vnni": Dot("avx512.vpdpbusd.256", "vpdpbusd", False, 256, 13, (*_AVX2, "avxvnni")),
+    "avx512_vnni": Dot("avx512.vpdpbusd.512", "vpdpbusd", False, 512, 28, (*_AVX512, "avx512vnni")),
+}
+TURNS = 4096
+
+
+def instruction_sets() -> list[str]:
+    """Those of this processor whose limit is known here, the best last; kernels need not be compiled for them yet."""
+    if jit.unavailable() or not targets() or targets()[0].architecture != "x86":
+        return []
+    has = jit.host_features()
+    return [name for name in DOTS if all(has.get(feature, False) for feature in target_of(name).features)]
+
+
+def target_of(name: str) -> Target:
+    """The row that kernels are compiled for, and where there is none, what its limit needs."""
+    dot = DOTS[name]
+    return next((row for row in X86 if row.name == name), Target("x86", name, dot.features, dot.bits // 8))
+
+
+def dot_loop(_: Target, name: str) -> str:
+    """Nothing but dot products of registers, `TURNS` times as many as there are accumulators."""
+    dot = DOTS[name]
+    count = dot.bits // 32
+    sums, words, octets = f"<{count} x i32>", f"<{2 * count} x i16>", f"<{4 * count} x i8>"
+    text = Text()
+    # nothing is known of the operands, so that nothing is computed before the loop
+    right = text.load(words if dot.widened else octets, "%args")
+    left = text.load(octets, "%args", 64)
+    first = [text.load(sums, "%args", 128 + 64 * i) for i in range(dot.accumulators)]
+    text.jump("loop")
+    text.label("loop")
+    text.do("%i = phi i64 [ 0, %entry ], [ %more, %loop ]")
+    for i, value in enumerate(first):
+        text.do(f"%sum{i} = phi {sums} [ {value}, %entry ], [ %next{i}, %loop ]")
+    for i in range(dot.accumulators):
+        if dot.widened:  # of the sum itself: a product that stays the same would be computed before the loop
+            operands = f"{words} {text.op(f'bitcast {sums} %sum{i} to {words}')}, {words} {right}"
+            product = text.op(f"call {sums} @llvm.x86.{dot.intrinsic}({operands})")
+            text.do(f"%next{i} = add {sums} %sum{i}, {product}")
+        else:
+            operands = f"{sums} %sum{i}, {octets} {left}, {octets} {right}"
+            text.do(f"%next{i} = call {sums} @llvm.x86.{dot.intrinsic}({operands})")
+    text.do("%more = add i64 %i, 1")
+    text.branch(text.op(f"icmp ult i64 %more, {TURNS}"), "loop", "end")
+    text.label("end")
+    for i in range(dot.accumulators):
+        text.store(sums, f"%next{i}", "%args", 128 + 64 * i)
+    text.do("ret i64 0")
+    kinds = f"{words}, {words}" if dot.widened else f"{sums}, {octets}, {octets}"
+    declaration = f"declare {sums} @llvm.x86.{dot.intrinsic}({kinds})"
+    return module([declaration, "define i64 @kernel(ptr %args) {", "entry:", *text.lines, "}"])
+
+
+def dots(name: str) -> tuple[Callable[[], object], int]:
+    """The bare loop of an instruction set's dot product, to be timed, and how many multiply-accumulates a call does."""
+    dot, target = DOTS[name], target_of(name)
+    _inspect(jit.assembly(dot_loop(target, name), target), dot)
+    memory = aligned(4096)
+    memory[:] = np.random.default_rng(0).integers(0, 256, memory.size)  # of which power, and so the clock, depend
+    arguments = memory.view(np.int64).reshape(1, -1)
+    call = prepared([table(jit.compiled(dot_loop, target, name), arguments)], target, (memory,))
+    return call, TURNS * dot.accumulators * dot.bits // (16 if dot.widened else 8)
+
+
+def _inspect(assembly: str, dot: Dot) -> None:
+    """The loop is the dot products that are counted and nothing else: no loads, no spills."""
+    body = re.search(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\s+j\w+\s+\1\n", assembly, re.MULTILINE)
+    assert body, assembly
+    lines = [line.strip().removeprefix("{vex}").split(None, 1) for line in body[2].splitlines()]
+    found = Counter(line[0] for line in lines)
+    expected = Counter({dot.mnemonic: dot.accumulators, "incq": 1, "cmpq": 1})
+    if dot.widened:
+        expected["vpaddd" if dot.mnemonic.startswith("v") else "paddd"] = dot.accumulators
+    if dot.bits == 128:  # SSE overwrites an operand, so that each product needs a copy of one, here as in any kernel
+        expected["movdqa"] = dot.accumulators
+    assert found == expected, f"{found} where {expected} is counted"
+    assert not any("(" in line[1] for line in lines), "the loop reads memory"
+
+
+# --- reading ---
+
+UNROLL = 8
+
+
+def read_loop(target: Target, streams: int, ahead: int) -> str:
+    """Loads of all bytes of a block that is cut into `streams` parts, read side by side, with prefetches `ahead`."""
+    width = target.vector_bytes
+    kind, each = f"<{width // 4} x i32>", UNROLL // streams * width
+    text = Text()
+    start, turns, part = text.load("ptr", "%args"), text.load("i64", "%args", 8), text.load("i64", "%args", 16)
+    starts = [text.at(start, text.op(f"mul i64 {part}, {i}")) for i in range(streams)]
+    text.jump("loop")
+    text.label("loop")
+    text.do("%i = phi i64 [ 0, %entry ], [ %more, %loop ]")
+    for i in range(UNROLL):
+        text.do(f"%sum{i} = phi {kind} [ zeroinitializer, %entry ], [ %next{i}, %loop ]")
+    at = text.op(f"mul i64 %i, {each}")
+    for stream, begin in enumerate(starts):
+        here = text.at(begin, at)
+        for line in range(0, each if ahead else 0, 64):
+            text.do(f"call void @llvm.prefetch.p0(ptr {text.at(here, ahead + line)}, i32 0, i32 3, i32 1)")
+        for i in range(UNROLL // streams):
+            place = stream * (UNROLL // streams) + i
+            text.do(f"%next{place} = xor {kind} %sum{place}, {text.load(kind, here, i * width)}")
+    text.do("%more = add i64 %i, 1")
+    text.branch(text.op(f"icmp ult i64 %more, {turns}"), "loop", "end")
+    text.label("end")
+    for i in range(UNROLL):  # what is not stored is not computed
+        text.store(kind, f"%next{i}", "%args", 64 + 64 * i)
+    text.do("ret i64 0")
+    declaration = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+    return module([declaration, "define i64 @kernel(ptr %args) {", "entry:", *text.lines, "}"])
+
+
+def reads(nbytes: int, name: str) -> dict[str, Callable[[], object]]:
+    """Loads of so many bytes, a multiple of 4096, to be timed: plain, in several streams, with prefetches."""
+    target, source = target_of(name), aligned(nbytes)
+    assert nbytes % (UNROLL * target.vector_bytes) == 0
+    calls: dict[str, Callable[[], object]] = {}
+    for streams in (1, 2, 4):
+        for ahead in (0, 1024, 4096):
+            arguments = np.zeros((1, 128), np.int64)
+            turns = nbytes // (UNROLL * target.vector_bytes)
+            arguments[0, :3] = source.ctypes.data, turns, nbytes // streams
+            call = prepared([table(jit.compiled(read_loop, target, streams, ahead), arguments)], target, (source,))
+            calls[f"read: {streams} streams, {ahead} ahead"] = call
     return calls

@@ -6,15 +6,25 @@ import time
 from collections.abc import Callable, Mapping
 
 
-def best(calls: Mapping[str, Callable[[], object]], *, seconds: float = 0.5) -> dict[str, float]:
-    """Seconds of one call of each, the smallest of many batches; the batches of all take turns for `seconds` each."""
-    repeats = {name: _repeats(call) for name, call in calls.items()}
-    smallest = dict.fromkeys(calls, float("inf"))
-    end = time.perf_counter() + seconds * len(calls)
+def best(
+    calls: Mapping[str, Callable[[], object]], *, seconds: float = 0.5, slow: float = float("inf"), warm: bool = False
+) -> dict[str, float]:
+    """Seconds of one call of each, the smallest of many batches; the batches of all take turns for `seconds` each.
+
+    slow: a call that takes longer than so many seconds, the first time, is timed that once. warm: each batch begins with a
+    call that is not counted, for what the others put out of the caches.
+    """
+    found = {name: _repeats(call, slow) for name, call in calls.items()}
+    repeats = {name: count for name, (count, _) in found.items()}
+    smallest = {name: once if once > slow else float("inf") for name, (_, once) in found.items()}
+    turns = {name: call for name, call in calls.items() if smallest[name] == float("inf")}
+    end = time.perf_counter() + seconds * len(turns)
     rounds = 0
-    while rounds < 5 or time.perf_counter() < end:
+    while turns and (rounds < 5 or time.perf_counter() < end):
         rounds += 1
-        for name, call in calls.items():
+        for name, call in turns.items():
+            if warm:
+                call()
             count = range(repeats[name])
             began = time.perf_counter()
             for _ in count:
@@ -23,9 +33,13 @@ def best(calls: Mapping[str, Callable[[], object]], *, seconds: float = 0.5) -> 
     return smallest
 
 
-def _repeats(call: Callable[[], object]) -> int:
-    """How many calls make a batch of about a millisecond."""
-    call()  # the first one fills caches
-    began = time.perf_counter()
-    call()
-    return max(1, int(1e-3 / max(time.perf_counter() - began, 1e-7)))
+def _repeats(call: Callable[[], object], slow: float) -> tuple[int, float]:
+    """How many calls make a batch of about a millisecond, and what one takes."""
+    once = 0.0
+    for _ in range(2):  # the first one fills caches
+        if once > slow:
+            break
+        began = time.perf_counter()
+        call()
+        once = time.perf_counter() - began
+    return max(1, int(1e-3 / max(once, 1e-7))), once

@@ -1,0 +1,132 @@
+"""What others take for the same matmuls on one thread, configured as they advise."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.matmul_cases import TYPES, Data
+
+Calls = dict[str, Callable[[], object]]
+ONNXRUNTIME, TORCH, NUMPY = "onnxruntime", "torch", "numpy float32"
+
+# What keeps oneDNN and OpenBLAS to an instruction set; read when they are loaded. onnxruntime has nothing of the kind.
+HELD = {
+    "generic": {"ONEDNN_MAX_CPU_ISA": "SSE41", "OPENBLAS_CORETYPE": "Nehalem"},
+    "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell"},
+    "avx512bw": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE", "OPENBLAS_CORETYPE": "SkylakeX"},
+    "avx_vnni": {"ONEDNN_MAX_CPU_ISA": "AVX2_VNNI", "OPENBLAS_CORETYPE": "Haswell"},
+    "avx512_vnni": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI", "OPENBLAS_CORETYPE": "SkylakeX"},
+}
+
+
+def peers(d: Data, *, onnxruntime: bool = True) -> tuple[Calls, list[str]]:
+    """The calls to be timed, and the peers that refuse the case. torch has nothing to compare with many of them."""
+    calls: Calls = {NUMPY: _numpy(d)}
+    refused = []
+    with contextlib.suppress(ImportError):
+        if call := _torch(d):
+            calls[TORCH] = call
+    if onnxruntime:
+        with contextlib.suppress(ImportError):
+            if call := _onnxruntime(d):
+                calls[ONNXRUNTIME] = call
+            else:
+                refused.append(ONNXRUNTIME)
+    return calls, refused
+
+
+def _numpy(d: Data) -> Callable[[], object]:
+    a, b = (d.inputs[name].astype(np.float32) for name in ("a_tensor", "b_tensor"))
+    return partial(np.matmul, a, b, out=np.empty((*a.shape[:-1], b.shape[-1]), np.float32))
+
+
+def _torch(d: Data) -> Callable[[], object] | None:
+    """B owned: a linear layer of prepacked weights, uint8 by int8. B bound: int8 by int8 to int32. oneDNN does both.
+
+    Neither takes batches, which are so many calls, nor a zero point for B.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    case = d.case
+    a, b = (torch.from_numpy(d.inputs[name]) for name in ("a_tensor", "b_tensor"))
+    pairs = list(zip(a, b, strict=True)) if case.batch > 1 else [(a, b)]
+    calls: list[Callable[[], object]] = []
+    if not case.owned and case.types[:2] == ("s8", "s8"):
+        out = torch.empty((case.m, case.n), dtype=torch.int32)
+        calls = [partial(torch._int_mm, x, y, out=out) for x, y in pairs]
+    elif case.owned and case.types[:2] == ("u8", "s8") and case.quantized:
+        scales, zeros = torch.full((case.n,), d.scalar("b_scale_tensor")), torch.zeros(case.n, dtype=torch.int32)
+        output = torch.uint8 if case.types[2] == "u8" else torch.int8
+        scale_and_zero_point = d.scalar("output_scale_tensor"), d.scalar("output_zero_point_tensor")
+        for x, y in pairs:
+            packed = torch.ops.onednn.qlinear_prepack(y.t().contiguous(), [case.m, case.k])
+            of_a = x, d.scalar("a_scale_tensor"), d.scalar("a_zero_point_tensor")
+            of_b_and_output = scales, zeros, None, *scale_and_zero_point, output
+            calls.append(partial(torch.ops.onednn.qlinear_pointwise, *of_a, packed, *of_b_and_output, "none", [], ""))
+    else:
+        return None
+    return _all(calls)
+
+
+def _all(calls: list[Callable[[], object]]) -> Callable[[], object]:
+    if len(calls) == 1:
+        return calls[0]
+
+    def each() -> None:
+        for call in calls:
+            call()
+
+    return each
+
+
+def _onnxruntime(d: Data) -> Callable[[], object] | None:
+    """QLinearMatMul or MatMulInteger; B owned is an initializer, which it packs when the session is made."""
+    import onnxruntime as ort
+    from onnx import helper, numpy_helper
+
+    case, inputs = d.case, d.inputs
+    if case.quantized:
+        names = [f"{of}_{what}" for of in ("a", "b") for what in ("tensor", "scale_tensor", "zero_point_tensor")]
+        names += ["output_scale_tensor", "output_zero_point_tensor"]
+    else:
+        names = ["a_tensor", "b_tensor", "a_zero_point_tensor", "b_zero_point_tensor"]
+    fed = ["a_tensor"] if case.owned else ["a_tensor", "b_tensor"]
+
+    def constant(name: str) -> NDArray[Any]:
+        return inputs[name].reshape(()) if inputs[name].size == 1 else inputs[name]
+
+    output = np.empty((*inputs["a_tensor"].shape[:-1], case.n), TYPES[case.types[2]])
+
+    def value(name: str, array: NDArray[Any]) -> Any:
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+    graph = helper.make_graph(
+        [helper.make_node("QLinearMatMul" if case.quantized else "MatMulInteger", names, ["output"])],
+        "matmul",
+        [value(name, inputs[name]) for name in fed],
+        [value("output", output)],
+        [numpy_helper.from_array(constant(name), name) for name in names if name not in fed],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # a refusal is a result here
+    try:
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception:  # its exceptions share no other base
+        return None
+    binding = session.io_binding()
+    for name in fed:
+        binding.bind_cpu_input(name, inputs[name])
+    binding.bind_output("output", "cpu", 0, output.dtype.type, output.shape, output.ctypes.data)
+    call = partial(session.run_with_iobinding, binding)
+    call.keep = output  # type: ignore[attr-defined]  # the binding knows no more of it than an address
+    return call
