@@ -12,14 +12,12 @@ from anydml.checked import Checked
 from anydml.kernels.cpu import copies, matmul_parts
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import At, Step
-from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.cpu.jit.targets import X86, Target
 from anydml.kernels.cpu.matmul_dot import dot_of
 from anydml.kernels.cpu.matmul_round import ROW
 from anydml.kernels.cpu.matmul_tile import Kind, column_bytes, multiply, panel_columns
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.tensor import DataType, TensorDesc, TensorFlags
-
-from anydml.kernels.cpu.jit.targets import X86
 
 _T2 = X86[1]
 ALONE = 4 << 20  # products below which a second thread costs more than it brings
