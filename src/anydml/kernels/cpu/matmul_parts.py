@@ -247,6 +247,7 @@ def shift_of(target: Target, a_signed: bool, b_signed: bool) -> int:
 
 # --- B in panels ---
 
+ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
 PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad")
 
 
@@ -260,7 +261,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
     dot, width = dot_of(target), target.vector_bytes
     lanes = width // 4
     columns = panel_columns(target)
-    vector = f"<{lanes} x i32>"
+    vector = f"<{width // 4} x i32>"
     flip = shift_of(target, a_signed, b_signed) != 0
     ones = f"splat (i32 {dot.ones})"
     text = Text()
@@ -268,28 +269,30 @@ def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
 
     def group(rows: list[str], into: str, sums: list[str]) -> list[str]:
         done = []
-        for n, total in enumerate(sums):
-            loads = [text.load(f"<{lanes} x i8>", r, n * lanes) for r in rows]
-            packed = _interleave(text, loads, target, b_signed)
+        loads = [text.load(f"<{columns} x i8>", r) for r in rows]
+        interleaved = (_fours if dot.group == 4 else _twos)(text, loads, target, b_signed)
+        for n, (packed, total) in enumerate(zip(interleaved, sums, strict=True)):
             if flip:
                 packed = text.op(f"xor {vector} {packed}, splat (i32 {0x80808080 - (1 << 32)})")
             text.store(vector, packed, into, n * width)
             done.append(dot.emit(text, total, ones, packed, a_signed))
         return done
 
-    def panel(p: str, _: list[str]) -> list[str]:
+    def panel(p: str, begin: str, end: str) -> None:
         inside = text.op(f"icmp ult i64 {text.op(f'add i64 {p}, 1')}, %panels")
         column = text.op(f"select i1 {inside}, i64 {text.op(f'mul i64 {p}, {columns}')}, i64 %last")
         b = text.at("%b", column)
-        into = _step(text, "%packed", "%panel", p)
+        packed = _step(text, "%packed", "%panel", p)
+        totals = text.at("%sums", text.op(f"mul i64 {p}, {columns * 4}"))
+
+        def into(k: str) -> str:
+            return text.at(packed, text.op(f"mul i64 {k}, {dot.vectors * width // dot.group}"))
 
         def whole(k: str, sums: list[str]) -> list[str]:
             rows = [_step(text, b, "%b_row", k)]
             for _ in range(dot.group - 1):
                 rows.append(text.at(rows[-1], "%b_row"))
-            return group(rows, text.at(into, text.op(f"mul i64 {k}, {dot.vectors * width // dot.group}")), sums)
-
-        k, sums = fold(text, "0", "%k", dot.group, [(vector, "zeroinitializer")] * dot.vectors, whole)
+            return group(rows, into(k), sums)
 
         def partial(k: str, sums: list[str]) -> list[str]:
             rows: list[str] = []
@@ -297,41 +300,76 @@ def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
                 at = text.op(f"add i64 {k}, {r}")
                 there = _step(text, b, "%b_row", at)
                 rows.append(text.op(f"select i1 {text.op(f'icmp ult i64 {at}, %k')}, ptr {there}, ptr %pad"))
-            return group(rows, text.at(into, text.op(f"mul i64 {k}, {dot.vectors * width // dot.group}")), sums)
+            return group(rows, into(k), sums)
 
+        sums = [text.load(vector, totals, n * width) for n in range(dot.vectors)]
+        k, sums = fold(text, begin, end, dot.group, [(vector, x) for x in sums], whole)
         # once more, where rows are left
-        left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, %k')}, i64 {text.op(f'add i64 {k}, {dot.group}')}, i64 {k}")
+        left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {dot.group}')}, i64 {k}")
         sums = fold(text, k, left, dot.group, [(vector, x) for x in sums], partial)[1]
         for n, x in enumerate(sums):
-            text.store(vector, x, text.at("%sums", text.op(f"mul i64 {p}, {columns * 4}")), n * width)
+            text.store(vector, x, totals, n * width)
+
+    def clear(p: str, _: list[str]) -> list[str]:
+        for n in range(dot.vectors):
+            text.store(vector, "zeroinitializer", text.at("%sums", text.op(f"mul i64 {p}, {columns * 4}")), n * width)
         return []
 
-    fold(text, "0", "%panels", 1, [], panel)
+    def block(i: str, _: list[str]) -> list[str]:
+        begin = text.op(f"mul i64 {i}, {ROWS}")
+        end = text.op(f"call i64 @llvm.umin.i64(i64 {text.op(f'add i64 {begin}, {ROWS}')}, i64 %k)")
+
+        def each(p: str, _: list[str]) -> list[str]:
+            panel(p, begin, end)
+            return []
+
+        fold(text, "0", "%panels", 1, [], each)
+        return []
+
+    fold(text, "0", "%panels", 1, [], clear)
+    fold(text, "0", text.op(f"udiv i64 {text.op(f'add i64 %k, {ROWS - 1}')}, {ROWS}"), 1, [], block)
     text.do("ret i64 0")
-    return _define(text, list(dot.declarations))
+    return _define(text, ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations])
 
 
-def _interleave(text: Text, rows: list[str], target: Target, signed: bool) -> str:
-    """Rows of bytes, one for each element of K in a group, as a vector of int32: a column's elements side by side."""
-    lanes, group = target.vector_bytes // 4, len(rows)
-    vector, count = f"<{lanes} x i32>", lanes
-    while len(rows) > 1:
-        rows = [shuffle(text, x, y, f"<{count} x i8>", range(2 * count)) for x, y in zip(rows[::2], rows[1::2], strict=True)]
-        count *= 2
-    (joined,) = rows
-    if group == 4:
-        # dwords across the lanes of 16 bytes first, then bytes within them: two permutes
-        quarters = lanes // 4
-        words = text.op(f"bitcast <{count} x i8> {joined} to {vector}")
-        words = shuffle(text, words, words, vector, [quarters * r + c for c in range(quarters) for r in range(4)])
-        joined = text.op(f"bitcast {vector} {words} to <{count} x i8>")
-        order = [16 * q + 4 * r + c for q in range(quarters) for c in range(4) for r in range(4)]
-        joined = shuffle(text, joined, joined, f"<{count} x i8>", order)
-        return text.op(f"bitcast <{count} x i8> {joined} to {vector}")
-    if not dot_of(target).planar:
-        joined = shuffle(text, joined, joined, f"<{count} x i8>", [r * lanes + c for c in range(lanes) for r in range(2)])
-    wide = _extend(text, joined, signed, f"<{count} x i8>", f"<{count} x i16>")
-    return text.op(f"bitcast <{count} x i16> {wide} to {vector}")
+def _fours(text: Text, rows: list[str], target: Target, signed: bool) -> list[str]:
+    """Four rows of two vectors' columns, a byte each: a column's four bytes side by side.
+
+    Rows 0 and 2, and rows 1 and 3, share a register; bytes are interleaved within lanes of 16, then words across them.
+    """
+    width = target.vector_bytes
+    half, lanes = width // 2, width // 4
+    even, odd = (shuffle(text, rows[i], rows[i + 2], f"<{half} x i8>", range(width)) for i in (0, 1))
+    pairs = []
+    for low in (0, 8):
+        order = [lane + low + i + which * width for lane in range(0, width, 16) for i in range(8) for which in range(2)]
+        mixed = shuffle(text, even, odd, f"<{width} x i8>", order)
+        pairs.append(text.op(f"bitcast <{width} x i8> {mixed} to <{half} x i16>"))
+    vectors = []
+    for n in range(2):
+        order = []
+        for column in range(n * lanes, (n + 1) * lanes):
+            at = column // 16 * 8 + column % 8 + (half if column % 16 >= 8 else 0)
+            order += [at, at + half // 2]
+        words = shuffle(text, pairs[0], pairs[1], f"<{half} x i16>", order)
+        vectors.append(text.op(f"bitcast <{half} x i16> {words} to <{lanes} x i32>"))
+    return vectors
+
+
+def _twos(text: Text, rows: list[str], target: Target, signed: bool) -> list[str]:
+    """Two rows of bytes widened to 16 bits, a vector's columns at a time: side by side, or one row after the other."""
+    lanes = target.vector_bytes // 4
+    columns = panel_columns(target)
+    vectors = []
+    for at in range(0, columns, lanes):
+        sides = [(at + c, columns + at + c) for c in range(lanes)]
+        order = (
+            [i for rank in zip(*sides, strict=True) for i in rank] if dot_of(target).planar else [i for c in sides for i in c]
+        )
+        mixed = shuffle(text, rows[0], rows[1], f"<{columns} x i8>", order)
+        wide = _extend(text, mixed, signed, f"<{2 * lanes} x i8>", f"<{2 * lanes} x i16>")
+        vectors.append(text.op(f"bitcast <{2 * lanes} x i16> {wide} to <{lanes} x i32>"))
+    return vectors
 
 
 # --- A in 16 bits ---
