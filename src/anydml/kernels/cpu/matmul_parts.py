@@ -259,7 +259,6 @@ def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
     the k-th, 0 once they are packed.
     """
     dot, width = dot_of(target), target.vector_bytes
-    lanes = width // 4
     columns = panel_columns(target)
     vector = f"<{width // 4} x i32>"
     flip = shift_of(target, a_signed, b_signed) != 0

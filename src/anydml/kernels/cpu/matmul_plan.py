@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.checked import Checked
-from anydml.kernels.cpu import copies, matmul_parts
+from anydml.kernels.cpu import copies, matmul_parts, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import At, Step
 from anydml.kernels.cpu.jit.targets import X86, Target
@@ -22,6 +22,8 @@ from anydml.tensor import DataType, TensorDesc, TensorFlags
 _T2 = X86[1]
 ALONE = 4 << 20  # products below which a second thread costs more than it brings
 BLOCK = 600 << 10  # bytes of A that a core keeps at hand while the panels of B pass by
+WRAPS = 33_025  # elements of K up to which a sum of full-range products fits int32
+BLOCK_OF_K = 1 << 15
 CHUNK = 256 << 10  # bytes of B that are packed before they are multiplied, and are at hand then
 CONSTANTS = np.array([0] * 64 + [0x80] * 64, np.uint8)  # a zero point that is not there; rows of B beyond the last
 
@@ -90,6 +92,10 @@ class Plan:
         self.width = panel_columns(target)
         self.panels = -(-self.n // self.width)
         self.panel_bytes = self.groups * self.dot.vectors * target.vector_bytes
+        # what int32 cannot hold is summed in blocks of K that it can
+        step = BLOCK_OF_K if self.quantized and self.k > WRAPS else self.k
+        self.blocks = [(k, min(step, self.k - k)) for k in range(0, self.k, step)]
+        self.sum_kind = Kind(self.a_signed, "i32", self.kind.full) if len(self.blocks) > 1 else self.kind
         self.owned = bool(d.b_tensor.flags & TensorFlags.OWNED_BY_DML)
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
         self.packing: list[Step] = []
@@ -106,7 +112,7 @@ class Plan:
         where = self.packed if self.owned else self.scratch
         for batch, offset in enumerate(self.b.batches):
             if offset not in self.shared:
-                to = where.take(self.panels * self.panel_bytes), where.take(self.panels * self.width * 4)
+                to = where.take(self.panels * self.panel_bytes), where.take(len(self.blocks) * self.panels * self.width * 4)
                 self.shared[offset] = to
                 self.packing += self._pack(batch, 0, self.panels, *to, self.spare if self.owned else self.scratch)
 
@@ -127,7 +133,13 @@ class Plan:
         code = jit.compiled(matmul_parts.pack, self.target, self.a_signed, self.b_signed)
         pad = At("constants", 64 if shift else 0)
         last = self._start(end - 1) - start
-        yield Step(code, (b, row, self.k, end - first, packed, self.panel_bytes, sums, last, pad))
+        for i, (k, length) in enumerate(self.blocks):
+            into, totals = packed + self._along(k), sums + i * (end - first) * self.width * 4
+            yield Step(code, (b + k * row, row, length, end - first, into, self.panel_bytes, totals, last, pad))
+
+    def _along(self, k: int) -> int:
+        """Bytes from the start of a panel to its k-th step, a multiple of a group."""
+        return k // self.dot.group * self.dot.vectors * self.target.vector_bytes
 
     def _copy(self, sizes: tuple[int, ...], source: tuple[int, ...], into: tuple[int, ...], size: int, a: At, b: At) -> Step:
         made = copies.copy(_T2, sizes, source, into, size)
@@ -211,8 +223,8 @@ class Plan:
                 wide = scratch.take(m * row_bytes)
                 yield Step(jit.compiled(matmul_parts.widen, self.target, self.a_signed), (a, a_row, self.k, m, wide, row_bytes))
                 a, a_row = wide, row_bytes
-            code = jit.compiled(matmul_parts.row_sums, self.target, self.a_signed, self.b_signed, self.kind.full)
-            yield Step(code, (a, a_row, row_bytes, m, records, self.b_zero_point.of(batch)))
+            if len(self.blocks) == 1:
+                yield self._row_sums(batch, a, a_row, row_bytes, m, records)
             again = scratch.size
             for panel in range(first, end, chunk):
                 scratch.size = again
@@ -232,16 +244,15 @@ class Plan:
         if self.shared:
             packed, sums = self.shared[self.b.batches[batch]]
             packed, sums = packed + first * self.panel_bytes, sums + 4 * first * self.width
+            sums_block = 4 * self.panels * self.width
         else:
             packed = scratch.take((end - first) * self.panel_bytes)
-            sums = scratch.take((end - first) * self.width * 4)
+            sums_block = 4 * (end - first) * self.width
+            sums = scratch.take(len(self.blocks) * sums_block)
             yield from self._pack(batch, first, end, packed, sums, scratch)
-        zero_point, point_step = self._across(self.b_zero_point, batch, start, n, 1)
-        if isinstance(point_step, Step):
-            yield point_step
-        scale, scale_step = (At("constants"), None) if not self.quantized else self._across(self.b_scale, batch, start, n, 4)
-        if isinstance(scale_step, Step):
-            yield scale_step
+        across = self._across(self.b_zero_point, batch, start, n, 1)
+        scale = self._across(self.b_scale, batch, start, n, 4) if self.quantized else (At("constants"), None)
+        yield from (step for _, step in (across, scale) if step is not None)
         code = jit.compiled(
             matmul_parts.columns,
             self.target,
@@ -251,26 +262,66 @@ class Plan:
             None if not self.quantized else 4 if self.b_scale.column else 0,
             1 if self.b_zero_point.column else 0,
         )
-        yield Step(code, (end - first, last, sums, columns, self.k, self.a_zero_point.of(batch), zero_point, scale))
+
+        def records_of_columns(sums: At, k: int) -> Step:
+            values = (sums, columns, k, self.a_zero_point.of(batch), across[0], scale[0])
+            return Step(code, (end - first, last, *values))
+
         c, c_row = self.c.of(batch, first_row, start), self.c.row
         direct = (self.c.column == self.size or n == 1) and n >= self.width
         if not direct:
             c_row = max(n, self.width) * self.size
             c = scratch.take(m * c_row)
-        tiles = -(-m // self.dot.rows)
-        height, taller = divmod(m, tiles)
-        (at, a_row), into, record = a, c, records
-        for count, h in ((taller, height + 1), (tiles - taller, height)):
-            if count:
-                block = max(1, BLOCK // (h * 4 * self.groups))
-                code = jit.compiled(multiply, self.target, self.kind, h)
-                arguments = (at, a_row, packed, self.panel_bytes, into, c_row, self.groups, count, block, end - first)
-                yield Step(code, (*arguments, record, columns, modes, last * self.size))
-                rows_done = count * h
-                at, into, record = at + rows_done * a_row, into + rows_done * c_row, record + rows_done * ROW
+        if len(self.blocks) == 1:
+            yield records_of_columns(sums, self.k)
+            yield from self._tiles(
+                a, m, self.groups, (packed, end - first), (c, c_row, last * self.size), records, columns, modes
+            )
+        else:
+            count = (end - first) * self.width
+            partial, totals = scratch.take(4 * m * count), scratch.take(8 * m * count)
+            into = partial, 4 * count, 4 * (count - self.width)
+            for i, (k, length) in enumerate(self.blocks):
+                groups = -(-length // self.dot.group)
+                there = a[0] + k * 4 // self.dot.group
+                yield self._row_sums(batch, there, a[1], 4 * groups, m, records)
+                yield records_of_columns(sums + i * sums_block, length)
+                along = packed + self._along(k), end - first
+                yield from self._tiles((there, a[1]), m, groups, along, into, records, columns, modes)
+                yield Step(jit.compiled(matmul_wide.carry, self.target), (partial, totals, m * count, int(i == 0)))
+            code = jit.compiled(matmul_wide.round_totals, self.target, self.kind.output == "i8")
+            yield Step(code, (totals, 8 * count, m, end - first, records, columns, c, c_row, last))
         if not direct:
             to = self.c.of(batch, first_row, start)
             yield self._copy((m, n), (c_row, self.size), (self.c.row, self.c.column), self.size, c, to)
+
+    def _row_sums(self, batch: int, a: At, a_row: int, row_bytes: int, m: int, records: At) -> Step:
+        code = jit.compiled(matmul_parts.row_sums, self.target, self.a_signed, self.b_signed, self.kind.full)
+        return Step(code, (a, a_row, row_bytes, m, records, self.b_zero_point.of(batch)))
+
+    def _tiles(
+        self,
+        a: tuple[At, int],
+        m: int,
+        groups: int,
+        packed: tuple[At, int],
+        c: tuple[At, int, int],
+        records: At,
+        columns: At,
+        modes: At,
+    ) -> Iterator[Step]:
+        """The products of m rows with so many panels: tiles of two heights that differ by one, so that none is cut."""
+        (at, a_row), (b, panels), (into, c_row, last), record = a, packed, c, records
+        tiles = -(-m // self.dot.rows)
+        height, taller = divmod(m, tiles)
+        for count, h in ((taller, height + 1), (tiles - taller, height)):
+            if count:
+                block = max(1, BLOCK // (h * 4 * groups))
+                code = jit.compiled(multiply, self.target, self.sum_kind, h)
+                arguments = (at, a_row, b, self.panel_bytes, into, c_row, groups, count, block, panels)
+                yield Step(code, (*arguments, record, columns, modes, last))
+                done = count * h
+                at, into, record = at + done * a_row, into + done * c_row, record + done * ROW
 
     def _across(self, t: Matrix, batch: int, start: int, n: int, size: int) -> tuple[At, Step | None]:
         """Values of columns as the kernel reads them: one, or one after the other for a whole panel at least."""

@@ -252,8 +252,8 @@ def rule_of_row(text: Text, signed: bool, a_scale: str, output_scale: str, zero_
     text.store("i64", text.op(f"sext i32 {zero_point} to i64"), record, OFFSET)
 
 
-def functions(target: Target, signed: bool) -> list[str]:
-    """`void rule(sums, row record, BScale of the panel's columns, output)`: one row of a tile by the rule."""
+def functions(target: Target, signed: bool, *, wide: bool = False) -> list[str]:
+    """`void rule(sums, row record, BScale of the panel's columns, output)`: one row of a tile by the rule; wide: int64 sums."""
     dot, lanes = dot_of(target), target.vector_bytes // 8
     columns = dot.vectors * target.vector_bytes // 4
     doubles, floats, longs, ints = (f"<{lanes} x {x}>" for x in ("double", "float", "i64", "i32"))
@@ -263,7 +263,8 @@ def functions(target: Target, signed: bool) -> list[str]:
     )
     offset = splat(text, text.load("i64", "%row", OFFSET), longs)
     for at in range(0, columns, lanes):
-        q = text.op(f"sitofp {ints} {text.load(ints, '%sums', 4 * at)} to {doubles}")
+        whole, size = (longs, 8) if wide else (ints, 4)
+        q = text.op(f"sitofp {whole} {text.load(whole, '%sums', size * at)} to {doubles}")
         b = text.op(f"fpext {floats} {text.load(floats, '%scale', 4 * at)} to {doubles}")
         t = text.op(f"fmul {doubles} {text.op(f'fmul {doubles} {q}, {b}')}, {about}")
         h = text.op(f"fadd {doubles} {_floor(text, target, doubles, t)}, splat (double 5.000000e-01)")

@@ -16,7 +16,6 @@ from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, Unfit
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 
-WRAPS = 33_025  # elements of K up to which a sum of full-range products fits int32
 SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
@@ -26,9 +25,6 @@ def _refuses(c: Checked[Any], machine: Machine) -> str | None:
     target = named(machine.isa)
     if target is None:
         return f"this processor has no {machine.isa or 'known'} instructions"
-    k = c.desc.a_tensor.sizes[-1]
-    if isinstance(c.desc, QuantizedLinearMatrixMultiply) and k > WRAPS:
-        return f"K = {k}: beyond {WRAPS}, a sum may not fit int32"
     return None
 
 
