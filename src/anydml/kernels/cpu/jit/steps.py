@@ -72,31 +72,34 @@ def runner(target: Target) -> str:
 
 
 def prepared(
-    phases: Sequence[Sequence[Piece]], target: Target, keep: tuple[Any, ...], *, keeps_gil: bool = False
+    phases: Sequence[Sequence[Piece]],
+    target: Target,
+    keep: Any,
+    *,
+    keeps_gil: bool = False,
+    interruptible: bool = False,
+    threads: int | None = None,
 ) -> Callable[[], int]:
     """The call that runs the phases, one after another, and returns the first status that is not 0.
 
-    keep: what the arguments point to; it lives as long as the call. keeps_gil: for work so short that others can wait.
+    It is one call into machine code. All pieces of a phase run, even if one of them fails; where several do, which of
+    their statuses is returned is left open.
+    keep: what the arguments point to; it lives as long as the call. keeps_gil: for work so short that others can wait, if
+    no phase has several pieces. interruptible: for long work; each phase is a call of its own, between which signals are
+    handled. threads: at most so many at once, the caller's included; otherwise as many as a phase has pieces.
     """
+    if interruptible and len(phases) > 1:
+        calls = [prepared([phase], target, keep, keeps_gil=keeps_gil, threads=threads) for phase in phases]
+        return lambda: next((status for call in calls if (status := call())), 0)
     code = jit.compiled(runner, target)
-    function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(code.address)
-
-    def call(piece: Piece) -> Callable[[], int]:
+    if len(phases) == 1 and len(phases[0]) == 1:
+        piece = phases[0][0]
+        function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(code.address)
         made = partial(function, ctypes.c_void_p(piece.steps), ctypes.c_int64(piece.length))
         made.keep = (code, piece, keep)  # type: ignore[attr-defined]
         return made
-
-    calls = [[call(piece) for piece in phase] for phase in phases]
-    if len(calls) == 1 and len(calls[0]) == 1:
-        return calls[0][0]
-
-    def run() -> int:
-        for phase in calls:
-            if status := pool.run(phase):
-                return status
-        return 0
-
-    return run
+    shared = [[(piece.steps, piece.length) for piece in phase] for phase in phases]
+    return pool.call(shared, code, target, (phases, keep), threads, keeps_gil=keeps_gil)
 
 
 class At(NamedTuple):
