@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anydml.checked import Checked
 from anydml.kernels.cpu import copies, matmul_parts, matmul_wide
@@ -330,8 +329,3 @@ class Plan:
             return at, None
         values = self.scratch.take(max(n, self.width) * size)
         return values, self._copy((n,), (t.column,), (size,), size, at, values)
-
-
-def addresses(bases: list[str], arrays: dict[str, NDArray[Any]]) -> list[int]:
-    """The addresses of arrays by name."""
-    return [arrays[base].__array_interface__["data"][0] for base in bases]
