@@ -51,7 +51,7 @@ def _build(c: Checked[Any], machine: Machine) -> Built:
     def bind(arrays: Arrays) -> Execute:
         scratch, start = _aligned(plan.scratch.size)
         phases = sheet.bind(_addresses(sheet, arrays, scratch=start))
-        run = prepared(phases, target, (arrays, scratch), keeps_gil=keeps_gil)
+        run = prepared(phases, target, (arrays, scratch), keeps_gil=keeps_gil, interruptible=plan.long)
 
         def execute() -> None:
             if run():
