@@ -17,9 +17,13 @@ class Target:
     vector_bytes: int
 
 
+_AVX2 = ("sse2", "ssse3", "sse4.1", "avx", "avx2", "fma", "bmi", "bmi2", "popcnt")
+_AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
 X86 = (
     Target("x86", "generic", ("sse2",), 16),
-    Target("x86", "avx2", ("sse2", "ssse3", "sse4.1", "avx", "avx2", "fma", "bmi", "bmi2", "popcnt"), 32),
+    Target("x86", "avx2", _AVX2, 32),
+    Target("x86", "avx512bw", _AVX512, 64),
+    Target("x86", "avx512_vnni", (*_AVX512, "avx512vnni"), 64),
 )
 ARM = (Target("aarch64", "generic", (), 16),)
 OTHER = (Target("other", "generic", (), 16),)
