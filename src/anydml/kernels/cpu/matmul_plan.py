@@ -12,14 +12,13 @@ from anydml.checked import Checked
 from anydml.kernels.cpu import copies, matmul_parts, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import At, Step
-from anydml.kernels.cpu.jit.targets import X86, Target
+from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.cpu.matmul_dot import dot_of
 from anydml.kernels.cpu.matmul_round import ROW
 from anydml.kernels.cpu.matmul_tile import Kind, column_bytes, multiply, panel_columns
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
-_T2 = X86[1]
 ALONE = 4 << 20  # products below which a second thread costs more than it brings
 BLOCK = 600 << 10  # bytes of A that a core keeps at hand while the panels of B pass by
 WRAPS = 33_025  # elements of K up to which a sum of full-range products fits int32
@@ -162,7 +161,7 @@ class Plan:
         return k // self.dot.group * self.dot.vectors * self.target.vector_bytes
 
     def _copy(self, sizes: tuple[int, ...], source: tuple[int, ...], into: tuple[int, ...], size: int, a: At, b: At) -> Step:
-        made = copies.copy(_T2, sizes, source, into, size)
+        made = copies.copy(self.target, sizes, source, into, size)
         (block,) = made.blocks.tolist()
         return Step(made.code, (a + block[0], b + block[1], *block[2:]))
 
