@@ -14,7 +14,7 @@ from anydml.kernels.cpu.copy_plan import Dimension, Plan, canonical, plan
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.targets import Target
 
-AHEAD = 4096  # bytes of input ahead of which rows are prefetched
+AHEAD = 8192  # bytes of input ahead of which rows are prefetched
 STREAM = 24 << 20  # bytes read and written from which stores go past the cache
 STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: lines of far rows are slow to get into the cache
 LONG_ROW = 1024  # bytes of a row that stores past the cache are used for

@@ -18,10 +18,12 @@ from anydml.kernels.cpu.jit.targets import Target
 DIMENSIONS = 7  # a tensor has eight, and one is the row
 ARGUMENTS = 5 + 3 * DIMENSIONS + 1
 LINE = 64  # bytes of a cache line
-FETCHED = 2048  # bytes at the beginning of a row that are prefetched: the processor foresees the rest by itself
+FARTHER = {False: 4096, True: 6144}  # bytes ahead of which a longer row is prefetched, from the cache or from memory
+FETCHED = 2048  # bytes of a row up to which it is prefetched as a whole
 DECLARATIONS = (
     "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
     "declare i64 @llvm.umin.i64(i64, i64)",
+    "declare i64 @llvm.umax.i64(i64, i64)",
     "declare i64 @llvm.smin.i64(i64, i64)",
     "declare i64 @llvm.smax.i64(i64, i64)",
     "declare i64 @llvm.abs.i64(i64, i1)",
@@ -33,8 +35,8 @@ Fetch = Callable[[Text, str], None]
 def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0) -> str:
     """A kernel: `body(text, source, target)` for every combination of the outer dimensions from `first` on: a row.
 
-    `fetch(text, source)` prefetches a row. A second odometer, as many rows ahead as the arguments say, tells which: where rows
-    are short or far apart, no processor foresees where the next one begins.
+    `fetch(text, source)` prefetches a row. A second odometer, as many rows ahead as the arguments say, tells which, and is
+    there for `body` as %fs: no processor foresees where the next row begins.
     """
     text = Text()
     for i, name in enumerate(("%n", "%source_stride", "%target_stride"), start=2):
@@ -138,10 +140,29 @@ def prefetch(text: Text, place: str, offset: int | str = 0) -> None:
 
 
 def region(text: Text, start: str, size: str) -> None:
-    """Prefetch so many bytes from a place on, and no more than FETCHED."""
-    end = text.op(f"call i64 @llvm.umin.i64(i64 {size}, i64 {FETCHED})")
-    loop(text, "0", LINE, lambda i: text.op(f"icmp ult i64 {i}, {end}"), lambda i: prefetch(text, start, i))
-    prefetch(text, start, text.op(f"sub i64 {end}, 1"))  # in one line more, where the first byte is not the first of its line
+    """Prefetch so many bytes from a place on, unless there are so many that `along` does it."""
+
+    def fetch() -> None:
+        loop(text, "0", LINE, lambda i: text.op(f"icmp ult i64 {i}, {size}"), lambda i: prefetch(text, start, i))
+        prefetch(text, start, text.op(f"sub i64 {size}, 1"))  # in one line more, where the first is not entered at its start
+
+    when(text, text.op(f"icmp ule i64 {size}, {FETCHED}"), fetch)
+
+
+def along(text: Text, source: str, at: str, extent: str, size: int, far_away: bool, *, down: bool = False) -> None:
+    """Prefetch `size` bytes, FARTHER bytes further along a row than `at`, or in the next row where this one ends before."""
+
+    def fetch() -> None:
+        far = text.op(f"add i64 {at}, {FARTHER[far_away]}")
+        beyond = text.op(f"sub i64 {far}, {extent}")
+        inside = text.op(f"icmp slt i64 {beyond}, 0")
+        row = text.op(f"select i1 {inside}, ptr {source}, ptr %fs")
+        offset = text.op(f"select i1 {inside}, i64 {far}, i64 {beyond}")
+        place = text.at(row, text.op(f"sub i64 0, {offset}") if down else offset)
+        for line in range(0, size, LINE):
+            prefetch(text, place, -line if down else line)
+
+    when(text, text.op(f"icmp ugt i64 {extent}, {FETCHED}"), fetch)
 
 
 def to_multiple(text: Text, place: str, of: int) -> str:
@@ -209,6 +230,8 @@ def rows(target: Target, stream: bool) -> str:
     def body(text: Text, s: str, d: str) -> None:
         def move(i: str, count: int, *, past_cache: bool) -> None:
             source, into = text.at(s, i), text.at(d, i)
+            if count > 1:
+                along(text, s, i, "%n", count * width, stream)
             values = [text.load(vector, source, width * j) for j in range(count)]
             for j, value in enumerate(values):
                 text.store(vector, value, into, width * j, stream=width if past_cache else 0)
@@ -271,12 +294,34 @@ def elements(target: Target, itemsize: int) -> str:
     kind = f"i{8 * itemsize}"
 
     def body(text: Text, s: str, d: str) -> None:
+        stride = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
+        stride = text.op(f"call i64 @llvm.umax.i64(i64 {stride}, i64 1)")
+        lines = text.op(f"udiv i64 {FARTHER[True]}, {stride}")
+        lines = text.op(f"call i64 @llvm.umax.i64(i64 {lines}, i64 {FARTHER[True] // LINE})")
+
+        long = text.op(f"icmp ugt i64 {text.op(f'mul i64 {stride}, %n')}, {FETCHED}")
+
+        def fetch_four(i: str) -> None:
+            further = text.op(f"add i64 {i}, {lines}")
+            beyond = text.op(f"sub i64 {further}, %n")
+            inside = text.op(f"icmp slt i64 {beyond}, 0")
+            row = text.op(f"select i1 {inside}, ptr {s}, ptr %fs")
+            number = text.op(f"select i1 {inside}, i64 {further}, i64 {beyond}")
+            for j in range(4):  # some lines twice, where a line has several elements: it costs less than to tell
+                prefetch(text, row, text.op(f"mul i64 {text.op(f'add i64 {number}, {j}')}, %source_stride"))
+
         def single(i: str) -> None:
             source = text.at(s, text.op(f"mul i64 {i}, %source_stride"))
             into = text.at(d, text.op(f"mul i64 {i}, %target_stride"))
             text.store(kind, text.load(kind, source), into)
 
-        each(text, single)
+        def four(i: str) -> None:
+            when(text, long, lambda: fetch_four(i))
+            for j in range(4):
+                single(text.op(f"add i64 {i}, {j}"))
+
+        end = loop(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
+        loop(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
 
     def fetch(text: Text, source: str) -> None:
         far = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
@@ -285,9 +330,8 @@ def elements(target: Target, itemsize: int) -> str:
         down = text.op("icmp slt i64 %source_stride, 0")
 
         def near() -> None:  # the elements lie close together
-            end = text.op(f"call i64 @llvm.umin.i64(i64 {size}, i64 {FETCHED})")
-            start = text.at(source, text.op(f"select i1 {down}, i64 {text.op(f'sub i64 0, {end}')}, i64 0"))
-            region(text, start, end)
+            start = text.at(source, text.op(f"select i1 {down}, i64 {text.op(f'sub i64 0, {size}')}, i64 0"))
+            region(text, start, size)
 
         def apart() -> None:  # each has a line of its own
             end = text.op(f"call i64 @llvm.umin.i64(i64 %n, i64 {FETCHED // LINE})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from anydml.kernels.cpu.copy_emit import FETCHED, LINE, each, kernel, loop, prefetch, region, to_multiple, when
+from anydml.kernels.cpu.copy_emit import FETCHED, LINE, along, each, kernel, loop, prefetch, region, to_multiple, when
 from anydml.kernels.cpu.jit.emit import Text, shuffle
 from anydml.kernels.cpu.jit.targets import Target
 
@@ -22,6 +22,8 @@ def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vect
     lanes = _chunks([i * step + offset for i in range(per_block) for offset in pattern])
 
     def body(text: Text, s: str, d: str) -> None:
+        extent = text.op(f"mul i64 %n, {abs(step)}")
+
         def single(i: str) -> None:
             source = text.at(s, text.op(f"mul i64 {i}, {step}"))
             into = text.at(d, text.op(f"mul i64 {i}, {group}"))
@@ -34,6 +36,8 @@ def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vect
             assert lanes is not None
             source = text.at(s, text.op(f"mul i64 {i}, {step}"))
             into = text.at(d, text.op(f"mul i64 {i}, {group}"))
+            if abs(step) <= LINE:
+                along(text, s, text.op(f"mul i64 {i}, {abs(step)}"), extent, abs(step) * per_block, stream, down=step < 0)
             for j, vector in enumerate(_vectors(text, source, lanes, width)):
                 text.store(f"<{width} x i8>", vector, into, j * width, stream=width if past_cache else 0)
 
@@ -83,11 +87,7 @@ def _fetch(pattern: tuple[int, ...], step: int, text: Text, source: str) -> None
             used.append(offset)
     if len(used) * LINE >= high - low - LINE and abs(step) <= high - low + LINE:
         size = text.op(f"add i64 {between}, {high - low}")
-        if step < 0:
-            back = text.op(f"call i64 @llvm.umin.i64(i64 {size}, i64 {FETCHED})")
-            region(text, text.at(source, text.op(f"sub i64 {high}, {back}")), back)
-        else:
-            region(text, text.at(source, low), size)
+        region(text, text.at(source, text.op(f"sub i64 {high}, {size}") if step < 0 else low), size)
         return
     most = text.op(f"call i64 @llvm.umin.i64(i64 %n, i64 {max(1, FETCHED // LINE // len(used))})")
 
