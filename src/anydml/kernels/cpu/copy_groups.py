@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from anydml.kernels.cpu.copy_emit import FETCHED, LINE, along, each, kernel, loop, prefetch, region, to_multiple, when
+from anydml.kernels.cpu.copy_emit import FETCHED, along, kernel, region
+from anydml.kernels.cpu.copy_text import LINE, each, loop, prefetch, to_multiple, when
 from anydml.kernels.cpu.jit.emit import Text, shuffle
 from anydml.kernels.cpu.jit.targets import Target
 
 LANE = 16  # permutes of bytes work within lanes of 16
 
 
-def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vectors: int, stream: bool) -> str:
+def groups(
+    target: Target, pattern: tuple[int, ...], step: int, width: int, vectors: int, stream: bool, dense: bool = False
+) -> str:
     """Rows of n groups: byte b of group i comes from source + i * step + pattern[b]; groups are contiguous in the output.
 
     A block is as many groups as make a multiple of `vectors` whole vectors of `width` bytes.
@@ -74,7 +77,7 @@ def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vect
             least = text.op(f"icmp uge i64 %n, {4 * per_block if stream else per_block}")
             when(text, least, many_past_cache if stream else many, one_by_one)
 
-    return kernel(body, partial(_fetch, pattern, step))
+    return kernel(body, partial(_fetch, pattern, step), dense=group if dense else 0, width=target.vector_bytes)
 
 
 def _fetch(pattern: tuple[int, ...], step: int, text: Text, source: str) -> None:
