@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles
+from anydml.kernels.cpu import copy_emit, copy_gather, copy_groups, copy_tiles
 from anydml.kernels.cpu.copy_plan import Dimension, Plan, canonical, plan
+from anydml.kernels.cpu.copy_text import LINE
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.targets import Target
 
-AHEAD = 4096  # bytes of input ahead of which rows are prefetched
+AHEAD = 6144  # bytes of input ahead of which rows are prefetched
 STREAM = 24 << 20  # bytes read and written from which stores go past the cache
 STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: lines of far rows are slow to get into the cache
 LONG_ROW = 1024  # bytes of a row that stores past the cache are used for
@@ -65,27 +66,34 @@ def copy(
     p = plan(canonical(sizes, source_strides, target_strides), itemsize)
     blocks = np.array([(*part, _ahead(p)) for part in _split(p, threads)], np.int64)
     blocks[:, :2] += p.base
-    streaming = _function(target, p, stream=True) if stream and _may_stream(p, blocks) else None
-    scratch = copy_tiles.scratch_bytes(itemsize) if p.kind == "tiles" else 0
-    boundary = len(p.pattern) if p.kind in ("groups", "tiles") else 1
-    return Copy(p.kind, _function(target, p, stream=False), streaming, boundary, blocks, scratch)
+    code, streaming, scratch = _function(target, p), None, 0
+    if stream and _exceeds_caches(p):
+        if p.kind == "tiles" and _has_blocks(p, blocks):
+            streaming, scratch = _function(target, p, "blocks"), copy_tiles.scratch_bytes(itemsize)
+        elif _has_lines(p):
+            streaming = _function(target, p, "lines")
+        elif _is_dense(p):
+            streaming, scratch = _function(target, p, "dense"), copy_gather.scratch_bytes()
+    boundary = len(p.pattern) if p.kind == "tiles" or (p.kind == "groups" and not scratch) else 1
+    return Copy(p.kind, code, streaming, boundary, blocks, scratch)
 
 
-def _function(target: Target, p: Plan, *, stream: bool) -> jit.Code:
-    """The code that a plan asks for; the same for all plans of a kind."""
+def _function(target: Target, p: Plan, past_cache: str = "") -> jit.Code:
+    """The code that a plan asks for; the same for all plans of a kind. past_cache: how stores go past the cache, if at all."""
+    lines, dense = past_cache == "lines", past_cache == "dense"
     if p.kind == "rows":
-        return jit.compiled(copy_emit.rows, target, stream)
+        return jit.compiled(copy_emit.rows, target, lines, dense)
     if p.kind == "groups":
         # the largest blocks that are no longer than the row; past the cache they are a line each
         width = target.vector_bytes
-        blocks = [(width, max(1, copy_emit.LINE // width)), *((w, 1) for w in (64, 32, 16) if w <= width)]
-        fitting = [b for b in blocks if copy_groups.groups_per_block(len(p.pattern), *b) <= p.row.size]
-        return jit.compiled(copy_groups.groups, target, p.pattern, p.step, *(fitting or blocks[-1:])[0], stream)
+        sizes = [(width, LINE // width), *((w, 1) for w in (64, 32, 16) if w <= width)]
+        fitting = [size for size in sizes if copy_groups.groups_per_block(len(p.pattern), *size) <= p.row.size]
+        return jit.compiled(copy_groups.groups, target, p.pattern, p.step, *(fitting or sizes[-1:])[0], lines, dense)
     if p.kind == "tiles":
         itemsize, wide, tall = len(p.pattern), p.outer[0].size, p.row.size
         sizes = copy_tiles.spans(target, itemsize)
         width, span = next(x for x in sizes if x[0] <= tall * itemsize and x[1] <= wide * itemsize)
-        if stream:  # a narrow span leaves fewer output rows between the lines of one
+        if past_cache:  # a narrow span leaves fewer output rows between the lines of one
             return jit.compiled(copy_tiles.blocks, target, itemsize, width, span if itemsize == 8 else copy_tiles.LANE)
         return jit.compiled(copy_tiles.tiles, target, itemsize, width, span)
     return jit.compiled(copy_emit.elements, target, len(p.pattern))
@@ -96,28 +104,43 @@ def _ahead(p: Plan) -> int:
     if p.kind == "tiles" or not p.outer:
         return 0
     pattern = p.pattern or (0,)
-    row = p.row.size * min(abs(p.row.source), copy_emit.LINE) + max(pattern) - min(pattern)
+    row = p.row.size * min(abs(p.row.source), LINE) + max(pattern) - min(pattern)
     return max(1, AHEAD // row)
 
 
-def _may_stream(p: Plan, blocks: NDArray[np.int64]) -> bool:
-    """Whether stores past the cache serve: not for what the caches hold, short rows, nor groups that make no cache lines."""
+def _exceeds_caches(p: Plan) -> bool:
     rows = math.prod(d.size for d in p.outer)
     written = p.row.size * max(1, len(p.pattern)) * rows
-    if p.kind == "tiles":  # every output row begins at the same place within a cache line, and every piece has a block
-        itemsize = len(p.pattern)
-        even = all(d.target % copy_emit.LINE == 0 for d in p.outer)
-        down, across = blocks[:, 2].min(), blocks[:, 5].min()
-        room = down >= copy_tiles.block_rows(itemsize) and across * itemsize >= copy_tiles.BLOCK
-        return written >= STREAM_TILES and even and bool(room)
-    read = (p.row.size * min(abs(p.row.source), copy_emit.LINE) + len(p.pattern)) * rows
-    if written + read < STREAM:
+    if p.kind == "tiles":
+        return written >= STREAM_TILES
+    return written + (p.row.size * min(abs(p.row.source), LINE) + len(p.pattern)) * rows >= STREAM
+
+
+def _has_blocks(p: Plan, blocks: NDArray[np.int64]) -> bool:
+    """Whether every output row of a transposition begins at the same place within a cache line, and every piece has a block."""
+    itemsize = len(p.pattern)
+    down, across = int(blocks[:, 2].min()), int(blocks[:, 5].min())
+    room = down >= copy_tiles.block_rows(itemsize) and across * itemsize >= copy_tiles.BLOCK
+    return room and all(d.target % LINE == 0 for d in p.outer)
+
+
+def _has_lines(p: Plan) -> bool:
+    """Whether rows are long enough for whole cache lines of their own, and groups make them up."""
+    group = len(p.pattern) or 1
+    aligned = LINE % group == 0 and all(d.target % group == 0 for d in p.outer)
+    return p.kind in ("rows", "groups") and aligned and p.row.size * group >= LONG_ROW
+
+
+def _is_dense(p: Plan) -> bool:
+    """Whether rows follow one another in the output."""
+    size = p.row.size * max(1, len(p.pattern))
+    if p.kind not in ("rows", "groups") or size > copy_gather.LONGEST:
         return False
-    if p.kind == "rows":
-        return p.row.size >= LONG_ROW
-    group = len(p.pattern)
-    aligned = copy_emit.LINE % group == 0 and all(d.target % group == 0 for d in p.outer)
-    return p.kind == "groups" and aligned and p.row.size * group >= LONG_ROW
+    for d in p.outer:
+        if d.target != size:
+            return False
+        size *= d.size
+    return True
 
 
 def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:

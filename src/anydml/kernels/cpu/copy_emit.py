@@ -12,16 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from anydml.kernels.cpu.copy_gather import leave, settle
+from anydml.kernels.cpu.copy_text import LINE, loop, prefetch, short, to_multiple, when
 from anydml.kernels.cpu.jit.emit import Text, module
 from anydml.kernels.cpu.jit.targets import Target
 
 DIMENSIONS = 7  # a tensor has eight, and one is the row
 ARGUMENTS = 5 + 3 * DIMENSIONS + 1
-LINE = 64  # bytes of a cache line
-FETCHED = 2048  # bytes at the beginning of a row that are prefetched: the processor foresees the rest by itself
+FARTHER = {False: 4096, True: 6144}  # bytes ahead of which a longer row is prefetched, from the cache or from memory
+FETCHED = 2048  # bytes of a row up to which it is prefetched as a whole
 DECLARATIONS = (
     "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
     "declare i64 @llvm.umin.i64(i64, i64)",
+    "declare i64 @llvm.umax.i64(i64, i64)",
     "declare i64 @llvm.smin.i64(i64, i64)",
     "declare i64 @llvm.smax.i64(i64, i64)",
     "declare i64 @llvm.abs.i64(i64, i1)",
@@ -30,11 +33,14 @@ Body = Callable[[Text, str, str], None]
 Fetch = Callable[[Text, str], None]
 
 
-def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0) -> str:
+def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0, dense: int = 0, width: int = 0) -> str:
     """A kernel: `body(text, source, target)` for every combination of the outer dimensions from `first` on: a row.
 
-    `fetch(text, source)` prefetches a row. A second odometer, as many rows ahead as the arguments say, tells which: where rows
-    are short or far apart, no processor foresees where the next one begins.
+    `fetch(text, source)` prefetches a row. A second odometer, as many rows ahead as the arguments say, tells which, and is
+    there for `body` as %fs: no processor foresees where the next row begins.
+
+    `dense`, if not 0: rows of n times so many bytes follow one another in the output. They are gathered in scratch memory, and
+    leave it past the cache a few whole lines at a time: rows are too short for that by themselves. `width`: bytes of a vector.
     """
     text = Text()
     for i, name in enumerate(("%n", "%source_stride", "%target_stride"), start=2):
@@ -48,9 +54,14 @@ def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0) -> str:
         for k in range(1, len(bounds)):
             text.do(f"store i64 0, ptr {text.at(counter, 8 * k)}, align 8")
     ahead = text.load("i64", "%outer", 24 * DIMENSIONS)
+    into = "%target"
+    if dense:  # a place in scratch memory that lies within its line as the output does
+        scratch = scratch_memory(text)
+        into = text.at(scratch, text.op(f"and i64 {text.op('ptrtoint ptr %target to i64')}, {LINE - 1}"))
     text.jump("row")
     text.label("row")
-    for name, start in (("r", "0"), ("s", "%source"), ("d", "%target"), ("S", "%source"), ("D", "%target")):
+    # in a dense output, d goes through scratch memory, and D is where in the output what was gathered there belongs
+    for name, start in (("r", "0"), ("s", "%source"), ("d", into), ("S", "%source"), ("D", "%target")):
         kind = "i64" if name == "r" else "ptr"
         text.do(f"%{name} = phi {kind} [ {start}, %entry ], [ %{name}2, %again ]")
     if fetch:
@@ -69,7 +80,12 @@ def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0) -> str:
         for name, kind, value in zip(("fr", "fs", "fS"), ("i64", "ptr", "ptr"), after, strict=True):
             text.do(f"%{name}1 = phi {kind} [ %{name}, %row ], [ {value}, %fnext ]")
     body(text, "%s", "%d")  # falls through
-    values = _advance(text, "", ("%r", ["%s", "%d"], ["%S", "%D"]), bounds, counters[0], (1, 2), "end")
+    if dense:
+        d, settled = settle(text, scratch, text.at("%d", text.op(f"mul i64 %n, {dense}")), "%D", width)
+        number, s, base = _advance(text, "", ("%r", ["%s"], ["%S"]), bounds, counters[0], (1,), "end")
+        values = [number, s, d, base, settled]
+    else:
+        values = _advance(text, "", ("%r", ["%s", "%d"], ["%S", "%D"]), bounds, counters[0], (1, 2), "end")
     text.jump("again")
     text.label("again")
     for name, value in zip(("r", "s", "d", "S", "D"), values, strict=True):
@@ -82,9 +98,17 @@ def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0) -> str:
             text.do(f"%{name}2 = phi {kind} [ {value}, %leading ], [ %{name}1, %next ]")
     text.jump("row")
     text.label("end")
+    if dense:
+        leave(text, scratch, d, settled, width)
     text.do("fence seq_cst")  # stores past the cache become visible before the call returns
     text.do("ret i64 0")
     return module([*DECLARATIONS, "define i64 @kernel(ptr noalias %arguments) {", "entry:", *text.lines, "}"])
+
+
+def scratch_memory(text: Text) -> str:
+    """Scratch memory: behind the arguments, at a cache line."""
+    behind = text.at("%arguments", 8 * ARGUMENTS)
+    return text.at(behind, to_multiple(text, behind, LINE))
 
 
 def _advance(
@@ -133,71 +157,36 @@ def _advance(
     return merged
 
 
-def prefetch(text: Text, place: str, offset: int | str = 0) -> None:
-    text.do(f"call void @llvm.prefetch.p0(ptr {text.at(place, offset)}, i32 0, i32 3, i32 1)")
-
-
 def region(text: Text, start: str, size: str) -> None:
-    """Prefetch so many bytes from a place on, and no more than FETCHED."""
-    end = text.op(f"call i64 @llvm.umin.i64(i64 {size}, i64 {FETCHED})")
-    loop(text, "0", LINE, lambda i: text.op(f"icmp ult i64 {i}, {end}"), lambda i: prefetch(text, start, i))
-    prefetch(text, start, text.op(f"sub i64 {end}, 1"))  # in one line more, where the first byte is not the first of its line
+    """Prefetch so many bytes from a place on, unless there are so many that `along` does it."""
+
+    def fetch() -> None:
+        loop(text, "0", LINE, lambda i: text.op(f"icmp ult i64 {i}, {size}"), lambda i: prefetch(text, start, i))
+        prefetch(text, start, text.op(f"sub i64 {size}, 1"))  # in one line more, where the first is not entered at its start
+
+    when(text, text.op(f"icmp ule i64 {size}, {FETCHED}"), fetch)
 
 
-def to_multiple(text: Text, place: str, of: int) -> str:
-    """The bytes from a place to the next multiple of a power of two."""
-    address = text.op(f"ptrtoint ptr {place} to i64")
-    return text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {of - 1}")
+def along(text: Text, source: str, at: str, extent: str, size: int, far_away: bool, *, down: bool = False) -> None:
+    """Prefetch `size` bytes, FARTHER bytes further along a row than `at`, or in the next row where this one ends before."""
 
+    def fetch() -> None:
+        far = text.op(f"add i64 {at}, {FARTHER[far_away]}")
+        beyond = text.op(f"sub i64 {far}, {extent}")
+        inside = text.op(f"icmp slt i64 {beyond}, 0")
+        row = text.op(f"select i1 {inside}, ptr {source}, ptr %fs")
+        offset = text.op(f"select i1 {inside}, i64 {far}, i64 {beyond}")
+        place = text.at(row, text.op(f"sub i64 0, {offset}") if down else offset)
+        for line in range(0, size, LINE):
+            prefetch(text, place, -line if down else line)
 
-def when(text: Text, condition: str, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
-    yes, no, end = text.name("then"), text.name("else"), text.name("end")
-    text.branch(condition, yes, no if otherwise else end)
-    text.label(yes)
-    then()
-    text.jump(end)
-    if otherwise:
-        text.label(no)
-        otherwise()
-        text.jump(end)
-    text.label(end)
-
-
-def loop(text: Text, start: str, step: int, condition: Callable[[str], str], body: Callable[[str], None]) -> str:
-    """A counting loop from `start` while the condition holds; the value at which it ended."""
-    before, head, inside, done = (text.name(stem) for stem in ("before", "while", "do", "done"))
-    text.jump(before)
-    text.label(before)
-    text.jump(head)
-    text.label(head)
-    i, after, latch = "%" + text.name("i"), "%" + text.name("j"), text.name("latch")
-    text.do(f"{i} = phi i64 [ {start}, %{before} ], [ {after}, %{latch} ]")
-    text.branch(condition(i), inside, done)
-    text.label(inside)
-    body(i)
-    text.jump(latch)
-    text.label(latch)
-    text.do(f"{after} = add i64 {i}, {step}")
-    text.jump(head)
-    text.label(done)
-    return i
-
-
-def each(text: Text, single: Callable[[str], None]) -> None:
-    """`single` for 0 .. n-1, four at a time."""
-
-    def four(i: str) -> None:
-        for j in range(4):
-            single(text.op(f"add i64 {i}, {j}") if j else i)
-
-    end = loop(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
-    loop(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
+    when(text, text.op(f"icmp ugt i64 {extent}, {FETCHED}"), fetch)
 
 
 # --- contiguous rows ---
 
 
-def rows(target: Target, stream: bool) -> str:
+def rows(target: Target, stream: bool, dense: bool = False) -> str:
     """Rows of n contiguous bytes, n >= 1.
 
     Vectors of the output lie at multiples of their width. With `stream`, whole cache lines of the output go past the cache,
@@ -209,6 +198,8 @@ def rows(target: Target, stream: bool) -> str:
     def body(text: Text, s: str, d: str) -> None:
         def move(i: str, count: int, *, past_cache: bool) -> None:
             source, into = text.at(s, i), text.at(d, i)
+            if count > 1:
+                along(text, s, i, "%n", count * width, stream)
             values = [text.load(vector, source, width * j) for j in range(count)]
             for j, value in enumerate(values):
                 text.store(vector, value, into, width * j, stream=width if past_cache else 0)
@@ -226,44 +217,14 @@ def rows(target: Target, stream: bool) -> str:
 
         def long_past_cache() -> None:
             head = to_multiple(text, d, LINE)
-            _short(text, s, d, head, LINE, width)
+            short(text, s, d, head, LINE, width)
             end = blocks(blocks(head, 4, past_cache=True), LINE // width, past_cache=True)
-            _short(text, text.at(s, end), text.at(d, end), text.op(f"sub i64 %n, {end}"), LINE, width)
+            short(text, text.at(s, end), text.at(d, end), text.op(f"sub i64 %n, {end}"), LINE, width)
 
-        short = text.op(f"icmp ule i64 %n, {block}")
-        when(text, short, lambda: _short(text, s, d, "%n", block + 1, width), long_past_cache if stream else long)
+        few = text.op(f"icmp ule i64 %n, {block}")
+        when(text, few, lambda: short(text, s, d, "%n", block + 1, width), long_past_cache if stream else long)
 
-    return kernel(body, lambda text, source: region(text, source, "%n"))
-
-
-def _short(text: Text, s: str, d: str, n: str, below: int, width: int) -> None:
-    """Copy fewer than `below` contiguous bytes, perhaps none; each class of lengths is straight-line code.
-
-    A class copies so many pieces from the front, and so many up to the end; in the middle they overlap.
-    """
-    classes = [(piece, count) for piece in (width, 32, 16, 8, 4, 2, 1) for count in (2, 1) if piece <= width]
-    classes = [c for c in dict.fromkeys(classes) if c[0] * c[1] < below and (c[1] == 1 or c[0] == width)]
-
-    def emit(piece: int, count: int) -> None:
-        kind = f"<{piece} x i8>" if piece > 8 else f"i{8 * piece}"
-        back = text.op(f"sub i64 {n}, {piece * count}")
-        places = [(s, d, piece * i) for i in range(count)]
-        end = (text.at(s, back), text.at(d, back))
-        places += [(*end, piece * i) for i in range(count)]
-        values = [text.load(kind, at, offset) for at, _, offset in places]
-        for value, (_, at, offset) in zip(values, places, strict=True):
-            text.store(kind, value, at, offset)
-
-    def descend(rungs: list[tuple[int, int]]) -> None:
-        if rungs:
-            (piece, count), *rest = rungs
-            enough = text.op(f"icmp uge i64 {n}, {piece * count}")
-            when(text, enough, lambda: emit(piece, count), lambda: descend(rest))
-
-    descend(classes)
-
-
-# --- single elements ---
+    return kernel(body, lambda text, source: region(text, source, "%n"), dense=int(dense), width=width)
 
 
 def elements(target: Target, itemsize: int) -> str:
@@ -271,12 +232,34 @@ def elements(target: Target, itemsize: int) -> str:
     kind = f"i{8 * itemsize}"
 
     def body(text: Text, s: str, d: str) -> None:
+        stride = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
+        stride = text.op(f"call i64 @llvm.umax.i64(i64 {stride}, i64 1)")
+        lines = text.op(f"udiv i64 {FARTHER[True]}, {stride}")
+        lines = text.op(f"call i64 @llvm.umax.i64(i64 {lines}, i64 {FARTHER[True] // LINE})")
+
+        long = text.op(f"icmp ugt i64 {text.op(f'mul i64 {stride}, %n')}, {FETCHED}")
+
+        def fetch_four(i: str) -> None:
+            further = text.op(f"add i64 {i}, {lines}")
+            beyond = text.op(f"sub i64 {further}, %n")
+            inside = text.op(f"icmp slt i64 {beyond}, 0")
+            row = text.op(f"select i1 {inside}, ptr {s}, ptr %fs")
+            number = text.op(f"select i1 {inside}, i64 {further}, i64 {beyond}")
+            for j in range(4):  # some lines twice, where a line has several elements: it costs less than to tell
+                prefetch(text, row, text.op(f"mul i64 {text.op(f'add i64 {number}, {j}')}, %source_stride"))
+
         def single(i: str) -> None:
             source = text.at(s, text.op(f"mul i64 {i}, %source_stride"))
             into = text.at(d, text.op(f"mul i64 {i}, %target_stride"))
             text.store(kind, text.load(kind, source), into)
 
-        each(text, single)
+        def four(i: str) -> None:
+            when(text, long, lambda: fetch_four(i))
+            for j in range(4):
+                single(text.op(f"add i64 {i}, {j}"))
+
+        end = loop(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
+        loop(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
 
     def fetch(text: Text, source: str) -> None:
         far = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
@@ -285,9 +268,8 @@ def elements(target: Target, itemsize: int) -> str:
         down = text.op("icmp slt i64 %source_stride, 0")
 
         def near() -> None:  # the elements lie close together
-            end = text.op(f"call i64 @llvm.umin.i64(i64 {size}, i64 {FETCHED})")
-            start = text.at(source, text.op(f"select i1 {down}, i64 {text.op(f'sub i64 0, {end}')}, i64 0"))
-            region(text, start, end)
+            start = text.at(source, text.op(f"select i1 {down}, i64 {text.op(f'sub i64 0, {size}')}, i64 0"))
+            region(text, start, size)
 
         def apart() -> None:  # each has a line of its own
             end = text.op(f"call i64 @llvm.umin.i64(i64 %n, i64 {FETCHED // LINE})")

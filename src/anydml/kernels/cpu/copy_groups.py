@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from anydml.kernels.cpu.copy_emit import FETCHED, LINE, each, kernel, loop, prefetch, region, to_multiple, when
+from anydml.kernels.cpu.copy_emit import FETCHED, along, kernel, region
+from anydml.kernels.cpu.copy_text import LINE, each, loop, prefetch, to_multiple, when
 from anydml.kernels.cpu.jit.emit import Text, shuffle
 from anydml.kernels.cpu.jit.targets import Target
 
 LANE = 16  # permutes of bytes work within lanes of 16
 
 
-def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vectors: int, stream: bool) -> str:
+def groups(
+    target: Target, pattern: tuple[int, ...], step: int, width: int, vectors: int, stream: bool, dense: bool = False
+) -> str:
     """Rows of n groups: byte b of group i comes from source + i * step + pattern[b]; groups are contiguous in the output.
 
     A block is as many groups as make a multiple of `vectors` whole vectors of `width` bytes.
@@ -22,6 +25,8 @@ def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vect
     lanes = _chunks([i * step + offset for i in range(per_block) for offset in pattern])
 
     def body(text: Text, s: str, d: str) -> None:
+        extent = text.op(f"mul i64 %n, {abs(step)}")
+
         def single(i: str) -> None:
             source = text.at(s, text.op(f"mul i64 {i}, {step}"))
             into = text.at(d, text.op(f"mul i64 {i}, {group}"))
@@ -34,6 +39,8 @@ def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vect
             assert lanes is not None
             source = text.at(s, text.op(f"mul i64 {i}, {step}"))
             into = text.at(d, text.op(f"mul i64 {i}, {group}"))
+            if abs(step) <= LINE:
+                along(text, s, text.op(f"mul i64 {i}, {abs(step)}"), extent, abs(step) * per_block, stream, down=step < 0)
             for j, vector in enumerate(_vectors(text, source, lanes, width)):
                 text.store(f"<{width} x i8>", vector, into, j * width, stream=width if past_cache else 0)
 
@@ -70,7 +77,7 @@ def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vect
             least = text.op(f"icmp uge i64 %n, {4 * per_block if stream else per_block}")
             when(text, least, many_past_cache if stream else many, one_by_one)
 
-    return kernel(body, partial(_fetch, pattern, step))
+    return kernel(body, partial(_fetch, pattern, step), dense=group if dense else 0, width=target.vector_bytes)
 
 
 def _fetch(pattern: tuple[int, ...], step: int, text: Text, source: str) -> None:
@@ -83,11 +90,7 @@ def _fetch(pattern: tuple[int, ...], step: int, text: Text, source: str) -> None
             used.append(offset)
     if len(used) * LINE >= high - low - LINE and abs(step) <= high - low + LINE:
         size = text.op(f"add i64 {between}, {high - low}")
-        if step < 0:
-            back = text.op(f"call i64 @llvm.umin.i64(i64 {size}, i64 {FETCHED})")
-            region(text, text.at(source, text.op(f"sub i64 {high}, {back}")), back)
-        else:
-            region(text, text.at(source, low), size)
+        region(text, text.at(source, text.op(f"sub i64 {high}, {size}") if step < 0 else low), size)
         return
     most = text.op(f"call i64 @llvm.umin.i64(i64 %n, i64 {max(1, FETCHED // LINE // len(used))})")
 

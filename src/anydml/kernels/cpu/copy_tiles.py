@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from anydml.kernels.cpu.copy_emit import ARGUMENTS, LINE, kernel, loop, prefetch, to_multiple, when
+from anydml.kernels.cpu.copy_emit import kernel, scratch_memory
+from anydml.kernels.cpu.copy_text import LINE, loop, prefetch, to_multiple, when
 from anydml.kernels.cpu.jit.emit import Text, shuffle
 from anydml.kernels.cpu.jit.targets import Target
 
@@ -87,8 +88,7 @@ def blocks(target: Target, itemsize: int, width: int, span: int) -> str:
         across = text.load("i64", "%outer", 0)
         target_row = text.load("i64", "%outer", 16)
         target_rows = [text.op(f"mul i64 {target_row}, {k}") for k in range(4)]
-        scratch = text.at("%arguments", 8 * ARGUMENTS)
-        scratch = text.at(scratch, to_multiple(text, scratch, LINE))
+        scratch = scratch_memory(text)
         scratch_size = rows * PITCH
 
         def row_of(i: str, j: str, r: str) -> str:
