@@ -104,7 +104,7 @@ def _ahead(p: Plan) -> int:
     if p.kind == "tiles" or not p.outer:
         return 0
     pattern = p.pattern or (0,)
-    row = p.row.size * min(abs(p.row.source), LINE) + max(pattern) - min(pattern)
+    row = p.row.size * min(abs(p.row.source), LINE) + max(pattern) - min(pattern) + 1
     return max(1, AHEAD // row)
 
 
