@@ -77,9 +77,11 @@ def parameters(target: Target, a_signed: bool, output: str) -> str:
         a, y = (text.load("float", _step(text, f"%{x}", f"%{x}_step", i)) for x in ("a_scale", "y_scale"))
         estimate = text.op(f"fdiv float {a}, {y}")
         zero_point = text.load("i8", _step(text, "%y_zero_point", "%y_zero_point_step", i))
-        text.store("float", estimate, record, ESTIMATE)
+        for field in ESTIMATE:
+            text.store("float", estimate, record, field)
         zero_point = _extend(text, zero_point, output == "i8")
-        text.store("i32", zero_point, record, ZERO_POINT)
+        for field in ZERO_POINT:
+            text.store("i32", zero_point, record, field)
         rule_of_row(text, output == "i8", a, y, zero_point, record)
         low, high, small, large, fraction = found
         for x in (a, y):

@@ -16,9 +16,12 @@ from anydml.kernels.cpu.jit.emit import Text, real, shuffle, splat
 from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.cpu.matmul_dot import dot_of
 
-# the record of a row and where its fields are: int32 or float32; from ABOUT on, for the rule, float64, and the last an int64
+# The record of a row and where its fields are: int32 or float32 and, for the rule, float64. Two are there twice, once for
+# each vector of a row: a value that is needed once stays in memory as an operand, another takes a register that is not free.
 ROW = 64
-TERM, ESTIMATE, ZERO_POINT, A_ZERO_POINT, ABOUT, A_SCALE, OUTPUT_SCALE, LOW, HIGH, OFFSET = 0, 4, 8, 12, 16, 24, 32, 40, 48, 56
+TERM, A_ZERO_POINT = 0, 4
+ESTIMATE, ZERO_POINT = (8, 12), (16, 20)
+ABOUT, A_SCALE, OUTPUT_SCALE, LOW, HIGH = 24, 32, 40, 48, 56
 SCALED = "0x52A0000000000000"  # 2^299: every scale and product of two becomes an integer, all far from float64's ends
 
 
@@ -83,9 +86,9 @@ def epilogue(
         pair = list(range(first, min(first + 2, height)))
         outputs, distances = [], []
         for m in pair:
-            factor = splat(text, text.load("float", row, ROW * m + ESTIMATE), f"<{width // 4} x float>")
-            zero_point = splat(text, text.load("i32", row, ROW * m + ZERO_POINT), f"<{width // 4} x i32>")
             for n, value in enumerate(sums[m]):
+                factor = splat(text, text.load("float", row, ROW * m + ESTIMATE[n % 2]), f"<{width // 4} x float>")
+                zero_point = splat(text, text.load("i32", row, ROW * m + ZERO_POINT[n % 2]), f"<{width // 4} x i32>")
                 rounded, distance = _guess(text, target, value, factor, scales[n])
                 outputs.append(text.op(f"add <{width // 4} x i32> {rounded}, {zero_point}"))
                 distances.append(distance)
@@ -249,7 +252,6 @@ def rule_of_row(text: Text, signed: bool, a_scale: str, output_scale: str, zero_
         text.store("double", text.op(f"select i1 {negative}, double {turned}, double {scaled}"), record, field)
     for bound, field in zip(_limits(signed), (LOW, HIGH), strict=True):
         text.store("double", text.op(f"sitofp i32 {text.op(f'sub i32 {bound}, {zero_point}')} to double"), record, field)
-    text.store("i64", text.op(f"sext i32 {zero_point} to i64"), record, OFFSET)
 
 
 def functions(target: Target, signed: bool, *, wide: bool = False) -> list[str]:
@@ -261,7 +263,7 @@ def functions(target: Target, signed: bool, *, wide: bool = False) -> list[str]:
     about, a, y, low, high = (
         splat(text, text.load("double", "%row", at), doubles) for at in (ABOUT, A_SCALE, OUTPUT_SCALE, LOW, HIGH)
     )
-    offset = splat(text, text.load("i64", "%row", OFFSET), longs)
+    offset = splat(text, text.op(f"sext i32 {text.load('i32', '%row', ZERO_POINT[0])} to i64"), longs)
     for at in range(0, columns, lanes):
         whole, size = (longs, 8) if wide else (ints, 4)
         q = text.op(f"sitofp {whole} {text.load(whole, '%sums', size * at)} to {doubles}")
