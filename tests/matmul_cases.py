@@ -29,7 +29,7 @@ Array = NDArray[Any]
 SCALES = ("a_scale_tensor", "b_scale_tensor", "output_scale_tensor")
 ZERO_POINTS = ("a_zero_point_tensor", "b_zero_point_tensor", "output_zero_point_tensor")
 DATA = ("any", "ends", "corners", "near zero", "coarse", "sparse")
-"""How A and B are filled; "near tie" besides, which goes with scales of that kind."""
+"""How A and B are filled; "near tie" and "sweep" besides, which go with scales of those kinds."""
 INPUT_LAYOUTS = ("packed", "padded", "transposed", "stepped", "permuted", "one row", "one column", "one batch", "overlapping")
 OUTPUT_LAYOUTS = INPUT_LAYOUTS[:5]
 LONG = (33_025, 33_026, 65_536, 65_537, 65_793, 65_794, 66_051, 66_052, 131_071, 131_072, 131_073, 140_000)
@@ -158,7 +158,7 @@ def make(r: Recipe) -> Case:
     parameter_rank = 1 if low_rank else rank
     tie = _near_tie(rng, r) if r.scales == "near tie" else None
     operands: list[Array | None] = []
-    vectors = hard_cases.vectors_with_sum(tie.q, r.k, rng, *r.types[:2]) if tie else None
+    vectors = _vectors(rng, r, tie)
     for x, (name, shape, dtype) in enumerate(
         (("a", (*r.batch, r.m, r.k), r.types[0]), ("b", (*r.batch, r.k, r.n), r.types[1]))
     ):
@@ -169,6 +169,8 @@ def make(r: Recipe) -> Case:
         values = _matrix(numbers, shape, dtype, zero_point, r.data, x)
         if vectors is not None:
             _insert(numbers, values, np.asarray(vectors[2 * x]), x)
+            if r.scales == "sweep" and x == 1:
+                values[..., -1, :] = _matrix(numbers, values[..., -1, :].shape, dtype, None, "any", x)
         operands += [put(f"{name}_tensor", values), zero_point]
     a, a_zero_point, b, b_zero_point = operands
     assert a is not None
@@ -180,9 +182,7 @@ def make(r: Recipe) -> Case:
         zero_point = None
         if "output_zero_point_tensor" not in r.absent:
             shape = sizes("output_zero_point_tensor", parameter_rank)
-            # where a tie is wanted, neither of its sides may saturate
-            lo, hi = limits(r.types[2])
-            wanted = None if tie is None else min(max((lo + hi) // 2 - int(tie.half), lo), hi)
+            wanted = _room(r, sums, three, tie)
             zero_point = put("output_zero_point_tensor", _zero_points(numbers, shape, r.types[2], r.ends, wanted))
         expected = oracle_many.quantize_many(sums, a_scale, b_scale, output_scale, zero_point, *limits(r.types[2]))
         expected = expected.astype(r.types[2])
@@ -191,6 +191,33 @@ def make(r: Recipe) -> Case:
     strides = strides_of(r.layouts.get("output_tensor", "packed"), expected.shape, rng)
     output = place(expected.shape, expected.dtype, strides, r.place, 0xA5)
     return Case(r, {name: placed[name] for name in r.tensors}, output, expected)
+
+
+def _vectors(rng: random.Random, r: Recipe, tie: NearTie | None) -> tuple[Array, int, Array, int] | None:
+    """A row, its zero point, a column and its zero point that give the sum wanted, where one is.
+
+    In a sweep the last product of K is a step of one by whatever the column has there: sums one apart, about a large one.
+    """
+    if tie is not None:
+        return hard_cases.vectors_with_sum(tie.q, r.k, rng, *r.types[:2])
+    if r.scales != "sweep":
+        return None
+    most = rng.choice((100, 2000, 48_000, 48_000)) * (r.k - 1)
+    sum_ = rng.choice((1, -1)) * rng.randint(most // 4, most)
+    row, a_zero_point, column, b_zero_point = hard_cases.vectors_with_sum(sum_, r.k - 1, rng, *r.types[:2])
+    step = 1 if a_zero_point < limits(r.types[0])[1] else -1
+    return np.append(row, row.dtype.type(a_zero_point + step)), a_zero_point, np.append(column, column[:1]), b_zero_point
+
+
+def _room(r: Recipe, sums: Array, scales: tuple[Array, Array, Array], tie: NearTie | None) -> int | None:
+    """The output's zero point with which neither side of the ties that are wanted saturates."""
+    lo, hi = limits(r.types[2])
+    if tie is not None:
+        return min(max((lo + hi) // 2 - int(tie.half), lo), hi)
+    if r.scales != "sweep":
+        return None
+    sign = np.sign(np.median(sums)) * np.prod([np.sign(x.flat[0]) for x in scales])
+    return lo if sign > 0 else hi
 
 
 def _near_tie(rng: random.Random, r: Recipe) -> NearTie:
@@ -223,7 +250,7 @@ def _matrix(
         edge = values[..., -1, :] if inner == 0 else values[..., :, -1]
         edge[...] = numbers.integers(lo, hi + 1, edge.shape)
         return values
-    if kind in ("any", "near tie"):
+    if kind in ("any", "near tie", "sweep"):
         return numbers.integers(lo, hi + 1, sizes).astype(dtype)
     centre = np.zeros(1, np.int64) if zero_point is None else zero_point.astype(np.int64)
     step = int(numbers.choice((2, 8, 6, 16))) if kind == "coarse" else 1
@@ -262,8 +289,8 @@ def random_recipe(rng: random.Random, *, quantized: bool, large_share: float = 0
     else:
         m, k, n = rng.randint(1, 40), rng.randint(1, 300), rng.randint(1, 100)
     batch = tuple(rng.randint(1, 3) for _ in range(rng.choice((0, 0, 1, 2)))) if m * n < 20_000 else ()
-    kind = rng.choice((*matmul_scales.KINDS, "near tie", "near tie", "odd", "mixed"))
-    if kind == "near tie" and m * n < 5000:
+    kind = rng.choice((*matmul_scales.KINDS, "near tie", "near tie", "sweep", "odd", "mixed"))
+    if kind in ("near tie", "sweep") and m * n < 5000:
         k = rng.choice((k, 1024, 4096, 4096))  # the longer the sum, the nearer it can come
     r = Recipe(
         quantized,
@@ -287,15 +314,16 @@ def random_recipe(rng: random.Random, *, quantized: bool, large_share: float = 0
 
 def fitting(r: Recipe) -> Recipe:
     """The recipe with what its kind of scales asks for."""
-    if not r.quantized or r.scales != "near tie":
-        return replace(r, scales="ordinary" if r.scales == "near tie" else r.scales)
-    apart = {"a_tensor", "b_tensor"}
+    steered = ("near tie", "sweep")
+    if not r.quantized or r.scales not in steered:
+        return replace(r, scales="ordinary" if r.scales in steered else r.scales)
+    apart, one = {"a_tensor", "b_tensor"}, {"b_scale_tensor"} if r.scales == "sweep" else set()
     return replace(
         r,
-        k=min(max(r.k, 8), 4096),
-        data="near tie",
-        finer=r.finer - set(ZERO_POINTS),
-        per_batch=r.per_batch - set(ZERO_POINTS),
+        k=min(max(r.k, 9), 4096),
+        data=r.scales,
+        finer=r.finer - {*ZERO_POINTS, *one},
+        per_batch=r.per_batch - {*ZERO_POINTS, *one},
         absent=frozenset(),
         layouts={x: layout for x, layout in r.layouts.items() if x not in apart or layout in OUTPUT_LAYOUTS},
     )

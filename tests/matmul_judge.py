@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,9 +15,10 @@ from numpy.typing import NDArray
 from anydml import DataType, MatrixMultiplyInteger, QuantizedLinearMatrixMultiply, TensorDesc, TensorFlags, check
 from anydml.devices.compiled import BoundOperator, CompiledOperator
 from anydml.kernels.kernel import Kernel, Machine
-from every_kernel import Operator, compiled_by, kernels_of, machines_for
-from matmul_cases import Case, Placed
+from every_kernel import Operator, Ran, compiled_by, kernels_of, machines_for
+from matmul_cases import Case, Placed, Recipe, fitting, make
 
+OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "1000000"))
 OPERATORS: tuple[Operator, ...] = (QuantizedLinearMatrixMultiply, MatrixMultiplyInteger)
 
 
@@ -42,6 +46,31 @@ def is_quantized(kernel: Kernel) -> bool:
 def is_slow(kernel: Kernel) -> bool:
     """Whether a kernel works element by element in Python, and is given less to do."""
     return kernel.name.startswith("reference:")
+
+
+def is_shared(kernel: Kernel) -> bool:
+    """Whether a kernel takes its cases on one instruction set or another, since it compiles nearly every case anew."""
+    return kernel.name.startswith("cpu:") and OUTPUTS <= 1_000_000
+
+
+def shared(kernel: Kernel, machine: Machine, cases: Iterator[Recipe]) -> Iterator[Recipe]:
+    """A kernel's share of the cases, each with its number for a seed: all of them, unless that would take too long.
+
+    The reference takes a few. Compiled kernels take some on each instruction set, by turns, and all of them in a soak.
+    Cases alternate in small steps, which have nothing in common with the number of turns.
+    """
+    machines = machines_for(kernel)
+    step = 19 if is_slow(kernel) else 11 if is_shared(kernel) else 1
+    first = machines.index(machine) % step
+    numbered = (fitting(replace(recipe, seed=seed)) for seed, recipe in enumerate(cases))
+    return islice(numbered, first, None, step)
+
+
+def judge_all(kernel: Kernel, machine: Machine, cases: Iterator[Recipe], ran: Ran, at_least: int) -> None:
+    """Puts a kernel's share of the cases to it; most of them it has to take."""
+    judged = [judge(kernel, machine, make(recipe)) for recipe in shared(kernel, machine, cases)]
+    print(f"{sum(judged)} outputs")
+    ran(sum(outputs > 0 for outputs in judged), max(len(judged) * at_least // 100, 1))
 
 
 def desc_of(case: Case) -> QuantizedLinearMatrixMultiply | MatrixMultiplyInteger:

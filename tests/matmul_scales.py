@@ -14,7 +14,7 @@ from oracle_many import four_sizes
 Array = NDArray[Any]
 Generator = np.random.Generator
 
-KINDS = ("ordinary", "powers", "odd", "close", "wide", "subnormal", "saturating", "vanishing", "mixed", "near tie")
+KINDS = ("ordinary", "powers", "odd", "close", "wide", "subnormal", "saturating", "vanishing", "mixed", "sweep", "near tie")
 
 
 def chosen(
@@ -51,7 +51,7 @@ def chosen(
 
 
 def _output(numbers: Generator, kind: str, real: Array, typical: Array, shape: tuple[int, ...]) -> Array:
-    if kind == "close" or (kind in ("wide", "mixed") and numbers.random() < 0.5):
+    if kind in ("close", "sweep") or (kind in ("wide", "mixed") and numbers.random() < 0.5):
         return _next_to_a_tie(numbers, real, shape)
     y = typical / np.exp(numbers.uniform(0.5, 4.5, shape))
     if kind == "powers":
@@ -96,7 +96,7 @@ def _next_to_a_tie(numbers: Generator, real: Array, shape: tuple[int, ...]) -> A
     """For each output scale, the one that brings some of its outputs as near to a tie as float32 can."""
     pairs = zip(real.shape, shape, strict=True)
     at = np.ix_(*(numbers.integers(whole, size=n) if n == 1 else np.arange(n) for whole, n in pairs))
-    half = numbers.integers(0, 128, shape) + 0.5
+    half = numbers.integers(0, 255, shape) + 0.5
     return np.asarray(np.maximum(real[at], 2.0**-300) / half)
 
 

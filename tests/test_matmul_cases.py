@@ -66,9 +66,9 @@ def test_nearly_exact_is_not_good_enough() -> None:
     print(cases, outputs)
     assert inside > total // 3, "most outputs saturate, and would hide a mistake"
     assert cases["float32"] > 90
-    assert cases["float64"] > 15
-    assert cases["float64, another order"] > 35
-    assert min(cases["half up"], cases["half down"]) > 50
+    assert cases["float64"] > 10
+    assert cases["float64, another order"] > 15
+    assert min(cases["half up"], cases["half down"]) > 30
 
 
 def test_recipes_are_of_every_kind() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -15,7 +16,7 @@ from anydml.kernels.kernel import Kernel, Machine
 from every_kernel import Ran
 from hard_cases import TYPE_COMBINATIONS
 from matmul_cases import OUTPUT_LAYOUTS, PLACES, SCALES, ZERO_POINTS, Case, Recipe, make, random_recipe
-from matmul_judge import bound, by_any_kernel, compiled, is_quantized, is_slow, judge
+from matmul_judge import bound, by_any_kernel, compiled, is_quantized, is_slow, judge_all
 
 pytestmark = pytest.mark.usefixtures("_any_size")
 
@@ -27,24 +28,24 @@ SHAPES = (  # m, k, n, batch: one to be split in each direction, and some that h
 
 @by_any_kernel
 def test_any_number_of_threads_gives_the_same_bits(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    taken = 0
-    for at, ((m, k, n, batch), kind) in enumerate(product(SHAPES, ("ordinary", "odd", "mixed"))):
-        recipe = Recipe(
-            is_quantized(kernel),
-            TYPE_COMBINATIONS[at % 8],
-            *(m, k, n, batch),
-            data="coarse" if at % 2 else "any",
-            scales=kind,
-            finer=frozenset((*SCALES, *ZERO_POINTS)) if at % 3 else frozenset(),
-            per_batch=frozenset(SCALES) if at % 4 == 0 else frozenset(),
-            layouts={"output_tensor": OUTPUT_LAYOUTS[at % 5], "b_tensor": ("packed", "one batch", "transposed")[at % 3]},
-            owned=frozenset({"b_tensor"} if at % 4 == 1 else ()),
-            place=PLACES[at % 3],
-            seed=at,
-        )
-        for threads in (1, 2, 3, 4) if not is_slow(kernel) else (1,):
-            taken += judge(kernel, machine, make(replace(recipe, threads=threads))) > 0
-    ran(taken, 30 if is_slow(kernel) else 120)
+
+    def split() -> Iterator[Recipe]:
+        for at, ((m, k, n, batch), kind, threads) in enumerate(product(SHAPES, ("ordinary", "odd", "mixed"), (1, 2, 3, 4))):
+            yield Recipe(
+                is_quantized(kernel),
+                TYPE_COMBINATIONS[at % 8],
+                *(m, k, n, batch),
+                data="coarse" if at % 2 else "any",
+                scales=kind,
+                finer=frozenset((*SCALES, *ZERO_POINTS)) if at % 3 else frozenset(),
+                per_batch=frozenset(SCALES) if at % 4 == 0 else frozenset(),
+                layouts={"output_tensor": OUTPUT_LAYOUTS[at % 5], "b_tensor": ("packed", "one batch", "transposed")[at % 3]},
+                owned=frozenset({"b_tensor"} if at % 5 == 1 else ()),
+                place=PLACES[at % 3],
+                threads=threads,
+            )
+
+    judge_all(kernel, machine, split(), ran, 90)
 
 
 @by_any_kernel
