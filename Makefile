@@ -19,6 +19,7 @@ lint: .venv/test
 # the generated tests, a hundred times longer
 soak: .venv/test
 	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest tests/test_program_fuzz.py
+	ANYDML_MATMUL_OUTPUTS=100000000 $(BIN)/python -m pytest tests/test_matmul_exact.py -k test_generated_products
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

@@ -272,13 +272,14 @@ def _reader(array: Array | None) -> Callable[[int, int, int, int], int]:
 
 
 def accumulate_bulk(a: Array, a_zero_point: Array | None, b: Array, b_zero_point: Array | None) -> NDArray[np.int64]:
-    """What `accumulate` returns, by NumPy's int64 product, which is exact: no sum of a legal desc reaches 2**48."""
+    """What `accumulate` returns, by a float64 product, which is exact: up to K = 2**37 every product and every partial
+    sum, in whatever order they are added, is an integer below 2**53."""
 
     def widened(array: Array | None) -> Array:
-        wide = np.zeros(1, np.int64) if array is None else array.astype(np.int64)
+        wide = np.zeros(1) if array is None else array.astype(np.float64, order="C")
         return wide.reshape(_four(wide.shape))
 
-    sums: Array = (widened(a) - widened(a_zero_point)) @ (widened(b) - widened(b_zero_point))
+    sums: Array = ((widened(a) - widened(a_zero_point)) @ (widened(b) - widened(b_zero_point))).astype(np.int64)
     return sums.reshape(_output_shape(a, b))
 
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,11 @@ import hard_cases
 from anydml.devices.device import NAMES as DEVICES
 from anydml.functional import parameters
 from anydml.functional.parameters import round_to_float32
-from hard_cases import QuantizedCase
+from anydml.kernels.kernel import Kernel, Machine
+from hard_cases import TYPE_COMBINATIONS, QuantizedCase
+from matmul_cases import SCALES, Case, Recipe, fitting, make
+from matmul_judge import assert_exact, bound, by_any_kernel, compiled
+from matmul_scales import KINDS
 
 pytestmark = pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64") or sys.platform not in ("linux", "darwin", "win32"),
@@ -167,6 +171,40 @@ def test_integer_products_are_the_same_bits(mxcsr: Context, state: int, device: 
     with mxcsr(state):
         result = dml.matrix_multiply_integer(a, 200, b, -100, device=device)
     np.testing.assert_array_equal(result, wanted)
+
+
+@cache
+def generated(quantized: bool) -> list[Case]:
+    """Products of every kind of scales, with a near-tie or a subnormal number in most."""
+    none: frozenset[str] = frozenset()
+    drawn = product(KINDS if quantized else KINDS[:2], ("any", "coarse"), (none, frozenset(SCALES)))
+    types = cycle(TYPE_COMBINATIONS)
+    recipes = [
+        Recipe(quantized, next(types), 15, 9, 37, data=data, scales=kind, finer=finer, threads=1 + at % 3, seed=at)
+        for at, (kind, data, finer) in enumerate(drawn)
+    ]
+    return [make(fitting(recipe)) for recipe in recipes]
+
+
+@by_state
+@by_any_kernel
+@pytest.mark.usefixtures("_any_size")
+def test_every_kernel_gives_the_same_bits(mxcsr: Context, state: int, kernel: Kernel, machine: Machine) -> None:
+    """Set between bind and execute, and on threads of the kernel's own, which have the default state or the caller's."""
+    outputs = 0
+    for case in generated(kernel.implements is dml.QuantizedLinearMatrixMultiply):
+        case.output.memory[...] = 0xA5
+        with mxcsr(state):
+            operator = compiled(kernel, machine, case)
+            if operator is None:
+                continue
+            ready = bound(operator, case)
+            ready.execute()
+        assert_exact(case, {})
+        ready.execute()
+        assert_exact(case, {})
+        outputs += case.expected.size
+    assert outputs >= 4000
 
 
 @by_state

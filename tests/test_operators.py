@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 import hard_cases
 import oracle
 from anydml import (
-    Checked,
     DataType,
     DescError,
     Device,
@@ -39,67 +38,24 @@ from anydml import (
     check,
     operators,
 )
-from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import NAMES as DEVICES
-from anydml.kernels.cpu.jit.compile import unavailable
-from anydml.kernels.cpu.jit.targets import targets
 from anydml.kernels.kernel import Kernel, Machine
 from anydml.names import class_name, snake_case
 from anydml.spec.constraint import Constraint
 from anydml.spec.operator import Desc, example_desc
 from anydml.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES
+from every_kernel import Operator, Ran, compiled_by, kernels_of, machines_for, run, some
 from hard_cases import QuantizedCase
 from strategies import SETTINGS, Binding, any_desc, arrays_for, descs, laid_over, outputs_for
 
 OPERATORS = operators.every()
 MOSTLY = 50  # per cent of what is drawn, at least, is to be taken by each kernel; one that refuses it all must not pass
 
-Operator = type[Desc]
-Ran = Callable[[int, int], None]
-
 # Hypothesis shows a failing desc together with its operator's whole specification, and then warns that this is long.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
 by_operator = pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.spec.name)
 by_device = pytest.mark.parametrize("device", DEVICES)
-
-
-@pytest.fixture
-def ran(record_property: Callable[[str, object], None]) -> Ran:
-    """Says how many cases a test ran, and fails where they are fewer than promised."""
-
-    def say(cases: int, at_least: int) -> None:
-        record_property("cases", cases)
-        print(f"{cases} cases")
-        assert cases >= at_least
-
-    return say
-
-
-def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
-    """An operator compiled by one kernel and no other; a kernel of the newest version serves the older ones too."""
-    newest = checked if kernel.implements is type(checked.desc) else replace(checked, desc=checked.desc.as_newest())
-    assert kernel.implements is type(newest.desc)
-    if kernel.refuses(newest, machine) is not None:
-        return None
-    compiled = CompiledOperator(checked, kernel.name, kernel.build(newest, machine))
-    assert compiled.kernel_name == kernel.name
-    return compiled
-
-
-def kernels_of(operator: Operator) -> Iterator[Kernel]:
-    """Every kernel of every device that serves an operator, each once."""
-    newest = type(example_desc(operator).as_newest())
-    modules = (importlib.import_module(f"anydml.devices.{device}") for device in DEVICES)
-    kernels: dict[str, Kernel] = {kernel.name: kernel for module in modules for kernel in module.KERNELS}
-    return (kernel for kernel in kernels.values() if kernel.implements in (operator, newest))
-
-
-def machines_for(kernel: Kernel) -> list[Machine]:
-    """What a kernel may be asked to use: compiled ones every instruction set there is here, with and without threads."""
-    if not kernel.name.startswith("cpu:"):
-        return [Machine(None, 1)]
-    return [Machine(target.name, 3 if at else 1) for at, target in enumerate(targets())] or [Machine(None, 1)]
 
 
 by_kernel = pytest.mark.parametrize(
@@ -111,31 +67,6 @@ by_kernel = pytest.mark.parametrize(
         for m in machines_for(k)
     ],
 )
-
-
-def some(count: int, kernel: Kernel) -> int:
-    """So many examples; fewer for what is compiled, which takes a good part of a second each time that it is new."""
-    return count // 6 if kernel.name.startswith("cpu:") else count
-
-
-@pytest.fixture
-def _any_size(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> None:
-    """A kernel may leave small work to others, or to one thread; all work is small here, so the limits are taken away."""
-    if kernel.name.startswith("cpu:") and (reason := unavailable()) is not None:
-        pytest.skip(reason)
-    module = importlib.import_module(kernel.build.__module__)
-    for limit in ("SMALL", "ALONE"):
-        if hasattr(module, limit):
-            monkeypatch.setattr(module, limit, 0)
-
-
-def run(compiled: CompiledOperator, inputs: Mapping[str, Any], output: Any, *, initialize: bool = True) -> None:
-    """DirectML's sequence: owned inputs at initialize, the others at bind."""
-    owned = {name: x for name, x in inputs.items() if getattr(compiled.desc, name).flags & TensorFlags.OWNED_BY_DML}
-    if owned and initialize:
-        compiled.initialize(**owned)
-    others = {name: x for name, x in inputs.items() if name not in owned}
-    compiled.bind(**others, output_tensor=output).execute()
 
 
 def values(bindings: Mapping[str, Binding]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import hard_cases
 import oracle
 from hard_cases import INT8, UINT8, QuantizedCase, nearest_float32, quantized_cases, scales_of
 from oracle import Tensor
+from oracle_many import BEYOND, quantize_many
 
 SQUARE = Tensor((1, 1, 4, 4), tuple(range(1, 17)))
 
@@ -214,12 +215,19 @@ def test_a_sum_wraps_only_where_the_output_is_int32(k: int, wrapped: int) -> Non
 # --- every road leads to the same numbers ---
 
 
+def by_the_million(case: QuantizedCase) -> hard_cases.Array:
+    sums = oracle.accumulate_bulk(case.a, case.a_zero_point, case.b, case.b_zero_point)
+    scales = case.a_scale, case.b_scale, case.output_scale
+    return quantize_many(sums, *scales, case.output_zero_point, *hard_cases.limits(case.output_type))
+
+
 def assert_roads_meet(case: QuantizedCase) -> None:
     lo, hi = hard_cases.limits(case.output_type)
     literal = oracle.quantized_linear_matrix_multiply(*case.operands, lo, hi)
     bulk = oracle.quantized_linear_matrix_multiply_bulk(*case.operands, lo, hi)
     np.testing.assert_array_equal(literal, bulk, err_msg=case.name)
     np.testing.assert_array_equal(literal, hard_cases.expected(case), err_msg=case.name)
+    np.testing.assert_array_equal(literal, by_the_million(case), err_msg=case.name)
     matrices = (case.a, case.a_zero_point, case.b, case.b_zero_point)
     np.testing.assert_array_equal(oracle.accumulate(*matrices), oracle.accumulate_bulk(*matrices), err_msg=case.name)
 
@@ -256,6 +264,54 @@ def test_roads_meet_next_to_ties() -> None:
         )
         if case.a.shape[1] <= 4096:
             assert_roads_meet(corner)
+
+
+def test_roads_meet_on_all_hard_cases() -> None:
+    generators = (
+        *(hard_cases.near_ties, hard_cases.exact_ties, hard_cases.extreme_scales),
+        *(hard_cases.long_sums, hard_cases.granularities),
+    )
+    outputs = 0
+    for case in (case for generate in generators for case in generate()):
+        np.testing.assert_array_equal(by_the_million(case), hard_cases.expected(case), err_msg=case.name)
+        outputs += case.a.shape[-2] * case.b.shape[-1]
+    assert outputs > 20_000
+
+
+def test_long_division_agrees_with_fractions_on_any_scales() -> None:
+    """Sums of up to 46 bits under scales of every size; half of the quotients are brought next to a half-integer."""
+    rng = random.Random(0)
+    rows, wanted = [], []
+    for at in range(60_000):
+        bits = [rng.choice(SCALE_BITS)(rng) | rng.getrandbits(1) << 31 for _ in range(3)]
+        q = rng.choice((rng.getrandbits(rng.randrange(1, 46)), rng.randrange(5), 1 << rng.randrange(46))) * rng.choice((1, -1))
+        a, b, y = map(oracle.float32_fraction, bits)
+        if at % 2 and q:
+            bits[2] = nearest_float32(q * a * b * 2 / rng.randrange(1, 600))
+            y = oracle.float32_fraction(bits[2])
+        rows.append((q, *bits))
+        wanted.append(min(max(oracle.round_half_even(q * a * b / y), -BEYOND), BEYOND))
+    sums = np.array([row[0] for row in rows], np.int64)
+    a_scale, b_scale, output_scale = (np.array([row[i] for row in rows], np.uint32) for i in (1, 2, 3))
+    assert quantize_many(sums, a_scale, b_scale, output_scale, None, -2 * BEYOND, 2 * BEYOND).tolist() == wanted
+    assert sum(0 < abs(x) < BEYOND for x in wanted) > 20_000
+
+
+SCALE_BITS: tuple[Callable[[random.Random], int], ...] = (
+    lambda rng: rng.randrange(1, 1 << rng.randrange(1, 24)),  # subnormal, down to the smallest
+    lambda rng: rng.randrange(1 << 23, 0x7F800000),
+    lambda rng: rng.randrange(1, 255) << 23,
+    lambda rng: rng.randrange(0x3A000000, 0x42000000),
+)
+
+
+def test_what_long_division_does_not_take_is_refused() -> None:
+    one = scales_of(0x3F800000)
+    with pytest.raises(ValueError, match=r"2\*\*46"):
+        quantize_many(np.array([[1 << 46]]), one, one, one, None, 0, 255)
+    for bits in (0, 0x80000000, 0x7F800000, 0x7FC00000):
+        with pytest.raises(ValueError, match="a scale is"):
+            quantize_many(np.array([[1]]), one, scales_of(bits), one, None, 0, 255)
 
 
 def test_roads_meet_on_one_element_products() -> None:

@@ -1,0 +1,35 @@
+"""Fixtures of the tests of kernels."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from anydml.kernels.cpu.jit.compile import unavailable
+from anydml.kernels.kernel import Kernel
+from every_kernel import Ran
+
+
+@pytest.fixture
+def ran(record_property: Callable[[str, object], None]) -> Ran:
+    """Says how many cases a test ran, and fails where they are fewer than promised."""
+
+    def say(cases: int, at_least: int) -> None:
+        record_property("cases", cases)
+        print(f"{cases} cases")
+        assert cases >= at_least
+
+    return say
+
+
+@pytest.fixture
+def _any_size(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> None:
+    """A kernel may leave small work to others, or to one thread; all work is small here, so the limits are taken away."""
+    if kernel.name.startswith("cpu:") and (reason := unavailable()) is not None:
+        pytest.skip(reason)
+    for name, module in list(sys.modules.items()):  # the one of `kernel.build`, and those that it plans with
+        for limit in ("SMALL", "ALONE"):
+            if name.startswith("anydml.kernels.cpu.") and hasattr(module, limit):
+                monkeypatch.setattr(module, limit, 0)
