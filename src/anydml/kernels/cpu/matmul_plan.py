@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anydml.checked import Checked
 from anydml.kernels.cpu import copies, matmul_parts, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.steps import At, Step
+from anydml.kernels.cpu.jit.steps import At, Repeat, Step, repeat
 from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.cpu.matmul_dot import dot_of
 from anydml.kernels.cpu.matmul_round import ROW
@@ -32,18 +33,21 @@ class Matrix(NamedTuple):
     """How a tensor lies against {batch, rows, columns}: offsets of the batches and strides, in bytes; 0 where it repeats."""
 
     at: At
-    batches: tuple[int, ...]
+    batches: NDArray[np.int64]
     row: int
     column: int
 
     def of(self, batch: int, row: int = 0, column: int = 0) -> At:
-        return self.at + (self.batches[batch] + row * self.row + column * self.column)
+        return self.at + (int(self.batches[batch]) + row * self.row + column * self.column)
+
+    def varies(self) -> bool:
+        return bool((self.batches != self.batches[0]).any())
 
 
 def matrix(name: str, t: TensorDesc | None, lead: tuple[int, ...]) -> Matrix:
     """The tensor of a name, or the zero that stands for one that is left out."""
     if t is None:
-        return Matrix(At("constants"), (0,) * int(np.prod(lead, dtype=np.int64)), 0, 0)
+        return Matrix(At("constants"), np.zeros(np.prod(lead, dtype=np.int64), np.int64), 0, 0)
     size = t.data_type.dtype.itemsize
     along = list(zip(t.sizes, t.explicit_strides, strict=True))
     along = [(1, 0)] * (len(lead) + 2 - len(along)) + along[max(0, len(along) - len(lead) - 2) :]
@@ -51,7 +55,7 @@ def matrix(name: str, t: TensorDesc | None, lead: tuple[int, ...]) -> Matrix:
     offsets = np.zeros((), np.int64)
     for n, stride in zip(lead, outer, strict=True):
         offsets = offsets[..., None] + stride * np.arange(n)
-    return Matrix(At(name), tuple(offsets.ravel().tolist()), row, column)
+    return Matrix(At(name), offsets.reshape(-1), row, column)
 
 
 class Part(NamedTuple):
@@ -92,9 +96,8 @@ class Plan:
         d = c.desc
         self.target, self.dot = target, dot_of(target)
         self.quantized = isinstance(d, QuantizedLinearMatrixMultiply)
-        *lead, self.m, self.k = d.a_tensor.sizes
-        self.n = d.b_tensor.sizes[-1]
-        lead = tuple(lead)
+        lead: tuple[int, ...] = d.a_tensor.sizes[:-2]
+        self.m, self.k, self.n = int(d.a_tensor.sizes[-2]), int(d.a_tensor.sizes[-1]), int(d.b_tensor.sizes[-1])
         self.batches = int(np.prod(lead, dtype=np.int64))
         names = [f.name for f in (*d.spec.inputs, *d.spec.outputs)]
         of = {name: matrix(name, getattr(d, name), lead) for name in names}
@@ -103,6 +106,11 @@ class Plan:
         if self.quantized:
             self.a_scale, self.b_scale, self.y_scale = (of[f"{x}_scale_tensor"] for x in ("a", "b", "output"))
             self.y_zero_point = of["output_zero_point_tensor"]
+        # what the records of rows, and the modes, are made from
+        self.by_row = [self.a_zero_point]
+        if self.quantized:
+            self.by_row += [self.a_scale, self.b_scale, self.y_scale, self.y_zero_point]
+        self.by_batch = any(t.varies() for t in self.by_row)
         self.a_signed, self.b_signed = (t.data_type is DataType.INT8 for t in (d.a_tensor, d.b_tensor))
         output = {DataType.INT8: "i8", DataType.UINT8: "u8", DataType.INT32: "i32"}[d.output_tensor.data_type]
         self.size = 4 if output == "i32" else 1
@@ -117,27 +125,60 @@ class Plan:
         self.sum_kind = Kind(self.a_signed, "i32", self.kind.full) if len(self.blocks) > 1 else self.kind
         self.owned = bool(d.b_tensor.flags & TensorFlags.OWNED_BY_DML)
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
-        self.packing: list[Step] = []
+        self.packing: list[Step | Repeat] = []
         self.threads = threads if self.m * self.k * self.n * self.batches >= ALONE else 1
         self._share()
         self.phases = self._phases()
 
     def _share(self) -> None:
         """Pack every B once where it is owned or serves several batches."""
-        self.shared: dict[int, tuple[At, At]] = {}
-        unique = dict.fromkeys(self.b.batches)
-        if not self.owned and len(unique) == self.batches:
+        _, first, which = np.unique(self.b.batches, return_index=True, return_inverse=True)
+        self.shared: tuple[At, At, NDArray[np.intp]] | None = None
+        if not self.owned and len(first) == self.batches:
             return
         where = self.packed if self.owned else self.scratch
-        for batch, offset in enumerate(self.b.batches):
-            if offset not in self.shared:
-                to = where.take(self.panels * self.panel_bytes), where.take(len(self.blocks) * self.panels * self.width * 4)
-                self.shared[offset] = to
-                self.packing += self._pack(batch, 0, self.panels, *to, self.spare if self.owned else self.scratch)
+        packed = where.take(len(first) * self.panels * self.panel_bytes)
+        sums = where.take(len(first) * self._sums_bytes())
+        self.shared = packed, sums, which.reshape(-1)
+        scratch = self.spare if self.owned else self.scratch
+
+        def pack(i: int) -> Iterator[Step]:
+            scratch.size = mark
+            return self._pack(int(first[i]), 0, self.panels, *self._shared(int(first[i])), scratch)
+
+        mark = scratch.size
+        self.packing = self._repeated(range(len(first)), [self.b.batches[first]], pack)
+
+    def _sums_bytes(self) -> int:
+        return len(self.blocks) * self.panels * self.width * 4
+
+    def _shared(self, batch: int) -> tuple[At, At]:
+        assert self.shared is not None
+        packed, sums, which = self.shared
+        return packed + which[batch] * self.panels * self.panel_bytes, sums + which[batch] * self._sums_bytes()
+
+    def _repeated(
+        self, items: range, offsets: list[NDArray[np.int64]], steps: Callable[[int], Iterator[Step]]
+    ) -> list[Step | Repeat]:
+        """`steps` of each item; where the offsets of several move evenly, of the first two, to be repeated."""
+        moves = np.stack([np.diff(x[items.start : items.stop]) for x in offsets])
+        bends = np.flatnonzero((moves[:, 1:] != moves[:, :-1]).any(axis=0))
+        found: list[Step | Repeat] = []
+        first = 0
+        while first < len(items):
+            bend = int(np.searchsorted(bends, first))
+            end = int(bends[bend]) + 2 if bend < len(bends) else len(items)
+            if end - first < 3:
+                found += [step for i in items[first:end] for step in steps(i)]
+            else:
+                code = jit.compiled(repeat, self.target)
+                found.append(Repeat(code, end - first, list(steps(items[first])), list(steps(items[first + 1]))))
+            first = end
+        return found
 
     def _start(self, panel: int) -> int:
         """The column at which a panel begins: the last one is moved back rather than cut, where there is room."""
-        return max(0, min(panel * self.width, int(self.n) - self.width))
+        return max(0, min(panel * self.width, self.n - self.width))
 
     def _pack(self, batch: int, first: int, end: int, packed: At, sums: At, scratch: Scratch) -> Iterator[Step]:
         start = self._start(first)
@@ -165,34 +206,31 @@ class Plan:
         (block,) = made.blocks.tolist()
         return Step(made.code, (a + block[0], b + block[1], *block[2:]))
 
-    def _phases(self) -> list[list[list[Step]]]:
+    def _phases(self) -> list[list[list[Step | Repeat]]]:
         rounds = [self._pieces(part) for part in self._rounds()]
         self.long = len(rounds) > 1
-        phases: list[list[list[Step]]] = []
+        phases: list[list[list[Step | Repeat]]] = []
         if self.packing and not self.owned:
             phases.append([self.packing])
         # nothing may be written before every scale has been looked at
-        by_batch = self._by_batch()
-        if self.quantized and (by_batch or len(rounds) > 1 or len(rounds[0]) > 1):
+        if self.quantized and (self.by_batch or len(rounds) > 1 or len(rounds[0]) > 1):
             records = self.scratch.take(self.m * ROW)
             modes = self.scratch.take(8)
-            looked_at = range(self.batches) if by_batch else range(1)
-            phases.append([[self._parameters(b, 0, self.m, 0, self.n, records, modes) for b in looked_at]])
+
+            def look(batch: int) -> Iterator[Step]:
+                yield self._parameters(batch, 0, self.m, 0, self.n, records, modes)
+
+            looked_at = range(self.batches if self.by_batch else 1)
+            phases.append([self._repeated(looked_at, [t.batches for t in self.by_row], look)])
         mark, top = self.scratch.size, 0
         for pieces in rounds:
             self.scratch.size = mark  # rounds work in the same memory
-            phases.append([list(self._piece(piece, by_batch)) for piece in pieces])
+            phases.append([self._piece(piece) for piece in pieces])
             top = max(top, self.scratch.size)
         self.scratch.size = top
         if self.threads == 1 and len(rounds) == 1:  # one thread needs no phases
             phases = [[[step for phase in phases for piece in phase for step in piece]]]
         return phases
-
-    def _by_batch(self) -> bool:
-        if not self.quantized:
-            return len(set(self.a_zero_point.batches)) > 1
-        tensors = self.a_scale, self.b_scale, self.y_scale, self.y_zero_point, self.a_zero_point
-        return any(len(set(t.batches)) > 1 for t in tensors)
 
     def _rounds(self) -> list[Part]:
         """The work in parts, between which a caller can be interrupted."""
@@ -216,8 +254,8 @@ class Plan:
         output = (self.y_zero_point.of(batch, row), self.y_zero_point.row)
         return Step(code, (rows, *zero, records, columns, modes, bound, *scales, *b_scale, *output))
 
-    def _piece(self, part: Part, by_batch: bool) -> Iterator[Step]:
-        first_row, m = part.rows.start, len(part.rows)
+    def _piece(self, part: Part) -> list[Step | Repeat]:
+        m = len(part.rows)
         first, end = part.panels.start, part.panels.stop
         start = self._start(first)
         n = min(self._start(end - 1) + self.width, self.n) - start
@@ -225,43 +263,57 @@ class Plan:
         records, modes = scratch.take(m * ROW), scratch.take(8)
         chunk = end - first if self.shared else max(2, CHUNK // self.panel_bytes)
         columns = scratch.take(min(chunk, end - first) * column_bytes(self.target))
-        mark = scratch.size  # what a batch takes from here on, the next one takes again
-        top = mark
-        for at, batch in enumerate(part.batches):
+        mark = top = scratch.size  # what a batch takes from here on, the next one takes again
+
+        def parameters(batch: int) -> Iterator[Step]:
+            if self.quantized or self.kind.full:
+                yield self._parameters(batch, part.rows.start, m, start, n, records, modes)
+
+        def product(batch: int) -> Iterator[Step]:
+            nonlocal top
             scratch.size = mark
-            if (at == 0 or by_batch) and (self.quantized or self.kind.full):
-                yield self._parameters(batch, first_row, m, start, n, records, modes)
-            a, a_row = self.a.of(batch, first_row), self.a.row
-            row_bytes = 4 * self.groups
-            apart = self.a.column != 1 and self.k > 1
-            if apart or (self.dot.group == 4 and row_bytes != self.k):
-                lines = scratch.take(m * row_bytes)
-                yield self._copy((m, self.k), (a_row, self.a.column), (row_bytes, 1), 1, a, lines)
-                a, a_row = lines, row_bytes
-            if self.dot.group == 2:
-                wide = scratch.take(m * row_bytes)
-                yield Step(jit.compiled(matmul_parts.widen, self.target, self.a_signed), (a, a_row, self.k, m, wide, row_bytes))
-                a, a_row = wide, row_bytes
+            if self.by_batch:
+                yield from parameters(batch)
+            a = yield from self._left(batch, part.rows)
             if len(self.blocks) == 1:
-                yield self._row_sums(batch, a, a_row, row_bytes, m, records)
+                yield self._row_sums(batch, *a, 4 * self.groups, m, records)
             again = scratch.size
             for panel in range(first, end, chunk):
                 scratch.size = again
-                yield from self._chunk(
-                    batch, (first_row, m), (panel, min(panel + chunk, end)), (a, a_row), records, columns, modes
-                )
+                panels = range(panel, min(panel + chunk, end))
+                yield from self._chunk(batch, part.rows, panels, a, records, columns, modes)
                 top = max(top, scratch.size)
-        scratch.size = max(top, scratch.size)
+
+        steps: list[Step | Repeat] = [] if self.by_batch else list(parameters(part.batches.start))
+        tensors = [self.a, self.b, self.c, self.b_zero_point, *self.by_row]
+        steps += self._repeated(part.batches, [t.batches for t in tensors], product)
+        scratch.size = top
+        return steps
+
+    def _left(self, batch: int, rows: range) -> Generator[Step, None, tuple[At, int]]:
+        """Rows of A as the tile reads them, and the bytes from one to the next: where they lie, if they lie so."""
+        a, a_row, m = self.a.of(batch, rows.start), self.a.row, len(rows)
+        row_bytes = 4 * self.groups
+        apart = self.a.column != 1 and self.k > 1
+        if apart or (self.dot.group == 4 and row_bytes != self.k):
+            lines = self.scratch.take(m * row_bytes)
+            yield self._copy((m, self.k), (a_row, self.a.column), (row_bytes, 1), 1, a, lines)
+            a, a_row = lines, row_bytes
+        if self.dot.group == 2:
+            wide = self.scratch.take(m * row_bytes)
+            yield Step(jit.compiled(matmul_parts.widen, self.target, self.a_signed), (a, a_row, self.k, m, wide, row_bytes))
+            a, a_row = wide, row_bytes
+        return a, a_row
 
     def _chunk(
-        self, batch: int, rows: tuple[int, int], panels: tuple[int, int], a: tuple[At, int], records: At, columns: At, modes: At
+        self, batch: int, rows: range, panels: range, a: tuple[At, int], records: At, columns: At, modes: At
     ) -> Iterator[Step]:
-        (first_row, m), (first, end) = rows, panels
+        first_row, m, first, end = rows.start, len(rows), panels.start, panels.stop
         start, scratch = self._start(first), self.scratch
         last = self._start(end - 1) - start
         n = min(last + self.width, self.n - start)
         if self.shared:
-            packed, sums = self.shared[self.b.batches[batch]]
+            packed, sums = self._shared(batch)
             packed, sums = packed + first * self.panel_bytes, sums + 4 * first * self.width
             sums_block = 4 * self.panels * self.width
         else:

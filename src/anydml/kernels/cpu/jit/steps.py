@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit import pool
-from anydml.kernels.cpu.jit.emit import Text, module
+from anydml.kernels.cpu.jit.emit import Text, arguments, fold, module, when
 from anydml.kernels.cpu.jit.targets import Target
 
 _SIGNATURE: tuple[Any, ...] = (ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -37,6 +37,64 @@ def table(code: jit.Code, arguments: NDArray[np.int64]) -> list[Piece]:
     return [Piece(steps.ctypes.data + 16 * i, 1, (code, arguments, steps)) for i in range(len(arguments))]
 
 
+def _in_order(text: Text, steps: str, count: str) -> str:
+    """Call so many steps, at least one, up to the first whose status is not 0; the last one's status."""
+    before, head, after = (text.name(x) for x in ("before", "step", "after"))
+    i, next_ = f"%{text.name('i')}", f"%{text.name('j')}"
+    text.jump(before)
+    text.label(before)
+    text.jump(head)
+    text.label(head)
+    text.do(f"{i} = phi i64 [ 0, %{before} ], [ {next_}, %{head} ]")
+    at = text.at(steps, text.op(f"mul i64 {i}, 16"))
+    kernel, arguments = text.load("ptr", at), text.load("ptr", at, 8)
+    status = text.op(f"call i64 {kernel}(ptr {arguments})")
+    text.do(f"{next_} = add i64 {i}, 1")
+    more = text.op(f"icmp ult i64 {next_}, {count}")
+    text.branch(text.op(f"and i1 {more}, {text.op(f'icmp eq i64 {status}, 0')}"), head, after)
+    text.label(after)
+    return status
+
+
+REPEAT = ("times", "count", "steps", "words", "numbers", "deltas")
+
+
+def repeat(target: Target) -> str:
+    """Steps again and again, while all their arguments (`words` numbers) move by `deltas` each time, and back at the end.
+
+    Arguments: REPEAT; times >= 1. The status is the first that is not 0.
+    """
+    text = Text()
+    arguments(text, REPEAT, {"steps", "numbers", "deltas"})
+
+    def move(factor: str) -> None:
+        def one(w: str, _: list[str]) -> list[str]:
+            at = text.op(f"mul i64 {w}, 8")
+            by = text.op(f"mul i64 {text.load('i64', text.at('%deltas', at))}, {factor}")
+            place = text.at("%numbers", at)
+            text.store("i64", text.op(f"add i64 {text.load('i64', place)}, {by}"), place)
+            return []
+
+        fold(text, "0", "%words", 1, [], one)
+
+    result = text.op("alloca i64, align 8")
+    text.do(f"store i64 0, ptr {result}, align 8")
+
+    def round_(i: str, found: list[str]) -> list[str]:
+        def go() -> None:
+            text.do(f"store i64 {_in_order(text, '%steps', '%count')}, ptr {result}, align 8")
+            move("1")
+
+        good = text.op(f"icmp eq i64 {text.op(f'load i64, ptr {result}, align 8')}, 0")
+        when(text, good, go)
+        return [text.op(f"add i64 {found[0]}, {text.op(f'zext i1 {good} to i64')}")]
+
+    _, (done,) = fold(text, "0", "%times", 1, [("i64", "0")], round_)
+    move(text.op(f"sub i64 0, {done}"))
+    text.do(f"ret i64 {text.op(f'load i64, ptr {result}, align 8')}")
+    return module(["define i64 @kernel(ptr %arguments) {", "entry:", *text.lines, "}"])
+
+
 def runner(target: Target) -> str:
     """`i64 kernel(ptr steps, i64 count)`: the steps in order, under the default floating-point state."""
     text = Text()
@@ -51,18 +109,7 @@ def runner(target: Target) -> str:
         declarations = ["declare i64 @llvm.aarch64.get.fpcr()", "declare void @llvm.aarch64.set.fpcr(i64)"]
         found = text.op("call i64 @llvm.aarch64.get.fpcr()")
         text.do("call void @llvm.aarch64.set.fpcr(i64 0)")
-    text.jump("step")
-    text.label("step")
-    text.do("%i = phi i64 [ 0, %entry ], [ %next, %step ]")
-    at = text.op("mul i64 %i, 16")
-    kernel = text.load("ptr", text.at("%steps", at))
-    arguments = text.load("ptr", text.at("%steps", at), 8)
-    status = text.op(f"call i64 {kernel}(ptr {arguments})")
-    text.do("%next = add i64 %i, 1")
-    more = text.op("icmp ult i64 %next, %count")
-    good = text.op(f"icmp eq i64 {status}, 0")
-    text.branch(text.op(f"and i1 {more}, {good}"), "step", "end")
-    text.label("end")
+    status = _in_order(text, "%steps", "%count")
     if target.architecture == "x86":
         text.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {found})")
     elif target.architecture == "aarch64":
@@ -133,18 +180,24 @@ class Step(NamedTuple):
     arguments: tuple[At | int, ...]
 
 
+class Repeat(NamedTuple):
+    """Steps to be taken so many times: as in `first`, then as in `second`, and on by the same differences."""
+
+    code: jit.Code
+    times: int
+    first: Sequence[Step]
+    second: Sequence[Step]
+
+
 class Sheet:
     """Phases of steps, laid out once; `bind` fills in the addresses."""
 
-    def __init__(self, phases: Sequence[Sequence[Sequence[Step]]]) -> None:
+    def __init__(self, phases: Sequence[Sequence[Sequence[Step | Repeat]]]) -> None:
         steps = [step for phase in phases for piece in phase for step in piece]
-        self._codes = [step.code for step in steps]
-        numbers: list[At | int] = []
-        at = 16 * len(steps)
-        for step in steps:
-            numbers += [step.code.address, At("", at)]
-            at += 8 * len(step.arguments)
-        numbers += [x for step in steps for x in step.arguments]
+        self._codes: list[jit.Code] = []
+        numbers: list[At | int] = [0] * (2 * len(steps))  # the tables of the pieces come first
+        for i, step in enumerate(steps):
+            numbers[2 * i : 2 * i + 2] = self._place(step, numbers)
         bases = {x.base: None for x in numbers if isinstance(x, At)}
         self.bases = [base for base in bases if base]
         index = {base: i for i, base in enumerate(("", *self.bases), start=1)}  # 0: no address
@@ -159,6 +212,25 @@ class Sheet:
                 self._pieces[-1].append((16 * first, (end := next(ends)) - first))
                 first = end
 
+    def _place(self, step: Step | Repeat, numbers: list[At | int]) -> tuple[int, At]:
+        """Append what a step needs; its code's address, and where its arguments are."""
+        self._codes.append(step.code)
+        if isinstance(step, Repeat):
+            table = len(numbers)
+            numbers += [0] * (2 * len(step.first))
+            arguments = len(numbers)
+            for i, inner in enumerate(step.first):
+                numbers[table + 2 * i : table + 2 * i + 2] = self._place(inner, numbers)
+            deltas = len(numbers)
+            for a, b in zip(step.first, step.second, strict=True):
+                assert a.code is b.code
+                numbers += [_difference(x, y) for x, y in zip(a.arguments, b.arguments, strict=True)]
+            words = (step.times, len(step.first), At("", 8 * table), deltas - arguments)
+            step = Step(step.code, (*words, At("", 8 * arguments), At("", 8 * deltas)))
+        at = len(numbers)
+        numbers += step.arguments
+        return step.code.address, At("", 8 * at)
+
     def bind(self, addresses: Sequence[int]) -> list[list[Piece]]:
         """The phases with the addresses of `bases`, in order."""
         numbers = np.empty_like(self._numbers)
@@ -166,3 +238,10 @@ class Sheet:
         np.add(self._numbers, np.array((0, own, *addresses), np.int64).take(self._which), out=numbers)
         keep = (self._codes, numbers)
         return [[Piece(own + at, length, keep) for at, length in phase] for phase in self._pieces]
+
+
+def _difference(x: At | int, y: At | int) -> int:
+    if isinstance(x, At) and isinstance(y, At):
+        assert x.base == y.base
+        return y.offset - x.offset
+    return int(y) - int(x)  # type: ignore[arg-type]  # two of a kind: they are the same argument
