@@ -51,6 +51,13 @@ def unavailable() -> str | None:
 
 
 @cache
+def process_triple() -> str:
+    """What this process runs: architecture, vendor and system."""
+    with _lock:
+        return str(_binding().get_process_triple())
+
+
+@cache
 def host_features() -> Mapping[str, bool]:
     """LLVM's name -> whether the processor has the feature and the operating system keeps its registers."""
     with _lock:
