@@ -148,7 +148,7 @@ def _row(case: Case, seconds: float, isa: str | None) -> dict[str, Any]:
         made, refused = peers(d, onnxruntime=isa is None or [isa] == best_known)
         calls |= made
         others = list(made)
-    t = best(calls, seconds=seconds, slow=SLOW, warm=case.macs <= 512**3)
+    t = best(calls, seconds=seconds, slow=SLOW <= 512**3)
     limit = macs / t["limit"] / 1e9 if macs else None
     speed = case.macs / t["one"] / 1e9
     reading = min((s for name, s in t.items() if name.startswith("read")), default=None)

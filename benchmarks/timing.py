@@ -5,41 +5,49 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+LONG = 50e-6  # seconds from which a call is timed by itself
+BATCH = 2e-3  # seconds of a batch
+LEAST = 4  # calls in a batch
+LASTING = 10e-3  # seconds from which what the caches hold at first counts for nothing
 
-def best(
-    calls: Mapping[str, Callable[[], object]], *, seconds: float = 0.5, slow: float = float("inf"), warm: bool = False
-) -> dict[str, float]:
-    """Seconds of one call of each, the smallest of many batches; the batches of all take turns for `seconds` each.
 
-    slow: a call that takes longer than so many seconds, the first time, is timed that once. warm: each batch begins with a
-    call that is not counted, for what the others put out of the caches.
+def best(calls: Mapping[str, Callable[[], object]], *, seconds: float = 0.5, slow: float = float("inf")) -> dict[str, float]:
+    """Seconds of one call of each, the smallest of many; batches of calls of all take turns for `seconds` each.
+
+    Every batch begins with a call that is not timed, so that each finds in the caches what it leaves there itself, and not
+    what the one before it in the round did. slow: a call that takes longer than so many seconds, the first time, is timed
+    that once.
     """
-    found = {name: _repeats(call, slow) for name, call in calls.items()}
-    repeats = {name: count for name, (count, _) in found.items()}
-    smallest = {name: once if once > slow else float("inf") for name, (_, once) in found.items()}
-    turns = {name: call for name, call in calls.items() if smallest[name] == float("inf")}
+    found = {name: _first(call, slow) for name, call in calls.items()}
+    smallest = {name: once if once > slow else float("inf") for name, once in found.items()}
+    turns = {name: (call, *_batch(found[name])) for name, call in calls.items() if found[name] <= slow}
     end = time.perf_counter() + seconds * len(turns)
     rounds = 0
     while turns and (rounds < 5 or time.perf_counter() < end):
         rounds += 1
-        for name, call in turns.items():
-            if warm:
+        for name, (call, timed, together) in turns.items():
+            if found[name] < LASTING:
                 call()
-            count = range(repeats[name])
-            began = time.perf_counter()
-            for _ in count:
-                call()
-            smallest[name] = min(smallest[name], (time.perf_counter() - began) / len(count))
+            for _ in range(timed):
+                began = time.perf_counter()
+                for _ in together:
+                    call()
+                smallest[name] = min(smallest[name], (time.perf_counter() - began) / len(together))
     return smallest
 
 
-def _repeats(call: Callable[[], object], slow: float) -> tuple[int, float]:
-    """How many calls make a batch of about a millisecond, and what one takes."""
+def _first(call: Callable[[], object], slow: float) -> float:
+    """Seconds of a call, of the second one unless the first is slow: that one fills caches."""
     once = 0.0
-    for _ in range(2):  # the first one fills caches
-        if once > slow:
-            break
-        began = time.perf_counter()
-        call()
-        once = time.perf_counter() - began
-    return max(1, int(1e-3 / max(once, 1e-7))), once
+    for _ in range(2):
+        if once <= slow:
+            began = time.perf_counter()
+            call()
+            once = time.perf_counter() - began
+    return once
+
+
+def _batch(spent: float) -> tuple[int, range]:
+    """How many times to time in a batch, and how many calls each time."""
+    count = max(1 if spent > LASTING else LEAST, int(BATCH / max(spent, 1e-7)))
+    return (count, range(1)) if spent > LONG else (1, range(count))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.cpu import copy_emit
+from anydml.kernels.cpu import copy_emit, copy_gather, copy_groups, copy_tiles
 from anydml.kernels.cpu.copy_plan import Dimension, Plan, canonical, plan
+from anydml.kernels.cpu.copy_text import LINE
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.targets import Target
 
+AHEAD = 6144  # bytes of input ahead of which rows are prefetched
+STREAM = 24 << 20  # bytes read and written from which stores go past the cache
+STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: lines of far rows are slow to get into the cache
 LONG_ROW = 1024  # bytes of a row that stores past the cache are used for
 
 
@@ -21,7 +26,8 @@ class Copy(NamedTuple):
 
     kind: that of its plan. code: serves every address. streaming: the same with stores past the cache, where the target's
     address is a multiple of `boundary`; None where they do not serve. blocks: a row of `copy_emit.ARGUMENTS` numbers for each
-    piece, its first two counted from the addresses of the first element of source and target.
+    piece, its first two counted from the addresses of the first element of source and target. scratch: bytes that the
+    streaming code wants behind the arguments of each piece.
     """
 
     kind: str
@@ -29,13 +35,17 @@ class Copy(NamedTuple):
     streaming: jit.Code | None
     boundary: int
     blocks: NDArray[np.int64]
+    scratch: int
 
     def at(self, source: int, target: int) -> tuple[jit.Code, NDArray[np.int64]]:
-        """The code for two addresses, and its arguments: a row for each piece."""
-        arguments = self.blocks.copy()
-        arguments[:, :2] += np.array((source, target), np.int64)
-        good = self.streaming is not None and int(arguments[0, 1]) % self.boundary == 0
-        return self.streaming if self.streaming is not None and good else self.code, arguments
+        """The code for two addresses, and its arguments: a row for each piece, scratch memory included."""
+        streaming = self.streaming if (target + int(self.blocks[0, 1])) % self.boundary == 0 else None
+        pieces, count = self.blocks.shape
+        arguments = np.empty((pieces, count + (self.scratch + 7) // 8 if streaming else count), np.int64)
+        arguments[:, :count] = self.blocks
+        arguments[:, 0] += source
+        arguments[:, 1] += target
+        return streaming or self.code, arguments
 
 
 def copy(
@@ -50,49 +60,87 @@ def copy(
     """The copy of elements of `itemsize` bytes from one strided place to another.
 
     Strides are in bytes, and negative in the source alone. At most eight dimensions remain once those that run on are merged.
-    threads: the most pieces to make. stream: whether stores should go past the cache where they can, which pays for what the
-    caches cannot hold. Refused where nothing can be compiled.
+    threads: the most pieces to make. stream: whether stores may go past the cache, where that is faster; not for what is read
+    again soon. Refused where nothing can be compiled.
     """
     p = plan(canonical(sizes, source_strides, target_strides), itemsize)
-    code = _function(target, p, stream=False)
-    streaming = _function(target, p, stream=True) if stream and _may_stream(p) else None
     blocks = np.array([(*part, _ahead(p)) for part in _split(p, threads)], np.int64)
-    blocks[:, :2] += np.array(p.base, np.int64)
-    return Copy(p.kind, code, streaming, len(p.pattern) if p.kind == "groups" else 1, blocks)
+    blocks[:, :2] += p.base
+    code, streaming, scratch = _function(target, p), None, 0
+    if stream and _exceeds_caches(p):
+        if p.kind == "tiles" and _has_blocks(p, blocks):
+            streaming, scratch = _function(target, p, "blocks"), copy_tiles.scratch_bytes(itemsize)
+        elif _has_lines(p):
+            streaming = _function(target, p, "lines")
+        elif _is_dense(p):
+            streaming, scratch = _function(target, p, "dense"), copy_gather.scratch_bytes()
+    boundary = len(p.pattern) if p.kind == "tiles" or (p.kind == "groups" and not scratch) else 1
+    return Copy(p.kind, code, streaming, boundary, blocks, scratch)
 
 
-def _function(target: Target, p: Plan, *, stream: bool) -> jit.Code:
-    """The code that a plan asks for; the same for all plans of a kind."""
+def _function(target: Target, p: Plan, past_cache: str = "") -> jit.Code:
+    """The code that a plan asks for; the same for all plans of a kind. past_cache: how stores go past the cache, if at all."""
+    lines, dense = past_cache == "lines", past_cache == "dense"
     if p.kind == "rows":
-        return jit.compiled(copy_emit.rows, target, stream)
+        return jit.compiled(copy_emit.rows, target, lines, dense)
     if p.kind == "groups":
         # the largest blocks that are no longer than the row; past the cache they are a line each
         width = target.vector_bytes
-        blocks = [(width, copy_emit.LINE // width if stream else 2), (width, 1), (16, 1)]
-        fitting = [b for b in blocks if copy_emit.groups_per_block(len(p.pattern), *b) <= p.row.size]
-        return jit.compiled(copy_emit.groups, target, p.pattern, p.step, *(fitting or blocks[-1:])[0], stream)
+        sizes = [(width, LINE // width), *((w, 1) for w in (64, 32, 16) if w <= width)]
+        fitting = [size for size in sizes if copy_groups.groups_per_block(len(p.pattern), *size) <= p.row.size]
+        return jit.compiled(copy_groups.groups, target, p.pattern, p.step, *(fitting or sizes[-1:])[0], lines, dense)
     if p.kind == "tiles":
-        return jit.compiled(copy_emit.tiles, target, len(p.pattern))
+        itemsize, wide, tall = len(p.pattern), p.outer[0].size, p.row.size
+        sizes = copy_tiles.spans(target, itemsize)
+        width, span = next(x for x in sizes if x[0] <= tall * itemsize and x[1] <= wide * itemsize)
+        if past_cache:  # a narrow span leaves fewer output rows between the lines of one
+            return jit.compiled(copy_tiles.blocks, target, itemsize, width, span if itemsize == 8 else copy_tiles.LANE)
+        return jit.compiled(copy_tiles.tiles, target, itemsize, width, span)
     return jit.compiled(copy_emit.elements, target, len(p.pattern))
 
 
 def _ahead(p: Plan) -> int:
-    """How far ahead in the input to prefetch, in bytes: a step of the innermost dimension that has a kilobyte within it."""
-    span = p.row.size * abs(p.row.source)
+    """How many rows ahead in the input to prefetch: those of a few kilobytes."""
+    if p.kind == "tiles" or not p.outer:
+        return 0
+    pattern = p.pattern or (0,)
+    row = p.row.size * min(abs(p.row.source), LINE) + max(pattern) - min(pattern) + 1
+    return max(1, AHEAD // row)
+
+
+def _exceeds_caches(p: Plan) -> bool:
+    rows = math.prod(d.size for d in p.outer)
+    written = p.row.size * max(1, len(p.pattern)) * rows
+    if p.kind == "tiles":
+        return written >= STREAM_TILES
+    return written + (p.row.size * min(abs(p.row.source), LINE) + len(p.pattern)) * rows >= STREAM
+
+
+def _has_blocks(p: Plan, blocks: NDArray[np.int64]) -> bool:
+    """Whether every output row of a transposition begins at the same place within a cache line, and every piece has a block."""
+    itemsize = len(p.pattern)
+    down, across = int(blocks[:, 2].min()), int(blocks[:, 5].min())
+    room = down >= copy_tiles.block_rows(itemsize) and across * itemsize >= copy_tiles.BLOCK
+    return room and all(d.target % LINE == 0 for d in p.outer)
+
+
+def _has_lines(p: Plan) -> bool:
+    """Whether rows are long enough for whole cache lines of their own, and groups make them up."""
+    group = len(p.pattern) or 1
+    aligned = LINE % group == 0 and all(d.target % group == 0 for d in p.outer)
+    return p.kind in ("rows", "groups") and aligned and p.row.size * group >= LONG_ROW
+
+
+def _is_dense(p: Plan) -> bool:
+    """Whether rows follow one another in the output."""
+    size = p.row.size * max(1, len(p.pattern))
+    if p.kind not in ("rows", "groups") or size > copy_gather.LONGEST:
+        return False
     for d in p.outer:
-        if span >= 1024 or d is p.outer[-1]:
-            return d.source
-        span *= d.size
-    return 0
-
-
-def _may_stream(p: Plan) -> bool:
-    """Whether stores past the cache can serve: not for short rows, nor groups that do not make up cache lines."""
-    if p.kind == "rows":
-        return p.row.size >= LONG_ROW
-    group = len(p.pattern)
-    aligned = copy_emit.LINE % group == 0 and all(d.target % group == 0 for d in p.outer)
-    return p.kind == "groups" and aligned and p.row.size * group >= LONG_ROW
+        if d.target != size:
+            return False
+        size *= d.size
+    return True
 
 
 def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:

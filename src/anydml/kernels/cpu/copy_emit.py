@@ -1,36 +1,46 @@
-"""Emitters of strided copies: LLVM IR from plain functions.
+"""What every strided copy is built from: the frame that walks the outer dimensions, and the two kinds that need no more.
 
-The arguments of every kernel: source, target, n, source stride, target stride, DIMENSIONS triples (count, source stride,
-target stride), innermost first, and the distance in the input at which to prefetch. n and the strides (bytes) before the
-triples are those of the dimension that the kernel runs along by itself. No byte is read before the first or behind
-the last element, and none is written that is no element: tails repeat a part of the last full block rather than step over
-the end.
+IR text from plain functions. The arguments of every kernel: source, target, n, source stride, target stride, DIMENSIONS
+triples (count, source stride, target stride), innermost first, and how many rows ahead to prefetch. n and the strides (bytes)
+before the triples are those of the dimension that the kernel runs along by itself: a row. No byte is read before the first or
+behind the last element, and none is written that is no element: tails repeat a part of the last full block rather than step
+over the end.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from anydml.kernels.cpu.jit.emit import Text, module, shuffle
+from anydml.kernels.cpu.copy_gather import leave, settle
+from anydml.kernels.cpu.copy_text import LINE, loop, prefetch, short, to_multiple, when
+from anydml.kernels.cpu.jit.emit import Text, module
 from anydml.kernels.cpu.jit.targets import Target
 
 DIMENSIONS = 7  # a tensor has eight, and one is the row
 ARGUMENTS = 5 + 3 * DIMENSIONS + 1
-LINE = 64  # bytes of a cache line
-LANE = 16  # permutes of bytes work within lanes of 16
-PREFETCHED = 4  # cache lines of a row to come: where that begins no processor foresees, the rest of it does
+FARTHER = {False: 4096, True: 6144}  # bytes ahead of which a longer row is prefetched, from the cache or from memory
+FETCHED = 2048  # bytes of a row up to which it is prefetched as a whole
 DECLARATIONS = (
     "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
     "declare i64 @llvm.umin.i64(i64, i64)",
+    "declare i64 @llvm.umax.i64(i64, i64)",
+    "declare i64 @llvm.smin.i64(i64, i64)",
+    "declare i64 @llvm.smax.i64(i64, i64)",
+    "declare i64 @llvm.abs.i64(i64, i1)",
 )
 Body = Callable[[Text, str, str], None]
+Fetch = Callable[[Text, str], None]
 
 
-def _function(body: Body, *, first: int = 0, step: int = 0) -> str:
-    """A kernel: `body(text, source, target)` for every combination of the outer dimensions from `first` on.
+def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0, dense: int = 0, width: int = 0) -> str:
+    """A kernel: `body(text, source, target)` for every combination of the outer dimensions from `first` on: a row.
 
-    `step`: bytes from group to group of the n in a row, where the rows to come are to be prefetched.
+    `fetch(text, source)` prefetches a row. A second odometer, as many rows ahead as the arguments say, tells which, and is
+    there for `body` as %fs: no processor foresees where the next row begins.
+
+    `dense`, if not 0: rows of n times so many bytes follow one another in the output. They are gathered in scratch memory, and
+    leave it past the cache a few whole lines at a time: rows are too short for that by themselves. `width`: bytes of a vector.
     """
     text = Text()
     for i, name in enumerate(("%n", "%source_stride", "%target_stride"), start=2):
@@ -38,313 +48,183 @@ def _function(body: Body, *, first: int = 0, step: int = 0) -> str:
     for i, name in enumerate(("%source", "%target")):
         text.do(f"{name} = load ptr, ptr {text.at('%arguments', 8 * i)}, align 8")
     text.do("%outer = getelementptr i8, ptr %arguments, i64 40")
-    levels = range(first, DIMENSIONS)
-    bounds = {}
-    for k in range(DIMENSIONS):
-        bounds[k] = [text.load("i64", "%outer", 8 * (3 * k + j)) for j in range(3)]
-    counters = text.op(f"alloca [{DIMENSIONS} x i64], align 8")
-    for k in levels:
-        text.do(f"store i64 0, ptr {text.at(counters, 8 * k)}, align 8")
-    count, source_step, target_step = bounds[first]
+    bounds = [[text.load("i64", "%outer", 8 * (3 * k + j)) for j in range(3)] for k in range(first, DIMENSIONS)]
+    counters = [text.op(f"alloca [{DIMENSIONS} x i64], align 8") for _ in range(2 if fetch else 1)]
+    for counter in counters:
+        for k in range(1, len(bounds)):
+            text.do(f"store i64 0, ptr {text.at(counter, 8 * k)}, align 8")
     ahead = text.load("i64", "%outer", 24 * DIMENSIONS)
-    extent = text.op(f"mul i64 {text.op('sub i64 %n, 1')}, {abs(step)}")
-    text.jump("around")
-    text.label("around")
-    text.do("%S = phi ptr [ %source, %entry ], [ %S2, %again ]")
-    text.do("%D = phi ptr [ %target, %entry ], [ %D2, %again ]")
+    into = "%target"
+    if dense:  # a place in scratch memory that lies within its line as the output does
+        scratch = scratch_memory(text)
+        into = text.at(scratch, text.op(f"and i64 {text.op('ptrtoint ptr %target to i64')}, {LINE - 1}"))
     text.jump("row")
     text.label("row")
-    text.do("%r = phi i64 [ 0, %around ], [ %r2, %rowdone ]")
-    text.do("%s = phi ptr [ %S, %around ], [ %s2, %rowdone ]")
-    text.do("%d = phi ptr [ %D, %around ], [ %d2, %rowdone ]")
-    if step:
-        soon = text.at("%s", ahead)
-        for line in range(PREFETCHED):  # and none that the row does not reach
-            near = text.op(f"call i64 @llvm.umin.i64(i64 {64 * line}, i64 {extent})")
-            near = near if step > 0 else text.op(f"sub i64 0, {near}")
-            text.do(f"call void @llvm.prefetch.p0(ptr {text.at(soon, near)}, i32 0, i32 3, i32 1)")
-    body(text, "%s", "%d")  # falls through
-    text.jump("rowdone")
-    text.label("rowdone")
-    text.do("%r2 = add i64 %r, 1")
-    text.do(f"%s2 = getelementptr i8, ptr %s, i64 {source_step}")
-    text.do(f"%d2 = getelementptr i8, ptr %d, i64 {target_step}")
-    text.do(f"%more = icmp ult i64 %r2, {count}")
-    text.branch("%more", "row", "carry0")
-    # the odometer of the other dimensions: step the innermost that has a step left, rewind those within it
-    source, target, resume = "%S", "%D", []
-    text.label("carry0")
-    for i, k in enumerate(list(levels)[1:]):
-        count, source_step, target_step = bounds[k]
-        counter = text.at(counters, 8 * k)
-        now = text.op(f"add i64 {text.op(f'load i64, ptr {counter}, align 8')}, 1")
-        source = text.op(f"getelementptr i8, ptr {source}, i64 {source_step}")
-        target = text.op(f"getelementptr i8, ptr {target}, i64 {target_step}")
-        text.branch(text.op(f"icmp ult i64 {now}, {count}"), f"step{i}", f"rewind{i}")
-        text.label(f"step{i}")
-        text.do(f"store i64 {now}, ptr {counter}, align 8")
+    # in a dense output, d goes through scratch memory, and D is where in the output what was gathered there belongs
+    for name, start in (("r", "0"), ("s", "%source"), ("d", into), ("S", "%source"), ("D", "%target")):
+        kind = "i64" if name == "r" else "ptr"
+        text.do(f"%{name} = phi {kind} [ {start}, %entry ], [ %{name}2, %again ]")
+    if fetch:
+        text.do("%lead = phi i64 [ %ahead, %entry ], [ %lead2, %again ]".replace("%ahead", ahead))
+        for name, start in (("fr", "0"), ("fs", "%source"), ("fS", "%source")):
+            text.do(f"%{name} = phi {'i64' if name == 'fr' else 'ptr'} [ {start}, %entry ], [ %{name}2, %again ]")
+        text.branch(text.op(f"icmp eq i64 {ahead}, 0"), "copy", "fetch")
+        text.label("fetch")
+        fetch(text, "%fs")
+        after = _advance(text, "f", ("%fr", ["%fs"], ["%fS"]), bounds, counters[1], (1,), "")
+        text.branch(text.op("icmp eq i64 %lead, 0"), "copy", "leading")
+        text.label("leading")
+        text.do("%less = sub i64 %lead, 1")
         text.jump("again")
-        resume.append((f"step{i}", source, target))
-        text.label(f"rewind{i}")
-        text.do(f"store i64 0, ptr {counter}, align 8")
-        source_back = text.op(f"sub i64 0, {text.op(f'mul i64 {source_step}, {count}')}")
-        target_back = text.op(f"sub i64 0, {text.op(f'mul i64 {target_step}, {count}')}")
-        source = text.op(f"getelementptr i8, ptr {source}, i64 {source_back}")
-        target = text.op(f"getelementptr i8, ptr {target}, i64 {target_back}")
+        text.label("copy")
+        for name, kind, value in zip(("fr", "fs", "fS"), ("i64", "ptr", "ptr"), after, strict=True):
+            text.do(f"%{name}1 = phi {kind} [ %{name}, %row ], [ {value}, %fnext ]")
+    body(text, "%s", "%d")  # falls through
+    if dense:
+        d, settled = settle(text, scratch, text.at("%d", text.op(f"mul i64 %n, {dense}")), "%D", width)
+        number, s, base = _advance(text, "", ("%r", ["%s"], ["%S"]), bounds, counters[0], (1,), "end")
+        values = [number, s, d, base, settled]
+    else:
+        values = _advance(text, "", ("%r", ["%s", "%d"], ["%S", "%D"]), bounds, counters[0], (1, 2), "end")
+    text.jump("again")
+    text.label("again")
+    for name, value in zip(("r", "s", "d", "S", "D"), values, strict=True):
+        kind = "i64" if name == "r" else "ptr"
+        lead = f"[ %{name}, %leading ], " if fetch else ""
+        text.do(f"%{name}2 = phi {kind} {lead}[ {value}, %next ]")
+    if fetch:
+        text.do("%lead2 = phi i64 [ %less, %leading ], [ 0, %next ]")
+        for name, kind, value in zip(("fr", "fs", "fS"), ("i64", "ptr", "ptr"), after, strict=True):
+            text.do(f"%{name}2 = phi {kind} [ {value}, %leading ], [ %{name}1, %next ]")
+    text.jump("row")
+    text.label("end")
+    if dense:
+        leave(text, scratch, d, settled, width)
     text.do("fence seq_cst")  # stores past the cache become visible before the call returns
     text.do("ret i64 0")
-    text.label("again")
-    text.do("%S2 = phi ptr " + ", ".join(f"[ {s}, %{label} ]" for label, s, _ in resume))
-    text.do("%D2 = phi ptr " + ", ".join(f"[ {d}, %{label} ]" for label, _, d in resume))
-    text.jump("around")
     return module([*DECLARATIONS, "define i64 @kernel(ptr noalias %arguments) {", "entry:", *text.lines, "}"])
 
 
-def _if(text: Text, condition: str, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
-    yes, no, end = text.name("then"), text.name("else"), text.name("end")
-    text.branch(condition, yes, no if otherwise else end)
-    text.label(yes)
-    then()
-    text.jump(end)
-    if otherwise:
-        text.label(no)
-        otherwise()
+def scratch_memory(text: Text) -> str:
+    """Scratch memory: behind the arguments, at a cache line."""
+    behind = text.at("%arguments", 8 * ARGUMENTS)
+    return text.at(behind, to_multiple(text, behind, LINE))
+
+
+def _advance(
+    text: Text,
+    stem: str,
+    at: tuple[str, list[str], list[str]],
+    bounds: Sequence[Sequence[str]],
+    counters: str,
+    strides: tuple[int, ...],
+    end: str,
+) -> list[str]:
+    """The odometer, one row on: (row number, row places, places of row 0) -> the same. Jumps to `end` after the last row,
+    or, without one, begins again. `strides`: which of a triple's numbers move which place."""
+    number, rows, bases = at
+    on = text.op(f"add i64 {number}, 1")
+    stepped = [text.at(place, bounds[0][stride]) for place, stride in zip(rows, strides, strict=True)]
+    text.do(f"br label %{stem}inner")
+    text.label(f"{stem}inner")
+    ways = [(f"{stem}inner", [on, *stepped, *bases])]
+    text.branch(text.op(f"icmp ult i64 {on}, {bounds[0][0]}"), f"{stem}next", f"{stem}carry")
+    text.label(f"{stem}carry")
+    places = bases
+    for k, bound in enumerate(bounds[1:], start=1):  # step the innermost that has a step left, rewind those within it
+        counter = text.at(counters, 8 * k)
+        now = text.op(f"add i64 {text.op(f'load i64, ptr {counter}, align 8')}, 1")
+        places = [text.at(place, bound[stride]) for place, stride in zip(places, strides, strict=True)]
+        text.branch(text.op(f"icmp ult i64 {now}, {bound[0]}"), f"{stem}step{k}", f"{stem}rewind{k}")
+        text.label(f"{stem}step{k}")
+        text.do(f"store i64 {now}, ptr {counter}, align 8")
+        text.jump(f"{stem}next")
+        ways.append((f"{stem}step{k}", ["0", *places, *places]))
+        text.label(f"{stem}rewind{k}")
+        text.do(f"store i64 0, ptr {counter}, align 8")
+        back = [text.op(f"sub i64 0, {text.op(f'mul i64 {bound[stride]}, {bound[0]}')}") for stride in strides]
+        places = [text.at(place, step) for place, step in zip(places, back, strict=True)]
+    if end:
         text.jump(end)
-    text.label(end)
+    else:
+        last = f"rewind{len(bounds) - 1}"
+        text.jump(f"{stem}next")
+        ways.append((f"{stem}{last}", ["0", *places, *places]))
+    text.label(f"{stem}next")
+    merged = []
+    for i, kind in enumerate(["i64", *["ptr"] * (2 * len(bases))]):
+        merged.append(text.op(f"phi {kind} " + ", ".join(f"[ {values[i]}, %{label} ]" for label, values in ways)))
+    return merged
 
 
-def _while(text: Text, start: str, step: int, condition: Callable[[str], str], body: Callable[[str], None]) -> str:
-    """A counting loop from `start` while the condition holds; the value at which it ended."""
-    before, head, inside, done = (text.name(stem) for stem in ("before", "while", "do", "done"))
-    text.jump(before)
-    text.label(before)
-    text.jump(head)
-    text.label(head)
-    i, after, latch = "%" + text.name("i"), "%" + text.name("j"), text.name("latch")
-    text.do(f"{i} = phi i64 [ {start}, %{before} ], [ {after}, %{latch} ]")
-    text.branch(condition(i), inside, done)
-    text.label(inside)
-    body(i)
-    text.jump(latch)
-    text.label(latch)
-    text.do(f"{after} = add i64 {i}, {step}")
-    text.jump(head)
-    text.label(done)
-    return i
+def region(text: Text, start: str, size: str) -> None:
+    """Prefetch so many bytes from a place on, unless there are so many that `along` does it."""
+
+    def fetch() -> None:
+        loop(text, "0", LINE, lambda i: text.op(f"icmp ult i64 {i}, {size}"), lambda i: prefetch(text, start, i))
+        prefetch(text, start, text.op(f"sub i64 {size}, 1"))  # in one line more, where the first is not entered at its start
+
+    when(text, text.op(f"icmp ule i64 {size}, {FETCHED}"), fetch)
 
 
-def _each(text: Text, single: Callable[[str], None]) -> None:
-    """`single` for 0 .. n-1, four at a time."""
+def along(text: Text, source: str, at: str, extent: str, size: int, far_away: bool, *, down: bool = False) -> None:
+    """Prefetch `size` bytes, FARTHER bytes further along a row than `at`, or in the next row where this one ends before."""
 
-    def four(i: str) -> None:
-        for j in range(4):
-            single(text.op(f"add i64 {i}, {j}") if j else i)
+    def fetch() -> None:
+        far = text.op(f"add i64 {at}, {FARTHER[far_away]}")
+        beyond = text.op(f"sub i64 {far}, {extent}")
+        inside = text.op(f"icmp slt i64 {beyond}, 0")
+        row = text.op(f"select i1 {inside}, ptr {source}, ptr %fs")
+        offset = text.op(f"select i1 {inside}, i64 {far}, i64 {beyond}")
+        place = text.at(row, text.op(f"sub i64 0, {offset}") if down else offset)
+        for line in range(0, size, LINE):
+            prefetch(text, place, -line if down else line)
 
-    end = _while(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
-    _while(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
+    when(text, text.op(f"icmp ugt i64 {extent}, {FETCHED}"), fetch)
 
 
 # --- contiguous rows ---
 
 
-def rows(target: Target, stream: bool) -> str:
+def rows(target: Target, stream: bool, dense: bool = False) -> str:
     """Rows of n contiguous bytes, n >= 1.
 
-    With `stream`, whole cache lines of the output go past the cache, and no byte of them is stored any other way: a line that
-    is written in both ways is fetched back from memory.
+    Vectors of the output lie at multiples of their width. With `stream`, whole cache lines of the output go past the cache,
+    and no byte of them is stored any other way: a line that is written in both ways is fetched back from memory.
     """
     width = target.vector_bytes
     vector, block = f"<{width} x i8>", 4 * width
 
     def body(text: Text, s: str, d: str) -> None:
-        def move(source: str, into: str, offsets: range, *, past_cache: bool = False) -> None:
-            values = [text.load(vector, source, j) for j in offsets]
-            for value, j in zip(values, offsets, strict=True):
-                text.store(vector, value, into, j, stream=width if past_cache else 0)
+        def move(i: str, count: int, *, past_cache: bool) -> None:
+            source, into = text.at(s, i), text.at(d, i)
+            if count > 1:
+                along(text, s, i, "%n", count * width, stream)
+            values = [text.load(vector, source, width * j) for j in range(count)]
+            for j, value in enumerate(values):
+                text.store(vector, value, into, width * j, stream=width if past_cache else 0)
 
-        def blocks(start: str, size: int, *, past_cache: bool) -> str:
+        def blocks(start: str, count: int, *, past_cache: bool) -> str:
             def fits(i: str) -> str:
-                return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {size}')}, %n")
+                return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {count * width}')}, %n")
 
-            def step(i: str) -> None:
-                move(text.at(s, i), text.at(d, i), range(0, size, width), past_cache=past_cache)
-
-            return _while(text, start, size, fits, step)
+            return loop(text, start, count * width, fits, lambda i: move(i, count, past_cache=past_cache))
 
         def long() -> None:
-            end = blocks("0", block, past_cache=False)
-            back = text.op(f"sub i64 %n, {block}")
-            rest = text.op(f"icmp ult i64 {end}, %n")
-            _if(text, rest, lambda: move(text.at(s, back), text.at(d, back), range(0, block, width)))
+            move("0", 1, past_cache=False)
+            blocks(blocks(to_multiple(text, d, width), 4, past_cache=False), 1, past_cache=False)
+            move(text.op(f"sub i64 %n, {width}"), 1, past_cache=False)
 
         def long_past_cache() -> None:
-            address = text.op(f"ptrtoint ptr {d} to i64")
-            head = text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {LINE - 1}")
-            _short(text, s, d, head, LINE, width)
-            end = blocks(blocks(head, block, past_cache=True), LINE, past_cache=True)
-            _short(text, text.at(s, end), text.at(d, end), text.op(f"sub i64 %n, {end}"), LINE, width)
+            head = to_multiple(text, d, LINE)
+            short(text, s, d, head, LINE, width)
+            end = blocks(blocks(head, 4, past_cache=True), LINE // width, past_cache=True)
+            short(text, text.at(s, end), text.at(d, end), text.op(f"sub i64 %n, {end}"), LINE, width)
 
-        short = text.op(f"icmp ule i64 %n, {block}")
-        _if(text, short, lambda: _short(text, s, d, "%n", block + 1, width), long_past_cache if stream else long)
+        few = text.op(f"icmp ule i64 %n, {block}")
+        when(text, few, lambda: short(text, s, d, "%n", block + 1, width), long_past_cache if stream else long)
 
-    return _function(body)
-
-
-def _short(text: Text, s: str, d: str, n: str, below: int, width: int) -> None:
-    """Copy fewer than `below` contiguous bytes, perhaps none; each class of lengths is straight-line code.
-
-    A class copies so many pieces from the front, and so many up to the end; in the middle they overlap.
-    """
-    classes = [(piece, count) for piece in (width, 16, 8, 4, 2, 1) for count in (2, 1) if piece <= width]
-    classes = [c for c in dict.fromkeys(classes) if c[0] * c[1] < below and (c[1] == 1 or c[0] == width)]
-
-    def emit(piece: int, count: int) -> None:
-        kind = f"<{piece} x i8>" if piece > 8 else f"i{8 * piece}"
-        back = text.op(f"sub i64 {n}, {piece * count}")
-        places = [(s, d, piece * i) for i in range(count)]
-        end = (text.at(s, back), text.at(d, back))
-        places += [(*end, piece * i) for i in range(count)]
-        values = [text.load(kind, at, offset) for at, _, offset in places]
-        for value, (_, at, offset) in zip(values, places, strict=True):
-            text.store(kind, value, at, offset)
-
-    def descend(rungs: list[tuple[int, int]]) -> None:
-        if rungs:
-            (piece, count), *rest = rungs
-            enough = text.op(f"icmp uge i64 {n}, {piece * count}")
-            _if(text, enough, lambda: emit(piece, count), lambda: descend(rest))
-
-    descend(classes)
-
-
-# --- constant patterns ---
-
-
-def groups(target: Target, pattern: tuple[int, ...], step: int, width: int, vectors: int, stream: bool) -> str:
-    """Rows of n groups: byte b of group i comes from source + i * step + pattern[b]; groups are contiguous in the output.
-
-    A block is as many groups as make a multiple of `vectors` whole vectors of `width` bytes.
-    """
-    group = len(pattern)
-    per_block = groups_per_block(group, width, vectors)
-    lanes = _chunks([i * step + offset for i in range(per_block) for offset in pattern])
-
-    def body(text: Text, s: str, d: str) -> None:
-        def single(i: str) -> None:
-            source = text.at(s, text.op(f"mul i64 {i}, {step}"))
-            into = text.at(d, text.op(f"mul i64 {i}, {group}"))
-            pieces = _runs(pattern)
-            values = [text.load(f"i{8 * size}", source, offset) for offset, _, size in pieces]
-            for value, (_, at, size) in zip(values, pieces, strict=True):
-                text.store(f"i{8 * size}", value, into, at)
-
-        def block(i: str, *, past_cache: bool) -> None:
-            assert lanes is not None
-            source = text.at(s, text.op(f"mul i64 {i}, {step}"))
-            into = text.at(d, text.op(f"mul i64 {i}, {group}"))
-            for j, vector in enumerate(_vectors(text, source, lanes, width)):
-                text.store(f"<{width} x i8>", vector, into, j * width, stream=width if past_cache else 0)
-
-        def fits(i: str, count: int) -> str:
-            return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {count}')}, %n")
-
-        def many() -> None:
-            end = _while(text, "0", per_block, lambda i: fits(i, per_block), lambda i: block(i, past_cache=False))
-            last = text.op(f"sub i64 %n, {per_block}")
-            _if(text, text.op(f"icmp ult i64 {end}, %n"), lambda: block(last, past_cache=False))
-
-        def many_past_cache() -> None:
-            # a block is a cache line. Two at the front, up to the end of a line, and two at the end are stored plainly, so
-            # that no line is stored in both ways; the caller promises that the output lies at multiples of the group
-            address = text.op(f"ptrtoint ptr {d} to i64")
-            to_line = text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {LINE - 1}")
-            second = text.op(f"udiv i64 {to_line}, {group}")
-            block("0", past_cache=False)
-            block(second, past_cache=False)
-            start = text.op(f"add i64 {second}, {per_block}")
-            end = _while(text, start, per_block, lambda i: fits(i, 2 * per_block), lambda i: block(i, past_cache=True))
-            block(end, past_cache=False)
-            block(text.op(f"sub i64 %n, {per_block}"), past_cache=False)
-
-        def one_by_one() -> None:
-            _each(text, single)
-
-        if lanes is None:
-            one_by_one()
-        else:
-            least = text.op(f"icmp uge i64 %n, {4 * per_block if stream else per_block}")
-            _if(text, least, many_past_cache if stream else many, one_by_one)
-
-    return _function(body, step=step)
-
-
-def groups_per_block(group: int, width: int, vectors: int) -> int:
-    return math.lcm(group, width * vectors) // group
-
-
-Lane = list[tuple[int, tuple[int, ...]]]
-
-
-def _chunks(needed: list[int]) -> list[Lane] | None:
-    """For each 16 output bytes: (input offset of 16 bytes to load, where each output byte is in them, or -1).
-
-    No load leaves the bytes between the first and the last one needed. None where permutes do not pay: where the input
-    spans less than a load, or moves of single runs would be fewer.
-    """
-    first, last = min(needed), max(needed)
-    if last - first + 1 < LANE:
-        return None
-    lanes = []
-    for at in range(0, len(needed), LANE):
-        wanted = needed[at : at + LANE]
-        lane: Lane = []
-        left = sorted(set(wanted))
-        while left:
-            start = min(left[0], last - LANE + 1)
-            lane.append((start, tuple(w - start if w in left and w < start + LANE else -1 for w in wanted)))
-            left = [w for w in left if w >= start + LANE]
-        lanes.append(lane)
-    return lanes if sum(map(len, lanes)) <= len(_runs(tuple(needed))) else None
-
-
-def _vectors(text: Text, source: str, lanes: list[Lane], width: int) -> list[str]:
-    """The output vectors of a block: for each, the chunks of its lanes loaded side by side, permuted and united."""
-    per_vector = width // LANE
-    kind, lane_kind = f"<{width} x i8>", f"<{LANE} x i8>"
-    vectors = []
-    for at in range(0, len(lanes), per_vector):
-        together = lanes[at : at + per_vector]
-        united = ""
-        for c in range(max(map(len, together))):
-            # a lane with fewer chunks loads its last one again, and takes nothing of it
-            chunks = [lane[c] if c < len(lane) else (lane[-1][0], (-1,) * LANE) for lane in together]
-            loads = [text.load(lane_kind, source, start) for start, _ in chunks]
-            if len(loads) == 1:
-                joined = loads[0]
-            else:
-                joined = shuffle(text, loads[0], loads[1], lane_kind, range(2 * LANE))
-            places = [p if p < 0 else p + LANE * i for i, (_, inside) in enumerate(chunks) for p in inside]
-            mask = [width + j if p < 0 else p for j, p in enumerate(places)]  # from zero, where nothing is taken
-            part = joined if mask == list(range(width)) else shuffle(text, joined, "zeroinitializer", kind, mask)
-            united = text.op(f"or {kind} {united}, {part}") if united else part
-        vectors.append(united)
-    return vectors
-
-
-def _runs(pattern: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """A group as moves of 8, 4, 2 or 1 bytes: (input offset, output offset, size)."""
-    moves, at = [], 0
-    while at < len(pattern):
-        run = 1
-        while at + run < len(pattern) and pattern[at + run] == pattern[at] + run:
-            run += 1
-        size = next(size for size in (8, 4, 2, 1) if size <= run)
-        moves.append((pattern[at], at, size))
-        at += size
-    return moves
-
-
-# --- single elements ---
+    return kernel(body, lambda text, source: region(text, source, "%n"), dense=int(dense), width=width)
 
 
 def elements(target: Target, itemsize: int) -> str:
@@ -352,93 +232,56 @@ def elements(target: Target, itemsize: int) -> str:
     kind = f"i{8 * itemsize}"
 
     def body(text: Text, s: str, d: str) -> None:
+        stride = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
+        stride = text.op(f"call i64 @llvm.umax.i64(i64 {stride}, i64 1)")
+        lines = text.op(f"udiv i64 {FARTHER[True]}, {stride}")
+        lines = text.op(f"call i64 @llvm.umax.i64(i64 {lines}, i64 {FARTHER[True] // LINE})")
+
+        long = text.op(f"icmp ugt i64 {text.op(f'mul i64 {stride}, %n')}, {FETCHED}")
+
+        def fetch_four(i: str) -> None:
+            further = text.op(f"add i64 {i}, {lines}")
+            beyond = text.op(f"sub i64 {further}, %n")
+            inside = text.op(f"icmp slt i64 {beyond}, 0")
+            row = text.op(f"select i1 {inside}, ptr {s}, ptr %fs")
+            number = text.op(f"select i1 {inside}, i64 {further}, i64 {beyond}")
+            for j in range(4):  # some lines twice, where a line has several elements: it costs less than to tell
+                prefetch(text, row, text.op(f"mul i64 {text.op(f'add i64 {number}, {j}')}, %source_stride"))
+
         def single(i: str) -> None:
             source = text.at(s, text.op(f"mul i64 {i}, %source_stride"))
             into = text.at(d, text.op(f"mul i64 {i}, %target_stride"))
             text.store(kind, text.load(kind, source), into)
 
-        _each(text, single)
+        def four(i: str) -> None:
+            when(text, long, lambda: fetch_four(i))
+            for j in range(4):
+                single(text.op(f"add i64 {i}, {j}"))
 
-    return _function(body)
+        end = loop(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
+        loop(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
 
+    def fetch(text: Text, source: str) -> None:
+        far = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
+        each_line = text.op(f"icmp ult i64 {far}, {LINE}")
+        size = text.op(f"mul i64 {far}, %n")
+        down = text.op("icmp slt i64 %source_stride, 0")
 
-# --- transpositions ---
+        def near() -> None:  # the elements lie close together
+            start = text.at(source, text.op(f"select i1 {down}, i64 {text.op(f'sub i64 0, {size}')}, i64 0"))
+            region(text, start, size)
 
+        def apart() -> None:  # each has a line of its own
+            end = text.op(f"call i64 @llvm.umin.i64(i64 %n, i64 {FETCHED // LINE})")
+            inside = partial(prefetch, text, source)
+            loop(
+                text,
+                "0",
+                1,
+                lambda i: text.op(f"icmp ult i64 {i}, {end}"),
+                lambda i: inside(text.op(f"mul i64 {i}, %source_stride")),
+            )
 
-def tiles(target: Target, itemsize: int) -> str:
-    """Output rows of n elements that lie `source_stride` apart in the input; outer[0] walks contiguous input elements.
+        when(text, each_line, near, apart)
 
-    A tile reads 16 bytes of each of `tall` input rows and writes `wide` output rows of a vector each. Tiles fill blocks of
-    64 bytes along the output rows by 256 along the input rows: whole cache lines on both sides, and a few neighbouring lines
-    of each input row, which memory gives together. The lines of the block to come are prefetched, because no processor
-    foresees them. The last tiles are shifted back into the tensor.
-    """
-    width, lanes = target.vector_bytes, target.vector_bytes // LANE
-    wide = LANE // itemsize
-    tall, long, broad = wide * lanes, 64 // itemsize, 256 // itemsize
-    kind = f"<{width} x i8>"
-
-    def body(text: Text, s: str, d: str) -> None:
-        across = text.load("i64", "%outer", 0)
-        target_row = text.load("i64", "%outer", 16)
-
-        def tile(i: str, j: str) -> None:
-            source = text.at(s, text.op(f"mul i64 {j}, %source_stride"))
-            source = text.at(source, text.op(f"mul i64 {i}, {itemsize}"))
-            into = text.at(d, text.op(f"mul i64 {i}, {target_row}"))
-            into = text.at(into, text.op(f"mul i64 {j}, {itemsize}"))
-            loads = []
-            for row in range(tall):
-                loads.append(text.load(f"<{LANE} x i8>", source))
-                if row + 1 < tall:
-                    source = text.at(source, "%source_stride")
-            if lanes == 2:  # the second half of the input rows goes to the upper lanes
-                pairs = zip(loads[:wide], loads[wide:], strict=True)
-                loads = [shuffle(text, low, high, f"<{LANE} x i8>", range(2 * LANE)) for low, high in pairs]
-            for row, vector in enumerate(_transposed(text, loads, itemsize, width)):
-                text.store(kind, vector, into)
-                if row + 1 < wide:
-                    into = text.at(into, target_row)
-
-        def within(start: str, size: int, end: str, emit: Callable[[str], None], extent: int) -> None:
-            """`emit` at start, start + size, .. below start + extent and end; the last one shifted back to end there."""
-            stop = text.op(f"call i64 @llvm.umin.i64(i64 {text.op(f'add i64 {start}, {extent}')}, i64 {end})")
-            last = text.op(f"sub i64 {end}, {size}")
-
-            def step(x: str) -> None:
-                emit(text.op(f"call i64 @llvm.umin.i64(i64 {x}, i64 {last})"))
-
-            _while(text, start, size, lambda x: text.op(f"icmp ult i64 {x}, {stop}"), step)
-
-        def blocks(i0: str) -> None:
-            def one(j0: str) -> None:
-                soon = text.at(s, text.op(f"mul i64 {text.op(f'add i64 {j0}, {long}')}, %source_stride"))
-                soon = text.at(soon, text.op(f"mul i64 {i0}, {itemsize}"))
-
-                def prefetch(r: str) -> None:
-                    line = text.at(soon, text.op(f"mul i64 {r}, %source_stride"))
-                    for near in range(0, broad * itemsize, 64):
-                        text.do(f"call void @llvm.prefetch.p0(ptr {text.at(line, near)}, i32 0, i32 3, i32 1)")
-
-                _while(text, "0", 1, lambda r: text.op(f"icmp ult i64 {r}, {long}"), prefetch)
-                within(i0, wide, across, lambda i: within(j0, tall, "%n", lambda j: tile(i, j), long), broad)
-
-            _while(text, "0", long, lambda j0: text.op(f"icmp ult i64 {j0}, %n"), one)
-
-        _while(text, "0", broad, lambda i0: text.op(f"icmp ult i64 {i0}, {across}"), blocks)
-
-    return _function(body, first=1)
-
-
-def _transposed(text: Text, rows: list[str], itemsize: int, width: int) -> list[str]:
-    """The transposition of equally many rows and columns of elements, in every 16-byte lane: interleave, log2 times."""
-    count = width // itemsize
-    per_lane = LANE // itemsize
-    element = f"<{count} x i{8 * itemsize}>"
-    current = [text.op(f"bitcast <{width} x i8> {row} to {element}") for row in rows]
-    half = len(current) // 2
-    low = [lane + i // 2 + (count if i % 2 else 0) for lane in range(0, count, per_lane) for i in range(per_lane)]
-    high = [x + per_lane // 2 for x in low]
-    for _ in range(half.bit_length()):
-        current = [shuffle(text, current[i // 2], current[i // 2 + half], element, (low, high)[i % 2]) for i in range(2 * half)]
-    return [text.op(f"bitcast {element} {row} to <{width} x i8>") for row in current]
+    return kernel(body, fetch)

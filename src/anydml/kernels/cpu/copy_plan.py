@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 SHORT = 32  # the longest row of elements, in bytes of output, whose length is compiled in
 BLOCK = 128  # the largest group of output bytes whose pattern is compiled in
-APART = 24  # the largest step between single elements at which loads of 16 bytes and permutes beat plain moves
+APART = 64  # the largest step between single elements at which loads of 16 bytes and permutes beat plain moves
 REACH = 1024  # how far apart in the input the bytes of a group may lie: beyond it there is nothing to permute
 
 

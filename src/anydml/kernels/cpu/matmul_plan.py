@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anydml.checked import Checked
 from anydml.kernels.cpu import copies, matmul_parts, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import At, Step
-from anydml.kernels.cpu.jit.targets import X86, Target
+from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.cpu.matmul_dot import dot_of
 from anydml.kernels.cpu.matmul_round import ROW
 from anydml.kernels.cpu.matmul_tile import Kind, column_bytes, multiply, panel_columns
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
-_T2 = X86[1]
 ALONE = 4 << 20  # products below which a second thread costs more than it brings
 BLOCK = 600 << 10  # bytes of A that a core keeps at hand while the panels of B pass by
 WRAPS = 33_025  # elements of K up to which a sum of full-range products fits int32
 BLOCK_OF_K = 1 << 15
+LONG = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
 CHUNK = 256 << 10  # bytes of B that are packed before they are multiplied, and are at hand then
 CONSTANTS = np.array([0] * 64 + [0x80] * 64, np.uint8)  # a zero point that is not there; rows of B beyond the last
 
@@ -52,6 +52,25 @@ def matrix(name: str, t: TensorDesc | None, lead: tuple[int, ...]) -> Matrix:
     for n, stride in zip(lead, outer, strict=True):
         offsets = offsets[..., None] + stride * np.arange(n)
     return Matrix(At(name), tuple(offsets.ravel().tolist()), row, column)
+
+
+class Part(NamedTuple):
+    """A part of the output."""
+
+    batches: range
+    rows: range
+    panels: range
+
+
+def _cut(part: Part, count: int) -> list[Part]:
+    """At most so many parts, cut where that costs least: between batches, else between panels, else between rows."""
+    batches, rows, panels = (len(x) for x in part)
+    name = "batches" if batches >= count else "panels" if panels >= 2 * count else "rows" if rows >= 2 * count else ""
+    if count == 1 or not name:
+        return [part]
+    values = getattr(part, name)
+    ends = [values.start + len(values) * i // count for i in range(count + 1)]
+    return [part._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
 
 
 class Scratch:
@@ -143,24 +162,30 @@ class Plan:
         return k // self.dot.group * self.width * self.dot.depth
 
     def _copy(self, sizes: tuple[int, ...], source: tuple[int, ...], into: tuple[int, ...], size: int, a: At, b: At) -> Step:
-        made = copies.copy(self.target if self.target.vector_bytes < 64 else _T2, sizes, source, into, size)
+        made = copies.copy(self.target, sizes, source, into, size)
         (block,) = made.blocks.tolist()
         return Step(made.code, (a + block[0], b + block[1], *block[2:]))
 
     def _phases(self) -> list[list[list[Step]]]:
-        pieces = list(self._pieces())
+        rounds = [self._pieces(part) for part in self._rounds()]
+        self.long = len(rounds) > 1
         phases: list[list[list[Step]]] = []
         if self.packing and not self.owned:
             phases.append([self.packing])
         # nothing may be written before every scale has been looked at
         by_batch = self._by_batch()
-        if self.quantized and (len(pieces) > 1 or by_batch):
+        if self.quantized and (by_batch or len(rounds) > 1 or len(rounds[0]) > 1):
             records = self.scratch.take(self.m * ROW)
             modes = self.scratch.take(8)
             looked_at = range(self.batches) if by_batch else range(1)
             phases.append([[self._parameters(b, 0, self.m, 0, self.n, records, modes) for b in looked_at]])
-        phases.append([list(self._piece(*piece, by_batch)) for piece in pieces])
-        if self.threads == 1 and len(phases) > 1:  # one thread needs no phases
+        mark, top = self.scratch.size, 0
+        for pieces in rounds:
+            self.scratch.size = mark  # rounds work in the same memory
+            phases.append([list(self._piece(piece, by_batch)) for piece in pieces])
+            top = max(top, self.scratch.size)
+        self.scratch.size = top
+        if self.threads == 1 and len(rounds) == 1:  # one thread needs no phases
             phases = [[[step for phase in phases for piece in phase for step in piece]]]
         return phases
 
@@ -170,21 +195,15 @@ class Plan:
         tensors = self.a_scale, self.b_scale, self.y_scale, self.y_zero_point, self.a_zero_point
         return any(len(set(t.batches)) > 1 for t in tensors)
 
-    def _pieces(self) -> Iterator[tuple[range, tuple[int, int], tuple[int, int]]]:
-        """Batches, rows and panels for each thread."""
-        threads = self.threads
-        everything = range(self.batches), (0, self.m), (0, self.panels)
-        if self.batches >= threads > 1:
-            for i in range(threads):
-                yield range(self.batches * i // threads, self.batches * (i + 1) // threads), *everything[1:]
-        elif self.panels >= 2 * threads > 2:
-            for i in range(threads):
-                yield everything[0], everything[1], (self.panels * i // threads, self.panels * (i + 1) // threads)
-        elif self.m >= 2 * threads > 2:
-            for i in range(threads):
-                yield everything[0], (self.m * i // threads, self.m * (i + 1) // threads), everything[2]
-        else:
-            yield everything
+    def _rounds(self) -> list[Part]:
+        """The work in parts, between which a caller can be interrupted."""
+        whole = Part(range(self.batches), range(self.m), range(self.panels))
+        long = LONG * self.target.vector_bytes // 16 * self.dot.group // 2
+        return _cut(whole, -(-self.m * self.k * self.n * self.batches // long))
+
+    def _pieces(self, part: Part) -> list[Part]:
+        """A part of the work for each thread."""
+        return _cut(part, self.threads)
 
     def _parameters(self, batch: int, row: int, rows: int, column: int, columns: int, records: At, modes: At) -> Step:
         code = jit.compiled(matmul_parts.parameters, self.target, self.a_signed, self.kind.output)
@@ -198,9 +217,9 @@ class Plan:
         output = (self.y_zero_point.of(batch, row), self.y_zero_point.row)
         return Step(code, (rows, *zero, records, columns, modes, bound, *scales, *b_scale, *output))
 
-    def _piece(self, batches: range, rows: tuple[int, int], panels: tuple[int, int], by_batch: bool) -> Iterator[Step]:
-        (first_row, end_row), (first, end) = rows, panels
-        m = end_row - first_row
+    def _piece(self, part: Part, by_batch: bool) -> Iterator[Step]:
+        first_row, m = part.rows.start, len(part.rows)
+        first, end = part.panels.start, part.panels.stop
         start = self._start(first)
         n = min(self._start(end - 1) + self.width, self.n) - start
         scratch = self.scratch
@@ -209,7 +228,7 @@ class Plan:
         columns = scratch.take(min(chunk, end - first) * column_bytes(self.target))
         mark = scratch.size  # what a batch takes from here on, the next one takes again
         top = mark
-        for at, batch in enumerate(batches):
+        for at, batch in enumerate(part.batches):
             scratch.size = mark
             if (at == 0 or by_batch) and (self.quantized or self.kind.full):
                 yield self._parameters(batch, first_row, m, start, n, records, modes)
@@ -331,8 +350,3 @@ class Plan:
             return at, None
         values = self.scratch.take(max(n, self.width) * size)
         return values, self._copy((n,), (t.column,), (size,), size, at, values)
-
-
-def addresses(bases: list[str], arrays: dict[str, NDArray[Any]]) -> list[int]:
-    """The addresses of arrays by name."""
-    return [arrays[base].__array_interface__["data"][0] for base in bases]

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from anydml.checked import Checked
 from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.steps import Sheet, prepared
+from anydml.kernels.cpu.jit.steps import Sheet, address_of, prepared
 from anydml.kernels.cpu.jit.targets import named
-from anydml.kernels.cpu.matmul_plan import CONSTANTS, Plan, addresses
+from anydml.kernels.cpu.matmul_plan import CONSTANTS, Plan
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, Unfit
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 
+LINE = 64
 SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
@@ -28,10 +29,16 @@ def _refuses(c: Checked[Any], machine: Machine) -> str | None:
     return None
 
 
-def _aligned(nbytes: int) -> NDArray[np.uint8]:
-    memory = np.zeros(nbytes + 64, np.uint8)
-    start = -memory.__array_interface__["data"][0] % 64
-    return memory[start : start + nbytes]
+def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:
+    """Zeroed memory, and the address in it from which on there are so many bytes at a cache line's start."""
+    memory = np.zeros(nbytes + LINE, np.uint8)
+    address = address_of(memory)
+    return memory, address + -address % LINE
+
+
+def _addresses(sheet: Sheet, arrays: Arrays, **others: int) -> list[int]:
+    constants = others | {"constants": address_of(CONSTANTS)}
+    return [constants[base] if base in constants else address_of(arrays[base]) for base in sheet.bases]
 
 
 def _build(c: Checked[Any], machine: Machine) -> Built:
@@ -42,9 +49,9 @@ def _build(c: Checked[Any], machine: Machine) -> Built:
     keeps_gil = plan.m * plan.k * plan.n * plan.batches < SHORT
 
     def bind(arrays: Arrays) -> Execute:
-        memory = {**arrays, "scratch": _aligned(plan.scratch.size), "constants": CONSTANTS}
-        phases = sheet.bind(addresses(sheet.bases, memory))
-        run = prepared(phases, target, (memory,), keeps_gil=keeps_gil)
+        scratch, start = _aligned(plan.scratch.size)
+        phases = sheet.bind(_addresses(sheet, arrays, scratch=start))
+        run = prepared(phases, target, (arrays, scratch), keeps_gil=keeps_gil, interruptible=plan.long)
 
         def execute() -> None:
             if run():
@@ -57,14 +64,9 @@ def _build(c: Checked[Any], machine: Machine) -> Built:
     packing = Sheet([[plan.packing]])
 
     def initialize(arrays: Arrays) -> Arrays:
-        memory = {
-            **arrays,
-            "packed": _aligned(plan.packed.size),
-            "spare": _aligned(plan.spare.size),
-            "constants": CONSTANTS,
-        }
-        prepared(packing.bind(addresses(packing.bases, memory)), target, (memory,))()
-        return {"packed": memory["packed"]}
+        (memory, packed), (spare, start) = _aligned(plan.packed.size), _aligned(plan.spare.size)
+        prepared(packing.bind(_addresses(packing, arrays, packed=packed, spare=start)), target, (arrays, memory, spare))()
+        return {"packed": memory[packed - address_of(memory) :]}
 
     return Built(bind, plan.scratch.size, initialize, plan.packed.size, judges=True)
 

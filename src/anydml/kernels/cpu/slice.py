@@ -17,7 +17,6 @@ from anydml.operators.slice import Slice1
 
 SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than the call into compiled code saves
 ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings
-STREAM = 12 << 20  # bytes of output from which stores go past the cache
 
 
 def _window(d: Slice1) -> tuple[slice, ...]:
@@ -65,7 +64,7 @@ def _build_compiled(c: Checked[Any], machine: Machine) -> Built:
         [s * itemsize for s in d.output_tensor.explicit_strides],
         itemsize,
         threads=machine.threads if size >= ALONE else 1,
-        stream=size >= STREAM,
+        stream=True,
     )
 
     def bind(arrays: Arrays) -> Execute:

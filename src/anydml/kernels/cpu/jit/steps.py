@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,32 +71,49 @@ def runner(target: Target) -> str:
     return module([*declarations, "define i64 @kernel(ptr %steps, i64 %count) {", "entry:", *text.lines, "}"])
 
 
+@lru_cache(maxsize=32)
+def _function(target: Target, keeps_gil: bool) -> Any:
+    """The runner as a function of Python's; made once, since ctypes makes a class for each."""
+    code = jit.compiled(runner, target)
+    function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(code.address)
+    function.keep = code  # type: ignore[attr-defined]
+    return function
+
+
 def prepared(
-    phases: Sequence[Sequence[Piece]], target: Target, keep: tuple[Any, ...], *, keeps_gil: bool = False
+    phases: Sequence[Sequence[Piece]],
+    target: Target,
+    keep: Any,
+    *,
+    keeps_gil: bool = False,
+    interruptible: bool = False,
+    threads: int | None = None,
 ) -> Callable[[], int]:
     """The call that runs the phases, one after another, and returns the first status that is not 0.
 
-    keep: what the arguments point to; it lives as long as the call. keeps_gil: for work so short that others can wait.
+    It is one call into machine code. All pieces of a phase run, even if one of them fails; where several do, which of
+    their statuses is returned is left open.
+    keep: what the arguments point to; it lives as long as the call. keeps_gil: for work so short that others can wait, if
+    no phase has several pieces. interruptible: for long work; each phase is a call of its own, between which signals are
+    handled. threads: at most so many at once, the caller's included; otherwise as many as a phase has pieces.
     """
-    code = jit.compiled(runner, target)
-    function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(code.address)
-
-    def call(piece: Piece) -> Callable[[], int]:
-        made = partial(function, ctypes.c_void_p(piece.steps), ctypes.c_int64(piece.length))
-        made.keep = (code, piece, keep)  # type: ignore[attr-defined]
+    if interruptible and len(phases) > 1:
+        calls = [prepared([phase], target, keep, keeps_gil=keeps_gil, threads=threads) for phase in phases]
+        return lambda: next((status for call in calls if (status := call())), 0)
+    if len(phases) == 1 and len(phases[0]) == 1:
+        piece = phases[0][0]
+        made = partial(_function(target, keeps_gil), piece.steps, piece.length)
+        made.keep = (piece, keep)  # type: ignore[attr-defined]
         return made
+    code = jit.compiled(runner, target)
+    shared = [[(piece.steps, piece.length) for piece in phase] for phase in phases]
+    return pool.call(shared, code, target, (phases, keep), threads, keeps_gil=keeps_gil)
 
-    calls = [[call(piece) for piece in phase] for phase in phases]
-    if len(calls) == 1 and len(calls[0]) == 1:
-        return calls[0][0]
 
-    def run() -> int:
-        for phase in calls:
-            if status := pool.run(phase):
-                return status
-        return 0
-
-    return run
+def address_of(array: NDArray[Any]) -> int:
+    """The address of an array's first element, in half the time of `ctypes.data`."""
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 class At(NamedTuple):
@@ -130,7 +147,7 @@ class Sheet:
         numbers += [x for step in steps for x in step.arguments]
         bases = {x.base: None for x in numbers if isinstance(x, At)}
         self.bases = [base for base in bases if base]
-        index = {base: i for i, base in enumerate(("", *self.bases), start=1)}
+        index = {base: i for i, base in enumerate(("", *self.bases), start=1)}  # 0: no address
         self._numbers = np.array([x.offset if isinstance(x, At) else x for x in numbers], np.int64)
         self._which = np.array([index[x.base] if isinstance(x, At) else 0 for x in numbers], np.intp)
         ends = iter(np.cumsum([0, *(len(piece) for phase in phases for piece in phase)]).tolist())
@@ -144,8 +161,8 @@ class Sheet:
 
     def bind(self, addresses: Sequence[int]) -> list[list[Piece]]:
         """The phases with the addresses of `bases`, in order."""
-        numbers = self._numbers.copy()
-        own = numbers.ctypes.data
-        numbers += np.array((0, own, *addresses), np.int64)[self._which]
+        numbers = np.empty_like(self._numbers)
+        own = address_of(numbers)
+        np.add(self._numbers, np.array((0, own, *addresses), np.int64).take(self._which), out=numbers)
         keep = (self._codes, numbers)
         return [[Piece(own + at, length, keep) for at, length in phase] for phase in self._pieces]
