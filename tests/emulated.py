@@ -50,6 +50,10 @@ class Recorder:
             self._codes[key] = jit.Code(None, number)
         return self._codes[key]
 
+    def emitters(self) -> set[tuple[Any, ...]]:
+        """What code was asked for: the name of the function that emits it, and its arguments behind the target."""
+        return {(emit.__name__, *arguments) for emit, _, arguments in self._codes}
+
 
 class Case(NamedTuple):
     """Steps over buffers. wanted: what the buffers of some names hold afterwards; others are only read, or are scratch."""
