@@ -178,6 +178,7 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
     Arguments: ROW_SUMS. k: bytes of a row as the tile reads it, a multiple of 4.
     """
     dot, width = dot_of(target), target.vector_bytes
+    packed_signed = dot.b_signed(a_signed, b_signed)
     vector = f"<{width // 4} x i32>"
     text = Text()
     arguments(text, ROW_SUMS, {"a", "rows", "b_zero_point"})
@@ -203,13 +204,18 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
 
     ones = f"splat (i32 {dot.ones})"
 
+    def plus(sums: str, x: str) -> str:
+        # the operand of different bytes comes second where the first one is read as the same four everywhere
+        a, b = (ones, x) if dot.planar else (x, ones)
+        return dot.emit(text, sums, a, b, a_signed, packed_signed)
+
     def row(i: str, _: list[str]) -> list[str]:
         a = _step(text, "%a", "%a_row", i)
 
         def add(at: str, sums: list[str]) -> list[str]:
             here = text.at(a, at)
             loads = [text.load(vector, here, u * width) for u in range(len(sums))]
-            return [dot.emit(text, s, x, ones, a_signed) for s, x in zip(sums, loads, strict=True)]
+            return [plus(s, x) for s, x in zip(sums, loads, strict=True)]
 
         at, sums = fold(text, "0", "%k", 4 * width, [(vector, "zeroinitializer")] * 4, add)
         both = [text.op(f"add {vector} {sums[j]}, {sums[j + 2]}") for j in range(2)]
@@ -223,7 +229,7 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
             return []
 
         fold(text, at, "%k", 4, [], move)
-        (total,) = [dot.emit(text, total, text.load(vector, rest), ones, a_signed)]
+        total = plus(total, text.load(vector, rest))
         value = text.op(f"call i32 @llvm.vector.reduce.add.v{width // 4}i32({vector} {total})")
         return store(i, text.op(f"mul i32 {value}, {factor}"))
 
@@ -242,7 +248,8 @@ def _shifted(text: Text, target: Target, byte: str, a_signed: bool, b_signed: bo
 
 def shift_of(target: Target, a_signed: bool, b_signed: bool) -> int:
     """What is added to every element of B when it is packed: the dot product decides what type B has to have."""
-    if not dot_of(target).other_sign or a_signed != b_signed:
+    dot = dot_of(target)
+    if dot.group == 2 or dot.b_signed(a_signed, b_signed) == b_signed:
         return 0
     return BIAS if b_signed else -BIAS
 
@@ -263,21 +270,26 @@ def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
     dot, width = dot_of(target), target.vector_bytes
     columns = panel_columns(target)
     vector = f"<{width // 4} x i32>"
+    packed_signed = dot.b_signed(a_signed, b_signed)
     flip = shift_of(target, a_signed, b_signed) != 0
     ones = f"splat (i32 {dot.ones})"
     text = Text()
     arguments(text, PACK, {"b", "packed", "sums", "pad"})
 
     def group(rows: list[str], into: str, sums: list[str]) -> list[str]:
-        done = []
         loads = [text.load(f"<{columns} x i8>", r) for r in rows]
-        interleaved = (_fours if dot.group == 4 else _twos)(text, loads, target, b_signed)
-        for n, (packed, total) in enumerate(zip(interleaved, sums, strict=True)):
-            if flip:
-                packed = text.op(f"xor {vector} {packed}, splat (i32 {0x80808080 - (1 << 32)})")
+        parts = [_twos(text, loads, target, b_signed)] if dot.group == 2 else [_fours(text, x, target) for x in _by_four(loads)]
+        if flip:
+            parts = [[text.op(f"xor {vector} {x}, splat (i32 {0x80808080 - (1 << 32)})") for x in part] for part in parts]
+        for part in parts:
+            sums = [dot.emit(text, s, ones, x, a_signed, packed_signed) for s, x in zip(sums, part, strict=True)]
+        interleaved = parts[0]
+        if dot.square:  # a column's eight bytes side by side
+            orders = (0, 4, 1, 5), (2, 6, 3, 7)
+            interleaved = [shuffle(text, x, y, vector, o) for x, y in zip(*parts, strict=True) for o in orders]
+        for n, packed in enumerate(interleaved):
             text.store(vector, packed, into, n * width)
-            done.append(dot.emit(text, total, ones, packed, a_signed))
-        return done
+        return sums
 
     def panel(p: str, begin: str, end: str) -> None:
         inside = text.op(f"icmp ult i64 {text.op(f'add i64 {p}, 1')}, %panels")
@@ -287,7 +299,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
         totals = text.at("%sums", text.op(f"mul i64 {p}, {columns * 4}"))
 
         def into(k: str) -> str:
-            return text.at(packed, text.op(f"mul i64 {k}, {dot.vectors * width // dot.group}"))
+            return text.at(packed, text.op(f"mul i64 {k}, {columns * dot.depth // dot.group}"))
 
         def whole(k: str, sums: list[str]) -> list[str]:
             rows = [_step(text, b, "%b_row", k)]
@@ -333,7 +345,11 @@ def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
     return _define(text, ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations])
 
 
-def _fours(text: Text, rows: list[str], target: Target, signed: bool) -> list[str]:
+def _by_four(rows: list[str]) -> list[list[str]]:
+    return [rows[i : i + 4] for i in range(0, len(rows), 4)]
+
+
+def _fours(text: Text, rows: list[str], target: Target) -> list[str]:
     """Four rows of two vectors' columns, a byte each: a column's four bytes side by side.
 
     Rows 0 and 2, and rows 1 and 3, share a register; bytes are interleaved within lanes of 16, then words across them.
@@ -351,7 +367,7 @@ def _fours(text: Text, rows: list[str], target: Target, signed: bool) -> list[st
         order = []
         for column in range(n * lanes, (n + 1) * lanes):
             at = column // 16 * 8 + column % 8 + (half if column % 16 >= 8 else 0)
-            order += [at, at + half // 2]
+            order += [at, at + (half // 2 if width > 16 else half)]
         words = shuffle(text, pairs[0], pairs[1], f"<{half} x i16>", order)
         vectors.append(text.op(f"bitcast <{half} x i16> {words} to <{lanes} x i32>"))
     return vectors

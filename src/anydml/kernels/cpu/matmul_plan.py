@@ -114,15 +114,16 @@ class Plan:
         self.a_signed, self.b_signed = (t.data_type is DataType.INT8 for t in (d.a_tensor, d.b_tensor))
         output = {DataType.INT8: "i8", DataType.UINT8: "u8", DataType.INT32: "i32"}[d.output_tensor.data_type]
         self.size = 4 if output == "i32" else 1
-        self.kind = Kind(self.a_signed, output, bool(self.a_zero_point.row or self.b_zero_point.column))
+        packed_signed = self.dot.b_signed(self.a_signed, self.b_signed)
+        self.kind = Kind(self.a_signed, packed_signed, output, bool(self.a_zero_point.row or self.b_zero_point.column))
         self.groups = -(-self.k // self.dot.group)
         self.width = panel_columns(target)
         self.panels = -(-self.n // self.width)
-        self.panel_bytes = self.groups * self.dot.vectors * target.vector_bytes
+        self.panel_bytes = self.groups * self.width * self.dot.depth
         # what int32 cannot hold is summed in blocks of K that it can
         step = BLOCK_OF_K if self.quantized and self.k > WRAPS else self.k
         self.blocks = [(k, min(step, self.k - k)) for k in range(0, self.k, step)]
-        self.sum_kind = Kind(self.a_signed, "i32", self.kind.full) if len(self.blocks) > 1 else self.kind
+        self.sum_kind = self.kind._replace(output="i32") if len(self.blocks) > 1 else self.kind
         self.owned = bool(d.b_tensor.flags & TensorFlags.OWNED_BY_DML)
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
         self.packing: list[Step | Repeat] = []
@@ -199,7 +200,7 @@ class Plan:
 
     def _along(self, k: int) -> int:
         """Bytes from the start of a panel to its k-th step, a multiple of a group."""
-        return k // self.dot.group * self.dot.vectors * self.target.vector_bytes
+        return k // self.dot.group * self.width * self.dot.depth
 
     def _copy(self, sizes: tuple[int, ...], source: tuple[int, ...], into: tuple[int, ...], size: int, a: At, b: At) -> Step:
         made = copies.copy(self.target, sizes, source, into, size)
@@ -276,7 +277,7 @@ class Plan:
                 yield from parameters(batch)
             a = yield from self._left(batch, part.rows)
             if len(self.blocks) == 1:
-                yield self._row_sums(batch, *a, 4 * self.groups, m, records)
+                yield self._row_sums(batch, *a, self.dot.depth * self.groups, m, records)
             again = scratch.size
             for panel in range(first, end, chunk):
                 scratch.size = again
@@ -293,9 +294,9 @@ class Plan:
     def _left(self, batch: int, rows: range) -> Generator[Step, None, tuple[At, int]]:
         """Rows of A as the tile reads them, and the bytes from one to the next: where they lie, if they lie so."""
         a, a_row, m = self.a.of(batch, rows.start), self.a.row, len(rows)
-        row_bytes = 4 * self.groups
+        row_bytes = self.dot.depth * self.groups
         apart = self.a.column != 1 and self.k > 1
-        if apart or (self.dot.group == 4 and row_bytes != self.k):
+        if apart or (self.dot.group != 2 and row_bytes != self.k):
             lines = self.scratch.take(m * row_bytes)
             yield self._copy((m, self.k), (a_row, self.a.column), (row_bytes, 1), 1, a, lines)
             a, a_row = lines, row_bytes
@@ -354,8 +355,8 @@ class Plan:
             into = partial, 4 * count, 4 * (count - self.width)
             for i, (k, length) in enumerate(self.blocks):
                 groups = -(-length // self.dot.group)
-                there = a[0] + k * 4 // self.dot.group
-                yield self._row_sums(batch, there, a[1], 4 * groups, m, records)
+                there = a[0] + k * self.dot.depth // self.dot.group
+                yield self._row_sums(batch, there, a[1], self.dot.depth * groups, m, records)
                 yield records_of_columns(sums + i * sums_block, length)
                 along = packed + self._along(k), end - first
                 yield from self._tiles((there, a[1]), m, groups, along, into, records, columns, modes)
@@ -387,7 +388,7 @@ class Plan:
         height, taller = divmod(m, tiles)
         for count, h in ((taller, height + 1), (tiles - taller, height)):
             if count:
-                block = max(1, BLOCK // (h * 4 * groups))
+                block = max(1, BLOCK // (h * self.dot.depth * groups))
                 code = jit.compiled(multiply, self.target, self.sum_kind, h)
                 arguments = (at, a_row, b, self.panel_bytes, into, c_row, groups, count, block, panels)
                 yield Step(code, (*arguments, record, columns, modes, last))

@@ -10,16 +10,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.cpu import matmul_round
-from anydml.kernels.cpu.jit.emit import Text, arguments, module, splat
+from anydml.kernels.cpu.jit.emit import Text, arguments, module, shuffle, splat
 from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.cpu.matmul_dot import dot_of
 from anydml.kernels.cpu.matmul_round import A_ZERO_POINT, ROW, TERM
 
 
 class Kind(NamedTuple):
-    """What code is specialised on. a_signed: A is INT8. output: "i32", "u8" or "i8". full: zero points by row or column."""
+    """What code is specialised on.
+
+    a_signed, b_signed: A, and B as it is packed, is INT8. output: "i32", "u8" or "i8". full: zero points by row or column.
+    """
 
     a_signed: bool
+    b_signed: bool
     output: str
     full: bool
 
@@ -124,41 +128,71 @@ def _sums(text: Text, target: Target, kind: Kind, height: int, a: str, b: str, r
             start.append([text.op(f"add {vector} {term}, {x}") for x in terms])
     # three rows to a pointer: the others are reached by the strides that addressing scales by itself
     pointers = [text.at(a, text.op(f"mul i64 %a_row, {m}")) if m else a for m in range(0, height, 3)] + [b]
+    if dot.square:
+        start = [_halves(text, target, start[m], start[min(m + 1, height - 1)]) for m in range(0, height, 2)]
+    sums = _products(text, target, kind, height, start, pointers)
+    if dot.square:
+        split = [_halves(text, target, pair[::2], pair[1::2]) for pair in sums]
+        sums = [x[at::2] for x in split for at in (0, 1)]
+    return sums[:height]
+
+
+def _halves(text: Text, target: Target, first: list[str], second: list[str]) -> list[str]:
+    """Two columns of two rows in a vector from four columns of a row in each, and the other way round."""
+    vector = f"<{target.vector_bytes // 4} x i32>"
+    orders = (0, 1, 4, 5), (2, 3, 6, 7)
+    return [shuffle(text, x, y, vector, order) for x, y in zip(first, second, strict=True) for order in orders]
+
+
+def _products(
+    text: Text, target: Target, kind: Kind, height: int, start: list[list[str]], pointers: list[str]
+) -> list[list[str]]:
+    """start, the sums of rows or of pairs of rows, and the dot products of all groups."""
+    dot, vector = dot_of(target), f"<{target.vector_bytes // 4} x i32>"
+    many_rows, vectors = len(start), len(start[0])
     # several chains of sums where a tile is too small to keep the dot-product units busy with one
-    chains = max(1, dot.chains // (height * dot.vectors))
+    chains = max(1, dot.chains // (many_rows * vectors))
     if chains == 1:
-        return _loop(text, target, kind, start, pointers, 1, "%groups")[0]
-    zero = [[["zeroinitializer"] * dot.vectors for _ in range(height)] for _ in range(chains - 1)]
+        return _loop(text, target, kind, height, start, pointers, 1, "%groups")[0]
+    zero = [[["zeroinitializer"] * vectors for _ in range(many_rows)] for _ in range(chains - 1)]
     many = text.op(f"udiv i64 %groups, {chains}")
     rest = text.op(f"urem i64 %groups, {chains}")
     flat = [row for sums in (start, *zero) for row in sums]
-    flat, pointers = _loop(text, target, kind, flat, pointers, chains, many)
-    while len(flat) > height:  # the chains become one
+    flat, pointers = _loop(text, target, kind, height, flat, pointers, chains, many)
+    while len(flat) > many_rows:  # the chains become one
         flat = [
             [text.op(f"add {vector} {x}, {y}") for x, y in zip(flat[m], flat[m + len(flat) // 2], strict=True)]
             for m in range(len(flat) // 2)
         ]
-    return _loop(text, target, kind, flat, pointers, 1, rest)[0]
+    return _loop(text, target, kind, height, flat, pointers, 1, rest)[0]
 
 
 def _loop(
-    text: Text, target: Target, kind: Kind, start: list[list[str]], pointers: list[str], chains: int, count: str
+    text: Text,
+    target: Target,
+    kind: Kind,
+    height: int,
+    start: list[list[str]],
+    pointers: list[str],
+    chains: int,
+    count: str,
 ) -> tuple[list[list[str]], list[str]]:
     """`count` times `chains` steps of K; start: the sums of the first chain's rows, then of the next one's."""
     dot, width = dot_of(target), target.vector_bytes
     vector = f"<{width // 4} x i32>"
-    height = len(start) // chains
+    rows, vectors = len(start) // chains, len(start[0])
+    emit = dot.square or dot.emit
     origin, head, body, after = (text.name(x) for x in ("from", "head", "body", "after"))
     text.jump(origin)
     text.label(origin)
-    tested_first = chains > 1 or height * dot.vectors <= dot.chains // 2  # else there is a step, and one branch is enough
+    tested_first = chains > 1 or rows * vectors <= dot.chains // 2  # else there is a step, and one branch is enough
     latch = body
     text.jump(head)
     text.label(head)
     old = [[f"%{text.name('c')}" for _ in row] for row in start]
     new = [[f"%{text.name('d')}" for _ in row] for row in start]
-    for rows in zip(start, old, new, strict=True):
-        for x, y, z in zip(*rows, strict=True):
+    for row in zip(start, old, new, strict=True):
+        for x, y, z in zip(*row, strict=True):
             text.do(f"{y} = phi {vector} [ {x}, %{origin} ], [ {z}, %{latch} ]")
     here = [f"%{text.name('p')}" for _ in pointers]
     further = [f"%{text.name('q')}" for _ in pointers]
@@ -172,17 +206,17 @@ def _loop(
         text.jump(body)
     text.label(body)
     for u in range(chains):
-        panel = [text.load(vector, here[-1], (u * dot.vectors + n) * width) for n in range(dot.vectors)]
-        for m in range(height):
-            pointer = here[m // 3]
-            if m % 3:
-                pointer = text.op(f"getelementptr [{m % 3} x i8], ptr {pointer}, i64 %a_row")
-            a = splat(text, text.load("i32", pointer, 4 * u), vector)
-            for n in range(dot.vectors):
-                value = dot.emit(text, old[u * height + m][n], a, panel[n], kind.a_signed)
-                text.do(f"{new[u * height + m][n]} = bitcast {vector} {value} to {vector}")
+        panel = [text.load(vector, here[-1], (u * vectors + n) * width) for n in range(vectors)]
+        for m in range(rows):
+            if dot.square:
+                a = _pair(text, *(_row(text, here, row, "i64", u) for row in (2 * m, min(2 * m + 1, height - 1))))
+            else:
+                a = splat(text, _row(text, here, m, "i32", u), vector)
+            for n in range(vectors):
+                value = emit(text, old[u * rows + m][n], a, panel[n], kind.a_signed, kind.b_signed)
+                text.do(f"{new[u * rows + m][n]} = bitcast {vector} {value} to {vector}")
     for at, (x, y) in enumerate(zip(here, further, strict=True)):
-        step = chains * (dot.vectors * width if at == len(here) - 1 else 4)
+        step = chains * (vectors * width if at == len(here) - 1 else dot.depth)
         text.do(f"{y} = getelementptr i8, ptr {x}, i64 {step}")
     text.do(f"{j} = add i64 {i}, -1")
     if tested_first:
@@ -191,3 +225,17 @@ def _loop(
         text.branch(text.op(f"icmp eq i64 {j}, 0"), after, head)
     text.label(after)
     return (old, here) if tested_first else (new, further)
+
+
+def _row(text: Text, pointers: list[str], m: int, kind: str, step: int) -> str:
+    """What a step takes of a row."""
+    pointer = pointers[m // 3]
+    if m % 3:
+        pointer = text.op(f"getelementptr [{m % 3} x i8], ptr {pointer}, i64 %a_row")
+    return text.load(kind, pointer, int(kind[1:]) // 8 * step)
+
+
+def _pair(text: Text, first: str, second: str) -> str:
+    low = text.op(f"insertelement <2 x i64> poison, i64 {first}, i32 0")
+    both = text.op(f"insertelement <2 x i64> {low}, i64 {second}, i32 1")
+    return text.op(f"bitcast <2 x i64> {both} to <4 x i32>")

@@ -51,6 +51,13 @@ def unavailable() -> str | None:
 
 
 @cache
+def process_triple() -> str:
+    """What this process runs: architecture, vendor and system."""
+    with _lock:
+        return str(_binding().get_process_triple())
+
+
+@cache
 def host_features() -> Mapping[str, bool]:
     """LLVM's name -> whether the processor has the feature and the operating system keeps its registers."""
     with _lock:
@@ -83,12 +90,23 @@ def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
 def assembly(text: str, target: Target, triple: str | None = None) -> str:
     """The assembly of a module for a target; what tests and readers look at."""
     with _lock:
-        llvm = _binding()
-        if triple is not None:
-            llvm.initialize_all_targets()
-            llvm.initialize_all_asmprinters()
-        module = llvm.parse_assembly(text, llvm.create_context())
-        return str(_machine(llvm, target, triple).emit_assembly(module))
+        return str(_for_any(target, triple, text, "emit_assembly"))
+
+
+def object_code(text: str, target: Target, triple: str) -> bytes:
+    """A module as an object file, for a linker: how code for another processor can be run."""
+    with _lock:
+        return bytes(_for_any(target, triple, text, "emit_object"))
+
+
+def _for_any(target: Target, triple: str | None, text: str, emit: str) -> Any:
+    llvm = _binding()
+    if triple is not None:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.verify()
+    return getattr(_machine(llvm, target, triple), emit)(module)
 
 
 def _machine(llvm: Any, target: Target, triple: str | None = None) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass
 from functools import cache
+
+from anydml.kernels.cpu.jit import detect
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,20 @@ X86 = (
     Target("x86", "avx512bw", _AVX512BW, 64),
     Target("x86", "avx512_vnni", (*_AVX512BW, "avx512vnni"), 64),
 )
-ARM = (Target("aarch64", "generic", (), 16),)
+ARM = (  # NEON is a part of every AArch64
+    Target("aarch64", "generic", (), 16),
+    Target("aarch64", "dotprod", ("dotprod",), 16),
+    Target("aarch64", "i8mm", ("dotprod", "i8mm"), 16),
+)
 OTHER = (Target("other", "generic", (), 16),)
 
 
 @cache
 def targets() -> tuple[Target, ...]:
     """The rows whose required features this processor and its operating system report, the widest last."""
-    from anydml.kernels.cpu.jit.compile import host_features
-
-    machine = platform.machine().lower()
-    rows = X86 if machine in ("x86_64", "amd64") else ARM if machine in ("aarch64", "arm64") else OTHER
-    features = host_features()
-    return tuple(row for row in rows if all(features.get(name, False) for name in row.features))
+    architecture, features = detect.features()
+    rows: tuple[Target, ...] = {"x86": X86, "aarch64": ARM, "other": OTHER}.get(architecture, ())
+    return tuple(row for row in rows if features.issuperset(row.features))
 
 
 def named(name: str | None) -> Target | None:

@@ -1,0 +1,137 @@
+"""Kernels for AArch64, run on another machine: compiled by LLVM, linked with a small program in C, and emulated by QEMU.
+
+What plans the work is the library's own code: only `jit.compiled` is replaced, by something that keeps the text of each
+kernel and hands out a number in place of an address.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit.steps import At, Step, runner
+from anydml.kernels.cpu.jit.targets import Target
+
+TRIPLE = "aarch64-unknown-linux-gnu"
+COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
+HARNESS = Path(__file__).with_name("arm_harness.c")
+Bytes = NDArray[np.uint8]
+
+
+def missing() -> str | None:
+    """Why nothing can be emulated here."""
+    absent = [name for name in (COMPILER, EMULATOR) if shutil.which(name) is None]
+    if absent:
+        return f"{' and '.join(absent)} not found: Debian's packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user"
+    return jit.unavailable()
+
+
+class Recorder:
+    """Stands in for `jit.compiled`: every kernel gets a number, and its text is kept."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Any, jit.Code] = {}
+        self.texts: dict[str, int] = {}
+
+    def compiled(self, emit: Callable[..., str], target: Target, *arguments: Any) -> jit.Code:
+        key = (emit, target, arguments)
+        if key not in self._codes:
+            number = self.texts.setdefault(emit(target, *arguments), len(self.texts))
+            self._codes[key] = jit.Code(None, number)
+        return self._codes[key]
+
+    def emitters(self) -> set[tuple[Any, ...]]:
+        """What code was asked for: the name of the function that emits it, and its arguments behind the target."""
+        return {(emit.__name__, *arguments) for emit, _, arguments in self._codes}
+
+
+class Case(NamedTuple):
+    """Steps over buffers. wanted: what the buffers of some names hold afterwards; others are only read, or are scratch."""
+
+    name: str
+    buffers: Mapping[str, Bytes]
+    steps: Sequence[Step]
+    wanted: Mapping[str, Bytes]
+    scratch: tuple[str, ...] = ("scratch", "packed", "spare")
+    status: int = 0
+
+
+def _encoded(case: Case) -> bytes:
+    names = list(case.buffers)
+    parts = [struct.pack("<q", len(names))]
+    for name, content in case.buffers.items():
+        written = name in case.wanted or name in case.scratch
+        parts.append(struct.pack("<qq", content.size, written))
+        parts.append(content.tobytes() + bytes(-content.size % 8))
+    numbers: list[int] = []
+    for step in case.steps:
+        numbers += [step.code.address, len(step.arguments)]
+        for x in step.arguments:
+            numbers += [names.index(x.base), x.offset] if isinstance(x, At) else [-1, int(x)]
+    parts.append(struct.pack(f"<qq{len(numbers)}q", len(case.steps), len(numbers), *numbers))
+    return b"".join(parts)
+
+
+@cache
+def _object(target: Target, text: str) -> bytes:
+    return jit.object_code(text, target, TRIPLE)
+
+
+def build(directory: Path, target: Target, texts: Collection[str]) -> Path:
+    """The program that runs cases of these kernels. What was compiled once is kept for further programs."""
+    objects: list[Path] = []
+    names: list[str] = []
+    for text in [*texts, runner(target)]:
+        name = f"kernel_{hashlib.sha1(text.encode()).hexdigest()}" if len(names) < len(texts) else "runner"
+        names.append(name)
+        objects.append(directory / f"{name}.o")
+        objects[-1].write_bytes(_object(target, text.replace("@kernel(", f"@{name}(")))
+    names.pop()
+    (directory / "kernels.c").write_text(
+        "".join(f"extern long {name}(const long *);\n" for name in names)
+        + f"long (*const KERNELS[])(const long *) = {{{', '.join(names)}}};\n"
+    )
+    (directory / "objects").write_text("\n".join(map(str, objects)))
+    program = directory / "arm_harness"
+    command = [COMPILER, "-O1", "-Wall", "-Werror", "-static", "-o", str(program)]
+    subprocess.run([*command, str(HARNESS), str(directory / "kernels.c"), f"@{directory}/objects"], check=True)
+    return program
+
+
+def run(program: Path, processor: str, cases: Sequence[Case]) -> None:
+    """Every case on an emulated processor, its results compared; AssertionError for those that differ."""
+    given, results = program.with_name("cases"), program.with_name("results")
+    given.write_bytes(struct.pack("<q", len(cases)) + b"".join(map(_encoded, cases)))
+    command = [EMULATOR, "-cpu", processor, str(program), str(given), str(results)]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 0, f"{ended.stderr} {_named(ended.stderr, cases)}"
+    found = np.fromfile(results, np.uint8)
+    at = 0
+    for case in cases:
+        for where in ("behind", "before"):
+            status = int(found[at : at + 8].view(np.int64)[0])
+            assert status == case.status, f"{case.name}, {where} a page: status {status}"
+            at += 8
+            for name, content in case.buffers.items():
+                if name not in case.wanted and name not in case.scratch:
+                    continue
+                if name in case.wanted:
+                    got = found[at : at + content.size]
+                    np.testing.assert_array_equal(got, case.wanted[name], f"{case.name}, {where} a page: {name}")
+                at += content.size
+    assert at == found.size
+
+
+def _named(message: str, cases: Sequence[Case]) -> str:
+    first = message.partition(",")[0].removeprefix("case ")
+    return cases[int(first)].name if first.isdigit() else ""
