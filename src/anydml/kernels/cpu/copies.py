@@ -15,7 +15,7 @@ from anydml.kernels.cpu.copy_text import LINE
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.targets import Target
 
-AHEAD = 6144  # bytes of input ahead of which rows are prefetched
+AHEAD = 8192  # bytes of input ahead of which rows are prefetched
 STREAM = 24 << 20  # bytes read and written from which stores go past the cache
 STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: lines of far rows are slow to get into the cache
 LONG_ROW = 1024  # bytes of a row that stores past the cache are used for
@@ -146,8 +146,9 @@ def _is_dense(p: Plan) -> bool:
 def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:
     """The plan cut along one dimension: (offset in the input, in the output, the row, the outer dimensions)."""
     dims = [p.row, *p.outer]
-    # the outermost that has enough for everyone, else the longest
-    at = max(range(len(dims)), key=lambda i: (True, i) if dims[i].size >= 8 * threads else (False, dims[i].size))
+    # the outermost of which all get about as much, else the longest
+    even = [i for i, d in enumerate(dims) if 10 * -(-d.size // threads) * threads <= 11 * d.size]
+    at = even[-1] if even else max(range(len(dims)), key=lambda i: dims[i].size)
     whole = dims[at].size
     # what a kernel runs along by itself is cut at whole cache lines, and no end is left that is shorter than a tile
     grain = {"rows": 64, "tiles": 64}.get(p.kind, 1) if at < (2 if p.kind == "tiles" else 1) else 1

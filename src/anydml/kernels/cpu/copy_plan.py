@@ -57,7 +57,7 @@ def plan(dims: list[Dimension], itemsize: int) -> Plan:
     *outer, inner = dims
     if inner.target != itemsize:
         return Plan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
-    if inner.source == itemsize and (inner.size * itemsize >= 16 or not outer or outer[-1].target != inner.size * itemsize):
+    if inner.source == itemsize and (inner.size * itemsize > SHORT or not outer or outer[-1].target != inner.size * itemsize):
         return Plan("rows", (), 0, Dimension(inner.size * itemsize, 1, 1), tuple(reversed(outer)), (0, 0))
     if (tiles := _tiles(dims, itemsize)) is not None:
         return tiles
