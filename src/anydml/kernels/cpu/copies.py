@@ -18,6 +18,7 @@ from anydml.kernels.cpu.jit.targets import Target
 AHEAD = 8192  # bytes of input ahead of which rows are prefetched
 STREAM = 24 << 20  # bytes read and written from which stores go past the cache
 STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: lines of far rows are slow to get into the cache
+NEAR = 1 << 18  # bytes read and written below which nothing is prefetched
 LONG_ROW = 1024  # bytes of a row that stores past the cache are used for
 
 
@@ -99,9 +100,15 @@ def _function(target: Target, p: Plan, past_cache: str = "") -> jit.Code:
     return jit.compiled(copy_emit.elements, target, len(p.pattern))
 
 
+def _traffic(p: Plan) -> tuple[int, int]:
+    """Bytes written, and about as many as are read, whole cache lines where elements are farther apart."""
+    rows = math.prod(d.size for d in p.outer)
+    return p.row.size * max(1, len(p.pattern)) * rows, (p.row.size * min(abs(p.row.source), LINE) + len(p.pattern)) * rows
+
+
 def _ahead(p: Plan) -> int:
-    """How many rows ahead in the input to prefetch: those of a few kilobytes."""
-    if p.kind == "tiles" or not p.outer:
+    """How many rows ahead in the input to prefetch: those of a few kilobytes; none of what the nearest caches hold."""
+    if p.kind == "tiles" or not p.outer or sum(_traffic(p)) < NEAR:
         return 0
     pattern = p.pattern or (0,)
     row = p.row.size * min(abs(p.row.source), LINE) + max(pattern) - min(pattern) + 1
@@ -109,11 +116,8 @@ def _ahead(p: Plan) -> int:
 
 
 def _exceeds_caches(p: Plan) -> bool:
-    rows = math.prod(d.size for d in p.outer)
-    written = p.row.size * max(1, len(p.pattern)) * rows
-    if p.kind == "tiles":
-        return written >= STREAM_TILES
-    return written + (p.row.size * min(abs(p.row.source), LINE) + len(p.pattern)) * rows >= STREAM
+    written, read = _traffic(p)
+    return written >= STREAM_TILES if p.kind == "tiles" else written + read >= STREAM
 
 
 def _has_blocks(p: Plan, blocks: NDArray[np.int64]) -> bool:

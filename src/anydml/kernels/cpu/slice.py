@@ -72,7 +72,7 @@ def _build_compiled(c: Checked[Any], machine: Machine) -> Built:
         code, arguments = copy.at(input.ctypes.data + start, output.ctypes.data)
         return prepared([table(code, arguments)], target, (input, output), keeps_gil=size < SMALL * 8)
 
-    return Built(bind)
+    return Built(bind, copy.scratch * len(copy.blocks))
 
 
 VIEW = Kernel("numpy:slice1:view", Slice1, takes_all, _build_view)
