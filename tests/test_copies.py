@@ -316,3 +316,17 @@ def test_a_copy_serves_any_two_addresses(isa: str, stream: bool) -> None:
         assert len(arguments) <= 2
         assert all(prepared([[piece]], target, (view, out))() == 0 for piece in table(code, arguments))
         np.testing.assert_array_equal(out, view)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+def test_pieces_of_short_rows_leave_past_the_cache_where_they_belong(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too few rows for the threads are cut within rows: pieces then do not follow one another in the output."""
+    monkeypatch.setattr(copies, "STREAM", 0)
+    target = targets.targets()[-1]
+    for sizes in ((10, 40), (3, 4, 200), (5, 2, 64), (2, 100, 40)):
+        x = np.arange(np.prod(sizes), dtype=np.uint32).reshape(sizes)
+        view, out = x[::-1], np.zeros(sizes, np.uint32)
+        made = copies.copy(target, sizes, view.strides, out.strides, 4, threads=threads, stream=True)
+        code, arguments = made.at(view.ctypes.data, out.ctypes.data)
+        assert all(prepared([[piece]], target, (view, out))() == 0 for piece in table(code, arguments))
+        np.testing.assert_array_equal(out, view)

@@ -73,7 +73,7 @@ def copy(
             streaming, scratch = _function(target, p, "blocks"), copy_tiles.scratch_bytes(itemsize)
         elif _has_lines(p):
             streaming = _function(target, p, "lines")
-        elif _is_dense(p):
+        elif _is_dense(p, blocks):
             streaming, scratch = _function(target, p, "dense"), copy_gather.scratch_bytes()
     boundary = len(p.pattern) if p.kind == "tiles" or (p.kind == "groups" and not scratch) else 1
     return Copy(p.kind, code, streaming, boundary, blocks, scratch)
@@ -135,8 +135,10 @@ def _has_lines(p: Plan) -> bool:
     return p.kind in ("rows", "groups") and aligned and p.row.size * group >= LONG_ROW
 
 
-def _is_dense(p: Plan) -> bool:
-    """Whether rows follow one another in the output."""
+def _is_dense(p: Plan, blocks: NDArray[np.int64]) -> bool:
+    """Whether rows follow one another in the output, within every piece too: only the outermost dimension may be cut."""
+    if any((blocks[:, 2 + 3 * i] != d.size).any() for i, d in enumerate([p.row, *p.outer][:-1])):
+        return False
     size = p.row.size * max(1, len(p.pattern))
     if p.kind not in ("rows", "groups") or size > copy_gather.LONGEST:
         return False

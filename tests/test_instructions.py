@@ -1,0 +1,210 @@
+"""What LLVM makes of every kernel, for every row and system: the instructions that are meant, and none that the row lacks.
+
+Only the assembly is read, so that rows of other processors are looked at too. What is forbidden is typed in by hand, as
+patterns of mnemonics and registers: LLVM's own idea of a row's features is what made the assembly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+
+from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles, matmul_parts, matmul_wide
+from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit import pool_emit, steps
+from anydml.kernels.cpu.jit.targets import ARM, X86, Target
+from anydml.kernels.cpu.matmul_dot import dot_of
+from anydml.kernels.cpu.matmul_tile import Kind, multiply
+
+pytestmark = pytest.mark.skipif(jit.unavailable() is not None, reason="there is no LLVM here")
+
+TRIPLES = {
+    "x86": ("x86_64-unknown-linux-gnu", "x86_64-apple-macosx", "x86_64-pc-windows-msvc"),
+    "aarch64": ("aarch64-unknown-linux-gnu", "arm64-apple-macosx", "aarch64-pc-windows-msvc"),
+}
+EVERY = [pytest.param(row, triple, id=f"{row.name}-{triple}") for row in X86 + ARM for triple in TRIPLES[row.architecture]]
+PAGE = 4096  # a larger frame would have to be probed page by page, on Windows by a function that is not there
+
+# --- what LLVM may use in a row: patterns over "mnemonic operands" ---
+
+SSE3_ON = (
+    r"(addsub|hadd|hsub)p[sd]|lddqu|mov(ddup|shdup|sldup)|monitor|mwait"  # SSE3
+    r"|p(abs|sign)[bwd]|palignr|ph(add|sub)|pmaddubsw|pmulhrsw|pshufb"  # SSSE3
+    r"|blend|dpp[sd]|extractps|insertps|mpsadbw|packusdw|pblend|pcmp(eqq|gtq|estr|istr)|p(ext|ins)r[bdq]|phminpos"
+    r"|p(max|min)(sb|sd|uw|ud)|pmov[sz]x|pmul(dq|ld)|ptest|round[ps][sd]|movntdqa|crc32|popcnt"  # SSE4; pextrw, pinsrw: SSE2
+)
+AVX_ON = r"v[a-z]|\{(vex|evex)\}|.*%[yz]mm|.*%k[0-7]"
+AVX_ON += r"|(andn|bextr|bls(i|r|msk)|bzhi|lzcnt|mulx|pdep|pext|rorx|sarx|shlx|shrx|tzcnt)[lq]? "  # BMI and BMI2
+AVX512_ON = r".*%zmm|.*%[xy]mm(1[6-9]|2\d|3[01])\b|.*%k[0-7]|.*\{z\}|vp?(ternlog|range|perm[it]2|mov[dq]{2}[au](8|16|32|64))"
+BYTES_ON = r"(\{(vex|evex)\}\s*)?vpdp"
+FORBIDDEN: dict[tuple[str, str], tuple[str, ...]] = {
+    ("x86", "generic"): (SSE3_ON, AVX_ON),
+    ("x86", "avx2"): (AVX512_ON, BYTES_ON),
+    ("x86", "avx_vnni"): (AVX512_ON, r"vpdpw|vpdpb(ss|su|uu)"),
+    ("x86", "avx512bw"): (BYTES_ON,),
+    ("x86", "avx512_vnni"): (r"\{vex\}", r"vpdpw[su]|vpdpb(ss|su|uu)"),
+}
+# arithmetic of half and bfloat16, of vectors of any length, and whatever else came after the first AArch64
+NEWER_ARM = r"bf(dot|mmla|mlal[bt]|cvt)|f[a-z]+(\.[48]h|\s+v\d+\.[48]h)|sq(rd)?ml[as]h|.*\b[zp]\d+\.[bhsdq]\b"
+NEWER_ARM += r"|fcmla|fcadd|(cas|swp|ld(add|clr|eor|set))[alhb]*\s|ldapr|frint(32|64)|smstart|.*\bh\d+\b.*fcvt"
+DOTS_ON, MATRICES_ON = r"[su]dot\b", r"(us|su)dot\b|(us|s|u)mmla\b"
+FORBIDDEN |= {
+    ("aarch64", "generic"): (NEWER_ARM, DOTS_ON, MATRICES_ON),
+    ("aarch64", "dotprod"): (NEWER_ARM, MATRICES_ON),
+    ("aarch64", "i8mm"): (NEWER_ARM,),
+}
+
+# --- what tiles are to be made of: for A and B of one sign, and of two ---
+
+MEANT: dict[tuple[str, str], tuple[str, ...]] = {
+    ("x86", "generic"): (r"pmaddwd\s.*%xmm",),
+    ("x86", "avx2"): (r"vpmaddwd\s.*%ymm",),
+    ("x86", "avx512bw"): (r"vpmaddwd\s.*%zmm",),
+    ("x86", "avx_vnni"): (r"\{vex\}\s+vpdpbusd\s.*%ymm",),
+    ("x86", "avx512_vnni"): (r"vpdpbusd\s.*%zmm",),
+    ("aarch64", "generic"): (r"smlal\s+v\d+\.4s, v\d+\.4h, v\d+\.h\[0\]|smlal\.4s\s+v\d+, v\d+, v\d+\[0\]",),
+    ("aarch64", "dotprod"): (r"sdot", r"udot"),
+    ("aarch64", "i8mm"): (r"smmla", r"ummla", r"usmmla"),
+}
+
+
+def heights(row: Target) -> list[int]:
+    """One row, two, an odd number, and as many as there can be."""
+    return sorted({1, 2, 3, dot_of(row).rows})
+
+
+@cache
+def kernels(row: Target, some: bool) -> dict[str, str]:
+    """The text of every kind of kernel; some: tiles of the smallest and the largest height alone."""
+    signs = [(a, b) for a in (False, True) for b in (False, True)]
+    packed = dict.fromkeys((a, dot_of(row).b_signed(a, b)) for a, b in signs)
+    found: dict[str, str] = {}
+
+    def add(emit: Callable[..., str], *arguments: Any) -> None:
+        found[f"{emit.__name__} {arguments}"] = emit(row, *arguments)
+
+    for height in heights(row)[:: len(heights(row)) - 1 if some else 1]:
+        for a, b in packed:
+            for output, full in (("i32", True), ("i32", False), ("u8", True), ("i8", False)):
+                add(multiply, Kind(a, b, output, full), height)
+    for a, b in signs:
+        add(matmul_parts.pack, a, b)
+        add(matmul_parts.row_sums, a, b, a)
+        add(matmul_parts.columns, a, b, b, 4 if a else 0, 1 if b else 0)
+        add(matmul_parts.widen, a)
+    for output in ("i32", "u8", "i8"):
+        add(matmul_parts.parameters, True, output)
+    add(matmul_wide.carry)
+    for signed in (False, True):
+        add(matmul_wide.round_totals, signed)
+    for emit in (steps.runner, pool_emit.call, pool_emit.serve):
+        add(emit)
+    for lines, dense in ((False, False), (True, False), (False, True)):
+        add(copy_emit.rows, lines, dense)
+        for pattern, step in (((0,), -1), ((0,), 5), ((0, 1, 2, 3), 8), ((0, 3, 7), 21), ((4, 5, 0, 1), 8)):
+            for width in {16, row.vector_bytes}:
+                add(copy_groups.groups, pattern, step, width, 1, lines, dense)
+    for itemsize in (1, 2, 4, 8):
+        add(copy_emit.elements, itemsize)
+        for width, span in copy_tiles.spans(row, itemsize):
+            add(copy_tiles.tiles, itemsize, width, span)
+            add(copy_tiles.blocks, itemsize, width, copy_tiles.LANE)
+    return found
+
+
+def instructions(assembly: str) -> list[str]:
+    """The instructions, one a line, without comments, labels and directives."""
+    lines = (re.split(r"\s*(?:##|//|;|#APP|#NO_APP)|\s#\s", line)[0].strip() for line in assembly.splitlines())
+    return [re.sub(r"\s+", " ", line) for line in lines if line and not line.startswith((".", "#")) and not line.endswith(":")]
+
+
+@cache
+def assembled(row: Target, triple: str) -> dict[str, list[str]]:
+    texts = kernels(row, "linux" not in triple)
+    return {name: instructions(jit.assembly(text, row, triple)) for name, text in texts.items()}
+
+
+def frame(code: list[str]) -> int:
+    """The bytes that a function takes of the stack, at most."""
+    taken = 0
+    for line in code:
+        if found := re.fullmatch(r"(?:subq \$(\d+), %rsp|sub sp, sp, #(\d+)(?:, lsl #(\d+))?|.*\[sp, #-(\d+)\]!)", line):
+            immediate, number, shift, before = found.groups()
+            taken += int(immediate or before or 0) + (int(number or 0) << int(shift or 0))
+        taken += 8 * line.startswith("pushq")
+    return taken
+
+
+@pytest.mark.parametrize(("row", "triple"), EVERY)
+def test_no_kernel_uses_what_its_row_lacks(row: Target, triple: str) -> None:
+    forbidden = re.compile("|".join(f"(?:{x})" for x in FORBIDDEN[row.architecture, row.name]))
+    # by address: kernels from the runner, pieces from the pool, `rule` from its own module
+    calls = re.compile(r"(callq?|jmpq?) (?!\*)(?!\.?LBB)|bl? (?!\.?LBB)")
+    count = 0
+    for name, code in assembled(row, triple).items():
+        found = {line for line in code if forbidden.match(line)}
+        assert not found, f"{name}: {sorted(found)[:9]}"
+        called = {line for line in code if calls.match(line) and not re.search(r"\b_?rule\b", line)}
+        assert not called, f"{name}: {sorted(called)[:9]}"
+        assert frame(code) <= PAGE, f"{name}: a frame of {frame(code)} bytes"
+        count += len(code)
+    assert count > 5_000
+
+
+@pytest.mark.parametrize(("row", "triple"), EVERY)
+def test_tiles_are_made_of_what_is_meant(row: Target, triple: str) -> None:
+    meant = [re.compile(x) for x in MEANT[row.architecture, row.name]]
+    for height in (1, dot_of(row).rows):
+        code = [
+            line
+            for name, lines in assembled(row, triple).items()
+            if name.startswith("multiply ") and name.endswith(f", {height})")
+            for line in lines
+        ]
+        assert code
+        for pattern in meant:
+            assert any(pattern.match(line) for line in code), f"no {pattern.pattern} in tiles of {height} rows"
+
+
+@pytest.mark.parametrize("row", X86 + ARM, ids=lambda row: f"{row.architecture}-{row.name}")
+def test_loops_keep_their_sums_in_registers(row: Target) -> None:
+    """Between two products of the largest tile nothing goes to the stack."""
+    product = re.compile(r"(\{vex\} )?(vpdpbusd|v?pmaddwd|[su]dot|smlal2?|(us|s|u)mmla)\b")
+    stack = re.compile(r".*\((?:%rsp|%rbp)[,)]|.*\[sp\b")
+    for name, code in assembled(row, TRIPLES[row.architecture][0]).items():
+        if name.startswith("multiply ") and name.endswith(f", {dot_of(row).rows})"):
+            places = [i for i, line in enumerate(code) if product.match(line)]
+            assert places, name
+            spilled = [line for line in code[places[0] : places[-1]] if stack.match(line)]
+            assert not spilled, f"{name}: {spilled[:5]}"
+
+
+def test_the_patterns_recognise_what_they_forbid() -> None:
+    """Each is shown instructions that it has to catch, and some that it must leave alone."""
+    shown = {
+        ("x86", "generic"): ("pshufb %xmm0, %xmm1", "vpaddd %xmm0, %xmm1, %xmm2", "pmulld %xmm0, %xmm1", "ptest %xmm0, %xmm0",
+                             "roundpd $9, %xmm0, %xmm1", "pinsrd $1, %eax, %xmm0", "vfmadd213ps %xmm0, %xmm1, %xmm2",
+                             "shlxq %rax, %rbx, %rcx", "blendvpd %xmm0, %xmm1, %xmm2", "pmovzxbw %xmm0, %xmm1"),
+        ("x86", "avx2"): ("vpaddd %zmm0, %zmm1, %zmm2", "vpaddd %ymm16, %ymm1, %ymm2", "kmovw %k1, %eax",
+                          "{vex} vpdpbusd %ymm0, %ymm1, %ymm2"),
+        ("x86", "avx512bw"): ("vpdpbusd %zmm0, %zmm1, %zmm2", "{vex} vpdpbusd %ymm0, %ymm1, %ymm2"),
+        ("aarch64", "generic"): ("sdot v0.4s, v1.16b, v2.16b", "fadd v0.8h, v1.8h, v2.8h", "ld1b { z0.b }, p0/z, [x0]",
+                                 "ldaddal x0, x1, [x2]", "casal x0, x1, [x2]", "smmla v0.4s, v1.16b, v2.16b",
+                                 "udot.4s v0, v1, v2[0]", "bfdot v0.4s, v1.8h, v2.8h"),
+        ("aarch64", "dotprod"): ("usdot v0.4s, v1.16b, v2.16b", "ummla v0.4s, v1.16b, v2.16b"),
+    }  # fmt: skip
+    left = {
+        ("x86", "generic"): ("pmaddwd %xmm0, %xmm1", "pextrw $1, %xmm0, %eax", "bsrq %rax, %rax", "pcmpeqd %xmm0, %xmm1"),
+        ("x86", "avx2"): ("vpmaddwd %ymm0, %ymm1, %ymm2", "vmovdqu (%rax), %ymm15"),
+        ("aarch64", "generic"): ("smlal v0.4s, v1.4h, v2.h[0]", "fadd v0.4s, v1.4s, v2.4s", "ldaxr x0, [x1]"),
+        ("aarch64", "dotprod"): ("sdot v0.4s, v1.16b, v2.16b",),
+    }
+    for wrong, examples in ((True, shown), (False, left)):
+        for key, lines in examples.items():
+            for line in lines:
+                caught = any(re.match(f"(?:{x})", line) for x in FORBIDDEN[key])
+                assert caught == wrong, f"{key}: {line}"
