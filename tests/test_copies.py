@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import threading
 from typing import Any
 
@@ -246,36 +245,6 @@ def test_a_fork_after_use_can_compile_and_copy() -> None:
         good = all(np.array_equal(dml.slice1(x, (0, 0), (256, 256), (1, s), device=device), x[:, ::s]) for s in steps)
         os._exit(0 if good else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-# what shows that a row's code needs more than the row requires, and what no code may have: a call has nowhere to go
-FOREIGN = {
-    "generic": r"%ymm|%zmm|\bpshufb\b|\tv|\tcall",
-    "avx2": r"%zmm|%k[0-7]|%[xy]mm(1[6-9]|2\d|3[01])|\tcall",
-    "avx512bw": r"vperm[it]2b|vpermb|vpcompress[bw]|vpexpand[bw]|vpdpbusd|\tcall",
-    "avx512_vnni": r"vperm[it]2b|vpermb|vpcompress[bw]|vpexpand[bw]|\tcall",
-}
-
-
-@pytest.mark.parametrize("row", targets.X86, ids=lambda row: row.name)
-def test_no_code_uses_an_instruction_that_its_row_lacks(row: targets.Target) -> None:
-    from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles
-
-    width = row.vector_bytes
-    texts = [
-        copy_emit.rows(row, True),
-        copy_emit.rows(row, False, True),
-        copy_groups.groups(row, (0,), -1, width, 1, False),
-        copy_groups.groups(row, tuple(range(4)), 8, width, 64 // width, True),
-        copy_groups.groups(row, tuple(range(14)), 16, width, 1, False, True),
-        copy_tiles.tiles(row, 2, *copy_tiles.spans(row, 2)[0]),
-        copy_tiles.blocks(row, 1, width, 16),
-        copy_tiles.blocks(row, 8, *copy_tiles.spans(row, 8)[0]),
-        copy_emit.elements(row, 8),
-    ]
-    for text in texts:
-        assembly = jit.assembly(text, row, "x86_64-unknown-linux-gnu")
-        assert re.search(FOREIGN[row.name], assembly) is None
 
 
 @pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
