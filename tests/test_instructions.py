@@ -15,8 +15,8 @@ import pytest
 
 from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles, matmul_parts, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import pool_emit, steps
-from anydml.kernels.cpu.jit.targets import ARM, X86, Target
+from anydml.kernels.cpu.jit import detect, pool_emit, steps
+from anydml.kernels.cpu.jit.targets import ARM, OTHER, X86, Target
 from anydml.kernels.cpu.matmul_dot import dot_of
 from anydml.kernels.cpu.matmul_tile import Kind, multiply
 
@@ -181,6 +181,18 @@ def test_loops_keep_their_sums_in_registers(row: Target) -> None:
             assert places, name
             spilled = [line for line in code[places[0] : places[-1]] if stack.match(line)]
             assert not spilled, f"{name}: {spilled[:5]}"
+
+
+@pytest.mark.parametrize("processor", detect.OTHERS)
+def test_elsewhere_no_kernel_calls_a_library(processor: str) -> None:
+    (row,) = OTHER
+    library = re.compile(r".*\b(mem(cpy|set|move)|fmaf?|round\w*|floorf?|ceilf?|rintf?|nearbyintf?|__\w+)\b")
+    for name, text in kernels(row, True).items():
+        if not name.startswith("serve "):  # nor do threads share work
+            called = {
+                line for line in instructions(jit.assembly(text, row, f"{processor}-unknown-linux-gnu")) if library.match(line)
+            }
+            assert not called, f"{name}: {sorted(called)[:9]}"
 
 
 def test_the_patterns_recognise_what_they_forbid() -> None:

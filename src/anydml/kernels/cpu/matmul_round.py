@@ -153,7 +153,13 @@ def _guess(text: Text, target: Target, sums: str, factor: str, scale: str) -> tu
         arguments = f"{floats} {t}" + (f", {ints} zeroinitializer, i16 -1, i32 4" if lanes == 16 else "")
         rounded = text.op(f"call {ints} @llvm.x86.{_TO_INTS[lanes]}({arguments})")
     else:
-        even = text.op(f"call {floats} @llvm.roundeven.v{lanes}f32({floats} {t})")
+        if target.architecture == "aarch64":
+            even = text.op(f"call {floats} @llvm.roundeven.v{lanes}f32({floats} {t})")
+        else:  # elsewhere that may be a function of a library; adding this rounds to an integer, and what is cut off saturates
+            big, far = f"splat (float {real(1.5 * 2.0**23)})", real(2.0**21)
+            t = _less(text, floats, "olt", t, f"splat (float {far})")
+            t = _less(text, floats, "ogt", t, f"splat (float {real(-(2.0**21))})")
+            even = text.op(f"fsub {floats} {text.op(f'fadd {floats} {t}, {big}')}, {big}")
         rounded = text.op(f"fptosi {floats} {even} to {ints}")
     back = text.op(f"sitofp {ints} {rounded} to {floats}")
     if not fused(target):

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 
+OTHERS = ("powerpc64le", "s390x", "loongarch64")
 AT_HWCAP, AT_HWCAP2 = 16, 26  # entries of Linux's auxiliary vector: what the kernel lets a program use
 HWCAP_ASIMDDP, HWCAP2_I8MM = 1 << 20, 1 << 13
 PF_ARM_V82_DP, PF_ARM_V82_I8MM = 43, 66  # a Windows that does not know a number says no
@@ -19,9 +20,9 @@ PF_ARM_V82_DP, PF_ARM_V82_I8MM = 43, 66  # a Windows that does not know a number
 def architecture(triple: str) -> str:
     """The rows that a process can run. Its own triple says it: the machine's name is another one under an emulator."""
     first = triple.split("-")[0]
-    if first[:1] == "i" and first.endswith("86"):
-        return "x87"  # whose floats are wider than they say: there are no rows for it
-    return {"x86_64": "x86", "amd64": "x86", "aarch64": "aarch64", "arm64": "aarch64"}.get(first, "other")
+    known = {"x86_64": "x86", "amd64": "x86", "aarch64": "aarch64", "arm64": "aarch64"}
+    # where LLVM, told of no feature, would call a library for numbers, or compute in wider ones, nothing is compiled
+    return known.get(first, "other" if first in OTHERS else "unknown")
 
 
 def x86(host: Callable[[], Mapping[str, bool]]) -> frozenset[str]:
