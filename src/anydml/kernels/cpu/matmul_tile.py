@@ -125,7 +125,7 @@ def _sums(text: Text, target: Target, kind: Kind, height: int, a: str, b: str, r
     # three rows to a pointer: the others are reached by the strides that addressing scales by itself
     pointers = [text.at(a, text.op(f"mul i64 %a_row, {m}")) if m else a for m in range(0, height, 3)] + [b]
     # several chains of sums where a tile is too small to keep the dot-product units busy with one
-    chains = max(1, dot.chains // (height * dot.vectors))
+    chains = 1 << max(1, dot.chains // (height * dot.vectors)).bit_length() - 1  # they are united by halves
     if chains == 1:
         return _loop(text, target, kind, start, pointers, 1, "%groups")[0]
     zero = [[["zeroinitializer"] * dot.vectors for _ in range(height)] for _ in range(chains - 1)]
