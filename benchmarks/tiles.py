@@ -7,6 +7,7 @@ product. chains: sums under way where a tile is low. block, chunk, alone: BLOCK,
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Iterable, Mapping
 
 import anydml as dml
@@ -37,7 +38,7 @@ def needed(target: Target, rows: int, vectors: int) -> int:
 def shares(calls: Calls, macs: Mapping[str, int], target: Target, seconds: float) -> dict[str, float]:
     """Multiply-accumulates a second of each, as shares of the bare loop's, all taking turns."""
     limit, limit_macs = dots(target.name)
-    t = best({**calls, "limit": limit}, seconds=seconds, warm=True)
+    t = best({**calls, "limit": limit}, seconds=seconds, warm=True, clock=time.thread_time)
     return {name: macs[name] / t[name] / (limit_macs / t["limit"]) for name in calls}
 
 
