@@ -21,9 +21,9 @@ from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 _T2 = X86[1]
 ALONE = 4 << 20  # products below which a second thread costs more than it brings
-# bytes of A that a core keeps at hand while the panels of B pass by: what a second cache of 1 MB holds beside a panel.
-# benchmarks.tiles block: 4096 cubed 0.93 of the limit, 0.90 with 400 KB, 0.86 without blocks; 2048 cubed within 2 %
-BLOCK = 800 << 10
+# bytes of A that a core keeps at hand while the panels of B pass by; benchmarks.tiles block: 4096 cubed 0.945 of the limit,
+# 0.93 with 800 KB, 0.91 with 400; without blocks 0.96 while no other core wants the last cache, else 0.86; others equal
+BLOCK = 1000 << 10
 # bytes of B that are packed before they are multiplied, and are at hand then; benchmarks.tiles chunk: nothing between 16 KB
 # and 768 KB is better by more than the noise, for any M
 CHUNK = 256 << 10
