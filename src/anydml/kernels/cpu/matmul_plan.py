@@ -70,10 +70,10 @@ class Part(NamedTuple):
     panels: range
 
 
-def _cut(part: Part, count: int) -> list[Part]:
-    """At most so many parts, cut where that costs least: between batches, else between panels, else between rows."""
+def _cut(part: Part, count: int, name: str = "") -> list[Part]:
+    """At most so many parts, cut where that costs least, if nothing is named: between batches, else panels, else rows."""
     batches, rows, panels = (len(x) for x in part)
-    name = "batches" if batches >= count else "panels" if panels >= 2 * count else "rows" if rows >= 2 * count else ""
+    name = name or ("batches" if batches >= count else "panels" if panels >= 2 * count else "rows" if rows >= 2 * count else "")
     if count == 1 or not name:
         return [part]
     values = getattr(part, name)
@@ -218,7 +218,7 @@ class Plan:
         if self.packing and not self.owned:
             phases.append([self.packing])
         # nothing may be written before every scale has been looked at
-        if self.quantized and (self.by_batch or len(rounds) > 1 or len(rounds[0]) > 1):
+        if self.quantized and (self.by_batch or len(rounds) > 1):
             records = self.scratch.take(self.m * ROW)
             modes = self.scratch.take(8)
 
@@ -230,8 +230,12 @@ class Plan:
         mark, top = self.scratch.size, 0
         for pieces in rounds:
             self.scratch.size = mark  # rounds work in the same memory
-            phases.append([self._piece(piece) for piece in pieces])
+            steps = [self._piece(piece) for piece in pieces]
+            if not self.by_batch:
+                phases.append([first for first, _ in steps if first])
+            phases.append([rest for _, rest in steps])
             top = max(top, self.scratch.size)
+        phases = [phase for phase in phases if phase]
         self.scratch.size = top
         if self.threads == 1 and len(rounds) == 1:  # one thread needs no phases
             phases = [[[step for phase in phases for piece in phase for step in piece]]]
@@ -244,8 +248,9 @@ class Plan:
         return _cut(whole, -(-self.m * self.k * self.n * self.batches // long))
 
     def _pieces(self, part: Part) -> list[Part]:
-        """A part of the work for each thread."""
-        return _cut(part, self.threads)
+        """A part of the work for each thread: rows where B is packed already, so that each sums its own."""
+        enough = len(part.rows) >= 2 * self.threads * self.dot.rows and self.batches < self.threads
+        return _cut(part, self.threads, "rows" if self.shared and enough else "")
 
     def _parameters(self, batch: int, row: int, rows: int, column: int, columns: int, records: At, modes: At) -> Step:
         code = jit.compiled(matmul_parts.parameters, self.target, self.a_signed, self.kind.output)
@@ -259,7 +264,8 @@ class Plan:
         output = (self.y_zero_point.of(batch, row), self.y_zero_point.row)
         return Step(code, (rows, *zero, records, columns, modes, bound, *scales, *b_scale, *output))
 
-    def _piece(self, part: Part) -> list[Step | Repeat]:
+    def _piece(self, part: Part) -> tuple[list[Step | Repeat], list[Step | Repeat]]:
+        """The steps that make the records of rows, where all batches have the same, and those that compute."""
         m = len(part.rows)
         first, end = part.panels.start, part.panels.stop
         start = self._start(first)
@@ -289,11 +295,11 @@ class Plan:
                 yield from self._chunk(batch, part.rows, panels, a, records, columns, modes)
                 top = max(top, scratch.size)
 
-        steps: list[Step | Repeat] = [] if self.by_batch else list(parameters(part.batches.start))
+        once: list[Step | Repeat] = [] if self.by_batch else list(parameters(part.batches.start))
         tensors = [self.a, self.b, self.c, self.b_zero_point, *self.by_row]
-        steps += self._repeated(part.batches, [t.batches for t in tensors], product)
+        steps = self._repeated(part.batches, [t.batches for t in tensors], product)
         scratch.size = top
-        return steps
+        return once, steps
 
     def _left(self, batch: int, rows: range) -> Generator[Step, None, tuple[At, int]]:
         """Rows of A as the tile reads them, and the bytes from one to the next: where they lie, if they lie so."""
