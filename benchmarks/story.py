@@ -16,7 +16,7 @@ import numpy as np
 
 import anydml as dml
 from anydml.devices import device
-from anydml.kernels.cpu import matmul_parts, matmul_plan, matrix_multiply
+from anydml.kernels.cpu import matmul_plan, matmul_records, matrix_multiply
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.targets import Target, named
 from anydml.kernels.cpu.matmul_dot import dot_of
@@ -84,7 +84,7 @@ class Steps:
         for rows in (2, 4, 6, 8, 14):
             yield self._made(f"tiles of {rows} rows", self.sums, rows=rows, chains=1)
         yield self._in_numpy()
-        with patched(matmul_parts, FAR=-1):
+        with patched(matmul_records, FAR=-1):
             yield self._made("rounded in the tile, every element by the rule", self.case)
         yield self._made("rounded in the tile: the estimate, and the rule where it cannot tell", self.case)
         with patched(matmul_plan, multiply=optimised):

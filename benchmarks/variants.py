@@ -13,7 +13,7 @@ from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import prepared, table
 from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.cpu.matmul_dot import DOTS, dot_of
-from anydml.kernels.cpu.matmul_round import ROW
+from anydml.kernels.cpu.matmul_rule import ROW
 from anydml.kernels.cpu.matmul_tile import Kind, column_bytes, multiply, panel_columns
 from benchmarks.limits import aligned
 from benchmarks.matmul_cases import Array

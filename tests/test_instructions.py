@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles, matmul_parts, matmul_wide
+from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles, matmul_pack, matmul_records, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit import detect, pool_emit, steps
 from anydml.kernels.cpu.jit.targets import ARM, OTHER, X86, Target
@@ -92,12 +92,12 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
             for output, full in (("i32", True), ("i32", False), ("u8", True), ("i8", False)):
                 add(multiply, Kind(a, b, output, full), height)
     for a, b in signs:
-        add(matmul_parts.pack, a, b)
-        add(matmul_parts.row_sums, a, b, a)
-        add(matmul_parts.columns, a, b, b, 4 if a else 0, 1 if b else 0)
-        add(matmul_parts.widen, a)
+        add(matmul_pack.pack, a, b)
+        add(matmul_records.row_sums, a, b, a)
+        add(matmul_records.columns, a, b, b, 4 if a else 0, 1 if b else 0)
+        add(matmul_pack.widen, a)
     for output in ("i32", "u8", "i8"):
-        add(matmul_parts.parameters, True, output)
+        add(matmul_records.parameters, True, output)
     add(matmul_wide.carry)
     for signed in (False, True):
         add(matmul_wide.round_totals, signed)

@@ -13,12 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 import oracle
-from anydml.kernels.cpu import matmul_parts
+from anydml.kernels.cpu import matmul_records
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import prepared, table
 from anydml.kernels.cpu.jit.targets import Target, targets
 from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_round import ROW
+from anydml.kernels.cpu.matmul_rule import ROW
 from anydml.kernels.cpu.matmul_tile import ARGUMENTS, Kind, column_bytes, multiply, panel_columns
 
 Array = NDArray[Any]
@@ -41,7 +41,9 @@ def run(
         "modes": modes, "bound": int(bound.view(np.uint32)), "a_scale": a_scale, "a_scale_step": 4, "y_scale": y_scale,
         "y_scale_step": 4, "b_scale": b_scale, "b_scale_step": 4, "y_zero_point": zero_points, "y_zero_point_step": 0,
     }  # fmt: skip
-    _call(target, jit.compiled(matmul_parts.parameters, target, kind.a_signed, kind.output), matmul_parts.PARAMETERS, values)
+    _call(
+        target, jit.compiled(matmul_records.parameters, target, kind.a_signed, kind.output), matmul_records.PARAMETERS, values
+    )
     cols = np.zeros((panels, column_bytes(target) // 4), np.uint32)
     cols[:, :columns] = q.astype(np.int32).view(np.uint32).reshape(panels, columns)
     cols[:, dot.vectors * lanes : 2 * dot.vectors * lanes] = b_scale.view(np.uint32).reshape(panels, columns)

@@ -16,6 +16,8 @@ from anydml.kernels.cpu.jit.targets import Target
 
 Emit = Callable[[Text, str, str, str, bool, bool], str]
 
+BIAS = 128  # between the same byte read as INT8 and as UINT8 with its highest bit flipped
+
 
 class Dot(NamedTuple):
     """A dot-product step: a vector of int32 sums, the same four bytes of A for every lane, four bytes of B for each.
@@ -139,3 +141,11 @@ DOTS = {
 
 def dot_of(target: Target) -> Dot:
     return DOTS[target.architecture, target.name]
+
+
+def shift_of(target: Target, a_signed: bool, b_signed: bool) -> int:
+    """What is added to every element of B when it is packed: the dot product decides what type B has to have."""
+    dot = dot_of(target)
+    if dot.group == 2 or dot.b_signed(a_signed, b_signed) == b_signed:
+        return 0
+    return BIAS if b_signed else -BIAS

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.checked import Checked
-from anydml.kernels.cpu import copies, matmul_parts, matmul_wide
+from anydml.kernels.cpu import copies, matmul_pack, matmul_records, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import At, Repeat, Step, repeat
 from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_round import ROW
+from anydml.kernels.cpu.matmul_dot import dot_of, shift_of
+from anydml.kernels.cpu.matmul_geometry import Matrix, Part, Scratch, cut, matrix
+from anydml.kernels.cpu.matmul_rule import ROW
 from anydml.kernels.cpu.matmul_tile import Kind, column_bytes, multiply, panel_columns
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
-from anydml.tensor import DataType, TensorDesc, TensorFlags
+from anydml.tensor import DataType, TensorFlags
 
 ALONE = 4 << 20  # products below which a second thread costs more than it brings
 WRAPS = 33_025  # elements of K up to which a sum of full-range products fits int32
@@ -31,66 +31,6 @@ BLOCK = 1000 << 10
 # and 768 KB is better by more than the noise, for any M
 CHUNK = 256 << 10
 CONSTANTS = np.array([0] * 64 + [0x80] * 64, np.uint8)  # a zero point that is not there; rows of B beyond the last
-
-
-class Matrix(NamedTuple):
-    """How a tensor lies against {batch, rows, columns}: offsets of the batches and strides, in bytes; 0 where it repeats."""
-
-    at: At
-    batches: NDArray[np.int64]
-    row: int
-    column: int
-
-    def of(self, batch: int, row: int = 0, column: int = 0) -> At:
-        return self.at + (int(self.batches[batch]) + row * self.row + column * self.column)
-
-    def varies(self) -> bool:
-        return bool((self.batches != self.batches[0]).any())
-
-
-def matrix(name: str, t: TensorDesc | None, lead: tuple[int, ...]) -> Matrix:
-    """The tensor of a name, or the zero that stands for one that is left out."""
-    if t is None:
-        return Matrix(At("constants"), np.zeros(np.prod(lead, dtype=np.int64), np.int64), 0, 0)
-    size = t.data_type.dtype.itemsize
-    along = list(zip(t.sizes, t.explicit_strides, strict=True))
-    along = [(1, 0)] * (len(lead) + 2 - len(along)) + along[max(0, len(along) - len(lead) - 2) :]
-    *outer, row, column = [stride * size if n > 1 else 0 for n, stride in along]
-    offsets = np.zeros((), np.int64)
-    for n, stride in zip(lead, outer, strict=True):
-        offsets = offsets[..., None] + stride * np.arange(n)
-    return Matrix(At(name), offsets.reshape(-1), row, column)
-
-
-class Part(NamedTuple):
-    """A part of the output."""
-
-    batches: range
-    rows: range
-    panels: range
-
-
-def _cut(part: Part, count: int, name: str = "") -> list[Part]:
-    """At most so many parts, cut where that costs least, if nothing is named: between batches, else panels, else rows."""
-    batches, rows, panels = (len(x) for x in part)
-    name = name or ("batches" if batches >= count else "panels" if panels >= 2 * count else "rows" if rows >= 2 * count else "")
-    if count == 1 or not name:
-        return [part]
-    values = getattr(part, name)
-    ends = [values.start + len(values) * i // count for i in range(count + 1)]
-    return [part._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
-
-
-class Scratch:
-    """Memory that a call works in, handed out in cache lines."""
-
-    def __init__(self, base: str) -> None:
-        self.base, self.size = base, 0
-
-    def take(self, nbytes: int) -> At:
-        at = At(self.base, self.size)
-        self.size += -(-nbytes // 64) * 64
-        return at
 
 
 class Plan:
@@ -194,8 +134,8 @@ class Plan:
             rows = scratch.take(self.k * row)
             yield self._copy((self.k, columns), (self.b.row, self.b.column), (row, 1), 1, b, rows)
             b = rows
-        shift = matmul_parts.shift_of(self.target, self.a_signed, self.b_signed)
-        code = jit.compiled(matmul_parts.pack, self.target, self.a_signed, self.b_signed)
+        shift = shift_of(self.target, self.a_signed, self.b_signed)
+        code = jit.compiled(matmul_pack.pack, self.target, self.a_signed, self.b_signed)
         pad = At("constants", 64 if shift else 0)
         last = self._start(end - 1) - start
         for i, (k, length) in enumerate(self.blocks):
@@ -245,15 +185,15 @@ class Plan:
         """The work in parts, between which a caller can be interrupted."""
         whole = Part(range(self.batches), range(self.m), range(self.panels))
         long = LONG * self.target.vector_bytes // 16 * self.dot.group // 2
-        return _cut(whole, -(-self.m * self.k * self.n * self.batches // long))
+        return cut(whole, -(-self.m * self.k * self.n * self.batches // long))
 
     def _pieces(self, part: Part) -> list[Part]:
         """A part of the work for each thread: rows where B is packed already, so that each sums its own."""
         enough = len(part.rows) >= 2 * self.threads * self.dot.rows and self.batches < self.threads
-        return _cut(part, self.threads, "rows" if self.shared and enough else "")
+        return cut(part, self.threads, "rows" if self.shared and enough else "")
 
     def _parameters(self, batch: int, row: int, rows: int, column: int, columns: int, records: At, modes: At) -> Step:
-        code = jit.compiled(matmul_parts.parameters, self.target, self.a_signed, self.kind.output)
+        code = jit.compiled(matmul_records.parameters, self.target, self.a_signed, self.kind.output)
         zero = (self.a_zero_point.of(batch, row), self.a_zero_point.row)
         if not self.quantized:
             none = At("constants")
@@ -312,7 +252,7 @@ class Plan:
             a, a_row = lines, row_bytes
         if self.dot.group == 2:
             wide = self.scratch.take(m * row_bytes)
-            yield Step(jit.compiled(matmul_parts.widen, self.target, self.a_signed), (a, a_row, self.k, m, wide, row_bytes))
+            yield Step(jit.compiled(matmul_pack.widen, self.target, self.a_signed), (a, a_row, self.k, m, wide, row_bytes))
             a, a_row = wide, row_bytes
         return a, a_row
 
@@ -336,7 +276,7 @@ class Plan:
         scale = self._across(self.b_scale, batch, start, n, 4) if self.quantized else (At("constants"), None)
         yield from (step for _, step in (across, scale) if step is not None)
         code = jit.compiled(
-            matmul_parts.columns,
+            matmul_records.columns,
             self.target,
             self.a_signed,
             self.b_signed,
@@ -378,7 +318,7 @@ class Plan:
             yield self._copy((m, n), (c_row, self.size), (self.c.row, self.c.column), self.size, c, to)
 
     def _row_sums(self, batch: int, a: At, a_row: int, row_bytes: int, m: int, records: At) -> Step:
-        code = jit.compiled(matmul_parts.row_sums, self.target, self.a_signed, self.b_signed, self.kind.full)
+        code = jit.compiled(matmul_records.row_sums, self.target, self.a_signed, self.b_signed, self.kind.full)
         return Step(code, (a, a_row, row_bytes, m, records, self.b_zero_point.of(batch)))
 
     def _tiles(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.cpu import matmul_round
-from anydml.kernels.cpu.jit.emit import Text, arguments, module, shuffle, splat
+from anydml.kernels.cpu import matmul_round, matmul_rule
+from anydml.kernels.cpu.jit.emit import Text, arguments, kernel, shuffle, splat
 from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_round import A_ZERO_POINT, ROW, TERM
+from anydml.kernels.cpu.matmul_rule import A_ZERO_POINT, ROW, TERM
 
 
 class Kind(NamedTuple):
@@ -102,11 +102,10 @@ def multiply(target: Target, kind: Kind, height: int) -> str:
     text.branch(text.op("icmp ult i64 %t1, %tiles"), "blocks", "end")
     text.label("end")
     text.do("ret i64 0")
-    functions = ["define i64 @kernel(ptr %arguments) {", "entry:", *text.lines, "}"]
+    others = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
     if slots is not None:
-        functions += matmul_round.functions(target, kind.output == "i8")
-    declarations = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
-    return module([*declarations, *functions])
+        others += [*matmul_round.declarations(target), *matmul_rule.functions(target, kind.output == "i8")]
+    return kernel(text, others)
 
 
 def _sums(text: Text, target: Target, kind: Kind, height: int, a: str, b: str, row: str, column: str) -> list[list[str]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from anydml.kernels.cpu.jit.emit import Text, arguments, fold, module
+from anydml.kernels.cpu.jit.emit import Text, arguments, fold, kernel
 from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_round import ROW, functions
+from anydml.kernels.cpu.matmul_rule import ROW, functions
 from anydml.kernels.cpu.matmul_tile import column_bytes, panel_columns
 
 CARRY = ("sums", "totals", "count", "first")
@@ -30,7 +30,7 @@ def carry(target: Target) -> str:
 
     fold(text, "0", "%count", lanes, [], step)
     text.do("ret i64 0")
-    return module(["define i64 @kernel(ptr %arguments) {", "entry:", *text.lines, "}"])
+    return kernel(text)
 
 
 ROUND = ("totals", "totals_row", "m", "panels", "rows", "columns", "c", "c_row", "last")
@@ -61,4 +61,4 @@ def round_totals(target: Target, signed: bool) -> str:
 
     fold(text, "0", "%panels", 1, [], panel)
     text.do("ret i64 0")
-    return module(["define i64 @kernel(ptr %arguments) {", "entry:", *text.lines, "}", *functions(target, signed, wide=True)])
+    return kernel(text, functions(target, signed, wide=True))

@@ -122,5 +122,20 @@ def arguments(text: Text, names: Sequence[str], pointers: Iterable[str]) -> None
         text.do(f"%{name} = load {'ptr' if name in pointers else 'i64'}, ptr {text.at('%arguments', 8 * i)}, align 8")
 
 
+def along(text: Text, base: str, stride: str, i: str) -> str:
+    """The i-th of what lies a stride of bytes apart."""
+    return text.at(base, text.op(f"mul i64 {i}, {stride}"))
+
+
+def extend(text: Text, value: str, signed: bool, kind: str = "i8", wide: str = "i32") -> str:
+    """An integer, or a vector of them, in more bits."""
+    return text.op(f"{'s' if signed else 'z'}ext {kind} {value} to {wide}")
+
+
+def kernel(text: Text, others: Sequence[str] = ()) -> str:
+    """The module of the function `i64 kernel(ptr arguments)` with the body written so far; others: what it calls."""
+    return module([*others, "define i64 @kernel(ptr %arguments) {", "entry:", *text.lines, "}"])
+
+
 def module(functions: Sequence[str]) -> str:
     return "\n".join(functions) + "\n!0 = !{i32 1}\n"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit import pool
-from anydml.kernels.cpu.jit.emit import Text, arguments, fold, module, when
+from anydml.kernels.cpu.jit.emit import Text, arguments, fold, kernel, module, when
 from anydml.kernels.cpu.jit.targets import Target
 
 _SIGNATURE: tuple[Any, ...] = (ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -47,8 +47,8 @@ def _in_order(text: Text, steps: str, count: str) -> str:
     text.label(head)
     text.do(f"{i} = phi i64 [ 0, %{before} ], [ {next_}, %{head} ]")
     at = text.at(steps, text.op(f"mul i64 {i}, 16"))
-    kernel, arguments = text.load("ptr", at), text.load("ptr", at, 8)
-    status = text.op(f"call i64 {kernel}(ptr {arguments})")
+    function, arguments = text.load("ptr", at), text.load("ptr", at, 8)
+    status = text.op(f"call i64 {function}(ptr {arguments})")
     text.do(f"{next_} = add i64 {i}, 1")
     more = text.op(f"icmp ult i64 {next_}, {count}")
     text.branch(text.op(f"and i1 {more}, {text.op(f'icmp eq i64 {status}, 0')}"), head, after)
@@ -92,7 +92,7 @@ def repeat(target: Target) -> str:
     _, (done,) = fold(text, "0", "%times", 1, [("i64", "0")], round_)
     move(text.op(f"sub i64 0, {done}"))
     text.do(f"ret i64 {text.op(f'load i64, ptr {result}, align 8')}")
-    return module(["define i64 @kernel(ptr %arguments) {", "entry:", *text.lines, "}"])
+    return kernel(text)
 
 
 def runner(target: Target) -> str:
