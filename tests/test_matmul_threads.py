@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from anydml.devices.compiled import BoundOperator
+from anydml.kernels.cpu import matmul_plan
 from anydml.kernels.kernel import Kernel, Machine
 from every_kernel import Ran
 from hard_cases import TYPE_COMBINATIONS
@@ -46,6 +47,24 @@ def test_any_number_of_threads_gives_the_same_bits(kernel: Kernel, machine: Mach
             )
 
     judge_all(kernel, machine, split(), ran, 90)
+
+
+@by_any_kernel
+def test_long_and_tall_products_are_cut_into_rounds(
+    kernel: Kernel, machine: Machine, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes a tenth of a second, or has more rows than there is memory for records, made to be small."""
+    monkeypatch.setattr(matmul_plan, "LONG", 1 << 9)
+    monkeypatch.setattr(matmul_plan, "MOST_ROWS", 16)
+
+    def cut() -> Iterator[Recipe]:
+        for at, ((m, k, n, batch), threads) in enumerate(product(SHAPES, (1, 3))):
+            finer = frozenset((*SCALES, *ZERO_POINTS)) if at % 3 else frozenset()
+            owned = frozenset({"b_tensor"} if at % 5 == 1 else ())
+            types = TYPE_COMBINATIONS[at % 8]
+            yield Recipe(is_quantized(kernel), types, m, k, n, batch, finer=finer, owned=owned, threads=threads)
+
+    judge_all(kernel, machine, cut(), ran, 20)
 
 
 @by_any_kernel

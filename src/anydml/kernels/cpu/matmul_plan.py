@@ -24,6 +24,7 @@ ALONE = 4 << 20  # products below which a second thread costs more than it bring
 WRAPS = 33_025  # elements of K up to which a sum of full-range products fits int32
 BLOCK_OF_K = 1 << 15
 LONG = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
+MOST_ROWS = 1 << 16  # of A that have records at once: each takes as much memory as a row of 64 elements
 # bytes of A that a core keeps at hand while the panels of B pass by; benchmarks.tiles block: 4096 cubed 0.945 of the limit,
 # 0.93 with 800 KB, 0.91 with 400; without blocks 0.96 while no other core wants the last cache, else 0.86; others equal
 BLOCK = 1000 << 10
@@ -159,18 +160,20 @@ class Plan:
             phases.append([self.packing])
         # nothing may be written before every scale has been looked at
         if self.quantized and (self.by_batch or len(rounds) > 1):
-            records = self.scratch.take(self.m * ROW)
+            records = self.scratch.take(min(self.m, MOST_ROWS) * ROW)
             modes = self.scratch.take(8)
 
             def look(batch: int) -> Iterator[Step]:
-                yield self._parameters(batch, 0, self.m, 0, self.n, records, modes)
+                for row in range(0, self.m, MOST_ROWS):
+                    yield self._parameters(batch, row, min(self.m - row, MOST_ROWS), 0, self.n, records, modes)
 
             looked_at = range(self.batches if self.by_batch else 1)
             phases.append([self._repeated(looked_at, [t.batches for t in self.by_row], look)])
+        padded = self._padded(rounds)
         mark, top = self.scratch.size, 0
         for pieces in rounds:
             self.scratch.size = mark  # rounds work in the same memory
-            steps = [self._piece(piece) for piece in pieces]
+            steps = [self._piece(piece, into) for piece, into in zip(pieces, padded, strict=False)]
             if not self.by_batch:
                 phases.append([first for first, _ in steps if first])
             phases.append([rest for _, rest in steps])
@@ -185,7 +188,8 @@ class Plan:
         """The work in parts, between which a caller can be interrupted."""
         whole = Part(range(self.batches), range(self.m), range(self.panels))
         long = LONG * self.target.vector_bytes // 16 * self.dot.group // 2
-        return cut(whole, -(-self.m * self.k * self.n * self.batches // long))
+        parts = cut(whole, -(-self.m * self.k * self.n * self.batches // long))
+        return [x for part in parts for x in cut(part, -(-len(part.rows) // MOST_ROWS), "rows")]
 
     def _pieces(self, part: Part) -> list[Part]:
         """A part of the work for each thread: rows where B is packed already, so that each sums its own."""
@@ -204,7 +208,7 @@ class Plan:
         output = (self.y_zero_point.of(batch, row), self.y_zero_point.row)
         return Step(code, (rows, *zero, records, columns, modes, bound, *scales, *b_scale, *output))
 
-    def _piece(self, part: Part) -> tuple[list[Step | Repeat], list[Step | Repeat]]:
+    def _piece(self, part: Part, padded: At) -> tuple[list[Step | Repeat], list[Step | Repeat]]:
         """The steps that make the records of rows, where all batches have the same, and those that compute."""
         m = len(part.rows)
         first, end = part.panels.start, part.panels.stop
@@ -225,7 +229,7 @@ class Plan:
             scratch.size = mark
             if self.by_batch:
                 yield from parameters(batch)
-            a = yield from self._left(batch, part.rows)
+            a = yield from self._left(batch, part.rows, padded)
             if len(self.blocks) == 1:
                 yield self._row_sums(batch, *a, self.dot.depth * self.groups, m, records)
             again = scratch.size
@@ -241,19 +245,31 @@ class Plan:
         scratch.size = top
         return once, steps
 
-    def _left(self, batch: int, rows: range) -> Generator[Step, None, tuple[At, int]]:
+    def _padded(self, rounds: list[list[Part]]) -> list[At]:
+        """For each thread, memory for rows of A that are copied: nothing else is written there, so what pads them stays 0."""
+        moved = self.dot.group == 2 or self._apart() or self.dot.depth * self.groups != self.k
+        most = max(len(part.rows) for pieces in rounds for part in pieces) if moved else 0
+        count = max(map(len, rounds))
+        return [self.scratch.take(most * self.dot.depth * self.groups) for _ in range(count)]
+
+    def _apart(self) -> bool:
+        return self.a.column != 1 and self.k > 1
+
+    def _left(self, batch: int, rows: range, padded: At) -> Generator[Step, None, tuple[At, int]]:
         """Rows of A as the tile reads them, and the bytes from one to the next: where they lie, if they lie so."""
         a, a_row, m = self.a.of(batch, rows.start), self.a.row, len(rows)
         row_bytes = self.dot.depth * self.groups
-        apart = self.a.column != 1 and self.k > 1
-        if apart or (self.dot.group != 2 and row_bytes != self.k):
-            lines = self.scratch.take(m * row_bytes)
-            yield self._copy((m, self.k), (a_row, self.a.column), (row_bytes, 1), 1, a, lines)
-            a, a_row = lines, row_bytes
         if self.dot.group == 2:
-            wide = self.scratch.take(m * row_bytes)
-            yield Step(jit.compiled(matmul_pack.widen, self.target, self.a_signed), (a, a_row, self.k, m, wide, row_bytes))
-            a, a_row = wide, row_bytes
+            if self._apart():
+                lines = self.scratch.take(m * self.k)
+                yield self._copy((m, self.k), (a_row, self.a.column), (self.k, 1), 1, a, lines)
+                a, a_row = lines, self.k
+            widen = jit.compiled(matmul_pack.widen, self.target, self.a_signed)
+            yield Step(widen, (a, a_row, self.k, m, padded, row_bytes))
+            a, a_row = padded, row_bytes
+        elif self._apart() or row_bytes != self.k:
+            yield self._copy((m, self.k), (a_row, self.a.column), (row_bytes, 1), 1, a, padded)
+            a, a_row = padded, row_bytes
         return a, a_row
 
     def _chunk(
