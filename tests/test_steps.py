@@ -159,3 +159,8 @@ def test_what_cannot_be_compiled_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(jit, "compiled", refuse)
     with pytest.raises(Refused, match="executable"):
         prepared([rows], TARGET, ())
+
+
+def test_code_that_this_llvm_does_not_take_is_refused() -> None:
+    with pytest.raises(Refused, match="does not take the code"):
+        jit.compiled(lambda target: "define i64 @kernel(ptr %arguments) { ret i64 %nothing }", TARGET)

@@ -73,8 +73,11 @@ def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
     text = emit(target, *arguments)
     with _lock:
         llvm = _binding()
-        module = llvm.parse_assembly(text, llvm.create_context())
-        module.verify()
+        try:
+            module = llvm.parse_assembly(text, llvm.create_context())
+            module.verify()
+        except RuntimeError as error:  # intrinsics are not the same in every version
+            raise Refused(f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} does not take the code: {error}") from error
         machine = _machine(llvm, target)
         try:
             engine = llvm.create_mcjit_compiler(module, machine)
