@@ -614,3 +614,6 @@ def quantized_cases(draw: st.DrawFn) -> QuantizedCase:
         numbers(sizes(axes[2]), types[2]) if draw(st.booleans()) else None,
         types[2],
     )
+
+
+GENERATORS = (near_ties, exact_ties, extreme_scales, long_sums, granularities)

@@ -82,10 +82,14 @@ def one_by_one(step: Step | Repeat) -> Iterator[Step]:
         return
     for i in range(step.times):
         for a, b in zip(step.first, step.second, strict=True):
-            moved = [
-                x + i * (y.offset - x.offset) if isinstance(x, At) and isinstance(y, At) else x + i * (y - x)  # type: ignore[operator]
-                for x, y in zip(a.arguments, b.arguments, strict=True)
-            ]
+            moved: list[At | int] = []
+            for x, y in zip(a.arguments, b.arguments, strict=True):
+                if isinstance(x, At):
+                    assert isinstance(y, At)
+                    moved.append(x + i * (y.offset - x.offset))
+                else:
+                    assert isinstance(y, int)
+                    moved.append(x + i * (y - x))
             yield Step(a.code, tuple(moved))
 
 

@@ -180,17 +180,8 @@ def test_sums_one_apart_around_ties(kernel: Kernel, machine: Machine, ran: Ran) 
     judge_all(kernel, machine, sweeps(), ran, 90)
 
 
-HARD = (
-    hard_cases.near_ties,
-    hard_cases.exact_ties,
-    hard_cases.extreme_scales,
-    hard_cases.long_sums,
-    hard_cases.granularities,
-)
-
-
 @by_quantized_kernel
-@pytest.mark.parametrize("generate", HARD, ids=lambda generate: generate.__name__)
+@pytest.mark.parametrize("generate", hard_cases.GENERATORS, ids=lambda generate: generate.__name__)
 def test_hard_cases(generate: Callable[[], Iterator[QuantizedCase]], kernel: Kernel, machine: Machine, ran: Ran) -> None:
     outputs = 0
     step = 7 if is_slow(kernel) or is_shared(kernel) else 3 if generate is hard_cases.long_sums else 1

@@ -796,17 +796,8 @@ def compare_quantized(case: QuantizedCase, device: Device) -> int:
     return output.size
 
 
-HARD = (
-    hard_cases.near_ties,
-    hard_cases.exact_ties,
-    hard_cases.extreme_scales,
-    hard_cases.long_sums,
-    hard_cases.granularities,
-)
-
-
 @by_device
-@pytest.mark.parametrize("generate", HARD, ids=lambda generate: generate.__name__)
+@pytest.mark.parametrize("generate", hard_cases.GENERATORS, ids=lambda generate: generate.__name__)
 def test_hard_cases(generate: Callable[[], Iterator[QuantizedCase]], device: str, ran: Ran) -> None:
     on = Device(device)
     counts = [compare_quantized(case, on) for case in generate()]

@@ -123,7 +123,7 @@ def _function(target: Target, keeps_gil: bool) -> Any:
     """The runner as a function of Python's; made once, since ctypes makes a class for each."""
     code = jit.compiled(runner, target)
     function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(code.address)
-    function.keep = code  # type: ignore[attr-defined]
+    function.keep = code  # type: ignore[attr-defined]  # whose address is all that ctypes knows
     return function
 
 
@@ -150,7 +150,7 @@ def prepared(
     if len(phases) == 1 and len(phases[0]) == 1:
         piece = phases[0][0]
         made = partial(_function(target, keeps_gil), piece.steps, piece.length)
-        made.keep = (piece, keep)  # type: ignore[attr-defined]
+        made.keep = (piece, keep)  # type: ignore[attr-defined]  # what the numbers are addresses of
         return made
     code = jit.compiled(runner, target)
     shared = [[(piece.steps, piece.length) for piece in phase] for phase in phases]
