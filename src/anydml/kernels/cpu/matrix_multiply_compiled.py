@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,17 @@ from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 
 LINE = 64
+MOST_BATCHES = 1 << 20
 SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
 def _refuses(c: Checked[Any], machine: Machine) -> str | None:
     if (reason := jit.unavailable()) is not None:
         return reason
-    target = named(machine.isa)
-    if target is None:
+    if named(machine.isa) is None:
         return f"this processor has no {machine.isa or 'known'} instructions"
+    if (batches := math.prod(c.desc.a_tensor.sizes[:-2])) > MOST_BATCHES:
+        return f"{batches} batches: a plan for more than {MOST_BATCHES} takes too much memory"
     return None
 
 
