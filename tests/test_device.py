@@ -13,6 +13,7 @@ import pytest
 import anydml as dml
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.cpu.jit import pool
+from anydml.kernels.cpu.jit.compile import unavailable
 from anydml.spec.operator import example_desc
 from anydml.tensor import DataType
 
@@ -136,6 +137,21 @@ def test_dispatch_lines_say_who_refused_and_why(monkeypatch: pytest.MonkeyPatch,
     assert line["kernel"] == "numpy:slice1:view"
     assert [refusal["kernel"] for refusal in line["refused"]] == ["cpu:slice1:compiled"]
     assert "below 32768, NumPy's copy is as fast" in line["refused"][0]["reason"]
+
+
+@pytest.mark.parametrize(("lead", "k", "reason"), [((2048, 2048), 1, "4194304 batches"), ((1, 1), 1 << 25, "K = 33554432")])
+def test_a_product_too_large_to_be_planned_is_computed_in_pieces(
+    lead: tuple[int, int], k: int, reason: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Zero strides make tensors of any size of a few bytes."""
+    if unavailable() is not None:
+        pytest.skip("nothing can be compiled here")
+    monkeypatch.setenv("ANYDML_VERBOSE", "dispatch")
+    a, b = (dml.TensorDesc("INT8", (*lead, *sizes), strides=(0,) * 4) for sizes in ((1, k), (k, 1)))
+    desc = dml.MatrixMultiplyInteger(a_tensor=a, b_tensor=b, output_tensor=dml.TensorDesc("INT32", (*lead, 1, 1)))
+    assert dml.Device().compile(desc).kernel_name == "numpy:matrix_multiply_integer:blocked"
+    line = json.loads(capfd.readouterr().err)
+    assert reason in line["refused"][0]["reason"]
 
 
 def test_an_import_brings_nothing_that_a_first_call_does_not_need() -> None:

@@ -19,6 +19,7 @@ from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMat
 
 LINE = 64
 MOST_BATCHES = 1 << 20
+MOST_K = 1 << 24
 SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
@@ -29,6 +30,8 @@ def _refuses(c: Checked[Any], machine: Machine) -> str | None:
         return f"this processor has no {machine.isa or 'known'} instructions"
     if (batches := math.prod(c.desc.a_tensor.sizes[:-2])) > MOST_BATCHES:
         return f"{batches} batches: a plan for more than {MOST_BATCHES} takes too much memory"
+    if (k := c.desc.a_tensor.sizes[-1]) > MOST_K:
+        return f"K = {k}: panels of more than {MOST_K} rows of B take too much memory"
     return None
 
 
