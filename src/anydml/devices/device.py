@@ -39,7 +39,8 @@ class Device:
     name: "cpu", or "reference" (the operator files run as they stand: slow, and the judge of every other kernel).
     feature_level: the rules that descs are checked against. threads: at most so many; by default ANYDML_NUM_THREADS,
     OMP_NUM_THREADS, or the processors that this process may use. isa: the instruction set to compile for, by default the
-    widest that the processor reports ("generic", "avx2", "avx512bw", "avx512_vnni"). No choice changes a bit.
+    best that the processor reports: on x86-64 "generic", "avx2", "avx_vnni", "avx512bw" or "avx512_vnni", on Arm "generic",
+    "dotprod" or "i8mm". No choice changes a bit.
     UnsupportedError for a name, level or instruction set that is not there.
     """
 
