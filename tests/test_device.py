@@ -14,6 +14,8 @@ import anydml as dml
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.cpu.jit import pool
 from anydml.kernels.cpu.jit.compile import unavailable
+from anydml.kernels.cpu.matrix_multiply import INTEGER
+from anydml.kernels.kernel import Machine
 from anydml.spec.operator import example_desc
 from anydml.tensor import DataType
 
@@ -99,6 +101,8 @@ def test_binding_properties_are_bytes() -> None:
     matmul = dml.Device().compile(example_desc(dml.MatrixMultiplyInteger)).binding_properties
     assert matmul.temporary_resource_size > 0
     assert matmul.persistent_resource_size == 0
+    in_blocks = INTEGER.build(dml.check(example_desc(dml.MatrixMultiplyInteger)), Machine(None, 1))
+    assert in_blocks.temporary_resource_size == 4 * (4 * 3 + 3 * 2 + 4 * 2) + 8 * 4 * 2
 
 
 @pytest.mark.parametrize("verbose", ["1", "dispatch", "0", ""])

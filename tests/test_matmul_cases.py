@@ -108,5 +108,5 @@ def test_the_oracles_agree_on_generated_cases() -> None:
             if name != "output_tensor"
         ]
         lo, hi = limits(case.expected.dtype)
-        literal = oracle.quantized_linear_matrix_multiply(*operands, lo=lo, hi=hi)  # type: ignore[misc]
+        literal = oracle.quantized_linear_matrix_multiply(*operands, lo=lo, hi=hi)  # type: ignore[misc]  # eight of them
         np.testing.assert_array_equal(literal.reshape(case.expected.shape), case.expected, err_msg=str(case))
