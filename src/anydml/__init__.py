@@ -29,8 +29,10 @@ from anydml.operators.slice import Slice, Slice1
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 if TYPE_CHECKING:
-    from anydml import program
-    from anydml.explain.compare import Comparison, compare
+    from anydml import program, testing
+    from anydml.explain import deviations
+    from anydml.explain.compare import compare
+    from anydml.explain.comparison import Comparison
     from anydml.program import Program
 
 __version__ = "0.1.0"
@@ -62,19 +64,27 @@ __all__ = [
     "Violation",
     "check",
     "compare",
+    "deviations",
     "matrix_multiply_integer",
     "program",
     "quantized_linear_matrix_multiply",
     "slice",
     "slice1",
+    "testing",
 ]
 
 
+_MODULES = {"deviations": "anydml.explain.deviations", "testing": "anydml.testing"}
+_MEMBERS = {"Comparison": "anydml.explain.comparison", "compare": "anydml.explain.compare"}
+
+
 def __getattr__(name: str) -> Any:
-    """Programs and `compare` are loaded when they are first asked for: they would be a fifth of an import's time."""
+    """Programs, `compare` and what goes with it are loaded when they are first asked for: a fifth of an import's time."""
     if name in ("Program", "program"):
         module = importlib.import_module("anydml.program")
         return module if name == "program" else module.Program
-    if name in ("Comparison", "compare"):
-        return getattr(importlib.import_module("anydml.explain.compare"), name)
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
+    if name in _MEMBERS:
+        return getattr(importlib.import_module(_MEMBERS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,8 +25,8 @@ from anydml.cli.output import Prints, as_json, note, result
 from anydml.devices.device import NAMES, Device
 from anydml.errors import BindingError, DescError, Error, Fault, ProgramError
 from anydml.explain import describe as pages
-from anydml.explain.compare import Comparison
 from anydml.explain.compare import compare as compare_arrays
+from anydml.explain.comparison import Comparison
 from anydml.feature_level import FeatureLevel
 from anydml.program import Program, load
 from anydml.program.model import Binding, Dispatch

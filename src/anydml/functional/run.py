@@ -6,6 +6,8 @@ a kind neither makes descs nor checks nor compiles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, named
 from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, Fault
+from anydml.spec.operator import Desc
 from anydml.tensor import TensorDesc
 
 Signature = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
@@ -84,8 +87,35 @@ def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
     return TensorDesc.lying(*out)
 
 
+class _Described(Exception):
+    """Ends an eager call that is to be described, where it would be executed."""
+
+
+_describing = ContextVar("describing", default=False)
+
+
+def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tuple[Desc, dict[str, NDArray[Any]]]:
+    """The desc and the inputs, by field name, of an eager call that is checked and not executed.
+
+    TypeError for a function that is none of anydml's eager ones; else, whatever the call raises.
+    """
+    if not getattr(function, "__module__", "").startswith("anydml.functional."):
+        raise TypeError(f"{function!r} is neither a desc nor an eager function of anydml")
+    token = _describing.set(True)
+    try:
+        function(*arguments, **keywords)
+    except _Described as call:
+        desc, inputs = call.args
+        return desc, inputs
+    finally:
+        _describing.reset(token)
+    raise AssertionError(f"{function.__name__} delivers nothing")
+
+
 def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
     """Execute into a fresh array or into `out`, and return it; BindingError where `out` is not as the result is."""
+    if _describing.get():
+        raise _Described(operator.desc, inputs)
     desc: TensorDesc = operator.desc.output_tensor  # type: ignore[attr-defined]  # all four operators have it
     sizes, dtype = desc.sizes, desc.data_type.dtype
     if out is not None:
