@@ -374,8 +374,17 @@ def test_compare_says_how_a_result_differs(call: Call, tmp_path: Path) -> None:
     status, out, _ = compare_with(call, tmp_path, program, wrong, "--json")
     assert status == 1
     assert json.loads(out)["steps"] == {"1": 1}
+    assert json.loads(out)["causes"] == []
+    halves = example.inputs["b_tensor"].ravel() * 0.5
+    truncated = np.trunc(np.stack([halves, halves])) + np.array([[0], [1]])
+    assert compare_with(call, tmp_path, program, truncated.astype(np.int8))[1].startswith(
+        "2 of 8 differ by 1, all at a tie. It equals truncation in all 8 outputs; the exact result in 6"
+    )
     assert compare_with(call, tmp_path, program, example.output, "--json")[0] == 0
     assert not (tmp_path / "never.npy").exists()
+    far = dml.QuantizedLinearMatrixMultiply.spec.examples[0]
+    elsewhere = program_of(far.fields, far.inputs)
+    assert "a tie" not in compare_with(call, tmp_path, elsewhere, far.output ^ np.uint8(16))[1]
     status, _, err = compare_with(call, tmp_path, program, wrong.astype(np.int32))
     assert status == 2
     assert "actual: is int32" in err

@@ -39,6 +39,12 @@ def test_data_has_every_field_rule_and_erratum_of_the_file(operator: type[Desc])
     assert [example["title"] for example in facts["examples"]] == [example.title for example in spec.examples]
 
 
+def test_the_page_of_the_quantised_product_says_whose_order_its_arguments_have() -> None:
+    facts = describe(dml.QuantizedLinearMatrixMultiply)
+    for said in (markdown(facts), text(facts)):
+        assert "in the order of ONNX's QLinearMatMul" in " ".join(said.split())
+
+
 @every_operator
 def test_data_survives_json(operator: type[Desc]) -> None:
     facts = describe(operator)

@@ -36,5 +36,5 @@ def assert_near(
         return
     farthest = comparison.within  # None where no output that differs has a tie
     if comparison.differing_clamped or farthest is None or (comparison.max_step or 0) > steps or farthest > within:
-        allowed = f"the test allows steps of at most {steps}, within {within:g} of a tie"
-        raise AssertionError(f"{explained(case, comparison)}; {allowed}")
+        allowed = f"The test allows steps of at most {steps}, within {within:g} of a tie"
+        raise AssertionError(f"{explained(case, comparison)}. {allowed}")

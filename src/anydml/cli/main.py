@@ -26,7 +26,7 @@ from anydml.devices.device import NAMES, Device
 from anydml.errors import BindingError, DescError, Error, Fault, ProgramError
 from anydml.explain import describe as pages
 from anydml.explain.compare import compare as compare_arrays
-from anydml.explain.comparison import Comparison
+from anydml.explain.comparison import NEAR, Comparison
 from anydml.feature_level import FeatureLevel
 from anydml.program import Program, load
 from anydml.program.model import Binding, Dispatch
@@ -180,7 +180,8 @@ def compare(program: str, resource: str, actual: str, json_wanted: bool, **optio
         return 0 if comparison.equal else 1
     result(str(comparison), "green" if comparison.equal else "red")
     for worst in comparison.worst:
-        tie = "" if worst.distance_to_tie is None else f", {worst.distance_to_tie:.2g} from a tie"
+        near = worst.distance_to_tie is not None and worst.distance_to_tie <= NEAR
+        tie = f", {worst.distance_to_tie:.2g} from a tie" if near else ""
         result(f"  {list(worst.coordinates)}: {worst.actual}, not {worst.expected} ({worst.exact}{tie})")
     return 0 if comparison.equal else 1
 

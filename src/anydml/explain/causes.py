@@ -107,16 +107,19 @@ class Search:
         self.exact = int(np.count_nonzero(self.right))
         self.causes: list[Cause] = []
 
-    def tried(self, deviation: Deviation, output: Array) -> bool:
-        """Whether the deviation, which gives this output (masked where it is not known), is a cause."""
+    def tried(self, deviation: Deviation, output: Array, more_than: int = 0) -> int:
+        """In how many outputs the actual one equals that of a deviation (masked where it is not known); it may be a cause.
+
+        more_than: no cause is kept that equals no more than these.
+        """
         same = np.ascontiguousarray(np.ma.getdata(output)).view(self.bits) == self.actual
         same &= ~np.ma.getmaskarray(output)
         equal, total = int(np.count_nonzero(same)), self.right.size
-        if 2 * (equal - self.exact) <= total - self.exact:
-            return False
+        if equal <= more_than or 2 * (equal - self.exact) <= total - self.exact:
+            return equal
         explained = int(np.count_nonzero(same & ~self.right))
         self.causes.append(Cause(deviation.name, deviation.sentence, total, equal, self.exact, explained, deviation.rounding))
-        return True
+        return equal
 
     def found(self) -> tuple[Cause, ...]:
         """The causes, the one that explains most first, of equal ones the first in its table."""
@@ -170,25 +173,30 @@ def _of_product(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple
     if quantised:
         for deviation in REQUANTISATIONS:
             search.tried(deviation, _requantised(base, q, deviation))
-    promising: list[tuple[int, Deviation, Inputs, Array]] = []
 
-    def tried(deviation: Deviation, p: Inputs, q: Array) -> None:
-        if search.tried(deviation, _requantised(p, q, EXACT) if quantised else q.astype(np.int32)):
-            promising.append((search.causes[-1].equal, deviation, p, q))
+    def altered() -> Iterator[tuple[Deviation, Inputs, Array]]:
+        """Each deviation before requantisation, with the inputs and the accumulators that it has."""
+        for deviation in PRODUCT_ACCUMULATORS:
+            yield deviation, base, deviation.function(base)
+        for deviation in ACCUMULATORS:
+            yield deviation, base, deviation.function(q)
+        for deviation in PRODUCT_INPUTS:
+            if (changed := deviation.function(whole)) is not None:
+                p = selected(changed)
+                yield deviation, p, _accumulated(p)
 
-    for deviation in PRODUCT_ACCUMULATORS:
-        tried(deviation, base, deviation.function(base))
-    for deviation in ACCUMULATORS:
-        tried(deviation, base, deviation.function(q))
-    for deviation in PRODUCT_INPUTS:
-        if (changed := deviation.function(whole)) is not None:
-            p = selected(changed)
-            tried(deviation, p, _accumulated(p))
-    if quantised and promising:
-        equal, first, p, q = max(promising, key=lambda found: found[0])
-        for second in REQUANTISATIONS if equal < search.actual.size else ():
+    nearest, best = search.exact, None
+    for found in altered():
+        deviation, p, sums = found
+        equal = search.tried(deviation, _requantised(p, sums, EXACT) if quantised else sums.astype(np.int32))
+        if equal > nearest:
+            nearest, best = equal, found
+    most = max((cause.equal for cause in search.causes), default=search.exact)
+    if quantised and best and most < search.actual.size:  # two deviations at once, then
+        first, p, sums = best
+        for second in REQUANTISATIONS:
             both = Deviation(f"{first.name}, {second.name}", f"{first.sentence} and {second.sentence}", second.function)
-            search.tried(both, _requantised(p, q, second))
+            search.tried(both, _requantised(p, sums, second), more_than=most)
     return search.found()
 
 

@@ -99,7 +99,7 @@ def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) ->
 
     TypeError for a function that is none of anydml's eager ones; else, whatever the call raises.
     """
-    if not getattr(function, "__module__", "").startswith("anydml.functional."):
+    if not str(getattr(function, "__module__", "")).startswith("anydml.functional."):
         raise TypeError(f"{function!r} is neither a desc nor an eager function of anydml")
     token = _describing.set(True)
     try:

@@ -52,6 +52,8 @@ class QuantizedLinearMatrixMultiply(Desc):
 
     dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is
     exact but the one rounding, half to even. A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0.
+
+    The eager function `quantized_linear_matrix_multiply` takes its arguments in the order of ONNX's QLinearMatMul.
     """
 
     a_tensor: TensorDesc = input_tensor("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}.")
