@@ -22,7 +22,8 @@ from anydml.errors import (
 )
 from anydml.feature_level import FeatureLevel
 from anydml.functional.matrix_multiply import matrix_multiply_integer, quantized_linear_matrix_multiply
-from anydml.functional.slice import slice, slice1
+from anydml.functional.slice import slice as slice  # public, but not in __all__: `import *` leaves the builtin alone
+from anydml.functional.slice import slice1
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice, Slice1
@@ -31,6 +32,7 @@ from anydml.tensor import DataType, TensorDesc, TensorFlags
 if TYPE_CHECKING:
     from anydml import program
     from anydml.explain.compare import Comparison, compare
+    from anydml.config import show_config
     from anydml.program import Program
 
 __version__ = "0.1.0"
@@ -65,16 +67,23 @@ __all__ = [
     "matrix_multiply_integer",
     "program",
     "quantized_linear_matrix_multiply",
-    "slice",
+    "show_config",
     "slice1",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Programs and `compare` are loaded when they are first asked for: they would be a fifth of an import's time."""
+    """Programs, `compare` and `show_config` are loaded when first asked for: they would be a fifth of an import's time."""
     if name in ("Program", "program"):
         module = importlib.import_module("anydml.program")
         return module if name == "program" else module.Program
     if name in ("Comparison", "compare"):
         return getattr(importlib.import_module("anydml.explain.compare"), name)
+    if name == "show_config":
+        return importlib.import_module("anydml.config").show_config
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is public, loaded or not, and nothing else."""
+    return sorted([*__all__, "__version__", "slice"])
