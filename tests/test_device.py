@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import json
+import math
+import os
 import subprocess
 import sys
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -12,8 +16,11 @@ import pytest
 
 import anydml as dml
 from anydml.feature_level import FeatureLevel
+from anydml.kernels.cpu import copies
 from anydml.kernels.cpu.jit import pool
 from anydml.kernels.cpu.jit.compile import unavailable
+from anydml.kernels.cpu.jit.targets import ARM, X86, targets
+from anydml.kernels.cpu.matmul_plan import Plan
 from anydml.kernels.cpu.matrix_multiply import INTEGER
 from anydml.kernels.kernel import Machine
 from anydml.spec.operator import example_desc
@@ -80,11 +87,154 @@ def test_threads_come_from_the_keyword_then_the_environment(monkeypatch: pytest.
     assert pool.default_threads() == 5
     assert dml.Device().machine.threads == 5
     assert dml.Device(threads=2).machine.threads == 2
-    for nonsense in ("", "0", "-1", "many"):
-        monkeypatch.setenv("ANYDML_NUM_THREADS", nonsense)
+    for blank in ("", " "):
+        monkeypatch.setenv("ANYDML_NUM_THREADS", blank)
         assert pool.default_threads() == 3
+    for others in ("0", "-1", "many", "2.5", "\u00b2"):  # of a variable that is not ours nothing is said
+        monkeypatch.setenv("OMP_NUM_THREADS", others)
+        assert pool.default_threads() >= 1
     monkeypatch.delenv("OMP_NUM_THREADS")
     assert pool.default_threads() >= 1
+
+
+@pytest.mark.parametrize("value", ["foo", "0", "00", "-1", "2.5", "2,3", "\u00b2", "1e3"])
+def test_a_number_of_threads_that_is_none_is_an_error_that_names_it(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANYDML_NUM_THREADS", value)
+    with pytest.raises(
+        dml.UnsupportedError, match=f"^ANYDML_NUM_THREADS is '{value}', and takes a number of threads, 1 or more$"
+    ):
+        dml.Device()
+    assert dml.Device(threads=1).machine.threads == 1
+
+
+@pytest.mark.parametrize("asked", ["keyword", "ANYDML_NUM_THREADS", "OMP_NUM_THREADS"])
+@pytest.mark.parametrize("threads", [10**9, 10**5000], ids=["a billion", "5001 digits"])
+def test_absurd_numbers_of_threads_are_capped(asked: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if asked == "keyword":
+        device = dml.Device(threads=threads)
+    else:
+        monkeypatch.setenv(asked, "1" + "0" * (9 if threads == 10**9 else 5000))
+        device = dml.Device()
+    assert device.machine.threads == max(64, pool.processors())
+    x = np.arange(10**6, dtype=np.int16)
+    tracemalloc.start()
+    try:
+        result = dml.slice1(x, (0,), x.shape, (-1,), device=device)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(result, x[::-1])
+    assert peak < 16 << 20
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 64, 10**9])
+def test_there_is_at_most_one_piece_of_work_for_each_thread_asked_for(threads: int) -> None:
+    if unavailable() is not None:
+        pytest.skip("nothing can be compiled here")
+    most, target = dml.Device(threads=threads).machine.threads, targets()[-1]
+    for sizes, strides in (((1000, 1000), (4000, 4)), ((7, 90001), (360004, 4)), ((10**6,), (4,)), ((1000, 1000), (4, 4000))):
+        packed = [4 * math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        assert len(copies.copy(target, sizes, strides, packed, 4, most).blocks) <= most
+    for m, k, n in ((1000, 100, 1000), (1, 4096, 4096), (20000, 64, 16)):
+        a, b, c = (dml.TensorDesc(t, s) for t, s in (("INT8", (m, k)), ("INT8", (k, n)), ("INT32", (m, n))))
+        checked = dml.check(dml.MatrixMultiplyInteger(a_tensor=a, b_tensor=b, output_tensor=c))
+        pieces = max(map(len, Plan(checked, target, most).phases))
+        assert pieces <= most
+        assert pieces > 1 or most == 1
+
+
+def test_a_device_s_repr_names_what_computes() -> None:
+    device = dml.Device(threads=3, feature_level="4_0")
+    if unavailable() is None:
+        threads = min(3, pool.processors())
+        named = f"{targets()[-1].name}, {threads} thread{'s' if threads > 1 else ''}"
+        assert repr(dml.Device(threads=1, isa="generic")) == "<Device cpu: feature level 6_4, generic, 1 thread>"
+    else:
+        named = "NumPy"
+    assert repr(device) == f"<Device cpu: feature level 4_0, {named}>"
+    assert repr(dml.Device("reference")) == "<Device reference: feature level 6_4>"
+
+
+def without_llvmlite(code: str, **environment: str) -> str:
+    """What a Python prints in which llvmlite cannot be imported."""
+    code = f"import sys; sys.modules['llvmlite'] = None; sys.modules['llvmlite.binding'] = None; import anydml as dml; {code}"
+    clean = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=clean | environment)
+    return done.stdout + done.stderr
+
+
+def test_instruction_sets_without_llvmlite() -> None:
+    told = without_llvmlite("print(dml.Device()); dml.Device(isa='generic')")
+    assert told.startswith("<Device cpu: feature level 6_4, NumPy>\n")
+    assert "anydml.errors.UnsupportedError: isa = 'generic' cannot be had: nothing can be compiled (llvmlite cannot" in told
+
+
+def config_lines(text: str) -> dict[str, str]:
+    return {name.strip(): value for name, value in (line.split("  ", 1) for line in text.splitlines())}
+
+
+SUBJECTS = [
+    "anydml",
+    "feature levels",
+    "devices",
+    "Python",
+    "NumPy",
+    "llvmlite",
+    "processor",
+    "kernels",
+    "instruction set",
+    "threads",
+]
+
+
+def test_the_configuration(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANYDML_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    dml.show_config()
+    lines = config_lines(capsys.readouterr().out)
+    assert list(lines) == SUBJECTS
+    assert dml.__version__ in lines["anydml"]
+    assert lines["feature levels"].split() == ["1_0", "to", "6_4"]
+    assert np.__version__ in lines["NumPy"]
+    assert f"{pool.processors()} of " in lines["processor"]
+    if unavailable() is None:
+        assert lines["kernels"].strip() == "compiled"
+        assert lines["instruction set"].split()[0].rstrip(",") == targets()[-1].name
+        assert lines["threads"].strip() == "1: as OMP_NUM_THREADS says"
+        lacking = set(X86 if targets()[0] in X86 else ARM) - set(targets())
+        assert all(f"{row.name}, which needs " in lines["instruction set"] for row in lacking)
+
+
+def test_the_configuration_without_llvmlite() -> None:
+    lines = config_lines(without_llvmlite("dml.show_config()", ANYDML_NUM_THREADS="foo"))
+    assert list(lines) == SUBJECTS
+    assert lines["kernels"].strip().startswith("NumPy's, since llvmlite cannot be used: ")
+    assert lines["instruction set"].strip() == "none, since nothing is compiled"
+    assert lines["threads"].strip() == "none: ANYDML_NUM_THREADS is 'foo', and takes a number of threads, 1 or more"
+
+
+PUBLIC = {
+    *("BindingError", "BindingProperties", "BoundOperator", "Checked", "Comparison", "CompiledOperator", "DataError"),
+    *("DataType", "DescError", "Device", "Error", "ExecutionFlags", "Fault", "FeatureLevel", "MatrixMultiplyInteger"),
+    *("Program", "ProgramError", "QuantizedLinearMatrixMultiply", "Slice", "Slice1", "TensorDesc", "TensorFlags"),
+    *("UnsupportedError", "Violation", "__version__", "check", "compare", "matrix_multiply_integer", "program"),
+    *("quantized_linear_matrix_multiply", "show_config", "slice", "slice1"),
+}
+
+
+def test_dir_lists_what_is_public_and_nothing_else() -> None:
+    assert set(dir(dml)) == PUBLIC
+    assert set(dml.__all__) == PUBLIC - {"__version__", "slice"}
+    for name in dir(dml):
+        getattr(dml, name)
+
+
+def test_importing_everything_leaves_the_builtins_alone() -> None:
+    names: dict[str, Any] = {}
+    exec("from anydml import *", names)
+    assert not set(vars(builtins)) & {name for name in names if not name.startswith("__")}
+    assert names["slice1"] is dml.slice1
+    assert names["__builtins__"]["slice"] is slice
 
 
 def test_binding_properties_are_bytes() -> None:

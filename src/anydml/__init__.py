@@ -31,8 +31,8 @@ from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 if TYPE_CHECKING:
     from anydml import program
-    from anydml.explain.compare import Comparison, compare
     from anydml.config import show_config
+    from anydml.explain.compare import Comparison, compare
     from anydml.program import Program
 
 __version__ = "0.1.0"

@@ -23,6 +23,8 @@ from anydml.functional.parameters import Axis, array_of, output_dtypes, same_dim
 from anydml.functional.run import signature, tensor, unspellable
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
+from anydml.spec.constraint import DataRule
+from anydml.spec.fields import Field
 from anydml.spec.operator import Desc
 from anydml.tensor import DATA_TYPES, DataType, TensorDesc, integers
 
@@ -164,14 +166,8 @@ def matmul_error(
             rules.append(violation)
     for rule in operator.spec.data_rules:
         for f in operator.spec.inputs:
-            if (
-                f.wire in rule.tensors
-                and f.wire not in told.unread
-                and (broken := np.argwhere(rule.breaks(inputs[f.name]))).size
-            ):
-                index = tuple(broken[0].tolist())
-                unusable = DataError(f.name, index, inputs[f.name][index].item(), rule.sentence)
-                told.faults.append(Fault(told.names[f.wire], str(_data_error(unusable, arguments))))
+            if f.wire in rule.tensors and f.wire not in told.unread:
+                _tell_unusable(told, rule, f, inputs[f.name], arguments)
     return told.error(rules, (*arguments, "output_data_type", "out"), error)
 
 
@@ -212,6 +208,14 @@ def slice_error(
 def _hinted(violation: Violation) -> Violation:
     negative = violation.constraint == "strides_fits" and min(violation.values.get("Strides", ()), default=0) < 0
     return replace(violation, hint="slice1 takes negative strides") if negative else violation
+
+
+def _tell_unusable(told: Told, rule: DataRule, field: Field, x: Array, arguments: Mapping[str, Any]) -> None:
+    once = x[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in x.strides])]  # what zero strides repeat
+    if (broken := np.argwhere(rule.breaks(once))).size:
+        index = tuple(broken[0].tolist())
+        error = _data_error(DataError(field.name, index, once[index].item(), rule.sentence), arguments)
+        told.faults.append(Fault(told.names[field.wire], str(error)))
 
 
 def _field(path: str) -> str:
