@@ -241,6 +241,11 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
         "input_window_sizes takes a sequence of integers, not (0.5,)\n"
         "output_sizes takes a sequence of integers, not 3",
     ),
+    "a list, and nothing": (
+        lambda: dml.slice([1, 2], None, (1,)),  # type: ignore[arg-type]
+        dml.BindingError,
+        "input takes an array, not list: wrap it in np.array(...)\noffsets takes a sequence of integers, not None",
+    ),
     "a list, and a stride of 0": (
         lambda: dml.slice1([1, 2], (0,), (2,), (0,)),  # type: ignore[arg-type]
         dml.BindingError,
@@ -367,3 +372,78 @@ def test_messages_about_huge_arrays_take_no_memory() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 2**20
+
+
+JUNK: tuple[Any, ...] = (
+    *(
+        None,
+        0,
+        300,
+        -1,
+        True,
+        1.5,
+        float("nan"),
+        1e-60,
+        10**400,
+        "1",
+        b"1",
+        [],
+        [1],
+        {},
+        object(),
+        1j,
+        np.uint8(3),
+        np.int64(3),
+    ),
+    *(
+        np.float64(1e-60),
+        np.bool_(1),
+        np.str_("x"),
+        np.zeros(0),
+        np.zeros((0, 2), np.uint8),
+        np.array(3, np.uint8),
+        A * 1.0,
+        A * 1j,
+    ),
+    *(A > 1, A.T, A[None], A[::-1], A.astype(object), A.astype(FOREIGN + "i4"), np.ones((1,) * 9, np.uint8), LOCKED, LOCKED[0]),
+    *(np.ones((2, 1), np.float32), np.zeros((1, 2), np.float64), np.ma.MaskedArray(A), np.array("x"), A.view("u1,u1,u1")),
+    *(np.broadcast_to(np.uint8(1), (2**20, 2**20)), np.ones((3, 7, 2, 3), np.int8), np.zeros(2, "M8[s]"), memoryview(b"12")),
+)
+
+
+def outcome(call: Callable[..., Any], given: dict[str, Any]) -> str:
+    try:
+        call(**given)
+    except dml.Error as error:
+        return "dml.Error" if str(error) else "an error without words"
+    except TypeError as error:
+        told = "takes a sequence of integers"
+        return f"TypeError: {told}" if f" {told}, not " in str(error) else str(error)
+    return "computed"
+
+
+def test_junk_is_refused_or_computed() -> None:
+    """Whatever arguments are given, what comes back is a result or an error of ours (of integers, Python's TypeError)."""
+    quantized_names = (
+        *("a", "a_scale", "a_zero_point", "b", "b_scale", "b_zero_point", "output_scale", "output_zero_point"),
+        *("output_data_type", "out", "device"),
+    )
+    calls: dict[Callable[..., Any], tuple[str, ...]] = {
+        quantized: quantized_names,
+        integer: ("a", "a_zero_point", "b", "b_zero_point", "out", "device"),
+        lambda **o: dml.slice1(**{"input": X, "input_window_offsets": (0, 0), "input_window_sizes": (2, 2), **o}): (
+            *("input", "input_window_offsets", "input_window_sizes", "input_window_strides", "output_sizes", "out", "device"),
+        ),
+        lambda **o: dml.slice(**{"input": X, "offsets": (0, 0), "sizes": (2, 2), **o}): (
+            *("input", "offsets", "sizes", "strides", "out", "device"),
+        ),
+    }
+    random = np.random.default_rng(0)
+    outcomes: list[str] = []
+    for call, names in calls.items():
+        for at_once in (1, 2, 3):
+            for _ in range(len(names) * (len(JUNK) if at_once == 1 else 12)):
+                which = random.choice(len(names), at_once, replace=False)
+                given = {names[i]: JUNK[random.integers(len(JUNK))] for i in which}
+                outcomes.append(outcome(call, given))
+    assert set(outcomes) == {"computed", "dml.Error", "TypeError: takes a sequence of integers"}

@@ -53,7 +53,7 @@ class Device:
         threads: int | None = None,
         isa: str | None = None,
     ) -> None:
-        if name not in NAMES:
+        if not isinstance(name, str) or name not in NAMES:
             raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join(NAMES)}")
         self.feature_level = as_feature_level(feature_level)
         if threads is not None and integer(threads, "threads") < 1:

@@ -191,7 +191,8 @@ def slice_error(
     converted: dict[str, tuple[int, ...] | None] = {}
     for name, value in numbers.items():
         try:
-            converted[name] = None if value is None else integers(value, name)
+            left_out = value is None and name in ("input_window_strides", "output_sizes", "strides")
+            converted[name] = None if left_out else integers(value, name)
         except TypeError as refusal:
             told.faults.append(Fault(name, str(refusal)))
     rules: list[Violation] = []
@@ -259,14 +260,15 @@ def _no_common_k(a: Array, b: Array) -> str:
 
 
 def _type_refused(name: str, path: str, violation: Violation) -> str:
-    read, takes = violation.values[path], [x.dtype.name for x in violation.expected[path]]
+    read, takes = violation.values[path], [x.name.lower() for x in violation.expected[path]]
     if name.endswith("zero_point"):
         takes.append("a Python integer")
     text = f"{', '.join(takes[:-1])} or {takes[-1]}" if len(takes) > 1 else takes[0]
+    told = f"is {read.name.lower()}; "
     if (later := violation.expected.get("FeatureLevel")) is None:
-        return f"is {read.dtype}; it takes {text}"
+        return f"{told}it takes {text}"
     level = violation.values["FeatureLevel"]
-    return f"is {read.dtype}; at feature level {level} it takes {text}, and from {later} on {read.dtype}"
+    return f"{told}at feature level {level} it takes {text}, and from {later} on {read.name.lower()}"
 
 
 def _data_error(error: DataError, arguments: Mapping[str, Any]) -> DataError:
