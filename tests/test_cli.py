@@ -72,6 +72,28 @@ def spawn(*arguments: str, folder: Path | None = None, **environment: str) -> su
     )
 
 
+def test_the_module_is_the_command_line() -> None:
+    command = [sys.executable, "-m", "anydml"]
+    done = subprocess.run(
+        [*command, "ops"], env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == spawn("ops").stdout
+    refused = subprocess.run([*command, "nothing"], env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("Usage: anydml ")
+
+
+def test_info_is_the_configuration(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = call("info")
+    dml.show_config()
+    assert (status, out, err) == (0, capsys.readouterr().out, "")
+    status, out, _ = call("info", "--json")
+    facts = json.loads(out)
+    assert (status, facts["anydml"], facts["numpy"]) == (0, dml.__version__, np.__version__)
+    assert facts["kernels"] in ("compiled", "NumPy")
+    assert facts["feature_levels"][-1] == "6_4"
+
+
 # --- run ---
 
 

@@ -1,4 +1,4 @@
-"""`anydml`: run, check, describe, ops, compare.
+"""`anydml`: run, check, describe, ops, compare, info.
 
 Exit status 0: done. 1: ran, but an output could not be written, or a comparison differs. 2: refused (command line, program,
 desc, binding, data). An exception that nobody raised on purpose keeps its traceback.
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import anydml
-from anydml import operators
+from anydml import config, operators
 from anydml.cli.output import Prints, as_json, note, result
 from anydml.devices.device import NAMES, Device
 from anydml.errors import BindingError, DescError, Error, Fault, ProgramError
@@ -158,6 +158,21 @@ def ops(json_wanted: bool) -> int:
     for name, _, since, summary in listed:
         result(f"{name:{width}}  {since}  {summary}")
     note(f"{len(listed)} of {ALL_OPERATORS} operators")
+    return 0
+
+
+@commands.command
+@_json
+def info(json_wanted: bool) -> int:
+    """Print versions, processor, instruction set and threads.
+
+    That is what a bug report needs; `anydml.show_config()` prints the same.
+    """
+    facts = config.config()
+    if json_wanted:
+        as_json(facts)
+    else:
+        result(config.text(facts))
     return 0
 
 

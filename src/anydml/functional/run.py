@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.devices.binding import as_array, refused_by_name, share_memory
+from anydml.devices.binding import WRAP, as_array, refused_by_name, share_memory
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.device import Device, named
 from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, Fault
 from anydml.spec.operator import Desc
@@ -25,19 +24,16 @@ Signature = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
 CACHED = 512  # compiled operators kept for each eager function
 
 
-def device_of(device: Device | str | None) -> Device:
-    """The device that an eager function runs on: as given, by name, or the cpu."""
-    return device if isinstance(device, Device) else named(device or "cpu")
-
-
 def fail(name: str, message: str) -> BindingError:
-    return BindingError([Fault(name, message)])
+    """The refusal of an argument: `message` goes on where its name leaves off."""
+    return BindingError([Fault(name, f"{name} {message}")])
 
 
-def tensor(name: str, value: Any) -> NDArray[Any]:
+def tensor(name: str, value: Any, takes: str = "an array") -> NDArray[Any]:
     """An argument as an array of at least one element and one dimension; BindingError for what is none."""
     if not (isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")) or isinstance(value, np.generic):
-        raise fail(name, f"takes an array, not {type(value).__name__}")
+        wrap = f": {WRAP}" if isinstance(value, (list, tuple)) else ""
+        raise fail(name, f"takes {takes}, not {type(value).__name__}{wrap}")
     array = as_array(value)
     if isinstance(array, str):
         raise fail(name, array)

@@ -66,6 +66,15 @@ class Desc(ABC):
             if getattr(self, count) is None:
                 put(count, len(getattr(self, sized)))
 
+    def __repr__(self) -> str:
+        """The call that makes this desc, without absent tensors and counts that are the length of what they count."""
+        said = {field.name: getattr(self, field.name) for field in self.spec.fields}
+        for count, sized in self.spec.counts.items():
+            if said[count] == len(said[sized]):
+                said[count] = None
+        shown = ", ".join(f"{name}={value!r}" for name, value in said.items() if value is not None)
+        return f"{type(self).__name__}({shown})"
+
     def as_newest(self) -> Desc:
         """The same call as a desc of the operator's newest version; only descs that passed `check` have one."""
         return self
@@ -175,6 +184,7 @@ def operator(wire_name: str, number: int, since: FeatureLevel) -> Callable[[type
 
     def declare(cls: type[D]) -> type[D]:
         members = vars(cls)
+        cls.__repr__ = Desc.__repr__  # type: ignore[method-assign]  # in place of the one that @dataclass makes
         cls.spec = OperatorSpec(
             wire_name.removeprefix("DML_OPERATOR_"),
             number,
