@@ -3,9 +3,14 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import lru_cache
 
+from anydml.spec.directml import NAMES, OLDER_NAMES
 from anydml.spec.operator import Desc
+
+PREFIX = "DML_OPERATOR_"
+_LONGEST = 60  # characters of a name in a message, and of one that is compared with others
 
 
 @lru_cache(maxsize=1)
@@ -17,8 +22,20 @@ def every() -> tuple[type[Desc], ...]:
 
 def find(wire_name: str) -> type[Desc] | None:
     """The desc class of an operator, named with or without DML_OPERATOR_; None where there is none yet."""
-    name = wire_name.removeprefix("DML_OPERATOR_")
+    name = wire_name.removeprefix(PREFIX)
     return next((desc for desc in every() if desc.spec.name == name), None)
+
+
+def why_missing(wire_name: str) -> str:
+    """The sentence about a name that `find` does not know: DirectML has the operator and anydml not yet, or neither has it."""
+    name = wire_name.removeprefix(PREFIX)
+    if name in NAMES or name in OLDER_NAMES:
+        return f"{PREFIX}{name} is not in anydml yet ({len(every())} of {len(NAMES)})"
+    if len(name) > _LONGEST:
+        return f"DirectML has no operator {wire_name[:_LONGEST]!r}.."
+    near = get_close_matches(name.upper(), NAMES, 1)
+    hint = f"; did you mean {near[0]!r}" + ("?" if find(near[0]) else ", which is not in anydml yet?") if near else ""
+    return f"DirectML has no operator {wire_name!r}{hint}"
 
 
 def _of(module: str) -> Iterator[type[Desc]]:

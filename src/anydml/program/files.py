@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from anydml.tensor import DataType
 
 IMAGES = (".png", ".jpg", ".jpeg")
+MOST_DIMENSIONS = 64  # of NumPy's arrays
 MOST_PIXELS = 2**26  # of an image that is read: a small file can hold a large one
 
 
@@ -27,27 +29,58 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Folders:
-    """Where a program's files are read from and written to; nothing outside of the two unless `allow_outside`."""
+    """Where a program's files are read from and written to. program: the file that it is itself, where it is one.
+
+    Unless `allow_outside`, nothing outside of the two folders, and nothing over the program and its inputs.
+    """
 
     inputs: Path
     outputs: Path
+    program: Path
     allow_outside: bool = False
 
     def source(self, name: str) -> Path:
         """A regular file to read. With `allow_outside` it is also looked for in the current directory, as DxDispatch does."""
         path = _inside(self.inputs, name, "the program's folder", self.allow_outside)
         if self.allow_outside and not path.exists():
-            path = Path(name).resolve()
+            path = _inside(Path(), name, "", allow_outside=True)
         if not path.is_file():
             raise Refused(f"{name!r} is no regular file" if path.exists() else f"there is no file {name!r}")
         return path
 
-    def target(self, name: str) -> Path:
-        """A file to write; it need not exist, nor its folder."""
+    def target(self, name: str, program: set[object], sources: set[object]) -> Path:
+        """A file to write; it need not exist, nor its folder. program, sources: `identities` of what stays as it is."""
         path = _inside(self.outputs, name, "the output folder", self.allow_outside)
         if not name or path.is_dir():
             raise Refused(f"{name!r} is a folder")
+        if self.allow_outside:
+            return path
+        if any(part.startswith(".") for part in path.relative_to(self.outputs.resolve()).parts):
+            raise Refused(f"{name!r} has a part that begins with a dot, as settings do")
+        known_by = identities([path])
+        if known_by & program:
+            raise Refused(f"{name!r} is the program itself")
+        if known_by & sources:
+            raise Refused(f"{name!r} is a file that the program reads")
         return path
+
+
+def identities(paths: Iterable[Path]) -> set[object]:
+    """What files are known by: their whole names, and the numbers that the system gives to those that exist."""
+    known: set[object] = set()
+    for path in paths:
+        with suppress(OSError, ValueError, RuntimeError):  # what no file system can name is no file
+            known.add(path.resolve())
+            status = path.stat()
+            known.add((status.st_dev, status.st_ino))
+    return known
+
+
+def from_here(path: Path) -> Path:
+    """An absolute path as one would write it in the current directory."""
+    with suppress(OSError, ValueError):  # the current directory is gone, or elsewhere
+        return path.relative_to(Path.cwd())
+    return path
 
 
 def _inside(folder: Path, name: str, words: str, allow_outside: bool) -> Path:
@@ -55,7 +88,7 @@ def _inside(folder: Path, name: str, words: str, allow_outside: bool) -> Path:
         root, path = folder.resolve(), (folder / name).resolve()
         path.exists()  # ValueError for what no file system can name
     except (OSError, ValueError, RuntimeError) as error:
-        raise Refused(f"{name[:99]!r} names no file ({error})") from None
+        raise Refused(f"{name[:99]!r} names no file ({getattr(error, 'strerror', None) or error})") from None
     if not allow_outside and not path.is_relative_to(root):
         raise Refused(f"{name!r} lies outside {words}")
     return path
@@ -89,6 +122,8 @@ def npy(file: BinaryIO) -> Npy:
     except TypeError:
         pickled = "pickled objects, which could run code" if dtype.hasobject else f"{dtype}, which DirectML lacks"
         raise Refused(f"holds {pickled}") from None
+    if len(shape) > MOST_DIMENSIONS:
+        raise Refused(f"has {len(shape)} dimensions, more than the {MOST_DIMENSIONS} of an array")
     found = Npy(data_type, not dtype.isnative, fortran_order and len(shape) > 1, shape, file.tell())
     present = os.fstat(file.fileno()).st_size - found.begin
     if any(size < 0 for size in shape) or present < found.bytes:
@@ -108,6 +143,17 @@ def read_npy(path: Path, memory: NDArray[np.uint8]) -> None:
     if header.fortran_order:
         columns = memory.view(header.data_type.dtype).reshape(header.shape[::-1])
         memory[...] = np.ascontiguousarray(columns.T).reshape(-1).view(np.uint8)
+
+
+def array(path: Path) -> NDArray[Any]:
+    """What a .npy file holds, in native byte order; Refused, or OSError, where it cannot be had."""
+    if not path.is_file():
+        raise Refused("is no regular file" if path.exists() else "there is no such file")
+    with path.open("rb") as file:
+        header = npy(file)
+    memory = np.zeros(header.bytes, np.uint8)
+    read_npy(path, memory)
+    return memory.view(header.data_type.dtype).reshape(header.shape)
 
 
 def read_raw(path: Path, memory: NDArray[np.uint8]) -> None:

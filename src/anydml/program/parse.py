@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from anydml import operators
 from anydml.devices.device import ExecutionFlags
 from anydml.program import model
-from anydml.program.node import MISSING, UINT64, Node, like, show
+from anydml.program.node import MISSING, UINT64, Node, show
 from anydml.program.text import Notes
-from anydml.spec.operator import example_desc
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 REFUSED_TYPES = {
@@ -30,17 +29,20 @@ _RANGES = {
 _TYPE, _NONE = "DML_TENSOR_DATA_TYPE_", model.Given(np.zeros(0, np.uint8))
 
 Parsed = tuple[dict[str, model.Resource], dict[str, model.Dispatchable], tuple[model.Command, ...]]
+Dispatchables = dict[str, model.Dispatchable | None]  # None where the operator is not there: nothing is known of its tensors
 
 
 def parse(document: Any, notes: Notes) -> Parsed:
     """The program that a JSON value spells. Faults and warnings go to `notes`; with faults the result means nothing."""
     root = Node(document, notes)
     resources = {name: _resource(name, node) for name, node in root.take("resources").members()}
-    dispatchables = {name: _dispatchable(name, node, resources) for name, node in root.take("dispatchables").members()}
+    dispatchables: Dispatchables = {
+        name: _dispatchable(name, node, resources) for name, node in root.take("dispatchables").members()
+    }
     commands = tuple(_command(node, resources, dispatchables) for node in root.take("commands").entries())
     root.ignore("$schema")
     root.warn_of_rest()
-    return resources, dispatchables, commands
+    return resources, {name: d for name, d in dispatchables.items() if d is not None}, commands
 
 
 def _resource(name: str, node: Node) -> model.Resource:
@@ -138,18 +140,17 @@ def _mixed(node: Node) -> NDArray[Any]:
     return _element(value, of) if len(node.notes.faults) == before else _NONE.data
 
 
-def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.Dispatchable:
+def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.Dispatchable | None:
     kind, places = node.take("type"), dict[str, str]()
     wire_name = kind.string()
     reason, operator = REFUSED_TYPES.get(wire_name.lower()), operators.find(wire_name)
     if operator is None:
-        names = [desc.spec.name for desc in operators.every()]
         if reason is not None:
             kind.fault(f"{wire_name} is refused: {reason}; this runs DirectML operators")
         elif isinstance(kind.value, str):
-            hint = like(wire_name.removeprefix("DML_OPERATOR_"), names)
-            kind.fault(f"there is no operator {show(wire_name)}; there are {', '.join(names)}{hint}")
-        return model.Dispatchable(name, node.pointer, example_desc(operators.every()[0]), {}, places)
+            kind.fault(operators.why_missing(wire_name))
+        _bindings(node.get("bindings"), resources, known=False)
+        return None
     node.get("executionFlags").flags(ExecutionFlags.NONE, "DML_EXECUTION_FLAG_")
     how = node.get("dmlCompileType")
     if how.string("DmlCompileOp") not in ("DmlCompileOp", "DmlCompileGraph"):
@@ -192,14 +193,15 @@ def _tensor(outer: Node, wire: str, places: dict[str, str]) -> TensorDesc:
     return desc
 
 
-def _command(node: Node, resources: Mapping[str, Any], dispatchables: Mapping[str, Any]) -> model.Command:
+def _command(node: Node, resources: Mapping[str, Any], dispatchables: Dispatchables) -> model.Command:
     kind = node.take("type")
     name = kind.string().lower()
     command: model.Command = model.Print(node.pointer, "", False)
     if name == "dispatch":
         node.ignore("threadGroupCount")
         dispatchable = node.take("dispatchable").reference("dispatchable", dispatchables)
-        command = model.Dispatch(node.pointer, dispatchable, _bindings(node.take("bindings"), resources))
+        known = dispatchables.get(dispatchable) is not None
+        command = model.Dispatch(node.pointer, dispatchable, _bindings(node.take("bindings"), resources, known))
     elif name in ("print", "writefile"):
         resource = node.take("resource").reference("resource", resources)
         if name == "print":
@@ -214,16 +216,21 @@ def _command(node: Node, resources: Mapping[str, Any], dispatchables: Mapping[st
     return command
 
 
-def _bindings(node: Node, resources: Mapping[str, Any]) -> dict[str, model.Binding]:
-    return {name: _binding(source, resources) for name, source in node.members()}
+def _bindings(node: Node, resources: Mapping[str, Any], known: bool = True) -> dict[str, model.Binding]:
+    """What is bound to each tensor. known: whether the operator is; else nobody can say how many resources a tensor takes."""
+    return {name: _binding(source, resources, known) for name, source in node.members()}
 
 
-def _binding(node: Node, resources: Mapping[str, Any]) -> model.Binding:
-    if isinstance(node.value, list):
-        if len(node.value) != 1:
-            node.fault(f"binds {len(node.value)} resources where the tensor takes one")
-            return model.Binding(node.pointer, "")
-        node = next(node.entries())
+def _binding(node: Node, resources: Mapping[str, Any], known: bool) -> model.Binding:
+    several = isinstance(node.value, list)
+    if known and several and len(node.value) != 1:
+        node.fault(f"binds {len(node.value)} resources where the tensor takes one")
+        return model.Binding(node.pointer, "")
+    bound = [_source(source, resources) for source in (node.entries() if several else (node,))]
+    return bound[0] if bound else model.Binding(node.pointer, "")
+
+
+def _source(node: Node, resources: Mapping[str, Any]) -> model.Binding:
     if isinstance(node.value, str):
         return model.Binding(node.pointer, node.reference("resource", resources))
     node.ignore("elementCount", "format", "counter", "counterOffsetBytes", "shape")  # for shaders and ONNX
