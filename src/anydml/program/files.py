@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.devices.memory import memory_bytes
 from anydml.tensor import DataType
 
 IMAGES = (".png", ".jpg", ".jpeg")
@@ -151,6 +152,8 @@ def array(path: Path) -> NDArray[Any]:
         raise Refused("is no regular file" if path.exists() else "there is no such file")
     with path.open("rb") as file:
         header = npy(file)
+    if not 0 < header.bytes <= memory_bytes():
+        raise Refused(f"holds {header.bytes} bytes, and this machine has {memory_bytes()}" if header.bytes else "holds nothing")
     memory = np.zeros(header.bytes, np.uint8)
     read_npy(path, memory)
     return memory.view(header.data_type.dtype).reshape(header.shape)
