@@ -601,12 +601,18 @@ def test_images_in_and_out(tmp_path: Path) -> None:
     text = file_program("in.png", "FLOAT16", resampleSize=[1, 4, 5, 5])
     assert load(write(tmp_path / "p.json", text)).run()["x"].size == 100
     lossy = write_file | {"targetPath": "o.jpg"}
+    wide = write_file | {"dimensions": [1, 1, 1, 2**27]}
+    many = {"initialValuesDataType": "FLOAT16", "initialValues": {"value": 0, "valueCount": 2**27}}
+    too_wide = json.dumps({"resources": {"x": many}, "dispatchables": {}, "commands": [wide]})
     refused = [
         (file_program("in.png", "INT8", resampleSize=[1, 3, 2, 4]), "/resources/x/initialValues/sourcePath"),
         (file_program("in.png", "FLOAT32"), "/resources/x/initialValues/sourcePath"),
         (json.dumps(json.loads(text)).replace("in.png", "p.png"), "/resources/x/initialValues/sourcePath"),
         (file_program("in.png", "FLOAT32", [lossy], resampleSize=[1, 3, 2, 4]), "/commands/0/targetPath"),
     ]
+    refused += [(too_wide, "/commands/0/targetPath")]
+    for sizes in ([1, 3, 1, 2**31], [1, 4, 2**27, 1], [1, 3, 2**14, 2**13]):  # of a picture of 24 pixels
+        refused.append((file_program("in.png", "FLOAT16", resampleSize=sizes), "/resources/x/initialValues/sourcePath"))
     (tmp_path / "p.png").write_text("no image")
     for text, pointer in refused:
         with pytest.raises(dml.ProgramError) as raised:

@@ -156,6 +156,7 @@ def _in_file(resource: Resource, values: FromFile, path: Path) -> tuple[DataType
             raise Refused(
                 "an image needs initialValuesDataType FLOAT32 or FLOAT16, and resampleSize [1, C, H, W] with C 3 or 4"
             )
+        files.within_pixels(sizes)
         value_bytes = math.prod(sizes) * data_type.element_bits // 8
     else:
         if data_type == DataType.UNKNOWN:

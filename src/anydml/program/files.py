@@ -21,7 +21,7 @@ from anydml.tensor import DataType
 
 IMAGES = (".png", ".jpg", ".jpeg")
 MOST_DIMENSIONS = 64  # of NumPy's arrays
-MOST_PIXELS = 2**26  # of an image that is read: a small file can hold a large one
+MOST_PIXELS = 2**26  # of an image, as it is read, resampled or written: a small file can hold a large one
 
 
 class Refused(ValueError):
@@ -187,8 +187,7 @@ def read_image(path: Path, sizes: tuple[int, ...], memory: NDArray[Any]) -> None
     _, channels, height, width = sizes
     try:
         with image_module.open(path, formats=("PNG", "JPEG")) as image:
-            if image.width * image.height > MOST_PIXELS:
-                raise Refused(f"is an image of {image.width} x {image.height} pixels, more than {MOST_PIXELS}")
+            within_pixels((image.height, image.width))
             pixels = image.convert("RGB" if channels == 3 else "RGBA")
     except Refused:
         raise
@@ -196,7 +195,8 @@ def read_image(path: Path, sizes: tuple[int, ...], memory: NDArray[Any]) -> None
         raise Refused(f"is no image that Pillow reads ({error})") from None
     if pixels.size != (width, height):
         pixels = pixels.resize((width, height), image_module.Resampling.BICUBIC)
-    planes = np.asarray(pixels).transpose(2, 0, 1).astype(np.float32) / np.float32(255)
+    planes = np.asarray(pixels).transpose(2, 0, 1).astype(np.float32)
+    planes /= np.float32(255)
     memory.reshape(channels, height, width)[...] = planes
 
 
@@ -214,7 +214,14 @@ def image_dimensions(name: str, dimensions: tuple[int, ...] | None, data_type: D
         or dimensions[:-3] not in ((), (1,))
     ):
         raise Refused("an image takes 'dimensions' [1, C, H, W] with C 1, 3 or 4")
+    within_pixels(dimensions)
     return dimensions[-3], dimensions[-2], dimensions[-1]
+
+
+def within_pixels(sizes: tuple[int, ...]) -> None:
+    """Refused where sizes {.., H, W} are those of too large an image."""
+    if sizes[-2] * sizes[-1] > MOST_PIXELS:
+        raise Refused(f"is an image of {sizes[-1]} x {sizes[-2]} pixels, more than {MOST_PIXELS}")
 
 
 def write(path: Path, values: NDArray[Any], dimensions: tuple[int, ...] | None) -> None:

@@ -23,6 +23,7 @@ REFUSED_TYPES = {
 _COUNTS = range(1, 2**32)
 _FLOAT_WORDS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 _RESOURCE_TYPES = {t.name: t for t in DataType if t.element_bits != 4}  # NumPy has no 4-bit elements
+_MIXED_TYPES = {name: t for name, t in _RESOURCE_TYPES.items() if t != DataType.UNKNOWN}
 _RANGES = {
     t: range(int(np.iinfo(t.dtype).min), int(np.iinfo(t.dtype).max) + 1) for t in _RESOURCE_TYPES.values() if "INT" in t.name
 }
@@ -133,9 +134,8 @@ def _rounded(values: list[int | float], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _mixed(node: Node) -> NDArray[Any]:
     node.ignore("name")
-    types = {name: t for name, t in _RESOURCE_TYPES.items() if t != DataType.UNKNOWN}
     before = len(node.notes.faults)
-    of, value = node.take("type").choice(types, _TYPE, DataType.UINT8), node.take("value")
+    of, value = node.take("type").choice(_MIXED_TYPES, _TYPE, DataType.UINT8), node.take("value")
     node.warn_of_rest()
     return _element(value, of) if len(node.notes.faults) == before else _NONE.data
 
