@@ -43,7 +43,10 @@ class Layout:
 
 @dataclass
 class Plan:
-    """A program that was found without fault: all that running it needs. Places are (resource, byte offset) by field name."""
+    """A program that was found without fault: all that running it needs. Places are (resource, byte offset) by field name.
+
+    compiled: by the dispatchable's name, once `compile_operators` has been called.
+    """
 
     layouts: dict[str, Layout] = field(default_factory=dict)
     alignments: dict[str, int] = field(default_factory=dict)

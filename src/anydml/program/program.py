@@ -52,7 +52,8 @@ class Program:
         """Judge everything that can be judged without running; ProgramError with every fault, none raised one by one.
 
         Each broken rule of a desc is a fault with its `violation`. The files that resources come from are looked at, not
-        read. With `strict`, extensions count as violations; the other arguments are those of `run`.
+        read. Operators are compiled for "cpu", because the memory that they take counts. With `strict`, extensions count as
+        violations; the other arguments are those of `run`.
         """
         folders = self._folders(input_path, output_path, allow_outside)
         self._plan(Notes(self.file), device_of("cpu"), feature_level, strict, folders)
@@ -70,11 +71,12 @@ class Program:
     ) -> dict[str, NDArray[Any]]:
         """Check the program at the device's feature level (6_4 unless the device has another), then run it.
 
-        Returns every resource's final contents, one-dimensional, of its own type (uint8 when untyped). Prints go to `out`.
-        Files are read below input_path (default: the program's folder) and written below output_path, and nowhere else
-        unless allow_outside. ProgramError, before anything runs or is written, holds every fault; DataError where a value
-        breaks a data rule; OSError, after all commands, where a file could not be written. A file is written whole or not at
-        all. iterations, warmup: how often each dispatch executes; with more than one in all, a line in `out` gives the median.
+        Returns every resource's final contents, one-dimensional, of its own type (uint8 when untyped). Prints go to `out`,
+        and a line for each file that was written. Files are read below input_path (default: the program's folder) and
+        written below output_path, nowhere else, and not over the program, its inputs or hidden files, unless allow_outside.
+        ProgramError, before anything runs or is written, holds every fault; DataError where a value breaks a data rule;
+        OSError, after all commands, where a file could not be written. A file is written whole or not at all.
+        iterations, warmup: how often each dispatch executes; with more than one in all, a line in `out` gives the median.
         """
         if iterations < 1 or warmup < 0:
             raise ValueError(f"iterations is at least 1 and warmup at least 0, not {iterations} and {warmup}")
