@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import importlib
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,6 +15,7 @@ from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
+from anydml.forks import imported
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit import pool, targets
 from anydml.kernels.kernel import Kernel, Machine, Refused
@@ -23,6 +23,7 @@ from anydml.spec.operator import Desc
 from anydml.tensor import DataType, integer
 
 NAMES = ("cpu", "reference")
+operators.every()  # finds them, and imports them now: a later import could be under way at a fork
 
 
 class ExecutionFlags(enum.IntFlag):
@@ -142,7 +143,7 @@ class Device:
 
 @cache
 def _kernels(device: str) -> tuple[Kernel, ...]:
-    kernels: tuple[Kernel, ...] = importlib.import_module(f"anydml.devices.{device}").KERNELS
+    kernels: tuple[Kernel, ...] = imported(f"anydml.devices.{device}").KERNELS
     return kernels
 
 
