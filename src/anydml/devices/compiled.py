@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from anydml import forks
 from anydml.checked import Checked
+from anydml.computed import computed_once
 from anydml.devices import verbose
 from anydml.devices.binding import Slot, owned_copy, share_memory
 from anydml.errors import BindingError, DataError, Fault
@@ -22,6 +23,9 @@ from anydml.tensor import TensorFlags
 
 if TYPE_CHECKING:
     from anydml.program import Program
+
+
+JUDGED = 1 << 18  # elements that a data rule is asked about at a time, which takes a few bytes for each
 
 
 class BindingProperties(NamedTuple):
@@ -56,11 +60,17 @@ class CompiledOperator:
     def __repr__(self) -> str:
         return f"<CompiledOperator {self.desc.spec.name} {self.kernel_name}>"
 
-    @property
+    @computed_once
     def binding_properties(self) -> BindingProperties:
         """IDMLDispatchable::GetBindingProperties. Persistent: the owned inputs, copied and packed."""
         owned = sum(slot.tensor.element_bytes for slot in self._owned.values())
         return BindingProperties(self._build.temporary_resource_size, owned + self._build.persistent_resource_size)
+
+    @property
+    def most_bytes(self) -> int:
+        """The most memory that initialize or one bound operator takes, in bytes, with what initialize keeps."""
+        temporary, persistent = self.binding_properties
+        return persistent + max(temporary, self._build.initialize_resource_size)
 
     def initialize(self, **arrays: Any) -> None:
         """Copy the inputs that are OWNED_BY_DML, all of them and nothing else, exactly once, before the first bind.
@@ -141,12 +151,24 @@ def _data_check(name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], N
     breaks = rule.breaks
 
     def judge() -> None:
-        mask = breaks(once)
-        if mask.any():
-            index = tuple(int(i) for i in np.argwhere(mask)[0])
-            raise DataError(name, index, once[index].item(), rule.sentence)
+        for before, at, part in _parts(once):
+            mask = breaks(part)
+            if mask.any():
+                first, *rest = (int(i) for i in np.argwhere(mask)[0])
+                index = (*before, at + first, *rest)
+                raise DataError(name, index, once[index].item(), rule.sentence)
 
     return judge
+
+
+def _parts(view: NDArray[Any], before: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], int, NDArray[Any]]]:
+    """A tensor in order, JUDGED elements at most at a time: the indices before, where the part begins, and the part."""
+    rows = JUDGED * len(view) // view.size
+    if rows:
+        yield from ((before, at, view[at : at + rows]) for at in range(0, len(view), rows))
+    else:
+        for at in range(len(view)):
+            yield from _parts(view[at], (*before, at))
 
 
 class BoundOperator:

@@ -13,6 +13,7 @@ from anydml import operators
 from anydml.checked import Checked, as_feature_level, check
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
+from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.forks import imported
@@ -98,7 +99,8 @@ class Device:
     def compile(self, desc: Desc | Checked[Desc], *, flags: ExecutionFlags = ExecutionFlags.NONE) -> CompiledOperator:
         """Check a desc against this device's feature level and pick the first kernel that takes it.
 
-        DescError where the desc breaks rules; UnsupportedError for a desc that was checked for a level above the device's.
+        DescError where the desc breaks rules; UnsupportedError for a desc that was checked for a level above the device's;
+        MemoryError where every kernel would take more scratch and persistent memory than this machine has.
         IDMLDevice::CreateOperator and CompileOperator.
         """
         began = time.perf_counter()
@@ -113,7 +115,8 @@ class Device:
             checked = check(desc, self.feature_level)
         as_newest = checked.desc.as_newest()
         newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
-        refused = []
+        refused: list[dict[str, str]] = []
+        least: int | None = None
         for kernel in _kernels(self.name):
             if kernel.implements is not type(newest.desc):
                 continue
@@ -125,8 +128,16 @@ class Device:
                     reason = str(refusal)
                 else:
                     compiled = CompiledOperator(checked, kernel.name, built)
-                    break
+                    if (needed := compiled.most_bytes) <= memory_bytes():
+                        break
+                    least = min(needed, least or needed)
+                    reason = f"{needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
             refused.append({"kernel": kernel.name, "reason": reason})
+        else:
+            raise MemoryError(
+                f"{checked.desc.spec.name} takes at least {least} bytes of scratch and persistent memory for this desc, "
+                f"and this machine has {memory_bytes()}"
+            )
         level = verbose.level()
         if level:
             members: dict[str, Any] = {

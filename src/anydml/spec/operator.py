@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -82,6 +83,11 @@ class Desc(ABC):
     @abstractmethod
     def reference(self, **arrays: NDArray[Any]) -> NDArray[Any]:
         """The documented result, plainly computed: from input arrays of the descs' sizes, by field name, to the output."""
+
+    def reference_bytes(self) -> int:
+        """The bytes that `reference` takes at least: an integer of 64 bits for each element of each tensor."""
+        tensors = (getattr(self, field.name) for field in self.spec.tensors)
+        return sum(8 * math.prod(t.sizes) for t in tensors if t is not None)
 
 
 @dataclass(frozen=True)

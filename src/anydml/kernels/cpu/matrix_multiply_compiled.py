@@ -99,7 +99,7 @@ def _build(c: Checked[Any], machine: Machine) -> Built:
         prepared(phases, target, (arrays, memory, spare))()
         return {"packed": memory[packed - address_of(memory) :]}
 
-    return Built(bind, plan.scratch.size, initialize, plan.packed.size, judges=True)
+    return Built(bind, plan.scratch.size, initialize, plan.packed.size, plan.spare.size, judges=True)
 
 
 INTEGER = Kernel("cpu:matrix_multiply_integer:compiled", MatrixMultiplyInteger, _refuses, _build)

@@ -60,12 +60,13 @@ def process_triple() -> str:
 
 def host_name() -> str:
     """LLVM's name of the processor."""
-    with _lock:
+    with guard:
         return str(_binding().get_host_cpu_name())
 
 
 def llvm_version() -> str:
-    return ".".join(map(str, _binding().llvm_version_info))
+    with guard:
+        return ".".join(map(str, _binding().llvm_version_info))
 
 
 @cache
