@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import repeat
 from typing import Generic, TypeVar
 
+from anydml.computed import computed_once
 from anydml.errors import BindingError, DescError, Fault, UnsupportedError, Violation
 from anydml.feature_level import FeatureLevel
 from anydml.spec.constraint import judge
@@ -30,7 +30,7 @@ class Checked(Generic[D_co]):
     feature_level: FeatureLevel
     extensions: tuple[Violation, ...] = ()
 
-    @cached_property
+    @computed_once
     def tensors(self) -> dict[str, TensorDesc]:
         """Field name -> tensor desc with explicit strides and total; optional tensors that are absent are left out."""
         tensors = {}

@@ -28,4 +28,4 @@ def _build(c: Checked[Any], machine: Machine) -> Built:
 
         return execute
 
-    return Built(bind)
+    return Built(bind, c.desc.reference_bytes())

@@ -5,6 +5,7 @@ Sources: ns-directml-dml_slice1_operator_desc, ns-directml-dml_slice_operator_de
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,6 +125,9 @@ class Slice1(Desc):
         indices = [[start + stride * c for c in range(size)] for start, stride, size in along]
         bits = input.view(f"u{input.itemsize}")  # integers, so that every NaN keeps its payload
         return bits[np.ix_(*indices)].view(input.dtype)
+
+    def reference_bytes(d) -> int:
+        return d.output_tensor.data_type.dtype.itemsize * math.prod(d.output_tensor.sizes)  # the input is looked up
 
     examples = (
         Example(
@@ -276,6 +280,9 @@ class Slice(Desc):
 
     def reference(d, **arrays: NDArray[Any]) -> NDArray[Any]:
         return d.as_newest().reference(**arrays)
+
+    def reference_bytes(d) -> int:
+        return d.output_tensor.data_type.dtype.itemsize * math.prod(d.output_tensor.sizes)  # the input is looked up
 
     examples = (
         Example(

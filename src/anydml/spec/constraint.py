@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.computed import computed_once
 from anydml.errors import Violation
 from anydml.names import snake_case
 
@@ -36,7 +36,7 @@ class Constraint:
     extension: bool = False
     carries: bool = False
 
-    @cached_property
+    @computed_once
     def paths(self) -> tuple[str, ...]:
         """The wire paths named in the sentence, each once."""
         return tuple(dict.fromkeys(_BACKTICKED.findall(self.sentence)))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
 
+from anydml.computed import computed_once
 from anydml.feature_level import FeatureLevel
 from anydml.names import snake_case
 from anydml.spec.constraint import Constraint, DataRule
@@ -83,6 +84,11 @@ class Desc(ABC):
     def reference(self, **arrays: NDArray[Any]) -> NDArray[Any]:
         """The documented result, plainly computed: from input arrays of the descs' sizes, by field name, to the output."""
 
+    def reference_bytes(self) -> int:
+        """The bytes that `reference` takes at least: an integer of 64 bits for each element of each tensor."""
+        tensors = (getattr(self, field.name) for field in self.spec.tensors)
+        return sum(8 * math.prod(t.sizes) for t in tensors if t is not None)
+
 
 @dataclass(frozen=True)
 class OperatorSpec:
@@ -104,28 +110,28 @@ class OperatorSpec:
     def wire_name(self) -> str:
         return f"DML_OPERATOR_{self.name}"
 
-    @cached_property
+    @computed_once
     def tensors(self) -> tuple[Field, ...]:
         return tuple(f for f in self.fields if f.is_tensor)
 
-    @cached_property
+    @computed_once
     def inputs(self) -> tuple[Field, ...]:
         return tuple(f for f in self.fields if f.role == INPUT)
 
-    @cached_property
+    @computed_once
     def outputs(self) -> tuple[Field, ...]:
         return tuple(f for f in self.fields if f.role == OUTPUT)
 
-    @cached_property
+    @computed_once
     def counts(self) -> Mapping[str, str]:
         """Count field -> the first array it counts, both in snake_case."""
         return {snake_case(f.sized_by): f.name for f in reversed(self.fields) if f.sized_by}
 
-    @cached_property
+    @computed_once
     def table(self) -> Table:
         return tabulate(self.rows)
 
-    @cached_property
+    @computed_once
     def takes(self) -> Mapping[FeatureLevel, tuple[tuple[str, str, range, frozenset[DataType]], ...]]:
         """Level -> (name, role, dimension counts, data types) of each tensor field: the table, laid out for `check`."""
         return {
@@ -135,20 +141,20 @@ class OperatorSpec:
             for level, row in self.table.items()
         }
 
-    @cached_property
+    @computed_once
     def predicates(self) -> tuple[Callable[..., bool], ...]:
         return tuple(rule.predicate for rule in self.rules if not rule.each_dimension)
 
-    @cached_property
+    @computed_once
     def predicates_by_dimension(self) -> tuple[Callable[..., bool], ...]:
         return tuple(rule.predicate for rule in self.rules if rule.each_dimension)
 
-    @cached_property
+    @computed_once
     def rules(self) -> tuple[Constraint, ...]:
         """Every rule about the desc, in the order it is judged in: wire types first, then the file's constraints."""
         return (*self.field_rules, *self.constraints)
 
-    @cached_property
+    @computed_once
     def field_rules(self) -> tuple[Constraint, ...]:
         """The rules that follow from wire types alone: numbers fit, and arrays have as many entries as is said."""
         return tuple(
