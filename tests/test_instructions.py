@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles, matmul_pack, matmul_records, matmul_wide
+from anydml.kernels.cpu.copy_text import Prefetch
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit import detect, pool_emit, steps
 from anydml.kernels.cpu.jit.targets import ARM, OTHER, X86, Target
@@ -27,6 +28,7 @@ TRIPLES = {
     "aarch64": ("aarch64-unknown-linux-gnu", "arm64-apple-macosx", "aarch64-pc-windows-msvc"),
 }
 EVERY = [pytest.param(row, triple, id=f"{row.name}-{triple}") for row in X86 + ARM for triple in TRIPLES[row.architecture]]
+AHEAD = (None, Prefetch(2, 3072, 16384))  # how copies prefetch, if they do
 PAGE = 4096  # a larger frame would have to be probed page by page, on Windows by a function that is not there
 
 # --- what LLVM may use in a row: patterns over "mnemonic operands" ---
@@ -104,15 +106,17 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
     for emit in (steps.runner, pool_emit.call, pool_emit.serve):
         add(emit)
     for lines, dense in ((False, False), (True, False), (False, True)):
-        add(copy_emit.rows, lines, dense)
+        for ahead in AHEAD:
+            add(copy_emit.rows, lines, dense, ahead)
         for pattern, step in (((0,), -1), ((0,), 5), ((0, 1, 2, 3), 8), ((0, 3, 7), 21), ((4, 5, 0, 1), 8)):
             for width in {16, row.vector_bytes}:
-                add(copy_groups.groups, pattern, step, width, 1, lines, dense)
+                add(copy_groups.groups, pattern, step, width, 1, lines, dense, AHEAD[step % 2])
     for itemsize in (1, 2, 4, 8):
-        add(copy_emit.elements, itemsize)
+        for ahead in AHEAD:
+            add(copy_emit.elements, itemsize, ahead)
         for width, span in copy_tiles.spans(row, itemsize):
             add(copy_tiles.tiles, itemsize, width, span)
-            add(copy_tiles.blocks, itemsize, width, copy_tiles.LANE)
+            add(copy_tiles.blocks, itemsize, width, copy_tiles.LANE, 2, 32)
     return found
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from anydml.checked import Checked
 from anydml.kernels.cpu import copies, matmul_pack, matmul_records, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit import processor
 from anydml.kernels.cpu.jit.steps import At, Repeat, Step, repeat
 from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.cpu.matmul_dot import dot_of, shift_of
@@ -26,9 +27,10 @@ WRAPS = 33_025  # elements of K up to which a sum of full-range products fits in
 BLOCK_OF_K = 1 << 15
 LONG = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
 MOST_ROWS = 1 << 16  # of A that have records at once: each takes as much memory as a row of 64 elements
-# bytes of A that a core keeps at hand while the panels of B pass by; benchmarks.tiles block: 4096 cubed 0.945 of the limit,
-# 0.93 with 800 KB, 0.91 with 400; without blocks 0.96 while no other core wants the last cache, else 0.86; others equal
-BLOCK = 1000 << 10
+# bytes of A that a core keeps at hand while the panels of B pass by: nearly all of its second cache. benchmarks.tiles block,
+# of 1 MB: 4096 cubed 0.945 of the limit with 1000 KB, 0.93 with 800, 0.91 with 400; without blocks 0.96 while no other core
+# wants the last cache, else 0.86; others equal
+BLOCK = processor.caches().second // 1024 * 1000
 # bytes of B that are packed before they are multiplied, and are at hand then; benchmarks.tiles chunk: nothing between 16 KB
 # and 768 KB is better by more than the noise, for any M
 CHUNK = 256 << 10
