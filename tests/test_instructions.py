@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles, matmul_pack, matmul_records, matmul_wide
+from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles, matmul_pack, matmul_records, matmul_thin, matmul_wide
 from anydml.kernels.cpu.copy_text import Prefetch
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit import detect, pool_emit, steps
@@ -93,11 +93,16 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         for a, b in packed:
             for output, full in (("i32", True), ("i32", False), ("u8", True), ("i8", False)):
                 add(multiply, Kind(a, b, output, full), height)
+    for output in ("i32", "u8"):
+        add(multiply, Kind(False, True, output, True), 3, True)
     for a, b in signs:
         add(matmul_pack.pack, a, b)
         add(matmul_records.row_sums, a, b, a)
         add(matmul_records.columns, a, b, b, 4 if a else 0, 1 if b else 0)
         add(matmul_pack.widen, a)
+        if matmul_thin.serves(row):
+            for height in (1, matmul_thin.MOST_ROWS):
+                add(matmul_thin.thin, a, b, height, matmul_thin.ROWS)
     for output in ("i32", "u8", "i8"):
         add(matmul_records.parameters, True, output)
     add(matmul_wide.carry)
