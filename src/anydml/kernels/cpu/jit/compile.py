@@ -79,13 +79,6 @@ def host_features() -> Mapping[str, bool]:
             return {}
 
 
-@cache
-def host_name() -> str:
-    """LLVM's name of the processor, such as "znver4"; "generic" for what it does not know."""
-    with _lock:
-        return str(_binding().get_host_cpu_name())
-
-
 @lru_cache(maxsize=128)  # 0.8 MB each; whoever holds an address holds its Code
 def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
     """The code of the function `kernel` in `emit(target, *arguments)`, compiled once. Refused where it cannot be."""
