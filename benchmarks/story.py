@@ -21,7 +21,7 @@ from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.targets import Target, named
 from anydml.kernels.cpu.matmul_dot import dot_of
 from anydml.kernels.cpu.matmul_tile import Kind, multiply
-from anydml.kernels.cpu.rounding import Requantize
+from anydml.exact.requantization import Requantize
 from benchmarks.limits import dots
 from benchmarks.matmul_cases import Array, Case, Data, bound, data
 from benchmarks.matmuls import _one_thread

@@ -12,7 +12,7 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import NAMES as DEVICES
 from anydml.kernels.cpu.jit.targets import targets
 from anydml.kernels.kernel import Kernel, Machine
-from anydml.spec.operator import Desc, example_desc
+from anydml.schema.operator import Desc, example_desc
 
 Operator = type[Desc]
 Ran = Callable[[int, int], None]

@@ -28,7 +28,7 @@ from anydml import (
     TensorDesc,
     TensorFlags,
 )
-from anydml.spec.operator import Desc
+from anydml.schema.operator import Desc
 from hard_cases import SCALE_BITS, nearest_float32, parameter_sizes
 
 DescAndLevel = tuple[Desc, FeatureLevel]

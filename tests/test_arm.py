@@ -22,7 +22,7 @@ from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import At, Repeat, Step
 from anydml.kernels.cpu.jit.targets import ARM, Target
 from anydml.kernels.cpu.matmul_plan import CONSTANTS, Plan
-from anydml.spec.operator import Desc
+from anydml.schema.operator import Desc
 from emulated import Case, Recorder
 from strategies import SETTINGS, arrays_for, descs, laid_over
 from test_operators import bits_of, expected, quantized_desc

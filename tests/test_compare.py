@@ -21,7 +21,7 @@ import hard_cases
 import oracle
 from anydml import operators
 from anydml.explain.compare import Comparison, compare
-from anydml.spec.operator import Desc, Example
+from anydml.schema.operator import Desc, Example
 from hard_cases import QuantizedCase, quantized_cases
 
 Array = NDArray[Any]

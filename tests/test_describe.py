@@ -11,8 +11,8 @@ import anydml as dml
 from anydml import operators
 from anydml.explain.describe import describe, markdown, plain, text
 from anydml.operators.slice import Slice1
-from anydml.spec.operator import Desc, example_desc
-from anydml.tensor_rules import TENSOR_RULES
+from anydml.schema.operator import Desc, example_desc
+from anydml.schema.tensor_rules import TENSOR_RULES
 
 every_operator = pytest.mark.parametrize("operator", operators.every(), ids=lambda operator: operator.spec.name)
 FROM_ROWS = {"available", "dimension_count_supported", "data_type_supported"}  # rules that follow from the support rows

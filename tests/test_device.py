@@ -16,7 +16,7 @@ from anydml.kernels.cpu.jit import pool
 from anydml.kernels.cpu.jit.compile import unavailable
 from anydml.kernels.cpu.matrix_multiply import INTEGER
 from anydml.kernels.kernel import Machine
-from anydml.spec.operator import example_desc
+from anydml.schema.operator import example_desc
 from anydml.tensor import DataType
 
 

@@ -30,7 +30,7 @@ from anydml import (
     check,
 )
 from anydml.errors import show
-from anydml.spec.operator import example_desc
+from anydml.schema.operator import example_desc
 
 
 def refused(desc: Any, level: FeatureLevel = FeatureLevel.FL_6_4, *, strict: bool = False) -> DescError:

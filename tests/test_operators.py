@@ -41,9 +41,9 @@ from anydml import (
 from anydml.devices.device import NAMES as DEVICES
 from anydml.kernels.kernel import Kernel, Machine
 from anydml.names import class_name, snake_case
-from anydml.spec.constraint import Constraint
-from anydml.spec.operator import Desc, example_desc
-from anydml.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES
+from anydml.schema.constraint import Constraint
+from anydml.schema.operator import Desc, example_desc
+from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES
 from every_kernel import Operator, Ran, compiled_by, kernels_of, machines_for, run, some
 from hard_cases import QuantizedCase
 from strategies import SETTINGS, Binding, any_desc, arrays_for, descs, laid_over, outputs_for

@@ -24,7 +24,7 @@ from anydml import operators
 from anydml.program import Program, load, of
 from anydml.program.model import Print
 from anydml.program.save import document_of
-from anydml.spec.operator import Desc, Example
+from anydml.schema.operator import Desc, Example
 
 SLICE: dict[str, Any] = {  # in the shape of Microsoft's own sample
     "resources": {

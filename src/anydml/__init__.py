@@ -7,7 +7,7 @@ object model (`TensorDesc`, `Slice1`, .., `check`, `Device`). Independent of Mic
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from anydml.checked import Checked, check
+from anydml.schema.check import Checked, check
 from anydml.devices.compiled import BindingProperties, BoundOperator, CompiledOperator
 from anydml.devices.device import Device, ExecutionFlags
 from anydml.errors import (

@@ -101,6 +101,12 @@ def member(enumeration: type[Enumeration], value: Any, prefix: str) -> Enumerati
     return enumeration(integer(value, enumeration.__name__))
 
 
+def limits(data_type: DataType) -> tuple[int, int]:
+    """The smallest and the largest number of an integer type."""
+    bits, signed = data_type.element_bits, data_type.name.startswith("INT")
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+
 def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides in elements: the last dimension's is 1."""
     strides, step = [], 1

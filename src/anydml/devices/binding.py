@@ -132,6 +132,13 @@ def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:
     return "shares memory with" if shares else None
 
 
+def identical(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Whether two views are the same elements in the same layout: what in place means."""
+    lies = (a.__array_interface__["data"][0], a.shape, a.dtype)
+    strides = zip(a.shape, a.strides, b.strides, strict=False)
+    return lies == (b.__array_interface__["data"][0], b.shape, b.dtype) and all(s == t for n, s, t in strides if n > 1)
+
+
 def owned_copy(view: NDArray[Any]) -> NDArray[Any]:
     """A private copy of a tensor that lies as the original does, gaps and all: kernels are compiled for the desc's strides."""
     span = 1 + sum((n - 1) * stride for n, stride in zip(view.shape, view.strides, strict=True) if n > 1) // view.itemsize

@@ -5,19 +5,20 @@ from __future__ import annotations
 import importlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import Checked
+from anydml.schema.check import Checked
 from anydml.devices import verbose
-from anydml.devices.binding import Slot, owned_copy, share_memory
+from anydml.devices.binding import Slot, identical, owned_copy, share_memory
 from anydml.errors import BindingError, DataError, Fault
 from anydml.kernels.kernel import Built, Unfit
-from anydml.spec.constraint import DataRule
-from anydml.spec.operator import Desc
+from anydml.schema.constraint import DataRule
+from anydml.schema.field import OUTPUT
+from anydml.schema.operator import Desc
 from anydml.tensor import TensorFlags
 
 if TYPE_CHECKING:
@@ -39,16 +40,22 @@ class CompiledOperator:
         self.kernel_name = kernel_name
         self._build = built
         spec = self.desc.spec
-        self._output = spec.outputs[0].name
-        self._optional = frozenset(f.name for f in spec.inputs if getattr(self.desc, f.name) is None)
+        self._optional = frozenset(f.name for f in spec.tensors if getattr(self.desc, f.name) is None)
+        self._arrays_of = {f.name: f for f in spec.tensors if f.sized_by}
         self._owned: dict[str, Slot] = {}
         self._slots: dict[str, Slot] = {}
-        for name, tensor in checked.tensors.items():
-            own_total = getattr(self.desc, name).total_tensor_size_in_bytes
-            slot = Slot(name, tensor, own_total, writable=name == self._output)
+        self._outputs: list[str] = []
+        self._in_place: set[str] = set()
+        self._data_rules: list[tuple[str, DataRule]] = []
+        totals = {found.name: found.desc.total_tensor_size_in_bytes for found in self.desc.tensors()}
+        for name, field, tensor in checked.fields.values():
+            slot = Slot(name, tensor, totals[name], writable=field.role == OUTPUT)
             (self._owned if tensor.flags & TensorFlags.OWNED_BY_DML else self._slots)[name] = slot
-        tensors = {f.wire: f.name for f in spec.inputs}
-        self._data_rules = [(tensors[wire], rule) for rule in spec.data_rules for wire in rule.tensors]
+            if field.role == OUTPUT:
+                self._outputs.append(name)
+            elif field.wire in spec.in_place:
+                self._in_place.add(name)
+            self._data_rules += [(name, rule) for rule in spec.data_rules if field.wire in rule.tensors]
         self._persistent: dict[str, NDArray[Any]] | None = None if self._owned else {}
         self._initialized = False
         self.reports = verbose.level() > 0
@@ -91,22 +98,28 @@ class CompiledOperator:
             owned = ", ".join(self._owned)
             raise BindingError([Fault("", f"initialize comes first: {owned} is OWNED_BY_DML")])
         views = self._views(arrays, self._slots, "is OWNED_BY_DML: it is bound at initialize, not at bind")
-        output = views[self._output]
-        shared = [
-            Fault(self._output, f"{how} {name}, and the operator does not work in place")
-            for name, view in views.items()
-            if name != self._output and (how := share_memory(output, view))
-        ]
-        if shared:
+        if shared := list(self._shared(views)):
             raise BindingError(shared)
         return self.bind_described(views)
+
+    def _shared(self, views: Mapping[str, NDArray[Any]]) -> Iterator[Fault]:
+        """The outputs that share memory with another tensor; one that is identical to an input may, where the page says so."""
+        for at, output in enumerate(self._outputs):
+            for name, view in views.items():
+                if name in self._outputs[: at + 1] or not (how := share_memory(views[output], view)):
+                    continue
+                if name not in self._in_place:
+                    yield Fault(output, f"{how} {name}, and the operator does not work in place")
+                elif not identical(views[output], view):
+                    yield Fault(output, f"{how} {name}; in place, both are the same elements in the same layout")
 
     def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
         """`bind` for arrays that the desc was made from: they fit by construction, and the output is fresh."""
         return BoundOperator(self, {**self._persistent, **views} if self._persistent else views)
 
     def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
-        views, faults = {}, []
+        arrays, faults = self._one_by_one(arrays)
+        views = {}
         for name, slot in slots.items():
             value = arrays.get(name)
             if value is None:
@@ -130,17 +143,34 @@ class CompiledOperator:
             raise BindingError(faults)
         return views
 
+    def _one_by_one(self, arrays: dict[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
+        """The arrays by tensor: those of an array of tensors, given as a sequence, one by one."""
+        if not self._arrays_of:
+            return arrays, []
+        found, faults = dict[str, Any](), []
+        for name, value in arrays.items():
+            if name not in self._arrays_of or value is None:
+                found[name] = value
+            elif not isinstance(value, (list, tuple)):
+                faults.append(Fault(name, f"takes a list of arrays, not {type(value).__name__}"))
+            else:
+                wanted = len(getattr(self.desc, name) or ())
+                if len(value) != wanted:
+                    faults.append(Fault(name, f"has {len(value)} arrays where the desc has {wanted} tensors"))
+                found.update((f"{name}[{i}]", array) for i, array in enumerate(value[:wanted]))
+        return found, faults
+
     def _data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:
-        return [_data_check(name, rule, views[name]) for name, rule in self._data_rules if name in views]
+        return [_data_check(self.desc, name, rule, views[name]) for name, rule in self._data_rules if name in views]
 
 
-def _data_check(name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], None]:
+def _data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], None]:
     # an element that a zero stride repeats is looked at once
     once = view[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in view.strides])] if 0 in view.strides else view
     breaks = rule.breaks
 
     def judge() -> None:
-        mask = breaks(once)
+        mask = breaks(desc, once)
         if mask.any():
             index = tuple(int(i) for i in np.argwhere(mask)[0])
             raise DataError(name, index, once[index].item(), rule.sentence)

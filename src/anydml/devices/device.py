@@ -11,14 +11,14 @@ from functools import cache
 from typing import Any
 
 from anydml import operators
-from anydml.checked import Checked, check
+from anydml.schema.check import Checked, check
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.cpu.jit.pool import default_threads
 from anydml.kernels.kernel import Kernel, Machine, Refused
-from anydml.spec.operator import Desc
+from anydml.schema.operator import Desc
 from anydml.tensor import DataType
 
 NAMES = ("cpu", "reference")
@@ -107,7 +107,7 @@ class Device:
         newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
         refused = []
         for kernel in _kernels(self.name):
-            if kernel.implements is not type(newest.desc):
+            if kernel.implements not in (None, type(newest.desc)):
                 continue
             reason = kernel.refuses(newest, self.machine)
             if reason is None:
@@ -116,7 +116,8 @@ class Device:
                 except Refused as refusal:
                     reason = str(refusal)
                 else:
-                    compiled = CompiledOperator(checked, kernel.name, built)
+                    name = kernel.name if kernel.implements else f"{kernel.name}:{newest.desc.spec.name.lower()}"
+                    compiled = CompiledOperator(checked, name, built)
                     break
             refused.append({"kernel": kernel.name, "reason": reason})
         level = verbose.level()

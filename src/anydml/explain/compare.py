@@ -13,15 +13,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import check
+from anydml.schema.check import check
 from anydml.devices.binding import Slot
 from anydml.devices.device import named
 from anydml.errors import BindingError, Fault
-from anydml.kernels.cpu.rounding import Requantize, significands
+from anydml.exact.requantization import Requantize, significands
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice1
-from anydml.spec.operator import Desc, aligned
+from anydml.kernels.cpu.matrix_multiply import aligned
+from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc
 
 Arrays = Mapping[str, NDArray[Any]]

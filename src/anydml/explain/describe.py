@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import check
+from anydml.schema.check import check
 from anydml.devices.device import Device
 from anydml.errors import DataError, DescError, Violation
 from anydml.names import class_name
-from anydml.spec.constraint import Constraint, DataRule
-from anydml.spec.fields import INPUT, OUTPUT
-from anydml.spec.operator import Desc, Example, Rejects, example_desc
+from anydml.schema.constraint import Constraint, DataRule
+from anydml.schema.field import INPUT, OUTPUT
+from anydml.schema.operator import Desc, Example, Rejects, example_desc
 from anydml.tensor import TensorDesc, TensorFlags
-from anydml.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
+from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
 
 Facts = dict[str, Any]
 
@@ -116,7 +116,7 @@ def _constraint(operator: type[Desc], breaking: Rejects, rule: Constraint | None
     return {
         "id": violation.constraint,
         "sentence": violation.sentence,
-        "each_dimension": rule is not None and rule.each_dimension,
+        "each": rule and rule.each,
         "extension": rule is not None and rule.extension,
         "example": {
             "changes": _by_wire_name(operator, breaking.fields),
@@ -144,7 +144,7 @@ def _tensor_constraint(operator: type[Desc], rule: Constraint) -> Facts:
     return {
         "id": rule.name,
         "sentence": rule.sentence,
-        "each_dimension": rule.each_dimension,
+        "each": rule.each,
         "outputs_only": role == OUTPUT,
         "example": {
             "tensor": plain(tensor),
@@ -188,7 +188,7 @@ def _counts(row: Facts) -> str:
 
 
 def _notes(rule: Facts) -> str:
-    notes = ("each dimension", rule["each_dimension"]), ("extension: only if strict", rule.get("extension"))
+    notes = (f"each {rule['each']}", rule["each"]), ("extension: only if strict", rule.get("extension"))
     return "".join(f" ({note})" for note, holds in (*notes, ("outputs", rule.get("outputs_only"))) if holds)
 
 

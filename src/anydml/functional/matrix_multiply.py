@@ -60,7 +60,7 @@ def matrix_multiply_integer(
 @lru_cache(maxsize=CACHED)
 def _integer(device: Device, out: Signature | None, inputs: tuple[tuple[str, Signature], ...]) -> CompiledOperator:
     descs: dict[str, Any] = {name: TensorDesc.lying(*x) for name, x in inputs}
-    packed = TensorDesc(DataType.INT32, MatrixMultiplyInteger.infer(descs["a_tensor"].sizes, descs["b_tensor"].sizes))
+    packed = TensorDesc(DataType.INT32, (*descs["a_tensor"].sizes[:-1], descs["b_tensor"].sizes[-1]))
     return device.compile(MatrixMultiplyInteger(**descs, output_tensor=output_desc(packed, out)))
 
 
@@ -114,7 +114,7 @@ def _quantized(
     device: Device, dtype: np.dtype[Any], out: Signature | None, inputs: tuple[tuple[str, Signature], ...]
 ) -> CompiledOperator:
     descs: dict[str, Any] = {name: TensorDesc.lying(*x) for name, x in inputs}
-    sizes = QuantizedLinearMatrixMultiply.infer(descs["a_tensor"].sizes, descs["b_tensor"].sizes)
+    sizes = (*descs["a_tensor"].sizes[:-1], descs["b_tensor"].sizes[-1])
     return device.compile(
         QuantizedLinearMatrixMultiply(**descs, output_tensor=output_desc(TensorDesc(DataType.of(dtype), sizes), out))
     )

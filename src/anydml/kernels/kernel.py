@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from anydml.checked import Checked
-from anydml.spec.operator import Desc
+from anydml.schema.check import Checked
+from anydml.schema.operator import Desc
 
 Arrays = Mapping[str, NDArray[Any]]
 Execute = Callable[[], object]
@@ -50,12 +50,12 @@ class Refused(Exception):
 class Kernel:
     """One way to compute one operator.
 
-    name: technology:operator:variant. implements: the desc class. refuses: the reason why a desc is not taken, or None.
+    name: technology:operator:variant. implements: the desc class, or None for every operator. refuses: the reason why a desc is not taken, or None.
     build: may still raise Refused.
     """
 
     name: str
-    implements: type[Desc]
+    implements: type[Desc] | None
     refuses: Callable[[Checked[Any], Machine], str | None]
     build: Callable[[Checked[Any], Machine], Built]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from anydml.spec.operator import Desc
+from anydml.schema.operator import Desc
 from anydml.tensor import DataType
 
 

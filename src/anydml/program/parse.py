@@ -13,7 +13,7 @@ from anydml.devices.device import ExecutionFlags
 from anydml.program import model
 from anydml.program.node import MISSING, UINT64, Node, like, show
 from anydml.program.text import Notes
-from anydml.spec.operator import example_desc
+from anydml.schema.operator import example_desc
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 REFUSED_TYPES = {

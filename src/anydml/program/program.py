@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from numpy.typing import NDArray
 
-from anydml.checked import check
+from anydml.schema.check import check
 from anydml.devices.device import Device, named
 from anydml.feature_level import FeatureLevel
 from anydml.program import save as saving
@@ -20,7 +20,7 @@ from anydml.program.model import Command, Dispatchable, FromFile, Given, Resourc
 from anydml.program.parse import parse
 from anydml.program.run import execute
 from anydml.program.text import LONGEST, Notes, ProgramFault, read
-from anydml.spec.operator import Desc
+from anydml.schema.operator import Desc
 
 PathLike = str | os.PathLike[str]
 

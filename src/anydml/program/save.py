@@ -19,7 +19,7 @@ from anydml.devices.binding import Slot
 from anydml.errors import BindingError, Fault
 from anydml.program.files import whole_or_nothing
 from anydml.program.model import Given, Resource
-from anydml.spec.operator import Desc
+from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, TensorFlags
 
 FILE = "program.json"

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import Checked
-from anydml.kernels.cpu.rounding import Requantize
+from anydml.schema.check import Checked
+from anydml.exact.requantization import Requantize
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
-from anydml.spec.operator import aligned
 
 ROWS, COLUMNS, INNER = 1024, 1024, 256  # blocks of M and N bound the scratch; a block of K keeps float32 exact
 
@@ -138,3 +137,8 @@ def _build_quantized(c: Checked[Any], machine: Machine) -> Built:
 
 INTEGER = Kernel("numpy:matrix_multiply_integer:blocked", MatrixMultiplyInteger, takes_all, _build_integer)
 QUANTIZED = Kernel("numpy:quantized_linear_matrix_multiply:blocked", QuantizedLinearMatrixMultiply, takes_all, _build_quantized)
+
+
+def aligned(array: NDArray[Any], dimension_count: int) -> NDArray[Any]:
+    """A scale or zero point with no more dimensions than the tensor it goes with: the surplus leading sizes are 1."""
+    return array.reshape(array.shape[-dimension_count:]) if array.ndim > dimension_count else array

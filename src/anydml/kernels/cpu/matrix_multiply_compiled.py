@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import Checked
+from anydml.schema.check import Checked
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import Sheet, address_of, prepared
 from anydml.kernels.cpu.jit.targets import named

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anydml.checked import Checked
+from anydml.schema.check import Checked
 from anydml.kernels.cpu import copies
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import prepared, table

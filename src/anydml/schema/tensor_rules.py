@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anydml.spec.constraint import Constraint, constraint, judge
-from anydml.spec.fields import INPUT, OUTPUT
+from anydml.schema.constraint import DIMENSION, Constraint, constraint, judge
+from anydml.schema.field import INPUT, OUTPUT
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 UINT_MAX, UINT64_MAX = 2**32 - 1, 2**64 - 1
@@ -25,12 +25,12 @@ def dimension_count_in_range(t: TensorDesc) -> bool:
     return 1 <= t.dimension_count <= 8
 
 
-@constraint("`Sizes` fits UINT.", each_dimension=True, expected=lambda t, i: {f"Sizes[{i}]": range(1, 2**32)}, carries=True)
+@constraint("`Sizes` fits UINT.", each=DIMENSION, expected=lambda t, i: {f"Sizes[{i}]": range(1, 2**32)}, carries=True)
 def sizes_fit(t: TensorDesc, i: int) -> bool:
     return 0 <= t.sizes[i] <= UINT_MAX
 
 
-@constraint("`Sizes` >= 1: no dimension is empty.", each_dimension=True, expected=lambda t, i: {f"Sizes[{i}]": range(1, 2**32)})
+@constraint("`Sizes` >= 1: no dimension is empty.", each=DIMENSION, expected=lambda t, i: {f"Sizes[{i}]": range(1, 2**32)})
 def size_at_least_one(t: TensorDesc, i: int) -> bool:
     return t.sizes[i] >= 1
 
@@ -40,7 +40,7 @@ def stride_for_each_size(t: TensorDesc) -> bool:
     return t.strides is None or len(t.strides) == len(t.sizes)
 
 
-@constraint("`Strides` fits UINT.", each_dimension=True, expected=lambda t, i: {f"Strides[{i}]": UINT}, carries=True)
+@constraint("`Strides` fits UINT.", each=DIMENSION, expected=lambda t, i: {f"Strides[{i}]": UINT}, carries=True)
 def strides_fit(t: TensorDesc, i: int) -> bool:
     return t.strides is None or 0 <= t.strides[i] <= UINT_MAX
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import repeat
 from typing import Generic, TypeVar
 
+from anydml.computed import computed_once
 from anydml.errors import DescError, Violation
 from anydml.feature_level import FeatureLevel
-from anydml.spec.constraint import judge
-from anydml.spec.operator import Desc
-from anydml.spec.support import unsupported
+from anydml.names import snake_case
+from anydml.schema.constraint import UNJUDGED, judge
+from anydml.schema.operator import Desc, TensorField
+from anydml.schema.support import unsupported
+from anydml.schema.tensor_rules import broken, flawless
 from anydml.tensor import TensorDesc
-from anydml.tensor_rules import broken, flawless
 
 D = TypeVar("D", bound=Desc)
 D_co = TypeVar("D_co", bound=Desc, covariant=True)
@@ -30,22 +32,27 @@ class Checked(Generic[D_co]):
     feature_level: FeatureLevel
     extensions: tuple[Violation, ...] = ()
 
-    @cached_property
-    def tensors(self) -> dict[str, TensorDesc]:
-        """Field name -> tensor desc with explicit strides and total; optional tensors that are absent are left out."""
-        tensors = {}
-        for field in self.desc.spec.tensors:
-            t: TensorDesc | None = getattr(self.desc, field.name)
-            if t is not None:
-                tensors[field.name] = TensorDesc(
-                    t.data_type,
-                    t.sizes,
-                    strides=t.explicit_strides,
-                    flags=t.flags,
-                    total_tensor_size_in_bytes=t.total,
-                    guaranteed_base_offset_alignment=t.guaranteed_base_offset_alignment,
+    @computed_once
+    def fields(self) -> Mapping[str, TensorField]:
+        """Every tensor that is there, by its name (`input_tensors[1]` in an array), with explicit strides and total."""
+        return {
+            found.name: found._replace(
+                desc=TensorDesc(
+                    found.desc.data_type,
+                    found.desc.sizes,
+                    strides=found.desc.explicit_strides,
+                    flags=found.desc.flags,
+                    total_tensor_size_in_bytes=found.desc.total,
+                    guaranteed_base_offset_alignment=found.desc.guaranteed_base_offset_alignment,
                 )
-        return tensors
+            )
+            for found in self.desc.tensors()
+        }
+
+    @computed_once
+    def tensors(self) -> Mapping[str, TensorDesc]:
+        """Name -> tensor desc with explicit strides and total; optional tensors that are absent are left out."""
+        return {name: found.desc for name, found in self.fields.items()}
 
 
 def check(desc: D, feature_level: FeatureLevel = FeatureLevel.FL_6_4, *, strict: bool = False) -> Checked[D]:
@@ -67,23 +74,23 @@ def check(desc: D, feature_level: FeatureLevel = FeatureLevel.FL_6_4, *, strict:
     supported = spec.table.get(feature_level)
     uncarried: set[str] = set()  # wire paths whose numbers do not fit their wire types
     dimensions = 0
-    for field in spec.tensors:
-        t: TensorDesc | None = getattr(desc, field.name)
-        if t is None:
-            continue
+    for name, field, t in desc.tensors():
         dimensions = dimensions or len(t.sizes)
         told = set()
+        within = field.wire + name[len(field.name) :]
         for rule, at in broken(t, field.role):
             told.add(rule.name)
-            violations.append((rule.violation(operator, t, at, within=field.wire), rule.carries))
+            violations.append((rule.violation(operator, t, at, within=within), rule.carries))
             if rule.carries:
-                uncarried.add(f"{field.wire}.{rule.paths[0]}")
+                uncarried.add(f"{within}.{rule.paths[0]}")
         if supported is not None:
             here = supported[field.wire]
             if len(t.sizes) not in here.dimension_counts or t.data_type not in here.data_types:
-                refused = unsupported(operator, spec.table, feature_level, field.wire, t, told)
+                refused = unsupported(operator, spec.table, feature_level, field.wire, within, t, told)
                 violations += [(violation, False) for violation in refused]
-    for rule, at in judge(spec.rules, desc, dimensions, failed=bool(violations)):
+    rules = [rule for group in spec.judged[feature_level] for rule in group]
+    rules.sort(key=spec.rules.index)
+    for rule, at in judge(rules, desc, dimensions, failed=bool(violations)):
         if rule.extension and not strict:
             extensions.append(rule.violation(operator, desc, at))
         else:
@@ -99,26 +106,32 @@ def _keeps_everything(desc: Desc, feature_level: FeatureLevel) -> bool:
     """The same rules with nothing to report: what most calls need, at a third of the time."""
     spec = desc.spec
     dimensions = 0
-    for name, role, counts, data_types in spec.takes.get(feature_level, ()):
-        t: TensorDesc | None = getattr(desc, name)
-        if t is None:
+    for field, counts, data_types in spec.takes.get(feature_level, ()):
+        value = getattr(desc, field.name)
+        if value is None:
             continue
-        count = len(t.sizes)
-        if count not in counts or t.data_type not in data_types or not flawless(t, role):
-            return False
-        dimensions = dimensions or count
+        for t in value if field.sized_by else (value,):
+            count = len(t.sizes)
+            if count not in counts or t.data_type not in data_types or not flawless(t, field.role):
+                return False
+            dimensions = dimensions or count
+    once, by_dimension, by_entry = spec.judged[feature_level]
     try:
-        for predicate in spec.predicates:
-            if not predicate(desc):
+        for rule in once:
+            if not rule.predicate(desc):
                 return False
-        for predicate in spec.predicates_by_dimension:
-            if not all(map(predicate, repeat(desc), range(dimensions))):
+        for rule in by_dimension:
+            if not all(map(rule.predicate, repeat(desc), range(dimensions))):
                 return False
-    except (IndexError, ValueError, ZeroDivisionError):
+        for rule in by_entry:
+            assert rule.each is not None
+            if not all(map(rule.predicate, repeat(desc), range(len(getattr(desc, snake_case(rule.each)))))):
+                return False
+    except UNJUDGED:
         return False
     return dimensions > 0
 
 
 def _reads(violation: Violation, uncarried: set[str]) -> bool:
     """Whether a rule was judged on a number that no desc can carry: what it said of that number means nothing."""
-    return any(path.split("[")[0] in uncarried for path in violation.values)
+    return any(path in uncarried or path.split("[")[0] in uncarried for path in violation.values)

@@ -19,8 +19,9 @@ class Support(NamedTuple):
     data_types: tuple[DataType, ...]
 
 
-def support(level: FeatureLevel, tensors: str, counts: tuple[int, int], data_types: Iterable[DataType]) -> Support:
+def support(level: FeatureLevel | str, tensors: str, counts: tuple[int, int], data_types: Iterable[DataType]) -> Support:
     """A row for the tensors named in a blank-separated string; `counts` is the smallest and the largest one."""
+    level = FeatureLevel.parse(level) if isinstance(level, str) else level
     return Support(level, tuple(tensors.split()), range(counts[0], counts[1] + 1), tuple(data_types))
 
 
@@ -45,9 +46,9 @@ def tabulate(rows: Iterable[Support]) -> Table:
 
 
 def unsupported(
-    operator: str, table: Table, level: FeatureLevel, wire: str, tensor: TensorDesc, told: Collection[str]
+    operator: str, table: Table, level: FeatureLevel, wire: str, within: str, tensor: TensorDesc, told: Collection[str]
 ) -> list[Violation]:
-    """What the level's table refuses of a tensor, each refusal naming the level that would do, if there is one.
+    """What the level's table refuses of a tensor, named `within` in messages, each refusal naming the level that would do, if there is one.
 
     `told` are the tensor rules already broken: what no level takes is theirs to say.
     """
@@ -60,15 +61,15 @@ def unsupported(
         if value in allowed or general in told:
             continue
         name = "dimension_count" if aspect == "DimensionCount" else "data_type"
-        expected = {f"{wire}.{aspect}": allowed if isinstance(allowed, range) else list(allowed)}
+        expected = {f"{within}.{aspect}": allowed if isinstance(allowed, range) else list(allowed)}
         later = [at for at, row in table.items() if value in getattr(row[wire], name + "s") and at > level]
         refusals.append(
             Violation(
                 operator,
                 f"{name}_supported",
-                f"`{wire}.{aspect}` is one that `FeatureLevel` supports here.",
+                f"`{within}.{aspect}` is one that `FeatureLevel` supports here.",
                 None,
-                {f"{wire}.{aspect}": value, "FeatureLevel": level},
+                {f"{within}.{aspect}": value, "FeatureLevel": level},
                 expected | ({"FeatureLevel": min(later)} if later else {}),
             )
         )

@@ -1,0 +1,347 @@
+"""What makes a class an operator: its wire name, fields, support rows, rules, statement, examples, and the page's errata."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+
+from numpy.typing import NDArray
+
+from anydml.computed import computed_once
+from anydml.feature_level import FeatureLevel
+from anydml.names import snake_case
+from anydml.schema import field as fields
+from anydml.schema.constraint import DIMENSION, Constraint, DataRule
+from anydml.schema.field import ATTRIBUTE, INPUT, OUTPUT, Field
+from anydml.schema.kinds import Scalar
+from anydml.schema.statement import State
+from anydml.schema.support import Support, Table, tabulate
+from anydml.tensor import DataType, TensorDesc
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Callable[[Any], Any]:
+        return lambda decorator: decorator
+
+
+D = TypeVar("D", bound="Desc")
+Sizes = tuple[int, ...]
+Outputs = Mapping[str, Any]  # output field -> (sizes, data type), or a tuple of those for an array of tensors
+
+
+class Example(NamedTuple):
+    """Field values, input data and the outputs that must come of them: a test, and the documentation's example.
+
+    outputs: by field name; an array alone where the operator has one output.
+    """
+
+    title: str
+    fields: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    outputs: Any
+
+
+class Rejects(NamedTuple):
+    """Changes to the first example's fields that break exactly one rule; `at` is the level, `strict` as for `check`."""
+
+    constraint: str
+    fields: Mapping[str, Any]
+    at: FeatureLevel = FeatureLevel.FL_6_4
+    strict: bool = False
+
+
+def rejects(constraint: str, *, at: FeatureLevel = FeatureLevel.FL_6_4, strict: bool = False, **fields: Any) -> Rejects:
+    return Rejects(constraint, fields, at, strict)
+
+
+class TensorField(NamedTuple):
+    """A tensor that a desc has. name: of its field, with the index in an array of tensors, `input_tensors[1]`."""
+
+    name: str
+    field: Field
+    desc: TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Desc(ABC):
+    """The desc of an operator: frozen and hashable, equal where all fields are, floats by their bits.
+
+    Construction converts; `check` judges.
+    """
+
+    spec: ClassVar[OperatorSpec]
+    statement: ClassVar[State]
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
+            object.__setattr__(self, name, value)
+
+        for f in self.spec.fields:
+            value = getattr(self, f.name)
+            if value is None and (f.optional or f.name in self.spec.counts or (f.is_tensor and self.spec.fusable)):
+                continue
+            if f.is_tensor:
+                put(f.name, _tensors(f, value) if f.sized_by else _tensor(f, value))
+                continue
+            assert f.kind is not None
+            data_type = getattr(self, snake_case(f.kind.typed_by)) if isinstance(f.kind, Scalar) else None
+            if f.sized_by:
+                put(f.name, _entries(f, value))
+            else:
+                put(f.name, f.kind.convert(value, f.name, data_type))
+        for count, sized in self.spec.counts.items():
+            if getattr(self, count) is None and getattr(self, sized) is not None:
+                put(count, len(getattr(self, sized)))
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return tuple(f.key(getattr(self, f.name)) for f in self.spec.keyed)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Desc) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._key))
+
+    def __repr__(self) -> str:
+        shown = []
+        for f, made in zip(self.spec.fields, dataclasses.fields(self), strict=True):
+            value = getattr(self, f.name)
+            counted = f.name in self.spec.counts and value == len(getattr(self, self.spec.counts[f.name]) or ())
+            if not (counted or (value is None and made.default is None)):
+                shown.append(f"{f.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def tensors(self) -> Iterator[TensorField]:
+        """Every tensor that is there, in wire order, those of arrays one by one."""
+        for f in self.spec.tensors:
+            value = getattr(self, f.name)
+            if value is None:
+                continue
+            if f.sized_by:
+                yield from (TensorField(f"{f.name}[{i}]", f, t) for i, t in enumerate(value))
+            else:
+                yield TensorField(f.name, f, value)
+
+    def as_newest(self) -> Desc:
+        """The same call as a desc of the operator's newest version; only descs that passed `check` have one."""
+        return self
+
+    def outputs(d) -> Outputs:
+        """Each output's sizes and data type, from inputs and attributes alone."""
+        raise NotImplementedError
+
+
+def _tensor(f: Field, value: Any) -> TensorDesc:
+    if not isinstance(value, TensorDesc):
+        raise TypeError(f"{f.name} takes a TensorDesc, not {value!r}")
+    return value
+
+
+def _tensors(f: Field, values: Any) -> tuple[TensorDesc, ...]:
+    try:
+        found = tuple(values)
+    except TypeError:
+        raise TypeError(f"{f.name} takes a sequence of TensorDescs, not {values!r}") from None
+    return tuple(_tensor(f, value) for value in found)
+
+
+def _entries(f: Field, values: Any) -> tuple[Any, ...]:
+    assert f.kind is not None
+    try:
+        found = tuple(values)
+    except TypeError:
+        noun = "integers" if f.kind.python == "int" else "numbers" if f.kind.python == "float" else "values"
+        raise TypeError(f"{f.name} takes a sequence of {noun}, not {values!r}") from None
+    return tuple(f.kind.convert(value, f.name) for value in found)
+
+
+class _Keyed(NamedTuple):
+    """How a field's value stands in the comparison of descs."""
+
+    name: str
+    key: Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorSpec:
+    """Everything an operator file says about one operator. Source of check, documentation, tests and `describe`.
+
+    in_place: the inputs, by wire name, that the output may be identical to. fusable: a desc without tensors may be the
+    FusedActivation of another operator.
+    """
+
+    name: str
+    number: int
+    since: FeatureLevel
+    summary: str
+    fields: tuple[Field, ...]
+    rows: tuple[Support, ...]
+    constraints: tuple[Constraint, ...]
+    data_rules: tuple[DataRule, ...]
+    examples: tuple[Example, ...]
+    rejecting: tuple[Rejects, ...]
+    errata: tuple[str, ...]
+    in_place: tuple[str, ...] = ()
+    fusable: bool = False
+
+    @property
+    def wire_name(self) -> str:
+        return f"DML_OPERATOR_{self.name}"
+
+    @computed_once
+    def tensors(self) -> tuple[Field, ...]:
+        return tuple(f for f in self.fields if f.is_tensor)
+
+    @computed_once
+    def inputs(self) -> tuple[Field, ...]:
+        return tuple(f for f in self.fields if f.role == INPUT)
+
+    @computed_once
+    def outputs(self) -> tuple[Field, ...]:
+        return tuple(f for f in self.fields if f.role == OUTPUT)
+
+    @computed_once
+    def attributes(self) -> tuple[Field, ...]:
+        return tuple(f for f in self.fields if f.role == ATTRIBUTE)
+
+    @computed_once
+    def counts(self) -> Mapping[str, str]:
+        """Count field -> the first array it counts, both in snake_case."""
+        return {snake_case(f.sized_by): f.name for f in reversed(self.fields) if f.sized_by}
+
+    @computed_once
+    def keyed(self) -> tuple[_Keyed, ...]:
+        """The fields with what stands for their values in comparisons."""
+        return tuple(_Keyed(f.name, _key_of(f)) for f in self.fields)
+
+    @computed_once
+    def table(self) -> Table:
+        return tabulate(self.rows)
+
+    @computed_once
+    def takes(self) -> Mapping[FeatureLevel, tuple[tuple[Field, range, frozenset[DataType]], ...]]:
+        """Level -> (field, dimension counts, data types) of each tensor field: the table, laid out for `check`."""
+        return {
+            level: tuple((f, row[f.wire].dimension_counts, frozenset(row[f.wire].data_types)) for f in self.tensors)
+            for level, row in self.table.items()
+        }
+
+    @computed_once
+    def rules(self) -> tuple[Constraint, ...]:
+        """Every rule about the desc, in the order it is judged in: wire types first, then the file's constraints."""
+        return (*self.field_rules, *self.constraints)
+
+    @computed_once
+    def field_rules(self) -> tuple[Constraint, ...]:
+        """The rules that follow from kinds alone: tensors are there, numbers fit, arrays have as many entries as is said."""
+        return tuple(rule for f in self.fields for rule in _field_rules(f, self))
+
+    @computed_once
+    def judged(self) -> Mapping[FeatureLevel, tuple[tuple[Constraint, ...], tuple[Constraint, ...], tuple[Constraint, ...]]]:
+        """Level -> the rules that hold there: asked once, for each dimension, for each entry of an array."""
+        rules = {level: [r for r in self.rules if r.before is None or level < r.before] for level in FeatureLevel}
+        return {
+            level: (
+                tuple(r for r in at if r.each is None),
+                tuple(r for r in at if r.each == DIMENSION),
+                tuple(r for r in at if r.each not in (None, DIMENSION)),
+            )
+            for level, at in rules.items()
+        }
+
+
+def _key_of(f: Field) -> Callable[[Any], Any]:
+    if f.kind is None or f.kind.key.__func__ is fields.UINT.key.__func__:  # type: ignore[attr-defined]
+        return _same
+    key = f.kind.key
+    if f.sized_by:
+        return lambda values: None if values is None else tuple(map(key, values))
+    return lambda value: None if value is None else key(value)
+
+
+def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
+    name, kind = f.name, f.kind
+    if f.is_tensor:
+        if spec.fusable and not f.optional:
+            yield Constraint(f"{name}_present", f"`{f.wire}` is there.", lambda d: getattr(d, name) is not None)
+    elif isinstance(kind, Scalar):
+        typed_by = snake_case(kind.typed_by)
+        yield Constraint(
+            f"{name}_fits", f"`{f.wire}` fits the type that `{kind.typed_by}` names.",
+            lambda d: kind.fits_type(getattr(d, name), getattr(d, typed_by)), carries=True,
+        )  # fmt: skip
+    elif kind is not None and kind.misfit is not None:
+        sentence = f"`{f.wire}` fits {kind.wire}, {kind.carried}."
+
+        def fits(d: Any) -> bool:
+            value = getattr(d, name)
+            return value is None or (all(map(kind.fits, value)) if f.sized_by else kind.fits(value))
+
+        yield Constraint(f"{name}_fits", sentence, fits, carries=True)
+    if f.sized_by:
+        count = snake_case(f.sized_by)
+        sentence = f"`{f.wire}` has `{f.sized_by}` entries."
+        yield Constraint(
+            f"{name}_counted", sentence, lambda d: getattr(d, name) is None or len(getattr(d, name)) == getattr(d, count)
+        )
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(
+    fields.input, fields.output, fields.attribute, fields.count, fields.scalar,
+))  # fmt: skip
+def operator(
+    wire_name: str, number: int, since: FeatureLevel, *, in_place: tuple[str, ...] = (), fusable: bool = False
+) -> Callable[[type[D]], type[D]]:
+    """Make a class the desc of an operator; its body holds fields, rows, rules, statement, examples, rejecting and errata."""
+
+    def declare(cls: type[D]) -> type[D]:
+        if fusable:  # as a fused activation it has no tensors
+            for made in vars(cls).values():
+                if isinstance(made, dataclasses.Field) and made.metadata["field"].is_tensor:
+                    made.default = None
+        made_class = dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
+        members = vars(cls)
+        declared = tuple(f.metadata["field"] for f in dataclasses.fields(made_class))
+        constraints = tuple(
+            rule for m in members.values() for rule in (m if isinstance(m, tuple) else (m,)) if isinstance(rule, Constraint)
+        )
+        outputs = [f.name for f in declared if f.role == OUTPUT]
+        cls.spec = OperatorSpec(
+            wire_name.removeprefix("DML_OPERATOR_"),
+            number,
+            since,
+            (cls.__doc__ or "").strip(),
+            declared,
+            members["rows"],
+            constraints,
+            tuple(m for m in members.values() if isinstance(m, DataRule)),
+            tuple(
+                e if isinstance(e.outputs, Mapping) else e._replace(outputs={outputs[0]: e.outputs}) for e in members["examples"]
+            ),
+            members["rejecting"],
+            members["errata"],
+            in_place,
+            fusable,
+        )
+        return made_class
+
+    return declare
+
+
+def example_desc(cls: type[D], changes: Mapping[str, Any] | None = None) -> D:
+    """The desc of the operator's first example, with some fields changed."""
+    desc = cls(**cls.spec.examples[0].fields)
+    return replace(desc, **changes) if changes else desc
+
+
+__all__ = ["Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "example_desc", "operator", "rejects"]

@@ -1,0 +1,199 @@
+"""Rule sets that many operators share. Each brings an example that breaks it, made from the operator's first example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from anydml.names import snake_case
+from anydml.schema.constraint import Constraint
+from anydml.tensor import DataType, TensorDesc
+
+
+def same(aspects: str, tensors: str, *, name: str = "") -> tuple[Constraint, ...]:
+    """The tensors of a blank-separated string agree in each aspect: "DataType", "DimensionCount", "Sizes".
+
+    Absent tensors agree with all. name: what the rules' names end with, where an operator has several such sets.
+    """
+    return tuple(_same(aspect, tuple(tensors.split()), name) for aspect in aspects.split())
+
+
+def _same(aspect: str, wires: tuple[str, ...], suffix: str) -> Constraint:
+    python, names = snake_case(aspect), tuple(map(snake_case, wires))
+
+    def agree(d: Any) -> bool:
+        return len({getattr(t, python) for t in _present(d, names)}) <= 1
+
+    def expected(d: Any) -> Mapping[str, Any]:
+        first = _present(d, names)[0]
+        wire = next(w for w, n in zip(wires, names, strict=True) if getattr(d, n) is not None)
+        return {
+            f"{w}.{aspect}": getattr(first, python)
+            for w, n in zip(wires, names, strict=True)
+            if w != wire and isinstance(t := getattr(d, n), TensorDesc) and getattr(t, python) != getattr(first, python)
+        }
+
+    listed = " and ".join((", ".join(f"`{w}.{aspect}`" for w in wires[:-1]), f"`{wires[-1]}.{aspect}`")).removeprefix(" and ")
+    rule = f"same_{python}{suffix and '_' + suffix}"
+    return Constraint(rule, f"{listed} are equal.", agree, expected=expected, breaks=_different(python, names))
+
+
+def _present(d: Any, names: tuple[str, ...]) -> list[TensorDesc]:
+    found: list[TensorDesc] = []
+    for name in names:
+        value = getattr(d, name)
+        if value is not None:
+            found.extend(value if isinstance(value, tuple) else (value,))
+    return found
+
+
+def _different(aspect: str, names: tuple[str, ...]) -> Callable[[Any], Mapping[str, Any]]:
+    """Changes to the last of the tensors that is there: another type that its level takes, or another size."""
+
+    def changes(d: Any) -> Mapping[str, Any]:
+        name = next(n for n in reversed(names) if getattr(d, n) is not None)
+        value = getattr(d, name)
+        t = value[-1] if isinstance(value, tuple) else value
+        made = _altered(d, name, t, aspect)
+        return {name: (*value[:-1], made) if isinstance(value, tuple) else made}
+
+    return changes
+
+
+def _altered(d: Any, name: str, t: TensorDesc, aspect: str) -> TensorDesc:
+    if aspect == "data_type":
+        row = next(row for row in reversed(list(d.spec.table.values())) for w in row if snake_case(w) == name)
+        wire = next(f.wire for f in d.spec.tensors if f.name == name)
+        other = next((x for x in row[wire].data_types if x != t.data_type), DataType.FLOAT64)
+        return replace(t, data_type=other, strides=None)
+    if aspect == "dimension_count":
+        return replace(t, sizes=(1, *t.sizes) if len(t.sizes) < 8 else t.sizes[1:], strides=None)
+    return replace(t, sizes=(*t.sizes[:-1], t.sizes[-1] + 1), strides=None)
+
+
+def axis_in_range(tensor: str = "InputTensor", axis: str = "Axis") -> Constraint:
+    """An axis counts from 0 to DimensionCount - 1."""
+    of, name = snake_case(tensor), snake_case(axis)
+    return Constraint(
+        f"{name}_in_range",
+        f"`{axis}` < `{tensor}.DimensionCount`.",
+        lambda d: getattr(d, name) < getattr(d, of).dimension_count,
+        expected=lambda d: {axis: range(getattr(d, of).dimension_count)},
+        breaks=lambda d: {name: getattr(d, of).dimension_count},
+    )
+
+
+def axes(tensor: str = "InputTensor", field: str = "Axes", *, empty: bool = False) -> tuple[Constraint, ...]:
+    """A list of axes: each in range and none twice, and not empty unless `empty`."""
+    of, name = snake_case(tensor), snake_case(field)
+
+    def in_range(d: Any, i: int) -> bool:
+        return bool(getattr(d, name)[i] < getattr(d, of).dimension_count)
+
+    singular = f"{field.removesuffix('Axes')}Axis"
+    rules = (
+        Constraint(
+            f"{snake_case(singular)}_in_range",
+            f"`{field}` < `{tensor}.DimensionCount`.",
+            in_range,
+            each=field,
+            expected=lambda d, i: {f"{field}[{i}]": range(getattr(d, of).dimension_count)},
+            breaks=lambda d: {name: (*getattr(d, name)[:-1], getattr(d, of).dimension_count)},
+        ),
+        Constraint(
+            f"{name}_unique",
+            f"`{field}` names no axis twice.",
+            lambda d: len(set(getattr(d, name))) == len(getattr(d, name)),
+            breaks=lambda d: _counted(d, name, (*getattr(d, name), getattr(d, name)[0])),
+        ),
+        Constraint(
+            f"{name}_not_empty",
+            f"`{field}` names an axis.",
+            lambda d: len(getattr(d, name)) > 0,
+            breaks=lambda d: _counted(d, name, ()),
+        ),
+    )
+    return rules[:2] if empty else rules
+
+
+def _counted(d: Any, name: str, value: tuple[int, ...]) -> Mapping[str, Any]:
+    """An array and its count, changed together."""
+    field = next(f for f in d.spec.fields if f.name == name)
+    return {name: value, snake_case(field.sized_by): len(value)}
+
+
+def count_is_dimension_count(tensor: str = "InputTensor", count: str = "DimensionCount") -> Constraint:
+    """A count field that says the tensors' dimension count once more."""
+    of, name = snake_case(tensor), snake_case(count)
+    return Constraint(
+        f"{name}_matches",
+        f"`{count}` = `{tensor}.DimensionCount`.",
+        lambda d: getattr(d, name) == getattr(d, of).dimension_count,
+        expected=lambda d: {count: getattr(d, of).dimension_count},
+    )
+
+
+def fusable_activation(*names: str, field: str = "FusedActivation") -> tuple[Constraint, ...]:
+    """A fused activation is one of the operators that can be, and its own tensors are absent."""
+    name = snake_case(field)
+
+    def allowed(d: Any) -> bool:
+        return getattr(d, name) is None or getattr(d, name).spec.fusable
+
+    def bare(d: Any) -> bool:
+        activation = getattr(d, name)
+        return activation is None or next(activation.tensors(), None) is None
+
+    return (
+        Constraint(f"{name}_fusable", f"`{field}` is an activation that can be fused.", allowed),
+        Constraint(f"{name}_without_tensors", f"`{field}` has no tensors of its own.", bare),
+    )
+
+
+def right_aligned(sizes: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Sizes read as {BatchCount, ChannelCount, Height, Width}, missing leading ones being 1; ValueError past four."""
+    if len(sizes) > 4:
+        raise ValueError(f"{sizes} has no reading as batch, channel, height, width")
+    batch, channel, height, width = (1, 1, 1, *sizes)[-4:] if len(sizes) < 4 else sizes
+    return batch, channel, height, width
+
+
+def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
+    """The two rules of a scale or zero point: per tensor, or per "row" or "column" of `of`; and not by batch (extension).
+
+    Sizes are read right-aligned against {BatchCount, ChannelCount, Height, Width}.
+    """
+    name, data = snake_case(wire), snake_case(of)
+    short = name.removesuffix("_tensor")
+
+    def fits(d: Any) -> bool:
+        t = getattr(d, name)
+        if t is None or t.sizes.count(1) == len(t.sizes):
+            return True
+        batch, channel, height, width = right_aligned(t.sizes)
+        b, c, m, n = right_aligned(getattr(d, data).sizes)
+        finer = width == 1 and height in (1, m) if axis == "row" else height == 1 and width in (1, n)
+        return bool(finer and batch in (1, b) and channel in (1, c))
+
+    def not_by_batch(d: Any) -> bool:
+        t = getattr(d, name)
+        return t is None or len(t.sizes) <= 2 or right_aligned(t.sizes)[:2] == (1, 1)
+
+    def would_fit(d: Any) -> Mapping[str, Any]:
+        count = len(getattr(d, name).sizes)
+        _, _, m, n = right_aligned(getattr(d, data).sizes)
+        finest = (1, 1, m, 1) if axis == "row" else (1, 1, 1, n)
+        return {f"{wire}.Sizes": list(dict.fromkeys([(1,) * count, finest[4 - count :]]))}
+
+    noun = "zero point" if "zero_point" in short else "scale"
+    size = "second last" if axis == "row" else "last"
+    sentence = f"`{wire}.Sizes` are ones, or have the {size} of `{of}.Sizes` there: per tensor or per {axis}."
+    beyond = f"`{wire}.Sizes` lead with ones: the {noun} is the same for every batch."
+    return (
+        Constraint(f"{short}_sizes", sentence, fits, expected=would_fit),
+        Constraint(f"{short}_not_by_batch", beyond, not_by_batch, extension=True),
+    )
+
+
+__all__ = ["axes", "axis_in_range", "count_is_dimension_count", "fusable_activation", "granular", "same"]

@@ -1,0 +1,106 @@
+"""Statements: every element of an output as an expression of its index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anydml.schema.expression import Expr, Indices, Operand, Tensor, Variable, each, lift, number, walk
+from anydml.tensor import DataType
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """The elements of one tensor: `body` at every index, stored once.
+
+    moves: the body reads or selects whole elements of the tensor's own type, and their bits are what is stored. Otherwise a
+    float is rounded half to even. In an integer tensor, a body that is an integer in kind (`expression.integral`) wraps
+    modulo 2^bits; any other is truncated toward zero and saturates, and NaN gives 0.
+    """
+
+    index: tuple[Expr, ...]
+    body: Expr
+    moves: bool = False
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The index variable of each dimension."""
+        return tuple(i.data for i in self.index)
+
+    @property
+    def sizes(self) -> tuple[Any, ...]:
+        return tuple(v.size for v in self.variables)
+
+
+State = Callable[..., Any]  # (desc, *input tensors) -> a Nest, or one for each output, in wire order
+Statement = Mapping[str, Nest]  # by output, `output_tensors[1]` in an array
+
+
+def nest(i: Sequence[Expr], body: Operand) -> Nest:
+    """A tensor of computed elements."""
+    return Nest(tuple(i), number(body))
+
+
+def move(i: Sequence[Expr], body: Expr) -> Nest:
+    """A tensor of elements whose bits are moved."""
+    return Nest(tuple(i), body, moves=True)
+
+
+def stored(name: str, sizes: Sequence[Any], data_type: DataType, define: Callable[[Tensor, Indices], Operand]) -> Tensor:
+    """A tensor that an operator keeps inside, each element rounded to its type; `define` may read the tensor itself.
+
+    An element may depend on elements with a smaller first index alone: the steps of a recurrence.
+    """
+    tensor = Tensor(name, sizes, data_type)
+    i = each(sizes, "tijklmn")
+    tensor.definition = nest(i, define(tensor, i))
+    return tensor
+
+
+def elementwise(formula: Callable[..., Operand], *, moves: bool = False) -> State:
+    """The statement of a formula over one element of each input: `formula(d, x, y)`, with numbers for tensors."""
+
+    def statement(d: Any, *tensors: Tensor | None) -> Nest:
+        i = each(next(t.sizes for t in tensors if t is not None))
+        made = lift(formula(d, *(None if t is None else t[i] for t in tensors)))
+        return move(i, made) if moves else nest(i, made)
+
+    statement.formula = formula  # type: ignore[attr-defined]
+    return statement
+
+
+def activated(activation: Any, x: Operand) -> Expr:
+    """The function of a fused activation's desc; x itself where there is none."""
+    return number(x) if activation is None else number(type(activation).statement.formula(activation, x))
+
+
+def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> Statement:
+    """What a desc of an operator's newest version means: the statement of each output that is there."""
+    spec = desc.spec
+
+    def tensor(name: str, t: Any) -> Tensor:
+        return Tensor(name, t.sizes, t.data_type) if symbols is None else symbols(name, t)
+
+    inputs: list[Any] = []
+    for f in spec.inputs:
+        value = getattr(desc, f.name)
+        if isinstance(value, tuple):
+            inputs.append([tensor(f"{f.name}[{i}]", t) for i, t in enumerate(value)])
+        else:
+            inputs.append(None if value is None else tensor(f.name, value))
+    made = getattr(desc, "operator", type(desc)).statement(desc, *inputs)
+    found: dict[str, Nest] = {}
+    for f, nests in zip(spec.outputs, (made,) if isinstance(made, Nest) or len(spec.outputs) == 1 else made, strict=True):
+        if getattr(desc, f.name) is None:
+            continue
+        if f.sized_by:
+            found.update((f"{f.name}[{i}]", n) for i, n in enumerate(nests))
+        else:
+            found[f.name] = nests
+    return found
+
+
+def tensors_read(n: Nest) -> tuple[Tensor, ...]:
+    """The tensors that a statement reads, each once."""
+    return tuple(dict.fromkeys(e.data[0] for e in walk(n.body) if e.op == "read"))
