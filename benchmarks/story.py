@@ -16,12 +16,12 @@ import numpy as np
 
 import anydml as dml
 from anydml.devices import device
+from anydml.exact.requantization import Requantize
 from anydml.kernels.cpu import matmul_plan, matmul_records, matrix_multiply
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.targets import Target, named
 from anydml.kernels.cpu.matmul_dot import dot_of
 from anydml.kernels.cpu.matmul_tile import Kind, multiply
-from anydml.exact.requantization import Requantize
 from benchmarks.limits import dots
 from benchmarks.matmul_cases import Array, Case, Data, bound, data
 from benchmarks.matmuls import _one_thread

@@ -72,6 +72,28 @@ def spawn(*arguments: str, folder: Path | None = None, **environment: str) -> su
     )
 
 
+def test_the_module_is_the_command_line() -> None:
+    command = [sys.executable, "-m", "anydml"]
+    done = subprocess.run(
+        [*command, "ops"], env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == spawn("ops").stdout
+    refused = subprocess.run([*command, "nothing"], env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("Usage: anydml ")
+
+
+def test_info_is_the_configuration(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = call("info")
+    dml.show_config()
+    assert (status, out, err) == (0, capsys.readouterr().out, "")
+    status, out, _ = call("info", "--json")
+    facts = json.loads(out)
+    assert (status, facts["anydml"], facts["numpy"]) == (0, dml.__version__, np.__version__)
+    assert facts["kernels"] in ("compiled", "NumPy")
+    assert facts["feature_levels"][-1] == "6_4"
+
+
 # --- run ---
 
 
@@ -374,8 +396,17 @@ def test_compare_says_how_a_result_differs(call: Call, tmp_path: Path) -> None:
     status, out, _ = compare_with(call, tmp_path, program, wrong, "--json")
     assert status == 1
     assert json.loads(out)["steps"] == {"1": 1}
+    assert json.loads(out)["causes"] == []
+    halves = example.inputs["b_tensor"].ravel() * 0.5
+    truncated = np.trunc(np.stack([halves, halves])) + np.array([[0], [1]])
+    assert compare_with(call, tmp_path, program, truncated.astype(np.int8))[1].startswith(
+        "2 of 8 differ by 1, all at a tie. It equals truncation in all 8 outputs; the exact result in 6"
+    )
     assert compare_with(call, tmp_path, program, example.output, "--json")[0] == 0
     assert not (tmp_path / "never.npy").exists()
+    far = dml.QuantizedLinearMatrixMultiply.spec.examples[0]
+    elsewhere = program_of(far.fields, far.inputs)
+    assert "a tie" not in compare_with(call, tmp_path, elsewhere, far.output ^ np.uint8(16))[1]
     status, _, err = compare_with(call, tmp_path, program, wrong.astype(np.int32))
     assert status == 2
     assert "actual: is int32" in err

@@ -20,7 +20,8 @@ import anydml as dml
 import hard_cases
 import oracle
 from anydml import operators
-from anydml.explain.compare import Comparison, compare
+from anydml.explain.compare import compare
+from anydml.explain.comparison import Comparison, Difference
 from anydml.schema.operator import Desc, Example
 from hard_cases import QuantizedCase, quantized_cases
 
@@ -81,11 +82,18 @@ def test_one_step_at_a_tie() -> None:
     desc, inputs, exact = halves([1, 2, 3, 4])
     actual = exact + np.array([[1, 0, 0, 0]], np.int8)  # 0.5 rounded up, not to even
     comparison = compare(desc, inputs, actual)
-    assert str(comparison) == "1 of 4 differs by 1, at a tie"
+    assert str(comparison) == (
+        "1 of 4 differs by 1, at a tie. It equals rounding half away from zero in all 4 outputs; the exact result in 3. "
+        "Equally often it equals rounding half up"
+    )
     assert comparison.steps == {1: 1}
     (worst,) = comparison.worst
     assert (worst.coordinates, worst.expected, worst.actual, worst.exact, worst.distance_to_tie) == ((0, 0), 0, 1, "0.5", 0.0)
     assert str(compare(desc, inputs, exact + np.array([[1, 0, -1, 0]], np.int8))) == "2 of 4 differ by 1, all at a tie"
+    # 1.4 is one step wrong and not near to a tie
+    inputs["a_scale_tensor"] = np.array([0.7], np.float32)
+    comparison = compare(desc, inputs, np.array([[1, 2, 2, 3]], np.int8))
+    assert str(comparison) == "1 of 4 differs by 1; this is not a rounding difference"
 
 
 def test_one_step_next_to_a_tie() -> None:
@@ -107,7 +115,7 @@ def test_one_step_next_to_a_tie() -> None:
 def test_several_steps_far_from_a_tie() -> None:
     desc, inputs, exact = halves([20, 40, 60])
     comparison = compare(desc, inputs, exact + np.array([[1, -3, 0]], np.int8))
-    assert str(comparison) == "2 of 3 differ by 1 to 3, all within 0.5 of a tie"
+    assert str(comparison) == "2 of 3 differ by 1 to 3; this is not a rounding difference"
     assert comparison.steps == {-3: 1, 1: 1}
     assert [worst.coordinates for worst in comparison.worst] == [(0, 1), (0, 0)]
 
@@ -117,15 +125,23 @@ def test_a_result_that_wraps_where_it_should_saturate() -> None:
     assert exact.tolist() == [[127, 127, 127, 101]]
     wrapped = np.array([[150 - 256, 164 - 256, 163 - 256, 101]], np.int8)
     comparison = compare(desc, inputs, wrapped)
-    assert str(comparison) == "3 of 4 differ by 219 to 233, all where the exact result saturates"
+    assert str(comparison) == (
+        "3 of 4 differ by 219 to 233, all where the exact result saturates; this is not a rounding difference. "
+        "It equals results that wrap where they should saturate in all 4 outputs; the exact result in 1. "
+        "Equally often it equals results quantised in the other signedness"
+    )
     assert (comparison.saturated_low, comparison.saturated_high, comparison.differing_clamped) == (0, 3, 3)
     assert comparison.within is None
     wrapped[0, 3] = 102
     assert str(compare(desc, inputs, wrapped)) == (
-        "4 of 4 differ by 1 to 233, 3 where the exact result saturates, the others within 0.5 of a tie"
+        "4 of 4 differ by 1 to 233, 3 where the exact result saturates; this is not a rounding difference. "
+        "It equals results that wrap where they should saturate in 3 of 4 outputs (3 of the 4 that differ); "
+        "the exact result in 0. Equally often it equals results quantised in the other signedness"
     )
     exact[0, 1] = 126
-    assert str(compare(desc, inputs, exact)) == "1 of 4 differs by 1, where the exact result saturates"
+    assert str(compare(desc, inputs, exact)) == (
+        "1 of 4 differs by 1, where the exact result saturates; this is not a rounding difference"
+    )
 
 
 def test_sums_that_wrap_are_counted() -> None:
@@ -139,11 +155,17 @@ def test_sums_that_wrap_are_counted() -> None:
     clamped[0] = 2**31 - 1
     comparison = compare(desc, inputs, clamped)
     step = 2**31 - 1 - int(exact[0, 0])
-    assert str(comparison) == f"2 of 4 differ by {step}, all where the exact sum wraps"
+    assert str(comparison) == (
+        f"2 of 4 differ by {step}, all where the exact sum wraps. "
+        "It equals accumulators that saturate in int32 in all 4 outputs; the exact result in 2"
+    )
     assert comparison.wrapped == 2
     assert comparison.worst[0].exact == str(255 * 255 * k)
     clamped[1, 1] += 1
-    assert str(compare(desc, inputs, clamped)) == f"3 of 4 differ by 1 to {step}, 2 where the exact sum wraps"
+    assert str(compare(desc, inputs, clamped)) == (
+        f"3 of 4 differ by 1 to {step}, 2 where the exact sum wraps. It equals accumulators that saturate in int32 "
+        "in 3 of 4 outputs (2 of the 3 that differ); the exact result in 1"
+    )
     exact[1, 0] -= 2
     assert str(compare(desc, inputs, exact)) == "1 of 4 differs by 2"
 
@@ -249,6 +271,117 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare(replace(desc, output_tensor=tensor("INT8", (1, 3))), inputs, exact)
     with pytest.raises(dml.DataError):
         compare(desc, {**inputs, "a_scale_tensor": np.zeros(1, np.float32)}, exact)
+
+
+# --- the outcome ---
+
+
+def test_a_comparison_is_neither_true_nor_false() -> None:
+    desc, inputs, exact = halves([1, 3, 5])
+    for actual in (exact, exact + np.int8(1)):
+        with pytest.raises(TypeError, match=r"neither true nor false; use \.equal"):
+            assert compare(desc, inputs, actual)
+        with pytest.raises(TypeError, match=r"\.equal"):
+            bool(not compare(desc, inputs, actual))
+
+
+def test_the_greatest_step_is_told() -> None:
+    desc, inputs, exact = halves([20, 40, 60])
+    assert compare(desc, inputs, exact).max_step == 0
+    assert compare(desc, inputs, exact + np.array([[1, -3, 0]], np.int8)).max_step == 3
+    example = dml.Slice1.spec.examples[0]
+    assert compare(dml.Slice1(**example.fields), example.inputs, example.output).max_step == 0
+    assert compare(dml.Slice1(**example.fields), example.inputs, example.output + 1).max_step is None
+
+
+def test_a_notebook_shows_the_sentence_and_the_worst() -> None:
+    desc, inputs, exact = halves([20, 40, 60])
+    assert compare(desc, inputs, exact)._repr_html_() == "<p>all 3 are equal</p>"
+    shown = compare(desc, inputs, exact + np.array([[1, -3, 0]], np.int8))._repr_html_()
+    assert shown.startswith("<p>2 of 3 differ by 1 to 3; this is not a rounding difference</p><table><tr><th>coordinates</th>")
+    assert "<tr><td>[0, 1]</td><td>17</td><td>20</td><td>20.0</td><td>0.5</td></tr>" in shown
+    assert shown.count("<tr>") == 3
+    hostile = Comparison(1, 1, worst=(Difference((0,), 1, 2, "<script>"),))
+    assert "<script>" not in hostile._repr_html_()
+    assert "&lt;script&gt;" in hostile._repr_html_()
+
+
+def test_causes_are_in_the_json() -> None:
+    desc, inputs, exact = halves([1, 3, 5, 8])
+    facts = compare(desc, inputs, exact + np.array([[1, 0, 1, 0]], np.int8)).to_dict()
+    assert json.loads(json.dumps(facts, allow_nan=False)) == facts
+    assert facts["causes"][0] == {
+        "name": "half_away_from_zero",
+        "sentence": "rounding half away from zero",
+        "outputs": 4,
+        "equal": 4,
+        "exact": 2,
+        "explained": 2,
+        "rounding": True,
+    }
+
+
+def test_a_difference_near_to_a_tie_speaks_of_it_and_one_that_is_not_does_not() -> None:
+    """1, 3, .. of a scale just above 1/2: the greater their product, the farther from a tie."""
+    desc, inputs, _ = halves([1, 17])
+    inputs["a_scale_tensor"] = np.array([0.5 + 2**-14], np.float32)
+    near = compare(desc, inputs, np.array([[1, 8]], np.int8))  # 8.501
+    assert near.within == 17 * 2**-14
+    assert "tie" not in str(near)
+    assert str(near).startswith("1 of 2 differs by 1")
+    assert "within 6.2e-5 of a tie" in str(compare(desc, inputs, np.array([[0, 9]], np.int8)))
+
+
+# --- an eager call ---
+
+
+def test_an_eager_call_is_compared() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.integers(-128, 128, (2, 5, 7)).astype(np.int8), random.integers(0, 256, (7, 3)).astype(np.uint8)
+    arguments = (a, 0.02, np.arange(5, dtype=np.int8), b, np.full(3, 0.03), 7, 0.5, np.array([9], np.uint8))
+    y = dml.quantized_linear_matrix_multiply(*arguments)
+    comparison = dml.compare(dml.quantized_linear_matrix_multiply, *arguments, actual=y)
+    assert comparison.equal
+    assert comparison.total == 30
+    y[1, 2, 0] ^= 1
+    (worst,) = dml.compare(dml.quantized_linear_matrix_multiply, *arguments, actual=y).worst
+    assert worst.coordinates == (1, 2, 0)
+    integers = a.astype(np.int32) @ b.astype(np.int32)
+    assert dml.compare(dml.matrix_multiply_integer, a=a, a_zero_point=None, b=b, b_zero_point=None, actual=integers).equal
+    image = np.arange(42, dtype=np.float16).reshape(6, 7)
+    assert dml.compare(dml.slice1, image, (0, 0), (6, 7), (-1, 2), actual=image[::-1, ::2]).equal
+    assert dml.compare(dml.slice, image, (1, 0), (2, 7), actual=image[1:3].copy()).equal
+
+
+def test_an_eager_call_on_a_mirrored_array_is_told_in_its_own_coordinates() -> None:
+    x = np.arange(8)[::-1]
+    actual = dml.slice1(x, (1,), (4,))
+    actual[2] = 99
+    assert str(dml.compare(dml.slice1, x, (1,), (4,), actual=actual)) == "1 of 4 differs, at [2]: 99, not input_tensor[3] = 4"
+
+
+def test_an_eager_call_that_is_compared_writes_nothing_and_leaves_nothing_behind() -> None:
+    x = np.arange(8)
+    out = np.full(4, 7)
+    assert dml.compare(dml.slice1, x, (1,), (4,), out=out, actual=np.arange(1, 5)).equal
+    assert (out == 7).all()
+    assert dml.slice1(x, (1,), (4,), out=out) is out
+    assert out.tolist() == [1, 2, 3, 4]
+
+
+def test_calls_that_cannot_be_compared_are_refused() -> None:
+    x = np.arange(8)
+    with pytest.raises(TypeError, match="actual=output"):
+        dml.compare(dml.slice1, x, (1,), (4,), x[1:5])  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="neither a desc nor an eager function of anydml"):
+        dml.compare(np.matmul, x, x, actual=x)
+    with pytest.raises(dml.DescError):
+        dml.compare(dml.slice1, x, (1,), (9,), actual=x)
+    with pytest.raises(dml.BindingError, match=r"^actual: is int64"):
+        dml.compare(dml.slice1, x.astype(np.int32), (1,), (4,), actual=np.arange(1, 5))
+    with pytest.raises(dml.BindingError, match=r"^input takes an array, not list"):
+        dml.compare(dml.slice1, [1, 2], (1,), (1,), actual=np.arange(1))
+    assert dml.slice1(x, (1,), (4,)).tolist() == [1, 2, 3, 4]  # an error does not leave calls unexecuted
 
 
 # --- against the oracle ---

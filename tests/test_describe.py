@@ -28,15 +28,21 @@ def test_data_has_every_field_rule_and_erratum_of_the_file(operator: type[Desc])
     assert {rule.name for rule in spec.rules} <= rules.keys() <= {rule.name for rule in spec.rules} | FROM_ROWS
     for rule in spec.rules:
         said = rules[rule.name]
-        assert (said["sentence"], said["each_dimension"], said["extension"]) == (
+        assert (said["sentence"], said["each"], said["extension"]) == (
             rule.sentence,
-            rule.each_dimension,
+            rule.each,
             rule.extension,
         )
     assert [rule["id"] for rule in facts["tensor_constraints"]] == [rule.name for rule in TENSOR_RULES]
     assert [rule["id"] for rule in facts["data_rules"]] == [rule.name for rule in spec.data_rules]
     assert facts["errata"] == list(spec.errata)
     assert [example["title"] for example in facts["examples"]] == [example.title for example in spec.examples]
+
+
+def test_the_page_of_the_quantised_product_says_whose_order_its_arguments_have() -> None:
+    facts = describe(dml.QuantizedLinearMatrixMultiply)
+    for said in (markdown(facts), text(facts)):
+        assert "in the order of ONNX's QLinearMatMul" in " ".join(said.split())
 
 
 @every_operator
@@ -98,7 +104,7 @@ def test_a_field_with_its_type_and_count() -> None:
 
 def test_a_rule_with_its_example_and_message() -> None:
     rule = next(rule for rule in describe(Slice1)["constraints"] if rule["id"] == "window_inside_input")
-    assert rule["each_dimension"]
+    assert rule["each"] == "dimension"
     assert rule["example"]["changes"] == {"InputWindowOffsets": [0, 0, 0, 2]}
     assert rule["example"]["message"] == (
         "DML_OPERATOR_SLICE1.window_inside_input (dimension 3): "

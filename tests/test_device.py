@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,11 @@ import pytest
 
 import anydml as dml
 from anydml.feature_level import FeatureLevel
+from anydml.kernels.cpu import copies
 from anydml.kernels.cpu.jit import pool
 from anydml.kernels.cpu.jit.compile import unavailable
+from anydml.kernels.cpu.jit.targets import targets
+from anydml.kernels.cpu.matmul_plan import Plan
 from anydml.kernels.cpu.matrix_multiply import INTEGER
 from anydml.kernels.kernel import Machine
 from anydml.schema.operator import example_desc
@@ -80,11 +85,72 @@ def test_threads_come_from_the_keyword_then_the_environment(monkeypatch: pytest.
     assert pool.default_threads() == 5
     assert dml.Device().machine.threads == 5
     assert dml.Device(threads=2).machine.threads == 2
-    for nonsense in ("", "0", "-1", "many"):
-        monkeypatch.setenv("ANYDML_NUM_THREADS", nonsense)
+    for blank in ("", " "):
+        monkeypatch.setenv("ANYDML_NUM_THREADS", blank)
         assert pool.default_threads() == 3
+    for others in ("0", "-1", "many", "2.5", "\u00b2"):  # of a variable that is not ours nothing is said
+        monkeypatch.setenv("OMP_NUM_THREADS", others)
+        assert pool.default_threads() >= 1
     monkeypatch.delenv("OMP_NUM_THREADS")
     assert pool.default_threads() >= 1
+
+
+@pytest.mark.parametrize("value", ["foo", "0", "00", "-1", "2.5", "2,3", "\u00b2", "1e3"])
+def test_a_number_of_threads_that_is_none_is_an_error_that_names_it(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANYDML_NUM_THREADS", value)
+    with pytest.raises(
+        dml.UnsupportedError, match=f"^ANYDML_NUM_THREADS is '{value}', and takes a number of threads, 1 or more$"
+    ):
+        dml.Device()
+    assert dml.Device(threads=1).machine.threads == 1
+
+
+@pytest.mark.parametrize("asked", ["keyword", "ANYDML_NUM_THREADS", "OMP_NUM_THREADS"])
+@pytest.mark.parametrize("threads", [10**9, 10**5000], ids=["a billion", "5001 digits"])
+def test_absurd_numbers_of_threads_are_capped(asked: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if asked == "keyword":
+        device = dml.Device(threads=threads)
+    else:
+        monkeypatch.setenv(asked, "1" + "0" * (9 if threads == 10**9 else 5000))
+        device = dml.Device()
+    assert device.machine.threads == max(64, pool.processors())
+    x = np.arange(10**6, dtype=np.int16)
+    tracemalloc.start()
+    try:
+        result = dml.slice1(x, (0,), x.shape, (-1,), device=device)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(result, x[::-1])
+    assert peak < 16 << 20
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 64, 10**9])
+def test_there_is_at_most_one_piece_of_work_for_each_thread_asked_for(threads: int) -> None:
+    if unavailable() is not None:
+        pytest.skip("nothing can be compiled here")
+    most, target = dml.Device(threads=threads).machine.threads, targets()[-1]
+    for sizes, strides in (((1000, 1000), (4000, 4)), ((7, 90001), (360004, 4)), ((10**6,), (4,)), ((1000, 1000), (4, 4000))):
+        packed = [4 * math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        assert len(copies.copy(target, sizes, strides, packed, 4, most).blocks) <= most
+    for m, k, n in ((1000, 100, 1000), (1, 4096, 4096), (20000, 64, 16)):
+        a, b, c = (dml.TensorDesc(t, s) for t, s in (("INT8", (m, k)), ("INT8", (k, n)), ("INT32", (m, n))))
+        checked = dml.check(dml.MatrixMultiplyInteger(a_tensor=a, b_tensor=b, output_tensor=c))
+        pieces = max(map(len, Plan(checked, target, most).phases))
+        assert pieces <= most
+        assert pieces > 1 or most == 1
+
+
+def test_a_device_s_repr_names_what_computes() -> None:
+    device = dml.Device(threads=3, feature_level="4_0")
+    if unavailable() is None:
+        threads = min(3, pool.processors())
+        named = f"{targets()[-1].name}, {threads} thread{'s' if threads > 1 else ''}"
+        assert repr(dml.Device(threads=1, isa="generic")) == "<Device cpu: feature level 6_4, generic, 1 thread>"
+    else:
+        named = "NumPy"
+    assert repr(device) == f"<Device cpu: feature level 4_0, {named}>"
+    assert repr(dml.Device("reference")) == "<Device reference: feature level 6_4>"
 
 
 def test_binding_properties_are_bytes() -> None:

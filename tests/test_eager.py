@@ -211,7 +211,7 @@ def test_out_has_the_exact_shape_and_type_and_is_writable(call: Eager, result: A
         with pytest.raises((dml.BindingError, dml.DescError)):
             call(out=out, device=device)
         assert out.tobytes() == before, name
-    with pytest.raises(dml.BindingError, match="out: takes an array, not list"):
+    with pytest.raises(dml.BindingError, match="out takes an array, not list"):
         call(out=result.tolist(), device=device)
 
 
@@ -249,7 +249,7 @@ def test_out_is_not_touched_where_a_scale_is_unusable() -> None:
             for name in ("a_scale", "b_scale", "output_scale"):
                 with pytest.raises(dml.DataError) as caught:
                     quantized(out=out, **{name: scale})
-                assert caught.value.tensor == f"{name}_tensor"
+                assert (caught.value.tensor, caught.value.index) == (name, ())
         assert (out == 77).all()
 
 
@@ -291,25 +291,25 @@ def test_leading_dimensions_broadcast_as_matmul_s_do(operands: tuple[Array, Arra
 def test_matrices_that_do_not_fit_are_refused() -> None:
     ones = np.ones((2, 3, 4, 5), np.uint8)
     for call in (lambda a, b: dml.matrix_multiply_integer(a, None, b, None), quantized):
-        with pytest.raises(dml.DescError, match="inner_sizes_match"):
+        with pytest.raises(dml.BindingError, match=r"b has shape \(2, 3\) and a has shape \(2, 3\): K is 2 in b and 3 in a"):
             call(A, A)
-        with pytest.raises(dml.BindingError, match=r"b: has shape \(3, 2, 5, 4\), whose leading sizes do not broadcast"):
+        with pytest.raises(dml.BindingError, match=r"b has shape \(3, 2, 5, 4\), whose leading sizes do not broadcast"):
             call(ones, np.ones((3, 2, 5, 4), np.uint8))
-        with pytest.raises(dml.BindingError, match=r"a: has shape \(5,\), and a matrix has 2 to 4 dimensions"):
+        with pytest.raises(dml.BindingError, match=r"a has shape \(5,\), and a matrix has 2 to 4 dimensions"):
             call(ones[0, 0, 0], B)
-        with pytest.raises(dml.BindingError, match=r"b: has shape \(3,\)"):
+        with pytest.raises(dml.BindingError, match=r"b has shape \(3,\)"):
             call(A, B[:, 0])
-        with pytest.raises(dml.DescError, match="dimension_count_supported"):
+        with pytest.raises(dml.BindingError, match=r"a has shape \(1, 2, 3, 4, 5\), and a matrix has 2 to 4 dimensions"):
             call(ones[None], np.ones((5, 4), np.uint8))
         for dtype in (np.int16, np.float32, np.int32):
-            with pytest.raises(dml.DescError, match="data_type_supported"):
+            with pytest.raises(dml.BindingError, match=f"a is {np.dtype(dtype)}; it takes int8 or uint8"):
                 call(A.astype(dtype), B)
 
 
 def test_zero_points_of_matrices_of_other_types_leave_the_refusal_to_the_check() -> None:
-    with pytest.raises(dml.Error):
+    with pytest.raises(dml.BindingError, match=r"^a is float32; it takes int8 or uint8$"):
         dml.matrix_multiply_integer(A.astype(np.float32), 1, B, 1)
-    with pytest.raises(dml.Error):
+    with pytest.raises(dml.BindingError, match=r"^output_data_type is float32; it takes int8 or uint8$"):
         quantized(output_data_type=np.float32, output_zero_point=0)
 
 
@@ -362,12 +362,12 @@ def test_a_zero_point_is_an_integer_or_an_array_of_its_matrix_s_type(device: str
         assert quantized(a_zero_point=zero_point, device=device).tolist() == [[2, 3], [6, 7]]
         assert quantized(output_zero_point=zero_point, device=device).tolist() == [[5, 6], [12, 13]]
     assert quantized(b_zero_point=rows, device=device).tolist() == [[0, 0], [0, 0]]
-    for one in (1, np.int64(1), np.uint8(1), np.array(1, np.uint8), np.array([1], np.uint8), np.array([[1]], np.uint8)):
+    for one in (1, np.uint8(1), np.array(1, np.uint8), np.array([1], np.uint8), np.array([[1]], np.uint8)):
         assert quantized(A + 1, a_zero_point=one, device=device).tolist() == PRODUCT
     for wrong in (256, -1, 2**70):
-        with pytest.raises(dml.BindingError, match=f"a_zero_point: {wrong} does not fit uint8, 0..255"):
+        with pytest.raises(dml.BindingError, match=f"a_zero_point = {wrong} does not fit uint8, 0..255"):
             quantized(a_zero_point=wrong)
-    with pytest.raises(dml.BindingError, match="output_zero_point: 128 does not fit int8"):
+    with pytest.raises(dml.BindingError, match="output_zero_point = 128 does not fit int8"):
         quantized(output_zero_point=128, output_data_type="INT8")
     with pytest.raises(dml.DescError, match="a_zero_point_data_type"):
         quantized(a_zero_point=np.array([1], np.int8))
@@ -385,7 +385,7 @@ def test_what_is_no_scale_is_refused_by_name() -> None:
     )
     for scale in wrong:
         for name in ("a_scale", "b_scale", "output_scale"):
-            with pytest.raises(dml.BindingError, match=f"^{name}: "):
+            with pytest.raises(dml.BindingError, match=f"^{name} "):
                 quantized(**{name: scale})
 
 
@@ -548,10 +548,14 @@ def test_what_tells_the_output_s_type_must_agree(left_out: str | None) -> None:
 
 def test_output_types_that_cannot_be() -> None:
     for told in ("FLOAT32", np.float32, "INT32", dml.DataType.INT16):
-        with pytest.raises(dml.DescError, match="data_type_supported"):
+        with pytest.raises(dml.BindingError, match=r"output_data_type is (float32|int32|int16); it takes int8 or uint8"):
             quantized(output_data_type=told)
-    with pytest.raises(ValueError, match="INT9"):
-        quantized(output_data_type="INT9")
+    nonsense: tuple[Any, ...] = ("INT9", "foo", "UINT4", np.complex64, ">f8", 99, list)
+    for told in nonsense:
+        with pytest.raises(
+            dml.BindingError, match=r"output_data_type = .* is no data type of a result; it takes int8 or uint8"
+        ):
+            quantized(output_data_type=told)
 
 
 # --- what is no array, and what is no tensor ---
@@ -585,13 +589,16 @@ def test_what_is_no_tensor_is_refused_by_name(x: Any, name: str) -> None:
         "b ": lambda: dml.matrix_multiply_integer(fine, None, x, None),
     }
     for argument, call in calls.items():
-        with pytest.raises(dml.BindingError, match=f"^{argument.strip()}: .*({name})"):
+        with pytest.raises(dml.BindingError, match=f"^{argument.strip()} .*({name})"):
             call()
 
 
 def test_complex_numbers_are_no_type_of_directml() -> None:
-    with pytest.raises((TypeError, dml.Error), match="complex64"):
-        dml.slice1(np.ones(2, np.complex64), (0,), (1,))
+    for dtype in (np.complex64, np.complex128, np.longdouble):
+        if np.dtype(dtype) == np.float64:
+            continue  # where the two are one
+        with pytest.raises(dml.BindingError, match=f"^input is {np.dtype(dtype)}, which DirectML has no data type for$"):
+            dml.slice1(np.ones(2, dtype), (0,), (1,))
 
 
 def test_a_memory_mapped_array_is_an_array(tmp_path: Any) -> None:

@@ -391,9 +391,84 @@ def test_construction_refuses_what_cannot_be_converted() -> None:
         lambda: window(input_tensor=np.zeros(4)),
         lambda: window(input_window_sizes=(1, 1, 4, "3")),
         lambda: window(dimension_count=4.0),
-        lambda: Slice1(),
+        lambda: Slice1(),  # type: ignore[call-arg]  # meant
     )
     for make in wrong:
         with pytest.raises((TypeError, ValueError)) as caught:
             make()
         assert not isinstance(caught.value, dml.Error)
+
+
+def test_a_data_type_is_named_as_numpy_does_too() -> None:
+    for data_type in (t for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4)):
+        dtype = data_type.dtype
+        for told in (dtype, dtype.type, dtype.name, dtype.str, dtype.str[1:], data_type, data_type.name, int(data_type)):
+            assert TensorDesc(told, (1,)).data_type is data_type
+    wrong: tuple[Any, ...] = (
+        bool,
+        "bool",
+        np.complex64,
+        "complex64",
+        "c8",
+        "V",
+        object,
+        np.dtype(">i4"),
+        ">i4",
+        list,
+        None,
+        1.5,
+        "",
+    )
+    for told in wrong if np.little_endian else ():
+        with pytest.raises((TypeError, ValueError)):
+            TensorDesc(told, (1,))
+
+
+def test_reprs_are_the_calls_that_make_descs() -> None:
+    assert repr(TensorDesc(DataType.FLOAT32, [1, np.int64(2)])) == "TensorDesc('FLOAT32', (1, 2))"
+    assert repr(TensorDesc("INT8", (2, 3), strides=(4, 1), flags=1, total_tensor_size_in_bytes=8)) == (
+        "TensorDesc('INT8', (2, 3), strides=(4, 1), flags='OWNED_BY_DML', total_tensor_size_in_bytes=8)"
+    )
+    assert repr(TensorDesc("INT8", (1,), guaranteed_base_offset_alignment=4)) == (
+        "TensorDesc('INT8', (1,), guaranteed_base_offset_alignment=4)"
+    )
+    assert repr(window()) == (
+        "Slice1(input_tensor=TensorDesc('FLOAT32', (1, 1, 4, 4)), output_tensor=TensorDesc('FLOAT32', (1, 1, 2, 2)), "
+        "input_window_offsets=(0, 0, 0, 1), input_window_sizes=(1, 1, 4, 3), input_window_strides=(1, 1, 2, 2))"
+    )
+    assert "dimension_count=3" in repr(window(dimension_count=3))
+
+
+@pytest.mark.parametrize("operator", dml.operators.every(), ids=lambda operator: operator.spec.name)
+def test_reprs_can_be_pasted_back(operator: Any) -> None:
+    descs = [example_desc(operator, changes.fields) for changes in operator.spec.rejecting]
+    for desc in (*descs, *(operator(**example.fields) for example in operator.spec.examples)):
+        text = repr(desc)
+        assert eval(text, dict(vars(dml))) == desc
+        assert "None" not in text
+        assert "<" not in text
+
+
+def test_check_takes_a_level_by_name() -> None:
+    for level in ("2_1", "2.1", "FL_2_1", "DML_FEATURE_LEVEL_2_1", 0x2100, FeatureLevel.FL_2_1):
+        assert check(window(), level).feature_level is FeatureLevel.FL_2_1  # type: ignore[arg-type]
+    with pytest.raises(DescError, match="available"):
+        check(window(), "2_0")
+    wrong: tuple[Any, ...] = ("7_0", "", None, 2.1, [], 5)
+    for level in wrong:
+        with pytest.raises(UnsupportedError, match=r"there is no feature level .*; the levels are 1_0, 2_0, 2_1, "):
+            check(window(), level)
+
+
+def test_check_takes_a_desc() -> None:
+    wrong: dict[str, Any] = {
+        "None": None,
+        "dict": {},
+        "TensorDesc": TensorDesc("INT8", (1,)),
+        "Checked": check(window()),
+        "the class Slice1": Slice1,
+    }
+    for kind, value in wrong.items():
+        for call in (check, dml.Device().compile) if kind != "Checked" else (check,):
+            with pytest.raises(BindingError, match=f"^desc takes an operator's desc, such as a Slice1, not {kind}$"):
+                call(value)

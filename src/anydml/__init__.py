@@ -7,7 +7,6 @@ object model (`TensorDesc`, `Slice1`, .., `check`, `Device`). Independent of Mic
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from anydml.schema.check import Checked, check
 from anydml.devices.compiled import BindingProperties, BoundOperator, CompiledOperator
 from anydml.devices.device import Device, ExecutionFlags
 from anydml.errors import (
@@ -22,15 +21,20 @@ from anydml.errors import (
 )
 from anydml.feature_level import FeatureLevel
 from anydml.functional.matrix_multiply import matrix_multiply_integer, quantized_linear_matrix_multiply
-from anydml.functional.slice import slice, slice1
+from anydml.functional.slice import slice as slice  # public, but not in __all__: `import *` leaves the builtin alone
+from anydml.functional.slice import slice1
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice, Slice1
+from anydml.schema.check import Checked, check
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 if TYPE_CHECKING:
-    from anydml import program
-    from anydml.explain.compare import Comparison, compare
+    from anydml import program, testing
+    from anydml.config import show_config
+    from anydml.explain import deviations
+    from anydml.explain.compare import compare
+    from anydml.explain.comparison import Comparison
     from anydml.program import Program
 
 __version__ = "0.1.0"
@@ -62,19 +66,32 @@ __all__ = [
     "Violation",
     "check",
     "compare",
+    "deviations",
     "matrix_multiply_integer",
     "program",
     "quantized_linear_matrix_multiply",
-    "slice",
+    "show_config",
     "slice1",
+    "testing",
 ]
 
 
+_MODULES = {"deviations": "anydml.explain.deviations", "testing": "anydml.testing"}
+_MEMBERS = {"Comparison": "anydml.explain.comparison", "compare": "anydml.explain.compare", "show_config": "anydml.config"}
+
+
 def __getattr__(name: str) -> Any:
-    """Programs and `compare` are loaded when they are first asked for: they would be a fifth of an import's time."""
+    """Programs, `compare` and `show_config` are loaded when they are first asked for: a fifth of an import's time."""
     if name in ("Program", "program"):
         module = importlib.import_module("anydml.program")
         return module if name == "program" else module.Program
-    if name in ("Comparison", "compare"):
-        return getattr(importlib.import_module("anydml.explain.compare"), name)
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
+    if name in _MEMBERS:
+        return getattr(importlib.import_module(_MEMBERS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is public, loaded or not, and nothing else."""
+    return sorted([*__all__, "__version__", "slice"])

@@ -35,6 +35,7 @@ class Violation:
     operator: the wire name without its prefix. constraint: the rule's name. sentence: the rule, field names in backticks.
     dimension: where it fails, or None. values: wire path -> the value read. expected: wire path -> what would fit in its
     place (a value, a tuple of sizes, a `range`, or a list of alternatives); empty where nothing follows from the rule.
+    names: wire field -> what the call that broke the rule names it, where that is not its snake_case; hint: what to do instead.
     """
 
     operator: str
@@ -43,10 +44,19 @@ class Violation:
     dimension: int | None
     values: Mapping[str, Any]
     expected: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    hint: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
-        sentence = _BACKTICKED.sub(lambda m: snake_case(m[1]), self.sentence)
-        return self._text(class_name(self.operator), sentence, snake_case)
+        sentence = _BACKTICKED.sub(lambda m: self._spelt(m[1]), self.sentence)
+        return self._text(class_name(self.operator), sentence, self._spelt) + (f"; {self.hint}" if self.hint else "")
+
+    def _spelt(self, path: str) -> str:
+        bare = path.split("[")[0]
+        for wire in (bare, bare.split(".")[0]):
+            if wire in self.names:
+                return self.names[wire] + snake_case(path[len(wire) :])
+        return snake_case(path)
 
     def wire_text(self) -> str:
         """The two lines in DirectML's spelling, for messages about JSON and on the command line."""
@@ -96,10 +106,10 @@ class DescError(Error, ValueError):
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong with a binding or a program.
+    """One thing wrong with a call, a binding or a program.
 
-    pointer: the binding's name, or a JSON pointer into the program. message: what is wrong. violation: the broken rule,
-    where the fault is one.
+    pointer: the argument's or the binding's name, or a JSON pointer into the program. message: what is wrong. violation: the
+    broken rule, where the fault is one.
     """
 
     pointer: str
@@ -107,6 +117,8 @@ class Fault:
     violation: Violation | None = None
 
     def __str__(self) -> str:
+        if self.message.startswith((f"{self.pointer} ", f"{self.pointer}[")):  # a sentence about it
+            return self.message
         return f"{self.pointer}: {self.message}" if self.pointer else self.message
 
 
@@ -120,7 +132,7 @@ class _FaultsError(Error, ValueError):
 
 
 class BindingError(_FaultsError):
-    """Arrays do not fit the tensors they are bound to: `faults` holds everything wrong with the call."""
+    """Arguments do not fit the call, or arrays the tensors they are bound to: `faults` holds everything wrong with it."""
 
 
 class ProgramError(_FaultsError):
@@ -130,13 +142,17 @@ class ProgramError(_FaultsError):
 class DataError(Error, ValueError):
     """A value breaks a rule about data (a scale that is zero, NaN or infinite); no output byte was written.
 
-    tensor: the field in snake_case. index: the first such element. value: what it is. rule: the sentence broken.
+    tensor: the field in snake_case, or an eager call's argument. index: the first such element, () of a number. value: what
+    it is. rule: the sentence broken. rounded: what float32 makes of the value, where that is what breaks the rule.
     """
 
-    def __init__(self, tensor: str, index: tuple[int, ...], value: float, rule: str) -> None:
-        super().__init__(tensor, index, value, rule)
-        self.tensor, self.index, self.value, self.rule = tensor, index, value, rule
+    def __init__(self, tensor: str, index: tuple[int, ...], value: float, rule: str, rounded: float | None = None) -> None:
+        super().__init__(tensor, index, value, rule, rounded)
+        self.tensor, self.index, self.value, self.rule, self.rounded = tensor, index, value, rule, rounded
 
     def __str__(self) -> str:
-        place = ", ".join(map(str, self.index))
-        return f"{self.tensor}[{place}] = {self.value}: {self.rule}"
+        place = f"[{', '.join(map(str, self.index))}]" if self.index else ""
+        became = ""
+        if self.rounded is not None:
+            became = " underflows to 0 in float32" if self.rounded == 0 else " overflows to infinity in float32"
+        return f"{self.tensor}{place} = {show(self.value)}{became}: {self.rule}"

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Enumeration = TypeVar("Enumeration", bound=enum.IntEnum)
 
@@ -51,7 +51,7 @@ class DataType(enum.IntEnum):
     @classmethod
     def of(cls, dtype: np.dtype[Any]) -> DataType:
         """The data type of a NumPy dtype in native byte order; TypeError where DirectML has none."""
-        if (data_type := _DATA_TYPES.get(dtype)) is None:
+        if (data_type := DATA_TYPES.get(dtype)) is None:
             raise TypeError(f"DirectML has no data type for {dtype!r} (native byte order is required)")
         return data_type
 
@@ -59,7 +59,8 @@ class DataType(enum.IntEnum):
 _DTYPES: dict[DataType, np.dtype[Any]] = {
     t: np.dtype(t.name.lower()) for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4)
 }
-_DATA_TYPES = {dtype: t for t, dtype in _DTYPES.items()}
+DATA_TYPES = {dtype: t for t, dtype in _DTYPES.items()}
+_NUMPY_NAMES = {name: t for t, dtype in _DTYPES.items() for name in (dtype.name, dtype.str, dtype.str[1:])}  # int8, |i1, i1
 _ELEMENT_BITS = {t: 8 * dtype.itemsize for t, dtype in _DTYPES.items()} | {
     DataType.UNKNOWN: 0,
     DataType.UINT4: 4,
@@ -107,6 +108,15 @@ def limits(data_type: DataType) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
+def as_data_type(value: Any) -> DataType:
+    """A data type from itself, its wire value or name, or NumPy's name, type or dtype; TypeError or ValueError otherwise."""
+    if isinstance(value, str):
+        return _NUMPY_NAMES.get(value) or member(DataType, value, "DML_TENSOR_DATA_TYPE_")
+    if isinstance(value, (type, np.dtype)):
+        return DataType.of(np.dtype(value))
+    return member(DataType, value, "")
+
+
 def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides in elements: the last dimension's is 1."""
     strides, step = [], 1
@@ -136,8 +146,8 @@ def _flags(value: Any) -> TensorFlags:
 class TensorDesc:
     """DML_BUFFER_TENSOR_DESC. Strides are in elements; None means packed, row-major; a stride of 0 broadcasts.
 
-    A total of 0 stands for the smallest legal one. Construction converts (sequences, NumPy integers, enumeration names)
-    and raises TypeError or ValueError for what cannot be converted; the rules are judged by `check`.
+    A total of 0 stands for the smallest legal one. Construction converts (sequences, NumPy integers, enumeration names,
+    NumPy's dtypes and their names) and raises TypeError or ValueError for what cannot be converted; `check` judges the rules.
     Source: ns-directml-dml_buffer_tensor_desc.
     """
 
@@ -153,7 +163,7 @@ class TensorDesc:
 
         def __init__(
             self,
-            data_type: DataType | str | int,
+            data_type: DataType | DTypeLike | int,
             sizes: Iterable[SupportsIndex],
             *,
             strides: Iterable[SupportsIndex] | None = None,
@@ -167,7 +177,7 @@ class TensorDesc:
             object.__setattr__(self, name, value)
 
         if type(self.data_type) is not DataType:
-            put("data_type", member(DataType, self.data_type, "DML_TENSOR_DATA_TYPE_"))
+            put("data_type", as_data_type(self.data_type))
         put("sizes", integers(self.sizes, "sizes"))
         if self.strides is not None:
             put("strides", integers(self.strides, "strides"))
@@ -176,6 +186,17 @@ class TensorDesc:
         for name in ("total_tensor_size_in_bytes", "guaranteed_base_offset_alignment"):
             if type(getattr(self, name)) is not int:
                 put(name, integer(getattr(self, name), name))
+
+    def __repr__(self) -> str:
+        """The call that makes this desc, without what is at its default: `TensorDesc('FLOAT32', (2, 3), strides=(4, 1))`."""
+        said = [repr(self.data_type.name), repr(self.sizes)]
+        if self.strides is not None:
+            said.append(f"strides={self.strides}")
+        if self.flags:
+            said.append(f"flags={self.flags.name!r}")
+        rest = {name: getattr(self, name) for name in ("total_tensor_size_in_bytes", "guaranteed_base_offset_alignment")}
+        said += [f"{name}={value}" for name, value in rest.items() if value]
+        return f"TensorDesc({', '.join(said)})"
 
     @property
     def dimension_count(self) -> int:

@@ -1,4 +1,4 @@
-"""`anydml`: run, check, describe, ops, compare.
+"""`anydml`: run, check, describe, ops, compare, info.
 
 Exit status 0: done. 1: ran, but an output could not be written, or a comparison differs. 2: refused (command line, program,
 desc, binding, data). An exception that nobody raised on purpose keeps its traceback.
@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import anydml
-from anydml import operators
+from anydml import config, operators
 from anydml.cli.output import Prints, as_json, note, result
 from anydml.devices.device import NAMES, Device
 from anydml.errors import BindingError, DescError, Error, Fault, ProgramError
 from anydml.explain import describe as pages
-from anydml.explain.compare import Comparison
 from anydml.explain.compare import compare as compare_arrays
+from anydml.explain.comparison import NEAR, Comparison
 from anydml.feature_level import FeatureLevel
 from anydml.program import Program, load
 from anydml.program.model import Binding, Dispatch
@@ -162,6 +162,21 @@ def ops(json_wanted: bool) -> int:
 
 
 @commands.command
+@_json
+def info(json_wanted: bool) -> int:
+    """Print versions, processor, instruction set and threads.
+
+    That is what a bug report needs; `anydml.show_config()` prints the same.
+    """
+    facts = config.config()
+    if json_wanted:
+        as_json(facts)
+    else:
+        result(config.text(facts))
+    return 0
+
+
+@commands.command
 @click.argument("program", metavar="PROGRAM|-")
 @click.option("--resource", required=True, metavar="NAME", help="What an operator of the program writes.")
 @click.option("--actual", required=True, metavar="FILE.npy", help="What another implementation made of it.")
@@ -180,7 +195,8 @@ def compare(program: str, resource: str, actual: str, json_wanted: bool, **optio
         return 0 if comparison.equal else 1
     result(str(comparison), "green" if comparison.equal else "red")
     for worst in comparison.worst:
-        tie = "" if worst.distance_to_tie is None else f", {worst.distance_to_tie:.2g} from a tie"
+        near = worst.distance_to_tie is not None and worst.distance_to_tie <= NEAR
+        tie = f", {worst.distance_to_tie:.2g} from a tie" if near else ""
         result(f"  {list(worst.coordinates)}: {worst.actual}, not {worst.expected} ({worst.exact}{tie})")
     return 0 if comparison.equal else 1
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.errors import Fault
-from anydml.tensor import TensorDesc, packed_strides
+from anydml.tensor import DATA_TYPES, TensorDesc, packed_strides
 
+WRAP = "wrap it in np.array(...)"
 SHARING_WORK = 1_000_000  # steps for the exact question whether two overlapping arrays share an element
 
 
@@ -91,13 +92,15 @@ def as_array(value: Any) -> NDArray[Any] | str:
     if isinstance(value, np.ndarray):
         return "is a masked array, and a tensor has no mask" if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
     wanted = f"takes an array or a bytes-like object, not {type(value).__name__}"
+    if isinstance(value, (list, tuple)):
+        return f"{wanted}: {WRAP}"
     if isinstance(value, (np.generic, str)):
         return wanted
     if hasattr(value, "__dlpack__"):
         try:
             return np.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:  # as exporters and NumPy raise them
-            return f"cannot be had through DLPack: {error}"
+        except Exception as error:  # code of another library runs here, and no bug of ours can: it may raise whatever it likes
+            return f"cannot be had through DLPack: {type(error).__name__}: {error}"
     try:
         buffer = memoryview(value)
     except TypeError:
@@ -111,11 +114,15 @@ def as_array(value: Any) -> NDArray[Any] | str:
 
 def refused_by_name(array: NDArray[Any]) -> str | None:
     """Why an array is no tensor, whatever the desc; None where nothing speaks against it."""
+    if array.dtype in DATA_TYPES:
+        return None
     kind = array.dtype.kind
-    if kind in "iufc":
-        return None if array.dtype.isnative else f"is {array.dtype}, in foreign byte order"
+    if kind in "iuf" and not array.dtype.isnative:
+        return f"is {array.dtype}, in foreign byte order"
     if kind == "b":
-        return "is bool, which DirectML has no data type for (uint8 stands in)"
+        return "is bool, which DirectML has no data type for: use x.view(np.uint8)"
+    if kind in "iufc":
+        return f"is {array.dtype}, which DirectML has no data type for"
     if kind == "V":
         return "is a structured array, and a tensor has elements of one number"
     return f"is {array.dtype}, and a tensor has numbers"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.schema.check import Checked
 from anydml.devices import verbose
 from anydml.devices.binding import Slot, identical, owned_copy, share_memory
 from anydml.errors import BindingError, DataError, Fault
 from anydml.kernels.kernel import Built, Unfit
+from anydml.schema.check import Checked
 from anydml.schema.constraint import DataRule
 from anydml.schema.field import OUTPUT
 from anydml.schema.operator import Desc

@@ -11,15 +11,16 @@ from functools import cache
 from typing import Any
 
 from anydml import operators
-from anydml.schema.check import Checked, check
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
-from anydml.kernels.cpu.jit.pool import default_threads
+from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit import pool, targets
 from anydml.kernels.kernel import Kernel, Machine, Refused
+from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.operator import Desc
-from anydml.tensor import DataType
+from anydml.tensor import DataType, integer
 
 NAMES = ("cpu", "reference")
 
@@ -52,23 +53,29 @@ class Device:
         threads: int | None = None,
         isa: str | None = None,
     ) -> None:
-        if name not in NAMES:
+        if not isinstance(name, str) or name not in NAMES:
             raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join(NAMES)}")
-        try:
-            self.feature_level = (
-                FeatureLevel.parse(feature_level) if isinstance(feature_level, str) else FeatureLevel(feature_level)
-            )
-        except ValueError as error:
-            raise UnsupportedError(str(error)) from None
-        if threads is not None and threads < 1:
+        self.feature_level = as_feature_level(feature_level)
+        if threads is not None and integer(threads, "threads") < 1:
             raise ValueError(f"threads is {threads}, and at least one thread works")
-        if isa is not None and (available := _instruction_sets()) and isa not in available:
-            raise UnsupportedError(f"this processor has no {isa!r}; the instruction sets here are {', '.join(available)}")
+        if isa is not None:
+            if (reason := jit.unavailable()) is not None:
+                raise UnsupportedError(f"isa = {isa!r} cannot be had: nothing can be compiled ({reason})")
+            available = [target.name for target in targets.targets()]
+            if isa not in available:
+                raise UnsupportedError(f"this processor has no {isa!r}; the instruction sets here are {', '.join(available)}")
         self.name = name
-        self.machine = Machine(isa, threads or default_threads())
+        self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()))
 
     def __repr__(self) -> str:
-        return f"Device({self.name!r}, feature_level={self.feature_level})"
+        """The name, the feature level, and what computes: the instruction set and the threads in use, or NumPy."""
+        using = ""
+        if self.name == "cpu":
+            using = ", NumPy"
+            if jit.unavailable() is None and (target := targets.named(self.machine.isa)):
+                threads = pool.in_use(self.machine.threads, target)
+                using = f", {target.name}, {threads} thread{'s' if threads > 1 else ''}"
+        return f"<Device {self.name}: feature level {self.feature_level}{using}>"
 
     def supports_data_type(self, data_type: DataType) -> bool:
         """Whether some operator of this device takes tensors of a data type at its feature level.
@@ -134,12 +141,6 @@ class Device:
         return compiled
 
 
-def _instruction_sets() -> tuple[str, ...]:
-    from anydml.kernels.cpu.jit.targets import targets
-
-    return tuple(target.name for target in targets())
-
-
 @cache
 def _kernels(device: str) -> tuple[Kernel, ...]:
     kernels: tuple[Kernel, ...] = importlib.import_module(f"anydml.devices.{device}").KERNELS
@@ -150,3 +151,12 @@ def _kernels(device: str) -> tuple[Kernel, ...]:
 def named(name: str) -> Device:
     """The device of a name at the newest feature level, made once."""
     return Device(name)
+
+
+def device_of(device: Device | str | None) -> Device:
+    """The device that a function runs on: as given, by name, or the cpu; UnsupportedError for any other value."""
+    if isinstance(device, Device):
+        return device
+    if device is None:
+        return named("cpu")
+    return named(device) if isinstance(device, str) else Device(device)

@@ -85,8 +85,7 @@ def _end(x: Any, form: Format) -> int:
     """The rounding of an exact end of an interval."""
     if not x.is_finite():
         raise Undecided
-    mantissa, exponent = x.mid().man_exp()
-    m, e = int(mantissa), int(exponent)
+    m, e = map(int, x.mid().man_exp())
     if m == 0:
         return 0
     sign, top = form.sign if m < 0 else 0, m.bit_length() + e
@@ -183,8 +182,8 @@ def _compare(a: Real, b: Real) -> int | None:
     if is_infinite(a) or is_infinite(b):
         x, y = (a if is_infinite(a) else 0.0), (b if is_infinite(b) else 0.0)
         return 0 if x == y else -1 if x < y else 1
-    difference = sign(subtract(a, b))
-    return 0 if difference == 0 else -1 if difference < 0 else 1
+    side = sign(subtract(a, b))
+    return 0 if side == 0 else -1 if side < 0 else 1
 
 
 def maximum(a: Real, b: Real) -> Real:

@@ -1,122 +1,88 @@
-"""`compare`: another machine's output against the exact one, and what its differences have in common."""
+"""`compare`: another machine's output against the exact one, what its differences have in common, and what explains them."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from decimal import ROUND_CEILING, Context
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, NamedTuple, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.schema.check import check
 from anydml.devices.binding import Slot
 from anydml.devices.device import named
 from anydml.errors import BindingError, Fault
-from anydml.exact.requantization import Requantize, significands
+from anydml.explain.causes import causes
+from anydml.explain.comparison import Comparison, Difference, Value
+from anydml.explain.quotient import Quotient
+from anydml.functional.run import described
+from anydml.kernels.cpu.matrix_multiply import aligned
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice1
-from anydml.kernels.cpu.matrix_multiply import aligned
+from anydml.schema.check import check
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc
 
 Arrays = Mapping[str, NDArray[Any]]
-Value = int | float | str
 
 WORST = 5  # differences shown
 EXAMINED = 4096  # differences whose distance to a tie is computed in fractions: those that an estimate finds farthest
 ROWS = 1024  # rows of the output looked at together
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One output that differs.
+class Case(NamedTuple):
+    """An output at hand beside the exact one: the newest desc, its inputs in tensor form, and both."""
 
-    exact: the real value before it is rounded, wrapped or clamped, zero point added; of a copy, the element it is of.
-    distance_to_tie: from the nearest number at which rounding turns, 0 to 0.5; None where nothing is rounded.
+    desc: Desc
+    inputs: Arrays
+    expected: NDArray[Any]
+    actual: NDArray[Any]
+
+
+@overload
+def compare(desc: Desc, /, inputs: Mapping[str, Any], actual: Any) -> Comparison: ...
+
+
+@overload
+def compare(function: Callable[..., Any], /, *arguments: Any, actual: Any, **keywords: Any) -> Comparison: ...
+
+
+def compare(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Comparison:
+    """Compare another implementation's output with the exact one: of a desc and its inputs, or of an eager call.
+
+    `compare(desc, inputs, actual)`: inputs are arrays by field name in snake_case, as `bind` takes them, owned ones among
+    them. `compare(function, *arguments, actual=output)`: the arguments are those of the eager function. actual: an array of
+    the output's data type, of its sizes (whatever its strides) or one-dimensional, laid out as the desc says. DescError where
+    the desc breaks a rule; BindingError, also for `actual`; DataError.
     """
-
-    coordinates: tuple[int, ...]
-    expected: Value
-    actual: Value
-    exact: str
-    distance_to_tie: float | None = None
+    case = asked(function_or_desc, *arguments, **keywords)
+    return explained(case, differences(case))
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """How an output differs from the exact one; `str()` says it in a sentence, `to_dict()` as JSON has it.
-
-    steps: actual - expected -> how many; empty for copies, whose elements are not compared by size. worst: the farthest off,
-    for a copy the first. within: no difference lies farther from a tie, those of saturated outputs left out; rounded up.
-    saturated_low, saturated_high, ties, wrapped: of all outputs, right or wrong. differing_clamped: how many of the
-    differing outputs saturate (or wrap).
-    """
-
-    total: int
-    differing: int
-    steps: Mapping[int, int] = field(default_factory=dict)
-    worst: tuple[Difference, ...] = ()
-    within: float | None = None
-    saturated_low: int = 0
-    saturated_high: int = 0
-    ties: int = 0
-    wrapped: int = 0
-    differing_clamped: int = 0
-
-    @property
-    def equal(self) -> bool:
-        return not self.differing
-
-    def to_dict(self) -> dict[str, Any]:
-        members = asdict(self)
-        members["steps"] = {str(step): count for step, count in self.steps.items()}
-        members["worst"] = [{**asdict(d), "coordinates": list(d.coordinates)} for d in self.worst]
-        return {"equal": self.equal, "sentence": str(self), **members}
-
-    def __str__(self) -> str:
-        if self.equal:
-            return f"all {self.total} are equal{self._census()}"
-        one = self.differing == 1
-        sentence = f"{self.differing} of {self.total} differ{'s' if one else ''}"
-        if not self.steps:
-            first = self.worst[0]
-            exact = f"{first.exact} = {first.expected}" if first.exact else str(first.expected)
-            return f"{sentence}, {'' if one else 'the first '}at {list(first.coordinates)}: {first.actual}, not {exact}"
-        sizes = sorted(set(map(abs, self.steps)))
-        sentence += f" by {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
-        others = self.differing - self.differing_clamped
-        if self.differing_clamped:
-            which = f"{self.differing_clamped} " if others else "" if one else "all "
-            sentence += f", {which}where the exact {'sum wraps' if self.wrapped else 'result saturates'}"
-        if others and self.within is not None:
-            which = "the others " if self.differing_clamped else "" if one else "all "
-            sentence += f", {which}{f'within {_short(self.within)} of' if self.within else 'at'} a tie"
-        return sentence
-
-    def _census(self) -> str:
-        counts = (
-            (self.ties, "tie", "ties"),
-            (self.saturated_low, "saturates low", "saturate low"),
-            (self.saturated_high, "saturates high", "saturate high"),
-            (self.wrapped, "sum wraps", "sums wrap"),
-        )
-        told = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
-        return f" ({', '.join(told)})" if told else ""
+def asked(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
+    """The case that `compare` is asked about."""
+    if isinstance(function_or_desc, Desc):
+        return _case(function_or_desc, *arguments, **keywords)
+    if "actual" not in keywords:
+        raise TypeError("compare takes the output of an eager function as a keyword: actual=output")
+    actual = keywords.pop("actual")
+    # an array with negative strides would be spelled as its mirror image, and coordinates told in that
+    arguments = tuple(map(_forward, arguments))
+    keywords = {name: _forward(value) for name, value in keywords.items()}
+    desc, inputs = described(function_or_desc, *arguments, **keywords)
+    return _case(desc, inputs, actual)
 
 
-def compare(desc: Desc, inputs: Mapping[str, Any], actual: Any) -> Comparison:
-    """Compare another implementation's output of a desc with the exact one.
+def _forward(value: Any) -> Any:
+    backwards = isinstance(value, np.ndarray) and any(stride < 0 for stride in value.strides)
+    return np.ascontiguousarray(value) if backwards else value
 
-    inputs: arrays by field name in snake_case, as `bind` takes them, owned ones among them. actual: an array of the output's
-    data type, of its sizes (whatever its strides) or one-dimensional, laid out as the desc says. DescError where the desc
-    breaks a rule; BindingError, also for `actual`; DataError.
-    """
+
+def _case(desc: Desc, inputs: Mapping[str, Any], actual: Any) -> Case:
     check(desc)
     output = desc.spec.outputs[0].name
     tensors: dict[str, TensorDesc] = {f.name: t for f in desc.spec.tensors if (t := getattr(desc, f.name)) is not None}
@@ -130,12 +96,24 @@ def compare(desc: Desc, inputs: Mapping[str, Any], actual: Any) -> Comparison:
     bound.execute()
     slots = (Slot(name, t, 0, writable=False) for name, t in free.items())
     views = {slot.name: cast(NDArray[Any], slot.view(inputs[slot.name])) for slot in slots}  # bind has taken them: no faults
-    newest = operator.desc.as_newest()
-    if isinstance(newest, QuantizedLinearMatrixMultiply):
+    return Case(operator.desc.as_newest(), views, expected, got)
+
+
+def differences(case: Case) -> Comparison:
+    """The comparison of a case, without causes."""
+    desc, views, expected, got = case
+    if isinstance(desc, QuantizedLinearMatrixMultiply):
         return _tallied(_quantized(views, expected), expected, got)
-    if isinstance(newest, MatrixMultiplyInteger):
+    if isinstance(desc, MatrixMultiplyInteger):
         return _tallied(_integer(views), expected, got)
-    return _copied(newest, expected, got)
+    return _copied(desc, expected, got)
+
+
+def explained(case: Case, comparison: Comparison) -> Comparison:
+    """A comparison with the causes of its differences."""
+    if comparison.equal:
+        return comparison
+    return replace(comparison, causes=causes(case.desc, case.inputs, case.expected, case.actual))
 
 
 def _laid_out(actual: Any, t: TensorDesc) -> NDArray[Any]:
@@ -186,7 +164,7 @@ class _Block:
 
 
 def _tallied(blocks: Iterable[_Block], expected: NDArray[Any], actual: NDArray[Any]) -> Comparison:
-    counts: Counter[str] = Counter()
+    counts: Counter[str] = Counter()  # by field of a Comparison
     steps: Counter[int] = Counter()
     worst: list[tuple[int, float, Difference]] = []
     within: Fraction | None = None
@@ -218,7 +196,7 @@ def _tallied(blocks: Iterable[_Block], expected: NDArray[Any], actual: NDArray[A
         dict(sorted(steps.items())),
         tuple(difference for _, _, difference in worst[:WORST]),
         None if within is None else float(within),
-        **counts,
+        **cast(dict[str, Any], counts),
     )
 
 
@@ -253,36 +231,24 @@ def _integer(views: Arrays) -> Iterator[_Block]:
 
 
 def _quantized(views: Arrays, expected: NDArray[Any]) -> Iterator[_Block]:
-    """The real value of an output is q * p / y * 2^e: p and y odd integers from the significands of the scales."""
     limits = np.iinfo(expected.dtype)
     names = ("a_scale_tensor", "b_scale_tensor", "output_scale_tensor", "output_zero_point_tensor")
     scales_and_zero_point = [_spread(views, name, expected.shape) for name in names]
     for at, sums in _sums(views):
         *scales, zero_point = (x[at] for x in scales_and_zero_point)
-        (a, a_exponent), (b, b_exponent), (y, y_exponent) = map(significands, scales)
-        q, p, y, e = sums.astype(np.int64), a * b * np.sign(y), np.abs(y), a_exponent + b_exponent - y_exponent
-        rounded = Requantize(*scales)(sums) + zero_point  # clamped far beyond the limits
+        quotient = Quotient(sums.astype(np.int64), *scales)
+        rounded = quotient.half_even + zero_point
         low, high = rounded < limits.min, rounded > limits.max
-        # a tie is an odd number of halves: y divides q * p, and the powers of two in q are those that 2^(e + 1) lacks
-        halves = (e < 0) & (e > -63) & (q & -q == np.int64(1) << np.clip(-1 - e, 0, 62))
-        ties = halves & (q % (y // np.gcd(p, y)) == 0)
-        estimate = np.ldexp(sums * p / y, e.astype(np.int32))
-        counts = {"saturated_low": low, "saturated_high": high, "ties": ties}
+        counts = {"saturated_low": low, "saturated_high": high, "ties": quotient.ties}
 
         def exact(
             row: int,
             column: int,
-            terms: tuple[NDArray[Any], ...] = (q, p, y, e, zero_point),
+            quotient: Quotient = quotient,
+            zero_point: NDArray[Any] = zero_point,
         ) -> tuple[str, Fraction]:
-            q, p, y, e, zero_point = (int(x[row, column]) for x in terms)
-            real = Fraction(q * p, y) * Fraction(2) ** e
-            return repr(float(real + zero_point)), abs(real - math.floor(real) - Fraction(1, 2))
+            real = quotient.exact((row, column))
+            return repr(float(real + int(zero_point[row, column]))), abs(real - math.floor(real) - Fraction(1, 2))
 
-        distance = np.abs(estimate - np.floor(estimate) - 0.5)
+        distance = np.abs(quotient.estimate - np.floor(quotient.estimate) - 0.5)
         yield _Block(at, {name: int(np.count_nonzero(x)) for name, x in counts.items()}, low | high, distance, exact)
-
-
-def _short(x: float) -> str:
-    """Two digits, rounded up: 6.1e-5."""
-    two_digits = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(x))
-    return f"{float(two_digits):.2g}".replace("e-0", "e-")

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.schema.check import check
 from anydml.devices.device import Device
 from anydml.errors import DataError, DescError, Violation
 from anydml.names import class_name
+from anydml.schema.check import check
 from anydml.schema.constraint import Constraint, DataRule
 from anydml.schema.field import INPUT, OUTPUT
-from anydml.schema.operator import Desc, Example, Rejects, example_desc
-from anydml.tensor import TensorDesc, TensorFlags
+from anydml.schema.operator import Desc, Example, Rejects, example_desc, rejections
 from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
+from anydml.tensor import TensorDesc, TensorFlags
 
 Facts = dict[str, Any]
 
@@ -105,7 +105,7 @@ def _by_wire_name(operator: type[Desc], fields: Mapping[str, Any]) -> Facts:
 
 
 def _constraints(operator: type[Desc]) -> list[Facts]:
-    breaking = {example.constraint: example for example in operator.spec.rejecting}
+    breaking = {example.constraint: example for example in rejections(operator)}
     rules = {rule.name: rule for rule in operator.spec.rules}
     # what a feature level lacks is no rule of the file, but follows from its rows: the examples alone name it
     return [_constraint(operator, breaking[name], rules.get(name)) for name in dict.fromkeys((*breaking, *rules))]
@@ -157,7 +157,9 @@ def _data_rule(operator: type[Desc], rule: DataRule) -> Facts:
     """A rule about values, with the first of 0, NaN and infinity that breaks it in the first example."""
     example, field = operator.spec.examples[0], next(f for f in operator.spec.inputs if f.wire == rule.tensors[0])
     data = example.inputs[field.name]
-    value = next(v for x in (0.0, np.nan, np.inf) if rule.breaks(v := np.full_like(data, x)).any())
+    limits = (0.0, np.nan, np.inf) if data.dtype.kind == "f" else (np.iinfo(data.dtype).max, np.iinfo(data.dtype).min)
+    desc = example_desc(operator)
+    value = next(v for x in limits if rule.breaks(desc, v := np.full_like(data, x)).any())
     output = operator.spec.outputs[0].name
     arrays = {**example.inputs, field.name: value, output: np.empty_like(example.output)}
     message = ""

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.device import Device
-from anydml.functional.parameters import same_dimension_count, scale, zero_point
+from anydml.devices.device import Device, device_of
+from anydml.errors import BindingError, DataError, DescError
+from anydml.functional.faults import matmul_error
+from anydml.functional.parameters import output_dtypes, same_dimension_count, scale, zero_point
 from anydml.functional.run import (
     CACHED,
     Signature,
     deliver,
-    device_of,
     fail,
     output_desc,
     output_signature,
@@ -25,10 +26,10 @@ from anydml.functional.run import (
 )
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
-from anydml.tensor import DataType, TensorDesc, member
+from anydml.tensor import DataType, TensorDesc
 
 Number = float | np.floating[Any]
-ZeroPoint = int | NDArray[Any] | None
+ZeroPoint = int | np.integer[Any] | NDArray[Any] | None
 
 
 def matrix_multiply_integer(
@@ -43,18 +44,23 @@ def matrix_multiply_integer(
     """(a - a_zero_point) @ (b - b_zero_point) in int32, wrapping modulo 2^32: DML_OPERATOR_MATRIX_MULTIPLY_INTEGER.
 
     a {.., M, K} and b {.., K, N}, int8 or uint8, 2 to 4 dimensions; leading ones broadcast as np.matmul's do. Zero points:
-    None, an integer, an array of one entry per row of a or column of b, or of full DirectML sizes, in its matrix's type.
-    DescError, BindingError. Source: ns-directml-dml_matrix_multiply_integer_operator_desc.
+    None, a Python integer, or in its matrix's type a scalar, an array of one entry per row of a or column of b, or one of
+    full DirectML sizes. BindingError for arguments that do not fit one another, DescError for other rules.
+    Source: ns-directml-dml_matrix_multiply_integer_operator_desc.
     """
-    a, b, into = _matrices(a, b, out)
-    inputs = {"a_tensor": a, "b_tensor": b}
-    if a_zero_point is not None:
-        inputs["a_zero_point_tensor"] = zero_point("a_zero_point", a_zero_point, "row", a.dtype)
-    if b_zero_point is not None:
-        inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", b.dtype)
-    same_dimension_count(inputs)
-    operator = _integer(device_of(device), into, tuple([(name, signature(x)) for name, x in inputs.items()]))
-    return deliver(operator, out, inputs)
+    try:
+        left, right, into = _matrices(a, b, out)
+        inputs = {"a_tensor": left, "b_tensor": right}
+        if a_zero_point is not None:
+            inputs["a_zero_point_tensor"] = zero_point("a_zero_point", a_zero_point, "row", left.dtype)
+        if b_zero_point is not None:
+            inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", right.dtype)
+        same_dimension_count(inputs)
+        operator = _integer(device_of(device), into, tuple([(name, signature(x)) for name, x in inputs.items()]))
+        return deliver(operator, out, inputs)
+    except (BindingError, DescError) as error:
+        arguments = {"a": a, "a_zero_point": a_zero_point, "b": b, "b_zero_point": b_zero_point}
+        raise matmul_error(error, MatrixMultiplyInteger, device, arguments, out) from None
 
 
 @lru_cache(maxsize=CACHED)
@@ -81,32 +87,45 @@ def quantized_linear_matrix_multiply(
     """quantize(dequantize(a) @ dequantize(b)), exact: DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY.
 
     Rounded once, half to even. a {.., M, K} and b {.., K, N}, int8 or uint8, 2 to 4 dimensions; leading ones broadcast as
-    np.matmul's do. A scale is a
-    Python number or a float32 or float64 array, rounded once to float32; a zero point is None, an integer, or an array of
-    its tensor's type. Both are one value, an entry per row (a, output) or column (b), or of full DirectML sizes. The result
-    is int8 or uint8: output_zero_point's type where it is an array, else output_data_type, out's, or a's; those given must
-    agree. DescError, BindingError; DataError for a scale that is 0, infinite or NaN.
+    np.matmul's do. A scale is a Python number, or an array or scalar of float32 or float64, rounded once to float32; a zero
+    point is None, a Python integer, or an array or scalar of its tensor's type. Arrays are one value, an entry per row (a,
+    output) or column (b), or of full DirectML sizes. The result is int8 or uint8: output_zero_point's type where that is not
+    a Python integer, else output_data_type, out's, or a's; those given must agree. BindingError for arguments that do not fit
+    one another, DescError for other rules; DataError for a scale that is 0, infinite or NaN.
     Source: ns-directml-dml_quantized_linear_matrix_multiply_operator_desc.
     """
-    a, b, into = _matrices(a, b, out)
-    dtype = _output_dtype(output_zero_point, output_data_type, out, a.dtype)
-    inputs = {
-        "a_tensor": a,
-        "a_scale_tensor": scale("a_scale", a_scale, "row"),
-        "b_tensor": b,
-        "b_scale_tensor": scale("b_scale", b_scale, "column"),
-        "output_scale_tensor": scale("output_scale", output_scale, "row"),
-    }
-    if a_zero_point is not None:
-        inputs["a_zero_point_tensor"] = zero_point("a_zero_point", a_zero_point, "row", a.dtype)
-    if b_zero_point is not None:
-        inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", b.dtype)
-    if output_zero_point is not None:
-        inputs["output_zero_point_tensor"] = zero_point("output_zero_point", output_zero_point, "row", dtype)
-    same_dimension_count(inputs)
-    described = tuple([(name, signature(x)) for name, x in inputs.items()])
-    operator = _quantized(device_of(device), dtype, into, described)
-    return deliver(operator, out, inputs)
+    try:
+        left, right, into = _matrices(a, b, out)
+        dtype = next(iter(output_dtypes(output_zero_point, output_data_type, out).values()), left.dtype)
+        inputs = {
+            "a_tensor": left,
+            "a_scale_tensor": scale("a_scale", a_scale, "row"),
+            "b_tensor": right,
+            "b_scale_tensor": scale("b_scale", b_scale, "column"),
+            "output_scale_tensor": scale("output_scale", output_scale, "row"),
+        }
+        if a_zero_point is not None:
+            inputs["a_zero_point_tensor"] = zero_point("a_zero_point", a_zero_point, "row", left.dtype)
+        if b_zero_point is not None:
+            inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", right.dtype)
+        if output_zero_point is not None:
+            inputs["output_zero_point_tensor"] = zero_point("output_zero_point", output_zero_point, "row", dtype)
+        same_dimension_count(inputs)
+        described = tuple([(name, signature(x)) for name, x in inputs.items()])
+        operator = _quantized(device_of(device), dtype, into, described)
+        return deliver(operator, out, inputs)
+    except (BindingError, DataError, DescError) as error:
+        arguments = {
+            "a": a,
+            "a_scale": a_scale,
+            "a_zero_point": a_zero_point,
+            "b": b,
+            "b_scale": b_scale,
+            "b_zero_point": b_zero_point,
+            "output_scale": output_scale,
+            "output_zero_point": output_zero_point,
+        }
+        raise matmul_error(error, QuantizedLinearMatrixMultiply, device, arguments, out, output_data_type) from None
 
 
 @lru_cache(maxsize=CACHED)
@@ -135,22 +154,3 @@ def _matrices(a: Any, b: Any, out: Any) -> tuple[NDArray[Any], NDArray[Any], Sig
     except ValueError:
         raise fail("b", f"has shape {b.shape}, whose leading sizes do not broadcast with those of a, {a.shape}") from None
     return np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, (*lead, *b.shape[-2:])), into
-
-
-def _output_dtype(zero_point: Any, asked: Any, out: Any, otherwise: np.dtype[Any]) -> np.dtype[Any]:
-    said: dict[str, np.dtype[Any]] = {}
-    if isinstance(zero_point, np.ndarray):
-        said["output_zero_point"] = zero_point.dtype
-    if asked is not None:
-        by_name = isinstance(asked, str) and asked.isupper()
-        said["output_data_type"] = (
-            member(DataType, asked, "DML_TENSOR_DATA_TYPE_").dtype
-            if by_name or isinstance(asked, DataType)
-            else np.dtype(asked)
-        )
-    if isinstance(out, np.ndarray):
-        said["out"] = out.dtype
-    if len(set(said.values())) > 1:
-        told = ", ".join(f"{name} is {dtype}" for name, dtype in said.items())
-        raise fail("output_data_type", f"the output's type is told twice, differently: {told}")
-    return next(iter(said.values()), otherwise)

@@ -9,7 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.errors import BindingError, Fault, show
 from anydml.functional.run import fail, tensor, unspellable
+from anydml.tensor import as_data_type
 
 Axis = Literal["row", "column"]
 
@@ -21,7 +23,7 @@ def scale(name: str, value: Any, axis: Axis) -> NDArray[np.float32]:
     """
     if isinstance(value, (int, float)) and not isinstance(value, (np.generic, bool)):
         return _of_number(value)
-    array = _array(name, np.array(value) if isinstance(value, (np.float32, np.float64)) else value)
+    array = array_of(name, value)
     if array.dtype == np.float64:
         array = round_to_float32(array)
     elif array.dtype != np.float32:
@@ -30,19 +32,43 @@ def scale(name: str, value: Any, axis: Axis) -> NDArray[np.float32]:
 
 
 def zero_point(name: str, value: Any, axis: Axis, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A zero point as an array of two dimensions or more: from an integer that fits `dtype`, or an array."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return _of_integer(name, int(value), dtype)
-    array = _array(name, value)
+    """A zero point as an array of two dimensions or more: from an integer that fits `dtype`, or an array.
+
+    A scalar of NumPy's has a type of its own, as an array has.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _of_integer(name, value, dtype)
+    if isinstance(value, np.integer):
+        return _of_integer(name, int(value), value.dtype)
+    array = array_of(name, value)
     if array.dtype.kind not in "iu":
         raise fail(name, f"is {array.dtype}; a zero point is an integer, or an array of its tensor's type")
     return _placed(array, axis)
 
 
-def _array(name: str, value: Any) -> NDArray[Any]:
+def output_dtypes(zero_point: Any, asked: Any, out: Any) -> dict[str, np.dtype[Any]]:
+    """The output's type by each argument that tells it; BindingError where they differ."""
+    said: dict[str, np.dtype[Any]] = {}
+    if isinstance(zero_point, (np.ndarray, np.generic)):
+        said["output_zero_point"] = zero_point.dtype
+    if asked is not None:
+        try:
+            said["output_data_type"] = as_data_type(asked).dtype
+        except (TypeError, ValueError):
+            raise fail("output_data_type", f"= {asked!r} is no data type of a result; it takes int8 or uint8") from None
+    if isinstance(out, np.ndarray):
+        said["out"] = out.dtype
+    if len(set(said.values())) > 1:
+        told = ", ".join(f"{name} is {dtype}" for name, dtype in said.items())
+        raise BindingError([Fault(next(iter(said)), f"{told}: the output's type is told twice, differently")])
+    return said
+
+
+def array_of(name: str, value: Any) -> NDArray[Any]:
     """A parameter's array; unlike a tensor's, it may have no dimension."""
-    scalar = isinstance(value, np.ndarray) and value.ndim == 0
-    return tensor(name, value.reshape(1) if scalar else value)
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = np.array(value, ndmin=1, subok=True)
+    return tensor(name, value, "a number or an array")
 
 
 def _placed(array: NDArray[Any], axis: Axis) -> NDArray[Any]:
@@ -66,10 +92,10 @@ def same_dimension_count(inputs: dict[str, NDArray[Any]]) -> None:
 @lru_cache(maxsize=1024)
 def _of_integer(name: str, value: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     if dtype.kind not in "iu":
-        raise fail(name, f"has a tensor of {dtype}, and there are zero points of integers only")
+        raise fail(name, f"= {show(value)} goes with a tensor of {dtype}, and only integers have zero points")
     limits = np.iinfo(dtype)
     if not limits.min <= value <= limits.max:
-        raise fail(name, f"{value} does not fit {dtype}, {limits.min}..{limits.max}")
+        raise fail(name, f"= {show(value)} does not fit {dtype}, {limits.min}..{limits.max}")
     result = np.full((1, 1), value, dtype)
     result.flags.writeable = False
     return result

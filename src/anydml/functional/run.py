@@ -6,35 +6,34 @@ a kind neither makes descs nor checks nor compiles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.devices.binding import as_array, refused_by_name, share_memory
+from anydml.devices.binding import WRAP, as_array, refused_by_name, share_memory
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.device import Device, named
 from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, Fault
+from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc
 
 Signature = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
 CACHED = 512  # compiled operators kept for each eager function
 
 
-def device_of(device: Device | str | None) -> Device:
-    """The device that an eager function runs on: as given, by name, or the cpu."""
-    return device if isinstance(device, Device) else named(device or "cpu")
-
-
 def fail(name: str, message: str) -> BindingError:
-    return BindingError([Fault(name, message)])
+    """The refusal of an argument: `message` goes on where its name leaves off."""
+    return BindingError([Fault(name, f"{name} {message}")])
 
 
-def tensor(name: str, value: Any) -> NDArray[Any]:
+def tensor(name: str, value: Any, takes: str = "an array") -> NDArray[Any]:
     """An argument as an array of at least one element and one dimension; BindingError for what is none."""
     if not (isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")) or isinstance(value, np.generic):
-        raise fail(name, f"takes an array, not {type(value).__name__}")
+        wrap = f": {WRAP}" if isinstance(value, (list, tuple)) else ""
+        raise fail(name, f"takes {takes}, not {type(value).__name__}{wrap}")
     array = as_array(value)
     if isinstance(array, str):
         raise fail(name, array)
@@ -84,8 +83,35 @@ def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
     return TensorDesc.lying(*out)
 
 
+class _Described(Exception):
+    """Ends an eager call that is to be described, where it would be executed."""
+
+
+_describing = ContextVar("describing", default=False)
+
+
+def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tuple[Desc, dict[str, NDArray[Any]]]:
+    """The desc and the inputs, by field name, of an eager call that is checked and not executed.
+
+    TypeError for a function that is none of anydml's eager ones; else, whatever the call raises.
+    """
+    if not str(getattr(function, "__module__", "")).startswith("anydml.functional."):
+        raise TypeError(f"{function!r} is neither a desc nor an eager function of anydml")
+    token = _describing.set(True)
+    try:
+        function(*arguments, **keywords)
+    except _Described as call:
+        desc, inputs = call.args
+        return desc, inputs
+    finally:
+        _describing.reset(token)
+    raise AssertionError(f"{function.__name__} delivers nothing")
+
+
 def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
     """Execute into a fresh array or into `out`, and return it; BindingError where `out` is not as the result is."""
+    if _describing.get():
+        raise _Described(operator.desc, inputs)
     desc: TensorDesc = operator.desc.output_tensor  # type: ignore[attr-defined]  # all four operators have it
     sizes, dtype = desc.sizes, desc.data_type.dtype
     if out is not None:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.schema.check import check
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.device import Device
+from anydml.devices.device import Device, device_of
+from anydml.errors import BindingError, DescError
+from anydml.functional.faults import slice_error
 from anydml.functional.run import (
     CACHED,
     Signature,
     deliver,
-    device_of,
     output_desc,
     output_signature,
     signature,
@@ -24,6 +24,7 @@ from anydml.functional.run import (
     unspellable,
 )
 from anydml.operators.slice import Slice, Slice1, max_copied
+from anydml.schema.check import check
 from anydml.tensor import TensorDesc, integers
 
 
@@ -43,26 +44,35 @@ def slice1(
     starts at the window's end. output_sizes: at most 1 + (size - 1) // |stride|, which is the default. Any of DirectML's 8-
     to 64-bit types, any array strides. DescError, BindingError. Source: ns-directml-dml_slice1_operator_desc.
     """
-    x = tensor("input", input)
-    into = output_signature(out, input=x)
-    flipped: tuple[int, ...] = ()
-    if unspellable(x):
-        flipped = tuple(i for i, (n, s) in enumerate(zip(x.shape, x.strides, strict=True)) if n > 1 and s < 0)
-        x = np.flip(x, flipped)  # a view; the window is mirrored with it
+    try:
+        x = tensor("input", input)
+        into = output_signature(out, input=x)
+        flipped: tuple[int, ...] = ()
         if unspellable(x):
-            x = np.ascontiguousarray(x)
-    sizes = integers(input_window_sizes, "input_window_sizes")
-    operator = _slice1(
-        device_of(device),
-        signature(x),
-        flipped,
-        integers(input_window_offsets, "input_window_offsets"),
-        sizes,
-        (1,) * len(sizes) if input_window_strides is None else integers(input_window_strides, "input_window_strides"),
-        None if output_sizes is None else integers(output_sizes, "output_sizes"),
-        into,
-    )
-    return deliver(operator, out, {"input_tensor": x})
+            flipped = tuple(i for i, (n, s) in enumerate(zip(x.shape, x.strides, strict=True)) if n > 1 and s < 0)
+            x = np.flip(x, flipped)  # a view; the window is mirrored with it
+            if unspellable(x):
+                x = np.ascontiguousarray(x)
+        sizes = integers(input_window_sizes, "input_window_sizes")
+        operator = _slice1(
+            device_of(device),
+            signature(x),
+            flipped,
+            integers(input_window_offsets, "input_window_offsets"),
+            sizes,
+            (1,) * len(sizes) if input_window_strides is None else integers(input_window_strides, "input_window_strides"),
+            None if output_sizes is None else integers(output_sizes, "output_sizes"),
+            into,
+        )
+        return deliver(operator, out, {"input_tensor": x})
+    except (BindingError, DescError) as error:
+        numbers = {
+            "input_window_offsets": input_window_offsets,
+            "input_window_sizes": input_window_sizes,
+            "input_window_strides": input_window_strides,
+            "output_sizes": output_sizes,
+        }
+        raise slice_error(error, device, input, numbers, out, _slice1_desc) from None
 
 
 @lru_cache(maxsize=CACHED)
@@ -77,20 +87,7 @@ def _slice1(
     out: Signature | None,
 ) -> CompiledOperator:
     input_tensor = TensorDesc.lying(*x)
-    if output_sizes is None:
-        # where a window has no largest output, the check says so; 1 stands in
-        output_sizes = tuple(
-            1 if size < 1 or stride == 0 else max_copied(size, stride)
-            for size, stride in zip(sizes, strides, strict=False)
-        )
-    desc = Slice1(
-        input_tensor=input_tensor,
-        output_tensor=output_desc(TensorDesc(input_tensor.data_type, output_sizes), out),
-        dimension_count=len(x[0]),
-        input_window_offsets=offsets,
-        input_window_sizes=sizes,
-        input_window_strides=strides,
-    )
+    desc = _slice1_desc(input_tensor, offsets, sizes, strides, output_sizes, out)
     checked = check(desc, device.feature_level)
     if not flipped:
         return device.compile(checked)
@@ -108,6 +105,31 @@ def _slice1(
     )
 
 
+def _slice1_desc(
+    input_tensor: TensorDesc,
+    input_window_offsets: tuple[int, ...],
+    input_window_sizes: tuple[int, ...],
+    input_window_strides: tuple[int, ...] | None,
+    output_sizes: tuple[int, ...] | None,
+    out: Signature | None = None,
+) -> Slice1:
+    strides = (1,) * len(input_window_sizes) if input_window_strides is None else input_window_strides
+    if output_sizes is None:
+        # where a window has no largest output, the check says so; 1 stands in
+        output_sizes = tuple(
+            1 if size < 1 or stride == 0 else max_copied(size, stride)
+            for size, stride in zip(input_window_sizes, strides, strict=False)
+        )
+    return Slice1(
+        input_tensor=input_tensor,
+        output_tensor=output_desc(TensorDesc(input_tensor.data_type, output_sizes), out),
+        dimension_count=len(input_tensor.sizes),
+        input_window_offsets=input_window_offsets,
+        input_window_sizes=input_window_sizes,
+        input_window_strides=strides,
+    )
+
+
 def slice(
     input: NDArray[Any],
     offsets: Sequence[int],
@@ -122,20 +144,24 @@ def slice(
     Each argument has an entry per dimension, 1 to 8, in elements; strides (default 1) are positive. Any of DirectML's 8- to
     64-bit types, any array strides. DescError, BindingError. Source: ns-directml-dml_slice_operator_desc.
     """
-    x = tensor("input", input)
-    into = output_signature(out, input=x)
-    if unspellable(x):
-        x = np.ascontiguousarray(x)
-    size = integers(sizes, "sizes")
-    operator = _slice(
-        device_of(device),
-        signature(x),
-        integers(offsets, "offsets"),
-        size,
-        (1,) * len(size) if strides is None else integers(strides, "strides"),
-        into,
-    )
-    return deliver(operator, out, {"input_tensor": x})
+    try:
+        x = tensor("input", input)
+        into = output_signature(out, input=x)
+        if unspellable(x):
+            x = np.ascontiguousarray(x)
+        size = integers(sizes, "sizes")
+        operator = _slice(
+            device_of(device),
+            signature(x),
+            integers(offsets, "offsets"),
+            size,
+            (1,) * len(size) if strides is None else integers(strides, "strides"),
+            into,
+        )
+        return deliver(operator, out, {"input_tensor": x})
+    except (BindingError, DescError) as error:
+        numbers = {"offsets": offsets, "sizes": sizes, "strides": strides}
+        raise slice_error(error, device, input, numbers, out, _slice_desc) from None
 
 
 @lru_cache(maxsize=CACHED)
@@ -147,14 +173,21 @@ def _slice(
     strides: tuple[int, ...],
     out: Signature | None,
 ) -> CompiledOperator:
-    input_tensor = TensorDesc.lying(*x)
-    return device.compile(
-        Slice(
-            input_tensor=input_tensor,
-            output_tensor=output_desc(TensorDesc(input_tensor.data_type, sizes), out),
-            dimension_count=len(x[0]),
-            offsets=offsets,
-            sizes=sizes,
-            strides=strides,
-        )
+    return device.compile(_slice_desc(TensorDesc.lying(*x), offsets, sizes, strides, out))
+
+
+def _slice_desc(
+    input_tensor: TensorDesc,
+    offsets: tuple[int, ...],
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    out: Signature | None = None,
+) -> Slice:
+    return Slice(
+        input_tensor=input_tensor,
+        output_tensor=output_desc(TensorDesc(input_tensor.data_type, sizes), out),
+        dimension_count=len(input_tensor.sizes),
+        offsets=offsets,
+        sizes=sizes,
+        strides=(1,) * len(sizes) if strides is None else strides,
     )

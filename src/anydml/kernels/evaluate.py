@@ -28,16 +28,19 @@ FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT3
 KEPT = 1 << 16  # decoded elements, and values of a reduction, that are kept for the next element
 NESTED = 12  # conditions inside one another before the rest becomes a function of its own; Python's limit is 100
 
+_FUNCTIONS = "exp log expm1 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc sqrt"
+_OPERATIONS = "add less less_equal equal absolute floor ceil truncate half_to_even half_away is_nan"
 _CALLS: Mapping[str, Callable[..., Any]] = {
-    **{name: getattr(functions, name) for name in (
-        "exp log expm1 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc sqrt".split()
-    )},
-    **{name: getattr(reals, name) for name in (
-        "add less less_equal equal absolute floor ceil truncate half_to_even half_away is_nan".split()
-    )},
-    "sub": reals.subtract, "mul": reals.multiply, "div": reals.divide, "neg": reals.negative,
-    "max": reals.maximum, "min": reals.minimum, "pow": functions.power,
-}  # fmt: skip
+    **{name: getattr(functions, name) for name in _FUNCTIONS.split()},
+    **{name: getattr(reals, name) for name in _OPERATIONS.split()},
+    "sub": reals.subtract,
+    "mul": reals.multiply,
+    "div": reals.divide,
+    "neg": reals.negative,
+    "max": reals.maximum,
+    "min": reals.minimum,
+    "pow": functions.power,
+}
 
 
 class Elements(dict[int, Any]):
@@ -55,7 +58,7 @@ class Elements(dict[int, Any]):
 
 def raw(array: NDArray[Any]) -> memoryview:
     """An array as integers: the bits of floats, the values of integers."""
-    return memoryview(array.view(f"u{array.itemsize}") if array.dtype.kind == "f" else array)
+    return memoryview(array.view(f"u{array.itemsize}") if array.dtype.kind == "f" else array)  # type: ignore[arg-type]
 
 
 def stores(data_type: DataType, body: Expr) -> Callable[[Real], int]:
@@ -225,7 +228,7 @@ class _Source:
         depth = block.depth
         yield from ("    " * depth + line for line in _STEP[kind].format(value=value).splitlines())
         for line in _END[kind].splitlines():
-            yield "        " + line.format(last=e.data[1] if kind.startswith("first") else e.data[1])
+            yield "        " + line.format(last=e.data[1])
         yield f"        {kept}[key] = total"
         if e.op == "rank":
             place = Block(self)
@@ -486,9 +489,7 @@ class Block:
     def guard(self, e: Expr) -> str:
         """The condition that every index of a read lies inside."""
         tensor = e.data[0]
-        tests = (
-            f"0 <= {self.index(a)} < {size}" for a, size in zip(e.args, tensor.sizes, strict=False)
-        )
+        tests = (f"0 <= {self.index(a)} < {size}" for a, size in zip(e.args, tensor.sizes, strict=False))
         return " and ".join(tests)
 
     def _read(self, e: Expr) -> str:

@@ -50,7 +50,8 @@ class Refused(Exception):
 class Kernel:
     """One way to compute one operator.
 
-    name: technology:operator:variant. implements: the desc class, or None for every operator. refuses: the reason why a desc is not taken, or None.
+    name: technology:operator:variant. implements: the desc class, or None for every operator.
+    refuses: the reason why a desc is not taken, or None.
     build: may still raise Refused.
     """
 

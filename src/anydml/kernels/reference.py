@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import NDArray
+
 from anydml.kernels.kernel import Arrays, Built, Kernel, Machine, takes_all
 from anydml.schema.check import Checked
+from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
 
 
-def _build(c: Checked[Any], machine: Machine) -> Built:
-    statement = stated(c.desc)
+def evaluated(desc: Desc, arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """Every output of an operator's newest desc, exactly; arrays: its inputs in tensor form, by name."""
+    from anydml.kernels.evaluate import Evaluator  # with python-flint, which those who never come here do not need
 
+    tensors = {found.name: found.desc for found in desc.tensors()}
+    return {
+        name: Evaluator(nest, tensors[name].data_type, arrays).all(tensors[name].sizes) for name, nest in stated(desc).items()
+    }
+
+
+def _build(c: Checked[Any], machine: Machine) -> Built:
     def bind(arrays: Arrays) -> Callable[[], None]:
         def execute() -> None:
-            from anydml.kernels.evaluate import Evaluator  # with python-flint, which those who never come here do not need
-
-            evaluators = {name: Evaluator(nest, c.tensors[name].data_type, arrays) for name, nest in statement.items()}
-            made = {name: evaluator.all(arrays[name].shape) for name, evaluator in evaluators.items()}
-            for name, elements in made.items():  # after all is read: an output may lie in an input's place
+            for name, elements in evaluated(
+                c.desc, arrays
+            ).items():  # all is read before: an output may lie in an input's place
                 arrays[name][...] = elements
 
         return execute

@@ -5,6 +5,8 @@ Source: ns-directml-dml_activation_gelu_operator_desc.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from anydml.feature_level import FeatureLevel
@@ -25,13 +27,13 @@ TRIPLE = TensorDesc(DataType.FLOAT32, (3,))
 class ActivationGelu(Desc):
     """Applies the Gaussian error linear unit to every element: Output = 0.5 * x * (1 + erf(x / sqrt(2)))."""
 
-    input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
-    output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
+    input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x.", default=None)
+    output_tensor: TensorDesc | None = field.output("OutputTensor", "The results.", default=None)
 
     rows = (support("5_1", BOTH, (1, 8), FLOATS),)
     same = same("DataType DimensionCount Sizes", BOTH)
 
-    def outputs(d) -> Outputs:
+    def outputs(d: Any) -> Outputs:
         return {"output_tensor": (d.input_tensor.sizes, d.input_tensor.data_type)}
 
     statement = elementwise(lambda d, x: at_limits(x, 0.5 * x * (1 + erf(x / sqrt(2))), low=-0.0))

@@ -5,6 +5,8 @@ Source: ns-directml-dml_activation_relu_operator_desc.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from anydml.feature_level import FeatureLevel
@@ -25,8 +27,8 @@ TRIPLE = TensorDesc(DataType.FLOAT32, (3,))
 class ActivationRelu(Desc):
     """Applies the rectified linear unit to every element: Output = max(0, x)."""
 
-    input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
-    output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
+    input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x.", default=None)
+    output_tensor: TensorDesc | None = field.output("OutputTensor", "The results.", default=None)
 
     rows = (
         support("1_0", BOTH, (4, 4), FLOATS),
@@ -36,7 +38,7 @@ class ActivationRelu(Desc):
     )
     same = same("DataType DimensionCount Sizes", BOTH)
 
-    def outputs(d) -> Outputs:
+    def outputs(d: Any) -> Outputs:
         return {"output_tensor": (d.input_tensor.sizes, d.input_tensor.data_type)}
 
     statement = elementwise(lambda d, x: maximum(0, x))

@@ -5,18 +5,15 @@ Source: ns-directml-dml_matrix_multiply_integer_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
-from anydml.schema.constraint import constraint
 from anydml.schema import field
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import granular, same
-from anydml.schema.statement import Nest, nest
+from anydml.schema.constraint import constraint
 from anydml.schema.expression import Expr, Indices, Sum, Tensor, each
+from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.rules import granular
+from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT_BIT
 from anydml.tensor import DataType, TensorDesc
@@ -38,9 +35,13 @@ class MatrixMultiplyInteger(Desc):
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}.")
-    a_zero_point_tensor: TensorDesc | None = field.input("AZeroPointTensor", "A's zero point; {.., M, 1} per row.", optional=True)
+    a_zero_point_tensor: TensorDesc | None = field.input(
+        "AZeroPointTensor", "A's zero point; {.., M, 1} per row.", default=None
+    )
     b_tensor: TensorDesc = field.input("BTensor", "The right matrices, {BatchCount, ChannelCount, K, N}.")
-    b_zero_point_tensor: TensorDesc | None = field.input("BZeroPointTensor", "B's zero point; {.., 1, N} per column.", optional=True)
+    b_zero_point_tensor: TensorDesc | None = field.input(
+        "BZeroPointTensor", "B's zero point; {.., 1, N} per column.", default=None
+    )
     output_tensor: TensorDesc = field.output("OutputTensor", "The products, {BatchCount, ChannelCount, M, N}.")
 
     rows = (
@@ -163,9 +164,9 @@ def product_sum(i: Indices, a: Tensor, a_zero_point: Tensor | None, b: Tensor, b
     """The sum over k of (A - AZeroPoint) * (B - BZeroPoint), batch by batch."""
     *batch, m, n = i
     (k,) = over_k = each((a.sizes[-1],), "k")
-    x, y = a[(*batch, m, k)], b[(*batch, k, n)]
+    x, y = a[[*batch, m, k]], b[[*batch, k, n]]
     if a_zero_point is not None:
-        x = x - a_zero_point.broadcast((*batch, m, 0))
+        x = x - a_zero_point.broadcast([*batch, m, 0])
     if b_zero_point is not None:
-        y = y - b_zero_point.broadcast((*batch, 0, n))
+        y = y - b_zero_point.broadcast([*batch, 0, n])
     return Sum(over_k, x * y)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
-from anydml.schema.constraint import constraint, data_rule
-from anydml.schema import field
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import granular, same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.expression import Tensor, clamp, each, half_to_even
 from anydml.operators.matrix_multiply_integer import product_sum
+from anydml.schema import field
+from anydml.schema.constraint import constraint, data_rule
+from anydml.schema.expression import Operand, Tensor, clamp, each, half_to_even
+from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.rules import granular
+from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT_BIT
 from anydml.tensor import DataType, TensorDesc, limits
@@ -54,16 +54,24 @@ class QuantizedLinearMatrixMultiply(Desc):
 
     dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is
     exact but the one rounding, half to even. A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0.
+
+    The eager function `quantized_linear_matrix_multiply` takes its arguments in the order of ONNX's QLinearMatMul.
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}.")
     a_scale_tensor: TensorDesc = field.input("AScaleTensor", "A's scale; {.., M, 1} per row.")
-    a_zero_point_tensor: TensorDesc | None = field.input("AZeroPointTensor", "A's zero point; {.., M, 1} per row.", optional=True)
+    a_zero_point_tensor: TensorDesc | None = field.input(
+        "AZeroPointTensor", "A's zero point; {.., M, 1} per row.", default=None
+    )
     b_tensor: TensorDesc = field.input("BTensor", "The right matrices, {BatchCount, ChannelCount, K, N}.")
     b_scale_tensor: TensorDesc = field.input("BScaleTensor", "B's scale; {.., 1, N} per column.")
-    b_zero_point_tensor: TensorDesc | None = field.input("BZeroPointTensor", "B's zero point; {.., 1, N} per column.", optional=True)
+    b_zero_point_tensor: TensorDesc | None = field.input(
+        "BZeroPointTensor", "B's zero point; {.., 1, N} per column.", default=None
+    )
     output_scale_tensor: TensorDesc = field.input("OutputScaleTensor", "The output's scale; {.., M, 1} per row.")
-    output_zero_point_tensor: TensorDesc | None = field.input("OutputZeroPointTensor", "The output's zero point; {.., M, 1} per row.", optional=True)
+    output_zero_point_tensor: TensorDesc | None = field.input(
+        "OutputZeroPointTensor", "The output's zero point; {.., M, 1} per row.", default=None
+    )
     output_tensor: TensorDesc = field.output("OutputTensor", "The products, {BatchCount, ChannelCount, M, N}.")
 
     rows = (
@@ -162,7 +170,8 @@ class QuantizedLinearMatrixMultiply(Desc):
         output_zero_point: Tensor | None,
     ) -> Nest:
         *batch, m, n = i = each(d.output_tensor.sizes)
-        row, column = (*batch, m, 0), (*batch, 0, n)
+        row: list[Operand] = [*batch, m, 0]
+        column: list[Operand] = [*batch, 0, n]
         total = product_sum(i, a, a_zero_point, b, b_zero_point)
         scaled = total * a_scale.broadcast(row) * b_scale.broadcast(column) / output_scale.broadcast(row)
         zero_point = 0 if output_zero_point is None else output_zero_point.broadcast(row)
@@ -245,4 +254,3 @@ class QuantizedLinearMatrixMultiply(Desc):
         "The page does not define round; it is half to even, of the exact quotient (our decision).",
         "Scales and zero points that vary by batch are beyond the page; they are legal here unless the check is strict.",
     )
-

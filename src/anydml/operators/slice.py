@@ -5,17 +5,15 @@ Sources: ns-directml-dml_slice1_operator_desc, ns-directml-dml_slice_operator_de
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
-from anydml.schema.constraint import DIMENSION, constraint
 from anydml.schema import field
+from anydml.schema.constraint import DIMENSION, constraint
+from anydml.schema.expression import Tensor, each
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.statement import Nest, move
-from anydml.schema.expression import Tensor, each
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT, EIGHT_BIT, ELEVEN
 from anydml.tensor import DataType, TensorDesc
@@ -45,10 +43,19 @@ class Slice1(Desc):
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The tensor to copy to.")
-    dimension_count: int | None = field.count("DimensionCount", "Entries of the three window arrays.")
-    input_window_offsets: tuple[int, ...] = field.attribute("InputWindowOffsets", field.UINT, "Where the window begins, in elements.", sized_by="DimensionCount")
-    input_window_sizes: tuple[int, ...] = field.attribute("InputWindowSizes", field.UINT, "Extent of the window, in elements of the input.", sized_by="DimensionCount")
-    input_window_strides: tuple[int, ...] = field.attribute("InputWindowStrides", field.INT, "Elements to advance; negative: from the window's end backwards.", sized_by="DimensionCount")
+    dimension_count: int | None = field.count("DimensionCount", "Entries of the three window arrays.", default=None)
+    input_window_offsets: tuple[int, ...] = field.attribute(
+        "InputWindowOffsets", field.UINT, "Where the window begins, in elements.", sized_by="DimensionCount"
+    )
+    input_window_sizes: tuple[int, ...] = field.attribute(
+        "InputWindowSizes", field.UINT, "Extent of the window, in elements of the input.", sized_by="DimensionCount"
+    )
+    input_window_strides: tuple[int, ...] = field.attribute(
+        "InputWindowStrides",
+        field.INT,
+        "Elements to advance; negative: from the window's end backwards.",
+        sized_by="DimensionCount",
+    )
 
     rows = (
         support(FeatureLevel.FL_2_1, BOTH, (4, 5), EIGHT),
@@ -198,10 +205,14 @@ class Slice(Desc):
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The tensor to copy to.")
-    dimension_count: int | None = field.count("DimensionCount", "Entries of the three arrays.")
+    dimension_count: int | None = field.count("DimensionCount", "Entries of the three arrays.", default=None)
     offsets: tuple[int, ...] = field.attribute("Offsets", field.UINT, "The first element copied.", sized_by="DimensionCount")
-    sizes: tuple[int, ...] = field.attribute("Sizes", field.UINT, "Elements copied: the sizes of the output.", sized_by="DimensionCount")
-    strides: tuple[int, ...] = field.attribute("Strides", field.UINT, "Elements to advance in the input.", sized_by="DimensionCount")
+    sizes: tuple[int, ...] = field.attribute(
+        "Sizes", field.UINT, "Elements copied: the sizes of the output.", sized_by="DimensionCount"
+    )
+    strides: tuple[int, ...] = field.attribute(
+        "Strides", field.UINT, "Elements to advance in the input.", sized_by="DimensionCount"
+    )
 
     rows = (
         support(FeatureLevel.FL_1_0, BOTH, (4, 5), FIRST),

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.schema.check import Checked, check
 from anydml.devices.binding import share_memory
 from anydml.devices.memory import memory_bytes
 from anydml.errors import DescError, Violation
@@ -22,6 +21,7 @@ from anydml.program.files import Folders, Refused
 from anydml.program.model import Binding, Command, Dispatch, Dispatchable, FromFile, Given, Resource, WriteFile
 from anydml.program.node import like
 from anydml.program.text import Notes, below
+from anydml.schema.check import Checked, check
 from anydml.schema.operator import Desc
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 

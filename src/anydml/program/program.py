@@ -10,8 +10,7 @@ from typing import Any, TextIO
 
 from numpy.typing import NDArray
 
-from anydml.schema.check import check
-from anydml.devices.device import Device, named
+from anydml.devices.device import Device, device_of
 from anydml.feature_level import FeatureLevel
 from anydml.program import save as saving
 from anydml.program.check import Plan, examine
@@ -20,6 +19,7 @@ from anydml.program.model import Command, Dispatchable, FromFile, Given, Resourc
 from anydml.program.parse import parse
 from anydml.program.run import execute
 from anydml.program.text import LONGEST, Notes, ProgramFault, read
+from anydml.schema.check import check
 from anydml.schema.operator import Desc
 
 PathLike = str | os.PathLike[str]
@@ -78,7 +78,7 @@ class Program:
         """
         if iterations < 1 or warmup < 0:
             raise ValueError(f"iterations is at least 1 and warmup at least 0, not {iterations} and {warmup}")
-        on = device if isinstance(device, Device) else named(device or "cpu")
+        on = device_of(device)
         notes = Notes(self.file)
         plan = self._plan(notes, on.feature_level, False, self._folders(input_path, output_path, allow_outside))
         if out is not None:

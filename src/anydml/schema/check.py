@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import Generic, TypeVar
 
 from anydml.computed import computed_once
-from anydml.errors import DescError, Violation
+from anydml.errors import BindingError, DescError, Fault, UnsupportedError, Violation
 from anydml.feature_level import FeatureLevel
 from anydml.names import snake_case
 from anydml.schema.constraint import UNJUDGED, judge
@@ -55,12 +55,26 @@ class Checked(Generic[D_co]):
         return {name: found.desc for name, found in self.fields.items()}
 
 
-def check(desc: D, feature_level: FeatureLevel = FeatureLevel.FL_6_4, *, strict: bool = False) -> Checked[D]:
-    """Prove that a desc keeps every documented rule of its operator at a feature level.
+def as_feature_level(value: FeatureLevel | str) -> FeatureLevel:
+    """A feature level from itself, its wire value or its name (see FeatureLevel.parse); UnsupportedError otherwise."""
+    try:
+        return FeatureLevel.parse(value) if isinstance(value, str) else FeatureLevel(value)
+    except ValueError:
+        levels = ", ".join(map(str, FeatureLevel))
+        raise UnsupportedError(f"there is no feature level {value!r}; the levels are {levels}") from None
+
+
+def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, strict: bool = False) -> Checked[D]:
+    """Prove that a desc keeps every documented rule of its operator at a feature level, which a name such as "4_0" is, too.
 
     DescError holds every violation that can be judged. With `strict`, an extension counts as one; else it is listed in
-    `Checked.extensions`. Source: the operator's page, and ns-directml-dml_buffer_tensor_desc.
+    `Checked.extensions`. BindingError for what is no operator's desc; UnsupportedError for what is no level.
+    Source: the operator's page, and ns-directml-dml_buffer_tensor_desc.
     """
+    if type(feature_level) is not FeatureLevel:
+        feature_level = as_feature_level(feature_level)
+    if not isinstance(desc, Desc):
+        raise BindingError([Fault("desc", f"desc takes an operator's desc, such as a Slice1, not {_kind(desc)}")])
     if _keeps_everything(desc, feature_level):
         return Checked(desc, feature_level)
     spec = desc.spec
@@ -100,6 +114,10 @@ def check(desc: D, feature_level: FeatureLevel = FeatureLevel.FL_6_4, *, strict:
     if violations:
         raise DescError([v for v, carries in violations if carries or not _reads(v, uncarried)])
     return Checked(desc, feature_level, tuple(extensions))
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 def _keeps_everything(desc: Desc, feature_level: FeatureLevel) -> bool:

@@ -62,7 +62,9 @@ class Constraint:
         if self.before is not None:
             expected = {**expected, "FeatureLevel": self.before}
         sentence = _BACKTICKED.sub(lambda m: f"`{prefix}{m[1]}`", self.sentence) if within else self.sentence
-        fits = {path if path == "FeatureLevel" else prefix + path: value for path, value in expected.items() if not _is_empty(value)}
+        fits = {
+            path if path == "FeatureLevel" else prefix + path: value for path, value in expected.items() if not _is_empty(value)
+        }
         dimension = at if self.each == DIMENSION else None
         return Violation(
             operator, self.name, sentence, dimension, {prefix + path: value for path, value in values.items()}, fits
@@ -118,7 +120,7 @@ def read(d: Any, path: str, at: int | None, each: str | None = DIMENSION) -> tup
             elif len(names) > 1:
                 last = snake_case(names[-1])
                 return path, tuple(getattr(t, last) for t in value)
-    indexed = each == DIMENSION or each == path
+    indexed = each in (DIMENSION, path)
     if at is not None and indexed and isinstance(value, tuple) and at < len(value):
         return f"{'.'.join(shown)}[{at}]", value[at]
     return ".".join(shown), value

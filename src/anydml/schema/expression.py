@@ -59,12 +59,11 @@ class Tensor:
         """The element; where an index lies outside, the term of the reduction that reads it is left out."""
         return make("read", _indices(at), (self, "skipped"))
 
-
     def broadcast(self, at: Sequence[Operand]) -> Expr:
         """The element at right-aligned indices, a dimension of size 1 being the same everywhere."""
         aligned = at[len(at) - len(self.sizes) :] if len(at) >= len(self.sizes) else at
         surplus = len(self.sizes) - len(aligned)  # leading sizes of 1
-        return self[(*(0,) * surplus, *(0 if n == 1 else i for i, n in zip(aligned, self.sizes[surplus:], strict=True)))]
+        return self[[0] * surplus + [0 if n == 1 else i for i, n in zip(aligned, self.sizes[surplus:], strict=True)]]
 
 
 def _indices(at: Sequence[Operand]) -> tuple[Expr, ...]:
@@ -378,9 +377,10 @@ Max = _reduction("max", "The largest over the variables that are new in k; -inf 
 Min = _reduction("min", "The smallest over the variables that are new in k; +inf of nothing, and NaN if one is.")
 
 
-def Mean(k: Indices, body: Operand) -> Expr:  # noqa: N802  a reduction, spelled as the others
+def Mean(k: Indices, body: Operand) -> Expr:
     """The sum over the new variables in k, divided by their number."""
-    return Sum(k, body) / math.prod(v.size for v in k.bound)
+    total: Expr = Sum(k, body)
+    return total / math.prod(v.size for v in k.bound)
 
 
 def first_largest(k: Indices, key: Operand, last: bool = False) -> Expr:

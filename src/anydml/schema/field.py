@@ -88,35 +88,33 @@ class Field(NamedTuple):
         return "DML_TENSOR_DESC" if self.kind is None else self.kind.wire
 
 
-_REQUIRED = dataclasses.MISSING
+_REQUIRED: Any = dataclasses.MISSING
 
 
-def _declare(made: Field, default: Any = _REQUIRED) -> Any:
-    return dataclasses.field(default=None if made.optional and default is _REQUIRED else default, metadata={"field": made})
+def _declare(made: Field, default: Any) -> Any:
+    return dataclasses.field(default=default, metadata={"field": made})
 
 
-def input(wire: str, meaning: str, *, optional: bool = False, sized_by: str | None = None) -> Any:
-    """An input tensor; with `sized_by`, an array of them."""
-    return _declare(Field(wire, INPUT, None, meaning, optional, sized_by))
+def input(wire: str, meaning: str, *, sized_by: str | None = None, default: Any = _REQUIRED) -> Any:
+    """An input tensor, optional with `default=None`; with `sized_by`, an array of them."""
+    return _declare(Field(wire, INPUT, None, meaning, default is None, sized_by), default)
 
 
-def output(wire: str, meaning: str, *, optional: bool = False, sized_by: str | None = None) -> Any:
-    """An output tensor; with `sized_by`, an array of them."""
-    return _declare(Field(wire, OUTPUT, None, meaning, optional, sized_by))
+def output(wire: str, meaning: str, *, sized_by: str | None = None, default: Any = _REQUIRED) -> Any:
+    """An output tensor, optional with `default=None`; with `sized_by`, an array of them."""
+    return _declare(Field(wire, OUTPUT, None, meaning, default is None, sized_by), default)
 
 
-def attribute(
-    wire: str, kind: Kind, meaning: str, *, default: Any = _REQUIRED, optional: bool = False, sized_by: str | None = None
-) -> Any:
-    """An attribute; with `sized_by`, an array with as many entries as that count field says."""
-    return _declare(Field(wire, ATTRIBUTE, kind, meaning, optional, sized_by), default)
+def attribute(wire: str, kind: Kind, meaning: str, *, sized_by: str | None = None, default: Any = _REQUIRED) -> Any:
+    """An attribute, optional with `default=None`; with `sized_by`, an array with as many entries as that count field says."""
+    return _declare(Field(wire, ATTRIBUTE, kind, meaning, default is None, sized_by), default)
 
 
-def count(wire: str, meaning: str) -> Any:
+def count(wire: str, meaning: str, *, default: None = None) -> Any:
     """A UINT that counts the entries of array fields; left out in Python, it is their length."""
-    return _declare(Field(wire, ATTRIBUTE, UINT, meaning), None)
+    return _declare(Field(wire, ATTRIBUTE, UINT, meaning), default)
 
 
-def scalar(wire: str, typed_by: str, meaning: str) -> Any:
+def scalar(wire: str, typed_by: str, meaning: str, *, default: Any = _REQUIRED) -> Any:
     """A DML_SCALAR_UNION whose data type is the value of another field."""
-    return _declare(Field(wire, ATTRIBUTE, Scalar(typed_by), meaning))
+    return _declare(Field(wire, ATTRIBUTE, Scalar(typed_by), meaning), default)

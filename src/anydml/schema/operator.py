@@ -45,6 +45,12 @@ class Example(NamedTuple):
     inputs: Mapping[str, Any]
     outputs: Any
 
+    @property
+    def output(self) -> NDArray[Any]:
+        """The output of an operator that has one."""
+        (output,) = self.outputs.values()
+        return output  # type: ignore[no-any-return]  # the mapping is the decorator's
+
 
 class Rejects(NamedTuple):
     """Changes to the first example's fields that break exactly one rule; `at` is the level, `strict` as for `check`."""
@@ -273,12 +279,18 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
     name, kind = f.name, f.kind
     if f.is_tensor:
         if spec.fusable and not f.optional:
-            yield Constraint(f"{name}_present", f"`{f.wire}` is there.", lambda d: getattr(d, name) is not None)
+            yield Constraint(
+                f"{name}_present",
+                f"`{f.wire}` is there.",
+                lambda d: getattr(d, name) is not None,
+                breaks=lambda d: {name: None},
+            )
     elif isinstance(kind, Scalar):
         typed_by = snake_case(kind.typed_by)
         yield Constraint(
             f"{name}_fits", f"`{f.wire}` fits the type that `{kind.typed_by}` names.",
             lambda d: kind.fits_type(getattr(d, name), getattr(d, typed_by)), carries=True,
+            breaks=lambda d: {name: 2**64, typed_by: DataType.UINT8},
         )  # fmt: skip
     elif kind is not None and kind.misfit is not None:
         sentence = f"`{f.wire}` fits {kind.wire}, {kind.carried}."
@@ -287,12 +299,20 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
             value = getattr(d, name)
             return value is None or (all(map(kind.fits, value)) if f.sized_by else kind.fits(value))
 
-        yield Constraint(f"{name}_fits", sentence, fits, carries=True)
+        def misfit(d: Any) -> Mapping[str, Any]:
+            value = getattr(d, name)
+            return {name: (*(value or (0,))[:-1], kind.misfit) if f.sized_by else kind.misfit}
+
+        yield Constraint(f"{name}_fits", sentence, fits, carries=True, breaks=misfit)
     if f.sized_by:
         count = snake_case(f.sized_by)
+
+        def counted(d: Any) -> bool:
+            return getattr(d, name) is None or len(getattr(d, name)) == getattr(d, count)
+
         sentence = f"`{f.wire}` has `{f.sized_by}` entries."
         yield Constraint(
-            f"{name}_counted", sentence, lambda d: getattr(d, name) is None or len(getattr(d, name)) == getattr(d, count)
+            f"{name}_counted", sentence, counted, breaks=lambda d: {name: (*getattr(d, name), *getattr(d, name)[-1:])}
         )
 
 
@@ -305,13 +325,11 @@ def operator(
     """Make a class the desc of an operator; its body holds fields, rows, rules, statement, examples, rejecting and errata."""
 
     def declare(cls: type[D]) -> type[D]:
-        if fusable:  # as a fused activation it has no tensors
-            for made in vars(cls).values():
-                if isinstance(made, dataclasses.Field) and made.metadata["field"].is_tensor:
-                    made.default = None
         made_class = dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
         members = vars(cls)
         declared = tuple(f.metadata["field"] for f in dataclasses.fields(made_class))
+        if fusable:  # as a fused activation it has no tensors; by itself it has all
+            declared = tuple(f._replace(optional=False) if f.is_tensor else f for f in declared)
         constraints = tuple(
             rule for m in members.values() for rule in (m if isinstance(m, tuple) else (m,)) if isinstance(rule, Constraint)
         )
@@ -326,7 +344,8 @@ def operator(
             constraints,
             tuple(m for m in members.values() if isinstance(m, DataRule)),
             tuple(
-                e if isinstance(e.outputs, Mapping) else e._replace(outputs={outputs[0]: e.outputs}) for e in members["examples"]
+                e if isinstance(e.outputs, Mapping) else e._replace(outputs={outputs[0]: e.outputs})
+                for e in members["examples"]
             ),
             members["rejecting"],
             members["errata"],
@@ -344,4 +363,12 @@ def example_desc(cls: type[D], changes: Mapping[str, Any] | None = None) -> D:
     return replace(desc, **changes) if changes else desc
 
 
-__all__ = ["Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "example_desc", "operator", "rejects"]
+def rejections(cls: type[Desc]) -> tuple[Rejects, ...]:
+    """An example that breaks each rule of an operator: those of its file, and those that rules bring along."""
+    given = {r.constraint for r in cls.spec.rejecting}
+    desc = example_desc(cls)
+    made = (Rejects(r.name, r.breaks(desc)) for r in cls.spec.rules if r.breaks is not None and r.name not in given)
+    return (*cls.spec.rejecting, *made)
+
+
+__all__ = ["Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "example_desc", "operator", "rejections", "rejects"]

@@ -48,9 +48,9 @@ def tabulate(rows: Iterable[Support]) -> Table:
 def unsupported(
     operator: str, table: Table, level: FeatureLevel, wire: str, within: str, tensor: TensorDesc, told: Collection[str]
 ) -> list[Violation]:
-    """What the level's table refuses of a tensor, named `within` in messages, each refusal naming the level that would do, if there is one.
+    """What the level's table refuses of a tensor, named `within` in messages.
 
-    `told` are the tensor rules already broken: what no level takes is theirs to say.
+    Each refusal names the level that would do, if there is one. `told` are the tensor rules already broken: what no level takes is theirs to say.
     """
     here = table[level][wire]
     refusals = []

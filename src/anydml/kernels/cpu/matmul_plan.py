@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.schema.check import Checked
 from anydml.kernels.cpu import copies, matmul_pack, matmul_records, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import At, Repeat, Step, repeat
@@ -18,6 +17,7 @@ from anydml.kernels.cpu.matmul_geometry import Matrix, Part, Scratch, cut, matri
 from anydml.kernels.cpu.matmul_rule import ROW
 from anydml.kernels.cpu.matmul_tile import Kind, column_bytes, multiply, panel_columns
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
+from anydml.schema.check import Checked
 from anydml.tensor import DataType, TensorFlags
 
 ALONE = 4 << 20  # products below which a second thread costs more than it brings

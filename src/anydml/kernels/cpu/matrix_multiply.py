@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.schema.check import Checked
 from anydml.exact.requantization import Requantize
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
+from anydml.schema.check import Checked
 
 ROWS, COLUMNS, INNER = 1024, 1024, 256  # blocks of M and N bound the scratch; a block of K keeps float32 exact
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.schema.check import Checked
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import Sheet, address_of, prepared
 from anydml.kernels.cpu.jit.targets import named
@@ -16,6 +15,7 @@ from anydml.kernels.cpu.matmul_plan import CONSTANTS, Plan
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, Unfit
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
+from anydml.schema.check import Checked
 
 LINE = 64
 MOST_BATCHES = 1 << 20

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from anydml.schema.check import Checked
 from anydml.kernels.cpu import copies
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import prepared, table
 from anydml.kernels.cpu.jit.targets import named
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
 from anydml.operators.slice import Slice1
+from anydml.schema.check import Checked
 
 SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than the call into compiled code saves
 ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings

@@ -57,6 +57,16 @@ def process_triple() -> str:
         return str(_binding().get_process_triple())
 
 
+def host_name() -> str:
+    """LLVM's name of the processor."""
+    with _lock:
+        return str(_binding().get_host_cpu_name())
+
+
+def llvm_version() -> str:
+    return ".".join(map(str, _binding().llvm_version_info))
+
+
 @cache
 def host_features() -> Mapping[str, bool]:
     """LLVM's name -> whether the processor has the feature and the operating system keeps its registers."""

@@ -21,11 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.errors import UnsupportedError
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit import pool_emit
 from anydml.kernels.cpu.jit.targets import Target
 
 WAIT = 100e-6  # seconds that a worker looks for further pieces
+PIECES = 64  # work may be cut into so many even where there are fewer processors
 PATIENCE = 5  # a caller that has waited for a worker for a fifth of that gives way to other threads
 
 
@@ -57,7 +59,7 @@ def call(phases: Sequence[Sequence[tuple[int, int]]], runner: jit.Code, target: 
     """The call that has `runner` run the phases' pieces (steps, length); see pool_emit.call. keep: what they point to."""
     most = max([1, *map(len, phases)])
     assert most <= pool_emit.LEFT
-    helpers = min(most, threads or most, processors()) - 1 if pool_emit.pooled(target) else 0
+    helpers = in_use(min(most, threads or most), target) - 1
     code = jit.compiled(pool_emit.call, target)
     pieces = np.array([piece for phase in phases for piece in phase], np.int64).reshape(-1, 2)
     ends = pieces.ctypes.data + 16 * np.cumsum([len(phase) for phase in phases])
@@ -149,14 +151,38 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def at_most(threads: int) -> int:
+    """As many of the threads asked for as work is cut into pieces for; further pieces would take memory and only wait."""
+    return min(threads, max(processors(), PIECES))
+
+
+def in_use(threads: int, target: Target) -> int:
+    """How many of the threads asked for run at once."""
+    return min(threads, processors()) if pool_emit.pooled(target) else 1
+
+
 def default_threads() -> int:
     """ANYDML_NUM_THREADS, else OMP_NUM_THREADS, else the processors that affinity and the cgroup's quota leave."""
-    for variable in ("ANYDML_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = os.environ.get(variable, "").split(",")[0].strip()
-        if value.isdigit() and int(value) > 0:
-            return int(value)
-    available = processors()
-    return max(1, min(available, _quota() or available))
+    return threads_and_why()[0]
+
+
+def threads_and_why() -> tuple[int, str]:
+    """`default_threads`, and where the number is from. UnsupportedError for an ANYDML_NUM_THREADS that is no such number."""
+    if value := os.environ.get("ANYDML_NUM_THREADS", "").strip():
+        if not (value.isascii() and value.isdigit() and value.strip("0")):
+            raise UnsupportedError(f"ANYDML_NUM_THREADS is {value!r}, and takes a number of threads, 1 or more")
+        return _count(value), "as ANYDML_NUM_THREADS says"
+    value = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # a number for each level of nesting
+    if value.isascii() and value.isdigit() and value.strip("0"):
+        return _count(value), "as OMP_NUM_THREADS says"
+    available, quota = processors(), _quota()
+    if quota is not None and quota < available:
+        return quota, "the processors that the cgroup's quota leaves"
+    return available, "the processors that this process may run on"
+
+
+def _count(digits: str) -> int:
+    return int(digits) if len(digits) < 10 else 10**9  # Python refuses to read thousands of digits
 
 
 def _quota() -> int | None:

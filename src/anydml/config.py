@@ -1,0 +1,119 @@
+"""`show_config` and `anydml info`: the versions, the processor and what computes, to be pasted into a bug report."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from typing import Any
+
+import numpy as np
+
+import anydml
+from anydml import operators
+from anydml.devices.device import NAMES
+from anydml.errors import UnsupportedError
+from anydml.feature_level import FeatureLevel
+from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit import detect, pool, targets
+
+
+def show_config() -> None:
+    """Print the versions of anydml, NumPy and llvmlite, the processor, the instruction set and threads in use, and why."""
+    print(text(config()))
+
+
+def config() -> dict[str, Any]:
+    """What `show_config` prints, as data that JSON can hold."""
+    reason = jit.unavailable()
+    target = targets.named(None) if reason is None else None
+    if reason is None and target is None:
+        reason = f"no code is made for {jit.process_triple()}"
+    return {
+        "anydml": anydml.__version__,
+        "operators": len(operators.every()),
+        "feature_levels": [str(level) for level in FeatureLevel],
+        "devices": list(NAMES),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": platform.platform(),
+        "numpy": np.__version__,
+        "llvmlite": _version("llvmlite"),
+        "llvm": jit.llvm_version() if jit.unavailable() is None else None,
+        "processor": _processor(),
+        "architecture": platform.machine(),
+        "processors": {"usable": pool.processors(), "all": os.cpu_count()},
+        "kernels": "NumPy" if target is None else "compiled",
+        "why_numpy": reason,
+        "instruction_set": target and target.name,
+        "instruction_sets": {} if target is None else _instruction_sets(target),
+        "threads": _threads(target),
+    }
+
+
+def _instruction_sets(target: targets.Target) -> dict[str, list[str]]:
+    """Those of the architecture, each with what the processor does not report of it."""
+    _, features = detect.features()
+    rows = (row for row in (*targets.X86, *targets.ARM, *targets.OTHER) if row.architecture == target.architecture)
+    return {row.name: [name for name in row.features if name not in features] for row in rows}
+
+
+def _threads(target: targets.Target | None) -> dict[str, Any]:
+    try:
+        asked, why = pool.threads_and_why()
+    except UnsupportedError as error:
+        return {"in_use": None, "why": str(error)}
+    if target is None:
+        return {"in_use": 1, "why": "NumPy's kernels take no other"}
+    in_use = pool.in_use(asked, target)
+    return {"in_use": in_use, "why": why if in_use == asked else f"of {asked}, {why}"}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    """Its name, as the system and LLVM know it."""
+    name = platform.processor()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            name = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), name)
+    except OSError:
+        pass
+    known = [name or "of unknown name"]
+    if jit.unavailable() is None:
+        known.append(f"{jit.host_name()} to LLVM")
+    return ", ".join(known)
+
+
+def text(facts: dict[str, Any]) -> str:
+    """The same, a line for each subject."""
+    llvmlite = "not installed" if facts["llvmlite"] is None else facts["llvmlite"]
+    usable, there = facts["processors"]["usable"], facts["processors"]["all"]
+    threads = facts["threads"]
+    rows = {
+        "anydml": f"{facts['anydml']}, {facts['operators']} operators",
+        "feature levels": f"{facts['feature_levels'][0]} to {facts['feature_levels'][-1]}",
+        "devices": ", ".join(facts["devices"]),
+        "Python": f"{facts['python']}, {facts['system']}",
+        "NumPy": facts["numpy"],
+        "llvmlite": llvmlite if facts["llvm"] is None else f"{llvmlite}, LLVM {facts['llvm']}",
+        "processor": f"{facts['processor']}, {facts['architecture']}; {usable} of {there} processors usable",
+        "kernels": "compiled" if facts["why_numpy"] is None else f"NumPy's, since {facts['why_numpy']}",
+        "instruction set": _chosen(facts["instruction_set"], facts["instruction_sets"]),
+        "threads": f"{threads['in_use'] or 'none'}: {threads['why']}",
+    }
+    width = max(map(len, rows))
+    return "\n".join(f"{name:{width}}  {value}" for name, value in rows.items())
+
+
+def _chosen(name: str | None, rows: dict[str, list[str]]) -> str:
+    if name is None:
+        return "none, since nothing is compiled"
+    there = [row for row, lacking in rows.items() if not lacking]
+    lacking = [f"{row}, which needs {' and '.join(names)}" for row, names in rows.items() if names]
+    told = f"{name}, the best of those that this processor reports: {', '.join(there)}"
+    return told + (f"; not {'; nor '.join(lacking)}" if lacking else "")

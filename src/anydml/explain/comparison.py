@@ -1,0 +1,168 @@
+"""The outcome of a comparison: numbers, a sentence, JSON and HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from decimal import ROUND_CEILING, Context
+from typing import Any
+
+Value = int | float | str
+
+NEAR = 2.0**-10  # steps from a tie; arithmetic in float32 moves a value below 512 by less than 2^-12
+NAMED = 3  # causes that the sentence names, where they explain as much as one another
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One output that differs.
+
+    exact: the real value before it is rounded, wrapped or clamped, zero point added; of a copy, the element it is of.
+    distance_to_tie: from the nearest number at which rounding turns, 0 to 0.5; None where nothing is rounded.
+    """
+
+    coordinates: tuple[int, ...]
+    expected: Value
+    actual: Value
+    exact: str
+    distance_to_tie: float | None = None
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A deviation that equals the output in more places than the exact result, by more than half of what differs.
+
+    name: of the deviation, a function of `anydml.deviations` or a change of the inputs. sentence: the same in words.
+    outputs: looked at; all of them unless the call is large. equal: how many of these have the deviation's value.
+    exact: how many have the exact one. explained: how many have the deviation's and not the exact one.
+    rounding: the deviation is one of arithmetic or rounding, after the accumulators.
+    """
+
+    name: str
+    sentence: str
+    outputs: int
+    equal: int
+    exact: int
+    explained: int
+    rounding: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How an output differs from the exact one; `str()` says it in sentences, `to_dict()` as JSON has it.
+
+    It is neither true nor false: ask `.equal`. differing: how many outputs differ. steps: actual - expected -> how many; empty
+    for copies, whose elements are not compared by size. worst: the farthest off, for a copy the first. within: no difference
+    lies farther from a tie, those of saturated outputs left out; rounded up. saturated_low, saturated_high, ties, wrapped: of
+    all outputs, right or wrong. differing_clamped: how many of the differing outputs saturate (or wrap). causes: deviations
+    that explain the differences, the one that explains most first.
+    """
+
+    total: int
+    differing: int
+    steps: Mapping[int, int] = field(default_factory=dict)
+    worst: tuple[Difference, ...] = ()
+    within: float | None = None
+    saturated_low: int = 0
+    saturated_high: int = 0
+    ties: int = 0
+    wrapped: int = 0
+    differing_clamped: int = 0
+    causes: tuple[Cause, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        """Whether no output differs."""
+        return not self.differing
+
+    @property
+    def max_step(self) -> int | None:
+        """The greatest difference in steps of the output, 0 where all are equal; None for copies that differ."""
+        if self.equal:
+            return 0
+        return max(map(abs, self.steps)) if self.steps else None
+
+    def __bool__(self) -> bool:
+        raise TypeError("a Comparison is neither true nor false; use .equal, or assert_exact of anydml.testing")
+
+    def to_dict(self) -> dict[str, Any]:
+        members = asdict(self)
+        members["steps"] = {str(step): count for step, count in self.steps.items()}
+        members["worst"] = [{**asdict(d), "coordinates": list(d.coordinates)} for d in self.worst]
+        members["causes"] = [asdict(cause) for cause in self.causes]
+        return {"equal": self.equal, "sentence": str(self), **members}
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"all {self.total} are equal{self._census()}"
+        one = self.differing == 1
+        sentence = f"{self.differing} of {self.total} differ{'s' if one else ''}"
+        if self.steps:
+            sentence += self._by_steps(one)
+        else:
+            first = self.worst[0]
+            exact = f"{first.exact} = {first.expected}" if first.exact else str(first.expected)
+            sentence += f", {'' if one else 'the first '}at {list(first.coordinates)}: {first.actual}, not {exact}"
+        return sentence + self._by_cause()
+
+    def _by_steps(self, one: bool) -> str:
+        sizes = sorted(set(map(abs, self.steps)))
+        sentence = f" by {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
+        if self.differing_clamped:
+            some = self.differing > self.differing_clamped
+            which = f"{self.differing_clamped} " if some else "" if one else "all "
+            sentence += f", {which}where the exact {'sum wraps' if self.wrapped else 'result saturates'}"
+        if self.worst[0].distance_to_tie is None:  # nothing is rounded
+            return sentence
+        if not self.differing_clamped and sizes == [1] and self.within is not None and self.within <= NEAR:
+            near = f"within {_short(self.within)} of" if self.within else "at"
+            return f"{sentence}, {'' if one else 'all '}{near} a tie"
+        if sizes == [1] and self.causes and self.causes[0].rounding:
+            return sentence  # another way of rounding is told as the cause
+        return f"{sentence}; this is not a rounding difference"
+
+    def _by_cause(self) -> str:
+        if not self.causes:
+            return ""
+        best = self.causes[0]
+        names = [cause.sentence for cause in self.causes if cause.equal == best.equal][:NAMED]
+        looked_at = " looked at" if best.outputs < self.total else ""
+        if best.equal == best.outputs:
+            where = f"all {best.outputs} outputs{looked_at}"
+        else:
+            differing = best.outputs - best.exact
+            where = f"{best.equal} of {best.outputs} outputs{looked_at} ({best.explained} of the {differing} that differ)"
+        others = f". Equally often it equals {' and '.join(names[1:])}" if names[1:] else ""
+        return f". It equals {best.sentence} in {where}; the exact result in {best.exact}{others}"
+
+    def _census(self) -> str:
+        counts = (
+            (self.ties, "tie", "ties"),
+            (self.saturated_low, "saturates low", "saturate low"),
+            (self.saturated_high, "saturates high", "saturate high"),
+            (self.wrapped, "sum wraps", "sums wrap"),
+        )
+        told = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
+        return f" ({', '.join(told)})" if told else ""
+
+    def _repr_html_(self) -> str:
+        """The sentence, and the worst differences in a table: what a notebook shows."""
+        sentence = f"<p>{html.escape(str(self))}</p>"
+        if not self.worst:
+            return sentence
+        rows = [("coordinates", "actual", "expected", "exact", "distance to a tie")]
+        for d in self.worst:
+            tie = "" if d.distance_to_tie is None else f"{d.distance_to_tie:.2g}"
+            rows.append((str(list(d.coordinates)), str(d.actual), str(d.expected), d.exact, tie))
+        head, *body = (
+            "".join(f"<{cell}>{html.escape(text)}</{cell}>" for text in row)
+            for cell, row in zip(["th"] + ["td"] * len(self.worst), rows, strict=True)
+        )
+        return f"{sentence}<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>"
+
+
+def _short(x: float) -> str:
+    """Two digits, rounded up: 6.1e-5."""
+    two_digits = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(x))
+    return f"{float(two_digits):.2g}".replace("e-0", "e-")

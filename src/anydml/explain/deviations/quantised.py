@@ -1,0 +1,250 @@
+"""Deviations of a quantised operator, over accumulators, scales and zero points: a convolution's as well as a product's.
+
+Scales are float32 numbers or arrays (others are rounded to float32) that broadcast against the accumulators, as the output's
+zero point does. Accumulators are integers below 2^53 in magnitude. Outputs saturate at the limits of `output_data_type`, int8
+or uint8. TypeError or ValueError for other arguments; DataError for a scale that is 0, infinite or NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from anydml.errors import DataError
+from anydml.explain.quotient import Quotient
+from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
+from anydml.tensor import DataType
+
+Array = NDArray[Any]
+LARGEST_ACCUMULATOR = 2**53
+
+# --- accumulators ---
+
+
+def accumulator(a: Array, b: Array, a_zero_point: ArrayLike = 0, b_zero_point: ArrayLike = 0) -> NDArray[np.int64]:
+    """The exact sums (a - a_zero_point) @ (b - b_zero_point) of int8 or uint8 matrices, which never wrap."""
+    left, right = (_eight_bit(name, x) for name, x in (("a", a), ("b", b)))
+    # exact in any order of summation: every partial sum is an integer below 2^53
+    sums: Array = (left.astype(np.float64) - _zero_point(a_zero_point)) @ (right.astype(np.float64) - _zero_point(b_zero_point))
+    return sums.astype(np.int64)
+
+
+def pair_saturation(a: Array, b: Array, a_zero_point: ArrayLike = 0, b_zero_point: ArrayLike = 0) -> NDArray[np.int64]:
+    """The sums where two neighbouring products are added in 16 bits, saturating, as x86's VPMADDUBSW does.
+
+    That instruction multiplies unsigned by signed bytes. Where both matrices have one type, 128 is added to an int8 `a`, or
+    taken from a uint8 `b`; an int8 `a` and a uint8 `b` change places. The zero points are accounted for in 32 bits.
+    """
+    left, right = (_eight_bit(name, x).astype(np.int32) for name, x in (("a", a), ("b", b)))
+    shift_a = 128 if a.dtype == np.int8 and b.dtype == np.int8 else 0
+    shift_b = -128 if a.dtype == np.uint8 and b.dtype == np.uint8 else 0
+    lost = _saturated(left + shift_a, right + shift_b)
+    return accumulator(a, b, a_zero_point, b_zero_point) + lost
+
+
+def _saturated(a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int64]:
+    """How much saturation in 16 bits changes the sum of the products."""
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    result = np.zeros((*lead, a.shape[-2], b.shape[-1]), np.int64)
+    for i in range(0, a.shape[-1] - 1, 2):  # a last product without a neighbour fits in 16 bits
+        x, y = a[..., i : i + 2], b[..., i : i + 2, :]
+        if sum(int(np.abs(x[..., j]).max()) * int(np.abs(y[..., j, :]).max()) for j in (0, 1)) > 32767:
+            pair = x[..., 0, None] * y[..., None, 0, :] + x[..., 1, None] * y[..., None, 1, :]
+            result += np.clip(pair, -32768, 32767) - pair
+    return result
+
+
+def int32_wrap(accumulator: ArrayLike) -> NDArray[np.int64]:
+    """The accumulators modulo 2^32, as int32 holds them."""
+    return _accumulators(accumulator).astype(np.int32).astype(np.int64)
+
+
+def int32_saturation(accumulator: ArrayLike) -> NDArray[np.int64]:
+    """The accumulators, held to the limits of int32."""
+    return np.clip(_accumulators(accumulator), -(2**31), 2**31 - 1)
+
+
+# --- from accumulators to outputs ---
+
+
+class Requantisation(Protocol):
+    """A way from accumulators to quantised outputs."""
+
+    def __call__(
+        self,
+        accumulator: ArrayLike,
+        a_scale: ArrayLike,
+        b_scale: ArrayLike,
+        output_scale: ArrayLike,
+        output_zero_point: ArrayLike = 0,
+        *,
+        output_data_type: DTypeLike | DataType,
+    ) -> Array: ...
+
+
+def _of_quotient(rounded: Callable[[Quotient, Array], Any]) -> Requantisation:
+    """A requantisation from what it makes of the exact quotient and the output's zero point; it saturates."""
+
+    def requantise(
+        accumulator: ArrayLike,
+        a_scale: ArrayLike,
+        b_scale: ArrayLike,
+        output_scale: ArrayLike,
+        output_zero_point: ArrayLike = 0,
+        *,
+        output_data_type: DTypeLike | DataType,
+    ) -> Array:
+        quotient = Quotient(_accumulators(accumulator), *_scales(a_scale, b_scale, output_scale))
+        return _clamped(rounded(quotient, _zero_point(output_zero_point)), output_data_type)
+
+    requantise.__name__, requantise.__doc__ = rounded.__name__, rounded.__doc__
+    return requantise
+
+
+def _in_float32(scaled: Callable[[Array, Array, Array, Array], Any]) -> Requantisation:
+    """A requantisation from how it scales accumulators in float32; it rounds half to even and saturates."""
+
+    def requantise(
+        accumulator: ArrayLike,
+        a_scale: ArrayLike,
+        b_scale: ArrayLike,
+        output_scale: ArrayLike,
+        output_zero_point: ArrayLike = 0,
+        *,
+        output_data_type: DTypeLike | DataType,
+    ) -> Array:
+        q = _accumulators(accumulator).astype(np.float32)
+        with np.errstate(all="ignore"):
+            x = np.rint(scaled(q, *_scales(a_scale, b_scale, output_scale)))
+        # a NaN, which comes of 0 * infinity, goes to the lower limit
+        wide = np.nan_to_num(x.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        return _clamped(wide + _zero_point(output_zero_point), output_data_type)
+
+    requantise.__name__, requantise.__doc__ = scaled.__name__, scaled.__doc__
+    return requantise
+
+
+@_of_quotient
+def exact_requantisation(x: Quotient, zero_point: Array) -> Any:
+    """The exact result: accumulator * a_scale * b_scale / output_scale, rounded once, half to even. It deviates nowhere."""
+    return x.half_even + zero_point
+
+
+@_in_float32
+def float32_requantisation(q: Array, a: Array, b: Array, y: Array) -> Any:
+    """rint(float32(accumulator) * float32(float32(a_scale * b_scale) / output_scale)), every step rounded to float32."""
+    return q * (a * b / y)
+
+
+@_in_float32
+def float32_dequantised_product(q: Array, a: Array, b: Array, y: Array) -> Any:
+    """rint(float32(accumulator) * float32(a_scale * b_scale) / output_scale), every step rounded to float32."""
+    return q * (a * b) / y
+
+
+@_in_float32
+def reciprocal_output_scale(q: Array, a: Array, b: Array, y: Array) -> Any:
+    """rint(float32(accumulator) * float32(a_scale * b_scale) * float32(1 / output_scale)), every step rounded to float32."""
+    return q * (a * b) * (np.float32(1) / y)
+
+
+@_in_float32
+def reciprocal_multiplier(q: Array, a: Array, b: Array, y: Array) -> Any:
+    """rint(float32(accumulator) * float32(a_scale * b_scale * float32(1 / output_scale))), every step rounded to float32."""
+    return q * (a * b * (np.float32(1) / y))
+
+
+@_of_quotient
+def half_away_from_zero(x: Quotient, zero_point: Array) -> Any:
+    """The exact quotient rounded to the nearest integer, at a tie to the one farther from zero, as C's round() does."""
+    return x.floor + ((x.half > 0) | (x.ties & (x.floor >= 0))) + zero_point
+
+
+@_of_quotient
+def half_up(x: Quotient, zero_point: Array) -> Any:
+    """The exact quotient rounded to the nearest integer, at a tie to the greater one, as floor(x + 0.5) does."""
+    return x.floor + (x.half >= 0) + zero_point
+
+
+@_of_quotient
+def truncation(x: Quotient, zero_point: Array) -> Any:
+    """The exact quotient rounded towards zero, as a conversion from float to int in C does."""
+    return x.floor + ((x.floor < 0) & ~x.whole) + zero_point
+
+
+@_of_quotient
+def rounding_down(x: Quotient, zero_point: Array) -> Any:
+    """The exact quotient rounded to the integer at or below it, as an arithmetic shift does."""
+    return x.floor + zero_point
+
+
+@_of_quotient
+def zero_point_before_rounding(x: Quotient, zero_point: Array) -> Any:
+    """The exact quotient rounded half to even after the zero point is added: an odd one turns every tie the other way."""
+    return x.floor + ((x.half > 0) | (x.ties & ((x.floor + zero_point) & 1 == 1))) + zero_point
+
+
+def wrapping_output(
+    accumulator: ArrayLike,
+    a_scale: ArrayLike,
+    b_scale: ArrayLike,
+    output_scale: ArrayLike,
+    output_zero_point: ArrayLike = 0,
+    *,
+    output_data_type: DTypeLike | DataType,
+) -> Array:
+    """The exact result modulo 2^8 where it should saturate."""
+    quotient = Quotient(_accumulators(accumulator), *_scales(a_scale, b_scale, output_scale))
+    result: Array = (quotient.half_even + _zero_point(output_zero_point)).astype(_limits(output_data_type).dtype)
+    return result
+
+
+def _scales(*scales: ArrayLike) -> tuple[NDArray[np.float32], ...]:
+    result = []
+    for name, value in zip(("a_scale", "b_scale", "output_scale"), scales, strict=True):
+        with np.errstate(all="ignore"):  # what leaves float32's range is told below
+            scale = np.atleast_1d(np.asarray(value, np.float32))
+        unusable = QuantizedLinearMatrixMultiply.scale_usable.breaks(None, scale)
+        if unusable.any():
+            index = tuple(np.argwhere(unusable)[0].tolist())
+            raise DataError(name, index, scale[index].item(), QuantizedLinearMatrixMultiply.scale_usable.sentence)
+        result.append(scale)
+    return tuple(result)
+
+
+def _accumulators(values: ArrayLike) -> NDArray[np.int64]:
+    array = np.atleast_1d(np.asarray(values))
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"accumulators are integers, not {array.dtype}")
+    if array.itemsize == 8 and array.size and max(int(array.max()), -int(array.min())) >= LARGEST_ACCUMULATOR:
+        raise ValueError("an accumulator is 2^53 or more in magnitude")
+    return array.astype(np.int64)
+
+
+def _zero_point(value: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"a zero point is an integer, not {array.dtype}")
+    return array.astype(np.int64)
+
+
+def _eight_bit(name: str, matrix: Array) -> Array:
+    if not isinstance(matrix, np.ndarray) or matrix.dtype not in (np.int8, np.uint8):
+        found = matrix.dtype if isinstance(matrix, np.ndarray) else type(matrix).__name__
+        raise TypeError(f"{name} is {found}, where a matrix of int8 or uint8 is due")
+    return matrix
+
+
+def _limits(data_type: DTypeLike | DataType) -> np.iinfo[Any]:
+    dtype = data_type.dtype if isinstance(data_type, DataType) else np.dtype(data_type)
+    if dtype not in (np.int8, np.uint8):
+        raise TypeError(f"output_data_type is {dtype}, where int8 or uint8 is due")
+    return np.iinfo(dtype)
+
+
+def _clamped(values: Array, data_type: DTypeLike | DataType) -> Array:
+    limits = _limits(data_type)
+    return np.clip(values, limits.min, limits.max).astype(limits.dtype)

@@ -1,0 +1,290 @@
+"""What is wrong with an eager call: all of it at once, in the names of the call made.
+
+Only a call that has failed comes here, so that one that succeeds pays nothing for good messages. Each argument is converted
+once more by itself. For one that cannot be, something else stands in, and no rule about that is told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.devices.binding import as_array, refused_by_name, share_memory
+from anydml.devices.device import Device, device_of
+from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
+from anydml.feature_level import FeatureLevel
+from anydml.functional.parameters import Axis, array_of, output_dtypes, same_dimension_count, scale, zero_point
+from anydml.functional.run import signature, tensor, unspellable
+from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
+from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
+from anydml.schema.check import check
+from anydml.schema.constraint import DataRule
+from anydml.schema.field import Field
+from anydml.schema.operator import Desc
+from anydml.tensor import DATA_TYPES, DataType, TensorDesc, integers
+
+Array = NDArray[Any]
+T = TypeVar("T")
+AXES: Mapping[str, Axis] = {"a": "row", "b": "column", "output": "row"}
+EIGHT_BIT = (np.dtype(np.int8), np.dtype(np.uint8))
+
+
+class Told:
+    """The faults found so far.
+
+    names: wire field -> what the call names it. tellers: wire field -> the argument that tells its data type. unread: the wire
+    fields that something else stands in for.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names, self.tellers = names, dict(names)
+        self.unread: set[str] = set()
+        self.faults: list[Fault] = []
+
+    def say(self, name: str, message: str, violation: Violation | None = None) -> None:
+        fault = Fault(name, f"{name} {message}", violation)
+        if all(fault.message != other.message for other in self.faults):
+            self.faults.append(fault)
+
+    def tried(self, convert: Callable[..., T], *arguments: Any) -> T | None:
+        """The result of a conversion, or None where it is refused."""
+        try:
+            return convert(*arguments)
+        except BindingError as error:
+            self.faults += error.faults
+        return None
+
+    def output(self, out: Any, inputs: Mapping[str, Array], packed: TensorDesc) -> TensorDesc:
+        """The desc of the output as `out` lies, or packed, where there is no `out` or it is none for the result."""
+        if out is None:
+            return packed
+        array = as_array(out) if isinstance(out, np.ndarray) else f"takes an array, not {type(out).__name__}"
+        reason = array if isinstance(array, str) else refused_by_name(array)
+        if reason is not None or isinstance(array, str):
+            self.say("out", reason or "")
+            return packed
+        if not array.flags.writeable:
+            self.say("out", "is read-only")
+        for name, x in inputs.items():
+            if (how := share_memory(array, x)) is not None:
+                self.say("out", f"{how} {name}, and the operator does not work in place")
+        sizes, dtype = packed.sizes, packed.data_type.dtype
+        if "OutputTensor" in self.unread:
+            return packed
+        if array.shape != sizes or array.dtype != dtype:
+            self.say("out", f"is {array.dtype}, shape {array.shape}, where the result is {dtype}, shape {sizes}")
+            return packed
+        return _described(array)
+
+    def rules(self, desc: Desc, level: FeatureLevel) -> list[Violation]:
+        """The broken rules; refused data types are among the faults instead, and what only follows from those is left out."""
+        try:
+            check(desc, level)
+        except DescError as error:
+            found = [replace(v, names=self.names) for v in error.violations if self.unread.isdisjoint(map(_field, v.values))]
+        else:
+            return []
+        refused = {next(iter(v.values)): v for v in found if v.constraint == "data_type_supported"}
+        for path, violation in refused.items():
+            if name := self.tellers.get(_field(path)):
+                self.say(name, _type_refused(name, path, violation), violation)
+        return [v for v in found if refused.keys().isdisjoint(v.values)]
+
+    def error(self, rules: Iterable[Violation], order: Iterable[str], otherwise: Error) -> Error:
+        """What the call raises: the arguments' faults in their order, then the rules."""
+        if self.faults:
+            place = {name: i for i, name in enumerate(order)}
+            faults = sorted(self.faults, key=lambda fault: place.get(fault.pointer, len(place)))
+            return BindingError([*faults, *(Fault("", str(violation), violation) for violation in rules)])
+        return DescError(violations) if (violations := list(rules)) else otherwise
+
+
+def matmul_error(
+    error: Error,
+    operator: type[MatrixMultiplyInteger] | type[QuantizedLinearMatrixMultiply],
+    device: Device | str | None,
+    arguments: Mapping[str, Any],
+    out: Any,
+    output_data_type: Any = None,
+) -> Error:
+    """What a failed call of a matmul raises. error: what was found first. arguments: those of tensors, by name."""
+    if isinstance(error, DataError):
+        return _data_error(error, arguments)
+    try:
+        level = device_of(device).feature_level
+    except UnsupportedError as refused:
+        return refused
+    told = Told({f.wire: f.name.removesuffix("_tensor") for f in operator.spec.tensors})
+    matrices = _matrices(told, arguments["a"], arguments["b"])
+    if told.unread:
+        told.unread.add("OutputTensor")
+    said: Mapping[str, np.dtype[Any]] | None = {}
+    if operator is QuantizedLinearMatrixMultiply:
+        if (said := told.tried(output_dtypes, arguments["output_zero_point"], output_data_type, out)) is None:
+            said = {}
+            told.unread.add("OutputTensor")
+        told.tellers["OutputTensor"] = next(iter(said), "")
+        output = next(iter(said.values()), matrices["a"].dtype)
+    else:
+        output = np.dtype(np.int32)
+    lead = np.broadcast_shapes(*(x.shape[:-2] for x in matrices.values()))
+    inputs = {f"{name}_tensor": np.broadcast_to(x, (*lead, *x.shape[-2:])) for name, x in matrices.items()}
+    dtypes = {"a": matrices["a"].dtype, "b": matrices["b"].dtype, "output": output}
+    known = {name for wire, name in told.names.items() if wire not in told.unread} | ({"output"} if said else set())
+    for f in operator.spec.inputs:
+        name = told.names[f.wire]
+        of, _, kind = name.partition("_")
+        value, made = arguments[name], None
+        if kind == "scale":
+            made = told.tried(scale, name, value, AXES[of])
+            if made is None:
+                told.unread.add(f.wire)
+                made = np.ones((1, 1), np.float32)
+        elif kind and value is not None and (not isinstance(value, int) or (of in known and dtypes[of] in EIGHT_BIT)):
+            made = told.tried(zero_point, name, value, AXES[of], dtypes[of])
+        if made is not None:
+            inputs[f.name] = made
+    same_dimension_count(inputs)
+    sizes = (*inputs["a_tensor"].shape[:-1], inputs["b_tensor"].shape[-1])
+    packed = TensorDesc(DATA_TYPES.get(output, DataType.UINT8), sizes)
+    descs: dict[str, Any] = {name: _described(x) for name, x in inputs.items()}
+    desc = operator(**descs, output_tensor=told.output(out, matrices, packed))
+    rules = []
+    for violation in told.rules(desc, level):
+        if violation.constraint == "inner_sizes_match":
+            told.say("b", _no_common_k(**matrices), violation)
+        # other tensors are given the dimensions of the matrices
+        elif violation.constraint != "dimension_count_supported" or _field(next(iter(violation.values))) in (
+            "ATensor",
+            "BTensor",
+        ):
+            rules.append(violation)
+    for rule in operator.spec.data_rules:
+        for f in operator.spec.inputs:
+            if f.wire in rule.tensors and f.wire not in told.unread:
+                _tell_unusable(told, rule, f, inputs[f.name], arguments)
+    return told.error(rules, (*arguments, "output_data_type", "out"), error)
+
+
+def slice_error(
+    error: Error,
+    device: Device | str | None,
+    input: Any,
+    numbers: Mapping[str, Any],
+    out: Any,
+    make: Callable[..., Desc],
+) -> Error:
+    """What a failed call of a slice raises. error: what was found first. make: the desc of a tensor desc and the numbers."""
+    sizes = "output_sizes" if numbers.get("output_sizes") is not None else "sizes" if "sizes" in numbers else "output.sizes"
+    try:
+        level = device_of(device).feature_level
+    except UnsupportedError as refused:
+        return refused
+    told = Told({"InputTensor": "input", "OutputTensor.Sizes": sizes, "OutputTensor": "output"})
+    told.tellers = {"InputTensor": "input"}
+    x = told.tried(tensor, "input", input)
+    converted: dict[str, tuple[int, ...] | None] = {}
+    for name, value in numbers.items():
+        try:
+            left_out = value is None and name in ("input_window_strides", "output_sizes", "strides")
+            converted[name] = None if left_out else integers(value, name)
+        except TypeError as refusal:
+            told.faults.append(Fault(name, str(refusal)))
+    rules: list[Violation] = []
+    if len(converted) == len(numbers):
+        if x is None:
+            told.unread |= {"InputTensor", "OutputTensor"}
+        count = len(next(iter(converted.values())) or ())
+        desc: Any = make(TensorDesc(DataType.FLOAT32, (1,) * count) if x is None else _described(x), **converted)
+        lies = told.output(out, {} if x is None else {"input": x}, desc.output_tensor)
+        rules = [_hinted(violation) for violation in told.rules(replace(desc, output_tensor=lies), level)]
+    return told.error(rules, ("input", *numbers, "out"), error)
+
+
+def _hinted(violation: Violation) -> Violation:
+    negative = violation.constraint == "strides_fits" and min(violation.values.get("Strides", ()), default=0) < 0
+    return replace(violation, hint="slice1 takes negative strides") if negative else violation
+
+
+def _tell_unusable(told: Told, rule: DataRule, field: Field, x: Array, arguments: Mapping[str, Any]) -> None:
+    once = x[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in x.strides])]  # what zero strides repeat
+    if (broken := np.argwhere(rule.breaks(None, once))).size:
+        index = tuple(broken[0].tolist())
+        error = _data_error(DataError(field.name, index, once[index].item(), rule.sentence), arguments)
+        told.faults.append(Fault(told.names[field.wire], str(error)))
+
+
+def _field(path: str) -> str:
+    return path.split(".")[0]
+
+
+def _described(array: Array) -> TensorDesc:
+    """The desc of an argument; packed for what is copied because no desc can spell how it lies."""
+    return TensorDesc(DataType.of(array.dtype), array.shape) if unspellable(array) else TensorDesc.lying(*signature(array))
+
+
+def _matrices(told: Told, a: Any, b: Any) -> dict[str, Array]:
+    """A and B, and for what is no matrix one that would fit."""
+    given: dict[str, Array] = {}
+    for name, value in (("a", a), ("b", b)):
+        if (x := told.tried(tensor, name, value)) is not None:
+            if 2 <= x.ndim <= 4:
+                given[name] = x
+            else:
+                told.say(name, f"has shape {x.shape}, and a matrix has 2 to 4 dimensions")
+    if len(given) == 2:
+        try:
+            np.broadcast_shapes(given["a"].shape[:-2], given["b"].shape[:-2])
+        except ValueError:
+            told.say("b", f"has shape {b.shape}, whose leading sizes do not broadcast with those of a, {a.shape}")
+            told.unread |= {"ATensor", "BTensor"}
+            return {name: x[(0,) * (x.ndim - 2)] for name, x in given.items()}
+    told.unread |= {f"{name.upper()}Tensor" for name in ("a", "b") if name not in given}
+    rows = given["b"].shape[-2] if "b" in given else 1
+    columns = given["a"].shape[-1] if "a" in given else 1
+    stand_in = {"a": np.broadcast_to(np.uint8(0), (1, rows)), "b": np.broadcast_to(np.uint8(0), (columns, 1))}
+    return {name: given.get(name, stand_in[name]) for name in ("a", "b")}
+
+
+def _no_common_k(a: Array, b: Array) -> str:
+    told = f"has shape {b.shape} and a has shape {a.shape}: K is {b.shape[-2]} in b and {a.shape[-1]} in a"
+    for name, x, fits in (("b", b, b.shape[-1] == a.shape[-1]), ("a", a, a.shape[-2] == b.shape[-2])):
+        if fits:
+            return f"{told}; did you mean {name}.{'T' if x.ndim == 2 else 'mT'}?"
+    return told
+
+
+def _type_refused(name: str, path: str, violation: Violation) -> str:
+    read, takes = violation.values[path], [x.name.lower() for x in violation.expected[path]]
+    if name.endswith("zero_point"):
+        takes.append("a Python integer")
+    text = f"{', '.join(takes[:-1])} or {takes[-1]}" if len(takes) > 1 else takes[0]
+    told = f"is {read.name.lower()}; "
+    if (later := violation.expected.get("FeatureLevel")) is None:
+        return f"{told}it takes {text}"
+    level = violation.values["FeatureLevel"]
+    return f"{told}at feature level {level} it takes {text}, and from {later} on {read.name.lower()}"
+
+
+def _data_error(error: DataError, arguments: Mapping[str, Any]) -> DataError:
+    """The same of the number or element that the caller has given, which may have been one before it was rounded."""
+    name = error.tensor.removesuffix("_tensor")
+    value = arguments[name]
+    index: tuple[int, ...] = ()
+    if isinstance(value, (int, float)) and not isinstance(value, np.generic):
+        given = value
+    else:
+        array = array_of(name, value)
+        placed = scale(name, value, AXES[name.partition("_")[0]])
+        position = np.ravel_multi_index(error.index, (1,) * (len(error.index) - placed.ndim) + placed.shape)
+        index = tuple(int(i) for i in np.unravel_index(position, array.shape))
+        given = array[index].item()
+        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+            index = ()
+    finite = isinstance(given, int) or math.isfinite(given)
+    return DataError(name, index, given, error.rule, error.value if finite and given != error.value else None)

@@ -1,0 +1,99 @@
+"""What the package shows: its names, and what it says of itself for a bug report, with llvmlite and without."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml.kernels.cpu.jit import pool
+from anydml.kernels.cpu.jit.compile import unavailable
+from anydml.kernels.cpu.jit.targets import ARM, X86, targets
+
+
+def without_llvmlite(code: str, **environment: str) -> str:
+    """What a Python prints in which llvmlite cannot be imported."""
+    code = f"import sys; sys.modules['llvmlite'] = None; sys.modules['llvmlite.binding'] = None; import anydml as dml; {code}"
+    clean = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=clean | environment)
+    return done.stdout + done.stderr
+
+
+def test_instruction_sets_without_llvmlite() -> None:
+    told = without_llvmlite("print(dml.Device()); dml.Device(isa='generic')")
+    assert told.startswith("<Device cpu: feature level 6_4, NumPy>\n")
+    assert "anydml.errors.UnsupportedError: isa = 'generic' cannot be had: nothing can be compiled (llvmlite cannot" in told
+
+
+def config_lines(text: str) -> dict[str, str]:
+    return {name.strip(): value for name, value in (line.split("  ", 1) for line in text.splitlines())}
+
+
+SUBJECTS = [
+    "anydml",
+    "feature levels",
+    "devices",
+    "Python",
+    "NumPy",
+    "llvmlite",
+    "processor",
+    "kernels",
+    "instruction set",
+    "threads",
+]
+
+
+def test_the_configuration(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANYDML_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    dml.show_config()
+    lines = config_lines(capsys.readouterr().out)
+    assert list(lines) == SUBJECTS
+    assert dml.__version__ in lines["anydml"]
+    assert lines["feature levels"].split() == ["1_0", "to", "6_4"]
+    assert np.__version__ in lines["NumPy"]
+    assert f"{pool.processors()} of " in lines["processor"]
+    if unavailable() is None:
+        assert lines["kernels"].strip() == "compiled"
+        assert lines["instruction set"].split()[0].rstrip(",") == targets()[-1].name
+        assert lines["threads"].strip() == "1: as OMP_NUM_THREADS says"
+        lacking = set(X86 if targets()[0] in X86 else ARM) - set(targets())
+        assert all(f"{row.name}, which needs " in lines["instruction set"] for row in lacking)
+
+
+def test_the_configuration_without_llvmlite() -> None:
+    lines = config_lines(without_llvmlite("dml.show_config()", ANYDML_NUM_THREADS="foo"))
+    assert list(lines) == SUBJECTS
+    assert lines["kernels"].strip().startswith("NumPy's, since llvmlite cannot be used: ")
+    assert lines["instruction set"].strip() == "none, since nothing is compiled"
+    assert lines["threads"].strip() == "none: ANYDML_NUM_THREADS is 'foo', and takes a number of threads, 1 or more"
+
+
+PUBLIC = {
+    *("BindingError", "BindingProperties", "BoundOperator", "Checked", "Comparison", "CompiledOperator", "DataError"),
+    *("DataType", "DescError", "Device", "Error", "ExecutionFlags", "Fault", "FeatureLevel", "MatrixMultiplyInteger"),
+    *("Program", "ProgramError", "QuantizedLinearMatrixMultiply", "Slice", "Slice1", "TensorDesc", "TensorFlags"),
+    *("UnsupportedError", "Violation", "__version__", "check", "compare", "matrix_multiply_integer", "program"),
+    *("deviations", "quantized_linear_matrix_multiply", "show_config", "slice", "slice1", "testing"),
+}
+
+
+def test_dir_lists_what_is_public_and_nothing_else() -> None:
+    assert set(dir(dml)) == PUBLIC
+    assert set(dml.__all__) == PUBLIC - {"__version__", "slice"}
+    for name in dir(dml):
+        getattr(dml, name)
+
+
+def test_importing_everything_leaves_the_builtins_alone() -> None:
+    names: dict[str, Any] = {}
+    exec("from anydml import *", names)
+    assert not set(vars(builtins)) & {name for name in names if not name.startswith("__")}
+    assert names["slice1"] is dml.slice1
+    assert names["__builtins__"]["slice"] is slice

@@ -1,0 +1,124 @@
+"""The assertions, and the page that shows them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml import testing
+from anydml.testing import assert_exact, assert_near
+
+PAGE = Path(__file__).parents[1] / "docs" / "oracle.md"
+
+A = np.array([[1, 3, 5, 40]], np.int8).T
+B = np.array([[1]], np.int8)
+
+
+def call(scale: float) -> tuple[Any, ...]:
+    return (dml.quantized_linear_matrix_multiply, A, scale, None, B, 1.0, None, 1.0, None)
+
+
+def test_exact_results_pass() -> None:
+    exact = np.array([[0], [2], [2], [20]], np.int8)
+    assert_exact(exact, *call(0.5))
+    assert_near(exact, *call(0.5))
+    example = dml.Slice1.spec.examples[1]
+    assert_exact(example.output, dml.Slice1(**example.fields), example.inputs)
+    assert_near(example.output, dml.Slice1(**example.fields), example.inputs)
+    assert_exact(np.arange(3), dml.slice1, np.arange(8), (0,), (3,))
+    assert dml.testing is testing
+
+
+def test_what_is_not_exact_fails_with_the_sentence_of_compare() -> None:
+    up = np.array([[1], [2], [3], [20]], np.int8)
+    with pytest.raises(AssertionError) as failed:
+        assert_exact(up, *call(0.5))
+    assert str(failed.value) == str(dml.compare(*call(0.5), actual=up))
+    assert str(failed.value).startswith("2 of 4 differ by 1, all at a tie. It equals rounding half away from zero")
+
+
+def test_a_step_next_to_a_tie_is_near_and_one_farther_away_is_not() -> None:
+    up = np.array([[1], [2], [3], [20]], np.int8)
+    assert_near(up, *call(0.5))
+    assert_near(up, *call(0.5), steps=1, within=0)
+    above = float(np.float32(0.5 + 2**-20))  # 5 of them lie 5 * 2^-20 above a tie
+    assert_near(np.array([[1], [2], [2], [20]], np.int8), *call(above))
+    with pytest.raises(AssertionError, match=r"1 of 4 differs by 1, within 4.8e-6 of a tie.* The test allows .* within 1e-06"):
+        assert_near(np.array([[1], [2], [2], [20]], np.int8), *call(above), within=1e-6)
+    with pytest.raises(
+        AssertionError, match=r"not a rounding difference\. The test allows steps of at most 1, within 1e-05 of"
+    ):
+        assert_near(np.array([[0], [2], [2], [21]], np.int8), *call(0.5))
+    assert_near(np.array([[0], [2], [2], [21]], np.int8), *call(0.5), within=0.5)
+
+
+def test_more_steps_are_near_only_where_they_are_allowed() -> None:
+    off = np.array([[2], [2], [2], [20]], np.int8)
+    with pytest.raises(AssertionError, match="1 of 4 differs by 2"):
+        assert_near(off, *call(0.5))
+    assert_near(off, *call(0.5), steps=2)
+
+
+def test_what_has_no_tie_to_be_near_to_is_exact_or_fails() -> None:
+    saturated = dml.quantized_linear_matrix_multiply(*call(9.0)[1:])
+    assert saturated[3, 0] == 127
+    saturated[3, 0] = 126
+    with pytest.raises(AssertionError, match="where the exact result saturates"):
+        assert_near(saturated, *call(9.0), within=0.5)
+    x = np.arange(4, dtype=np.int32)
+    with pytest.raises(AssertionError, match="1 of 4 differs, at"):
+        assert_near(x + np.array([0, 0, 1, 0], np.int32), dml.slice1, x, (0,), (4,), within=0.5)
+    product = A.astype(np.int32) @ B
+    with pytest.raises(AssertionError, match="1 of 4 differs by 1"):
+        assert_near(product + np.eye(4, 1, dtype=np.int32), dml.matrix_multiply_integer, a=A, a_zero_point=None, b=B,
+                    b_zero_point=None, within=0.5)  # fmt: skip
+
+
+def test_what_cannot_be_compared_is_no_failed_assertion() -> None:
+    with pytest.raises(dml.BindingError, match=r"^actual: is int32"):
+        assert_exact(np.zeros((4, 1), np.int32), *call(0.5))
+    with pytest.raises(TypeError, match="neither a desc nor an eager function"):
+        assert_near(np.zeros(4), np.matmul, A, B)
+
+
+# --- the page ---
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+
+
+def test_the_tests_on_the_page_pass_as_they_stand(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    (complete,) = (code for code in blocks("python") if "def test_" in code)
+    (tmp_path / "test_onnxruntime.py").write_text(complete, encoding="utf-8")
+    package = str(Path(dml.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_onnxruntime.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^8 passed", done.stdout, re.M), done.stdout
+
+
+def test_the_other_code_on_the_page_prints_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    shown = re.findall(r"^```python\n([^`]*?)^```\n\n```text\n(.*?)^```$", text, re.M | re.S)
+    assert len(shown) == len(blocks("python")) - 1 >= 2
+    names: dict[str, Any] = {}
+    for code, output in shown:
+        exec(code, names)
+        assert capsys.readouterr().out == output
+
+
+def test_every_deviation_is_on_the_page() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [name for name in dml.deviations.__all__ if f"`{name}`" not in text] == []
