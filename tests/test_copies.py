@@ -32,11 +32,10 @@ def _compile_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "ALONE", 64)
 
 
-def _window(desc: Slice1, source: NDArray[Any]) -> NDArray[Any]:
+def _window(desc: dml.Slice1, source: NDArray[Any]) -> NDArray[Any]:
     """What the window copies, by NumPy's indexing."""
-    along = zip(
-        desc.input_window_offsets, desc.input_window_sizes, desc.input_window_strides, desc.output_tensor.sizes, strict=True
-    )
+    d = desc
+    along = zip(d.input_window_offsets, d.input_window_sizes, d.input_window_strides, d.output_tensor.sizes, strict=True)
     indices = [
         [(offset if stride > 0 else offset + size - 1) + stride * c for c in range(count)]
         for offset, size, stride, count in along

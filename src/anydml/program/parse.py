@@ -13,7 +13,8 @@ from anydml.devices.device import ExecutionFlags
 from anydml.program import model
 from anydml.program.node import MISSING, UINT64, Node, like, show
 from anydml.program.text import Notes
-from anydml.schema.operator import example_desc
+from anydml.schema.kinds import OperatorDesc
+from anydml.schema.operator import Desc, example_desc
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 REFUSED_TYPES = {
@@ -156,18 +157,52 @@ def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.
         how.fault(f"takes DmlCompileOp or DmlCompileGraph, not {show(how.value)}")
     bindings = _bindings(node.get("bindings"), resources)
     inner = next((node.get(name) for name in ("Desc", "desc") if node.has(name)), node)
+    desc = _desc(operator, inner, places)
+    node.warn_of_rest()
+    return model.Dispatchable(name, node.pointer, desc, bindings, places)
+
+
+def _desc(operator: type[Desc], node: Node, places: dict[str, str], *, fused: bool = False) -> Desc:
+    """An operator's desc from an object with its fields; fused: as the activation of another operator, without tensors."""
     fields: dict[str, Any] = {}
     for field in operator.spec.fields:
-        if inner.has(field.wire):
-            places[field.wire] = inner.get(field.wire).pointer
-        value = inner.get(field.wire) if field.optional else inner.take(field.wire)
-        if field.is_tensor:
-            fields[field.name] = None if field.optional and value.is_missing else _tensor(value, field.wire, places)
+        if node.has(field.wire):
+            places[field.wire] = node.get(field.wire).pointer
+        may_be_absent = field.optional or (fused and field.is_tensor)
+        value = node.get(field.wire) if may_be_absent else node.take(field.wire)
+        if may_be_absent and (value.is_missing or value.value is None):
+            fields[field.name] = None
+        elif field.is_tensor and field.sized_by:
+            within = ((f"{field.wire}[{i}]", entry) for i, entry in enumerate(value.entries()))
+            fields[field.name] = tuple(_tensor(entry, wire, places) for wire, entry in within)
+        elif field.is_tensor:
+            fields[field.name] = _tensor(value, field.wire, places)
+        elif isinstance(field.kind, OperatorDesc):
+            found = [_activation(entry) for entry in (value.entries() if field.sized_by else (value,))]
+            fields[field.name] = tuple(found) if field.sized_by else found[0]
         else:
-            fields[field.name] = value.integers() if field.sized_by else value.integer()
-    inner.warn_of_rest()
+            assert field.kind is not None
+            fields[field.name] = tuple(map(field.kind.parse, value.few())) if field.sized_by else field.kind.parse(value)
     node.warn_of_rest()
-    return model.Dispatchable(name, node.pointer, operator(**fields), bindings, places)
+    try:
+        return operator(**fields)
+    except (TypeError, ValueError) as error:  # a value of the right form that its field does not take, such as 0.5 as a UINT8
+        node.fault(str(error))
+        return example_desc(operator)
+
+
+def _activation(node: Node) -> Desc:
+    """The desc of a fused activation: {"Type": its name} with its fields beside it or under "Desc"."""
+    kind = next((node.get(name) for name in ("Type", "type") if node.has(name)), None) or node.take("Type")
+    operator = operators.find(kind.string())
+    if operator is None:
+        if isinstance(kind.value, str):
+            kind.fault(f"there is no operator {show(kind.value)}")
+        return example_desc(operators.every()[0])
+    inner = next((node.get(name) for name in ("Desc", "desc") if node.has(name)), node)
+    made = _desc(operator, inner, {}, fused=True)
+    node.warn_of_rest()
+    return made
 
 
 def _tensor(outer: Node, wire: str, places: dict[str, str]) -> TensorDesc:

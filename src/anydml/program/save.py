@@ -29,25 +29,7 @@ _NUMBERS = re.compile(r"\[\n[^\[\]{}\"]*\]")
 
 def document_of(desc: Desc) -> dict[str, Any]:
     """A desc as a dispatchable of the JSON format; the parser makes the same desc of it."""
-    fields: dict[str, Any] = {}
-    for field in desc.spec.fields:
-        value = getattr(desc, field.name)
-        if value is not None:
-            fields[field.wire] = _tensor(value) if field.is_tensor else list(value) if field.sized_by else value
-    return {"type": desc.spec.wire_name, "desc": fields}
-
-
-def _tensor(t: TensorDesc) -> dict[str, Any]:
-    members: dict[str, Any] = {"DataType": t.data_type.name, "Sizes": list(t.sizes)}
-    if t.strides is not None:
-        members["Strides"] = list(t.strides)
-    if t.flags:
-        members["Flags"] = "OWNED_BY_DML"
-    if t.total_tensor_size_in_bytes:
-        members["TotalTensorSizeInBytes"] = t.total_tensor_size_in_bytes
-    if t.guaranteed_base_offset_alignment:
-        members["GuaranteedBaseOffsetAlignment"] = t.guaranteed_base_offset_alignment
-    return members
+    return {"type": desc.spec.wire_name, "desc": desc.document()}
 
 
 def call(desc: Desc, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -379,8 +379,8 @@ Min = _reduction("min", "The smallest over the variables that are new in k; +inf
 
 def Mean(k: Indices, body: Operand) -> Expr:
     """The sum over the new variables in k, divided by their number."""
-    total: Expr = Sum(k, body)
-    return total / math.prod(v.size for v in k.bound)
+    total, count = Sum(k, body), lift(math.prod(v.size for v in k.bound))
+    return total / count
 
 
 def first_largest(k: Indices, key: Operand, last: bool = False) -> Expr:
@@ -421,9 +421,9 @@ def walk(e: Expr) -> Iterator[Expr]:
 def bound_by(e: Expr) -> tuple[Variable, ...]:
     """The variables that a reduction binds; none for other nodes."""
     if e.op == "reduce":
-        return e.data[1]  # type: ignore[no-any-return]
+        return tuple(e.data[1])
     if e.op in ("first_largest", "first_smallest", "rank"):
-        return e.data[0]  # type: ignore[no-any-return]
+        return tuple(e.data[0])
     return ()
 
 

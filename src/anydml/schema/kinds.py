@@ -273,11 +273,8 @@ class OperatorDesc(Kind):
             raise TypeError(f"{name} takes an operator desc such as ActivationRelu(), not {value!r}")
         return value
 
-    def parse(self, node: Any) -> Any:
-        return node.operator()
-
     def json(self, value: Any) -> Any:
-        return value.json()
+        return {"Type": value.spec.wire_name, **value.document()}
 
 
 UINT, INT = Integer("UINT", UINT_RANGE), Integer("INT", INT_RANGE)

@@ -134,6 +134,16 @@ class Desc(ABC):
             else:
                 yield TensorField(f.name, f, value)
 
+    def document(self) -> dict[str, Any]:
+        """The fields that are there as the JSON format has them, by wire name."""
+        found: dict[str, Any] = {}
+        for f in self.spec.fields:
+            value = getattr(self, f.name)
+            if value is not None:
+                one = _tensor_document if f.kind is None else f.kind.json
+                found[f.wire] = [one(v) for v in value] if f.sized_by else one(value)
+        return found
+
     def as_newest(self) -> Desc:
         """The same call as a desc of the operator's newest version; only descs that passed `check` have one."""
         return self
@@ -141,6 +151,19 @@ class Desc(ABC):
     def outputs(d) -> Outputs:
         """Each output's sizes and data type, from inputs and attributes alone."""
         raise NotImplementedError
+
+
+def _tensor_document(t: TensorDesc) -> dict[str, Any]:
+    members: dict[str, Any] = {"DataType": t.data_type.name, "Sizes": list(t.sizes)}
+    if t.strides is not None:
+        members["Strides"] = list(t.strides)
+    if t.flags:
+        members["Flags"] = "OWNED_BY_DML"
+    if t.total_tensor_size_in_bytes:
+        members["TotalTensorSizeInBytes"] = t.total_tensor_size_in_bytes
+    if t.guaranteed_base_offset_alignment:
+        members["GuaranteedBaseOffsetAlignment"] = t.guaranteed_base_offset_alignment
+    return members
 
 
 def _tensor(f: Field, value: Any) -> TensorDesc:

@@ -50,7 +50,8 @@ def unsupported(
 ) -> list[Violation]:
     """What the level's table refuses of a tensor, named `within` in messages.
 
-    Each refusal names the level that would do, if there is one. `told` are the tensor rules already broken: what no level takes is theirs to say.
+    Each refusal names the level that would do, if there is one.
+    `told` are the tensor rules already broken: what no level takes is theirs to say.
     """
     here = table[level][wire]
     refusals = []
