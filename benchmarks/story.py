@@ -17,6 +17,7 @@ import numpy as np
 import anydml as dml
 from anydml.devices import device
 from anydml.exact.requantization import Requantize
+from anydml.forks import guard
 from anydml.kernels.cpu import matmul_plan, matmul_records, matrix_multiply
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.targets import Target, named
@@ -42,7 +43,7 @@ class Step(NamedTuple):
 def optimised(target: Target, kind: Kind, height: int) -> str:
     """The tile after LLVM's own O3 pipeline."""
     llvm = jit._binding()
-    with jit._lock:
+    with guard:
         module = llvm.parse_assembly(multiply(target, kind, height), llvm.create_context())
         passes = llvm.create_pass_builder(jit._machine(llvm, target), llvm.create_pipeline_tuning_options(speed_level=3))
         passes.getModulePassManager().run(module, passes)

@@ -32,6 +32,8 @@ DATA = ("any", "ends", "corners", "near zero", "coarse", "sparse")
 """How A and B are filled; "near tie" and "sweep" besides, which go with scales of those kinds."""
 INPUT_LAYOUTS = ("packed", "padded", "transposed", "stepped", "permuted", "one row", "one column", "one batch", "overlapping")
 OUTPUT_LAYOUTS = INPUT_LAYOUTS[:5]
+UNEVEN_LAYOUTS = ("one outer batch", "batches apart", "batches crossed", "packed")
+"""Of four dimensions: no single step leads from one batch to the next."""
 LONG = (33_025, 33_026, 65_536, 65_537, 65_793, 65_794, 66_051, 66_052, 131_071, 131_072, 131_073, 140_000)
 """K around the last at which int32, or uint32, holds the sums: of 255 by 255, of 255 by 128, of 128 by 128."""
 PLACES = ("behind a guard page", "before a guard page", "at an odd address")
@@ -118,6 +120,12 @@ def strides_of(layout: str, sizes: Sequence[int], rng: random.Random) -> tuple[i
         strides[: max(rank - 2, 0)] = [0] * max(rank - 2, 0)
     elif layout == "overlapping" and rank > 1:
         strides[-2] = 1
+    elif layout == "one outer batch" and rank > 3:
+        strides[0] = 0
+    elif layout == "batches apart" and rank > 3:
+        strides[0] += rng.choice((1, 7, 64))
+    elif layout == "batches crossed" and rank > 3:
+        strides[:2] = strides[1], strides[1] * sizes[0]
     return tuple(strides)
 
 

@@ -66,7 +66,9 @@ def case_of(name: str, target: Target, desc: Any, inputs: Inputs, status: int = 
         steps = list(_copy_steps(target, newest))
     else:
         plan = Plan(check(newest), target, threads=1)
-        planned = [*(plan.packing if plan.owned else ()), *(s for phase in plan.phases for piece in phase for s in piece)]
+        phases = [phase for rounds in plan.rounds for phase in rounds.phases]
+        assert not any(rounds.times for rounds in plan.rounds)
+        planned = [*(plan.packing if plan.owned else ()), *(s for phase in phases for piece in phase for s in piece)]
         steps = [step for s in planned for step in one_by_one(s)]
         for scratch in (plan.scratch, plan.packed, plan.spare):
             if scratch.size:
@@ -82,15 +84,25 @@ def one_by_one(step: Step | Repeat) -> Iterator[Step]:
         return
     for i in range(step.times):
         for a, b in zip(step.first, step.second, strict=True):
-            moved: list[At | int] = []
-            for x, y in zip(a.arguments, b.arguments, strict=True):
-                if isinstance(x, At):
-                    assert isinstance(y, At)
-                    moved.append(x + i * (y.offset - x.offset))
-                else:
-                    assert isinstance(y, int)
-                    moved.append(x + i * (y - x))
-            yield Step(a.code, tuple(moved))
+            yield from one_by_one(moved(a, b, i))
+
+
+def moved(a: Step | Repeat, b: Step | Repeat, times: int) -> Step | Repeat:
+    """A step moved so many times as it moves from `a` to `b`."""
+    if isinstance(a, Repeat):
+        assert isinstance(b, Repeat)
+        first, second = ([moved(x, y, times) for x, y in zip(*pair, strict=True)] for pair in zip(a[2:], b[2:], strict=True))
+        return a._replace(first=first, second=second)
+    assert isinstance(b, Step)
+    arguments: list[At | int] = []
+    for x, y in zip(a.arguments, b.arguments, strict=True):
+        if isinstance(x, At):
+            assert isinstance(y, At)
+            arguments.append(x + times * (y.offset - x.offset))
+        else:
+            assert isinstance(y, int)
+            arguments.append(x + times * (y - x))
+    return Step(a.code, tuple(arguments))
 
 
 def _copy_steps(target: Target, d: Slice1) -> Iterator[Step]:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml import operators
 from anydml.cli import main as cli
 from anydml.cli.output import Prints
 
@@ -126,8 +127,14 @@ def test_run_reads_standard_input(call: Call) -> None:
     assert "cannot be read" in err
 
 
-def test_run_writes_where_it_is_told(call: Call, tmp_path: Path) -> None:
-    assert call("run", "crop.json", "--output-path", "there")[0] == 0
+def test_run_writes_where_it_is_told_and_says_so(call: Call, tmp_path: Path) -> None:
+    status, out, err = call("run", "crop.json")
+    assert (status, out) == (0, "Resource 'cropped': 14, 16, 6, 8\n")
+    assert err.splitlines()[1:] == ["Wrote 'cropped.npy'"]
+    (tmp_path / "cropped.npy").unlink()
+    status, _, err = call("run", "crop.json", "--output-path", "there")
+    assert status == 0
+    assert err.splitlines()[1:] == [f"Wrote {str(Path('there', 'cropped.npy'))!r}"]
     assert (tmp_path / "there" / "cropped.npy").exists()
     assert not (tmp_path / "cropped.npy").exists()
 
@@ -151,6 +158,82 @@ def test_standard_output_that_is_full_is_status_1(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert b"could not be written" in done.stderr
         assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no shell that closes them")
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        ("run crop.json >&-", 1, "standard output could not be written"),
+        ("check crop.json >&-", 1, "could not be written"),
+        ("check crop.json --json >&-", 1, "standard output could not be written"),
+        ("describe SLICE1 >&-", 1, "could not be written"),
+        ("ops --json >&-", 1, "standard output could not be written"),
+        ("--help >&-", 1, "could not be written"),
+        ("run silent.json >&-", 0, "Wrote 'cropped.npy'"),
+        ("run - <&-", 2, "standard input: cannot be read"),
+        ("run crop.json 2>&-", 0, ""),
+        ("run bad.json 2>&-", 2, ""),
+        ("run 2>&-", 2, ""),
+        ("run crop.json <&- >&- 2>&-", 1, ""),
+        ("run crop.json 2>/dev/full", 0, ""),
+        ("run bad.json 2>/dev/full", 2, ""),
+        ("walk 2>/dev/full", 2, ""),
+    ],
+)
+def test_closed_and_full_streams(tmp_path: Path, arguments: str, status: int, told: str) -> None:
+    if "/dev/full" in arguments and not os.path.exists("/dev/full"):
+        pytest.skip("a device of Linux")
+    (tmp_path / "crop.json").write_text(CROP, encoding="utf-8")
+    (tmp_path / "bad.json").write_text(BAD, encoding="utf-8")
+    (tmp_path / "silent.json").write_text(CROP.replace('{"type": "print", "resource": "cropped"},', ""), encoding="utf-8")
+    done = subprocess.run(
+        f"{sys.executable} -m anydml.cli.main {arguments}",
+        shell=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": PACKAGE},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 3
+    if "crop.json" in arguments and "run" in arguments:
+        assert np.load(tmp_path / "cropped.npy").size == 4  # whatever becomes of the text
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 5000, "x/" * 3000, "a\nb: forged\u202e\u2066", "-\nb", "a\udcff"])
+def test_arguments_that_no_file_can_be_called(call: Call, tmp_path: Path, name: str) -> None:
+    for arguments in (
+        ["run", name],
+        ["check", name],
+        ["run", "crop.json", name],
+        ["run", "crop.json", "--device", name],
+        ["run", "crop.json", f"--{name}"],
+        ["check", "crop.json", "--feature-level", name],
+        ["describe", name],
+        [name],
+        ["compare", name, "--resource", "cropped", "--actual", "crop.json"],
+        ["compare", "crop.json", "--resource", "cropped", "--actual", name],
+        ["compare", "crop.json", "--resource", name, "--actual", "crop.npy"],
+    ):
+        np.save(tmp_path / "crop.npy", np.zeros(4, np.float32))
+        status, out, err = call(*arguments)
+        assert status == 2, arguments
+        assert "Traceback" not in out + err
+        assert all(line.isprintable() for line in (out + err).encode("utf-8", "backslashreplace").decode().split("\n"))
+        said = [line for line in (out + err).splitlines() if line]
+        assert len(said) == 1 or [line.split()[0] for line in said] == ["Usage:", "Try", "Error:"], said
+    assert call("run", "crop.json", "--input-path", name)[0] == 0  # it reads no file
+
+
+def test_no_more_runs_are_timed_than_memory_has_room_for(call: Call) -> None:
+    for option in ("-i", "-w"):
+        status, _, err = call("run", "crop.json", option, str(10**22))
+        assert (status, "is not in the range" in err) == (2, True)
 
 
 def test_a_program_with_faults_is_refused_and_nothing_is_written(call: Call, tmp_path: Path) -> None:
@@ -312,7 +395,19 @@ def test_describe_as_json_and_as_a_page(call: Call) -> None:
 
 
 def test_a_misspelt_operator_is_guessed(call: Call) -> None:
-    assert "; SLICE1?" in call("describe", "slcie1")[2]
+    assert "DirectML has no operator 'SLCIE1'; did you mean 'SLICE1'?" in call("describe", "slcie1")[2]
+
+
+@pytest.mark.parametrize("name", ["gemm", "DML_OPERATOR_GEMM"])
+def test_an_operator_that_is_not_there_yet_is_said_to_be_so(call: Call, tmp_path: Path, name: str) -> None:
+    told = f"DML_OPERATOR_GEMM is not in anydml yet ({len(operators.every())} of 177)"
+    status, out, err = call("describe", name)
+    assert (status, out, err.splitlines()[-1]) == (2, "", f"Error: {told}")
+    (tmp_path / "gemm.json").write_text(CROP.replace("DML_OPERATOR_SLICE1", name.upper()), encoding="utf-8")
+    assert call("check", "gemm.json") == (2, f"gemm.json: /dispatchables/crop/type: {told}\n", "")
+    assert call("run", "gemm.json") == (2, "", f"gemm.json: /dispatchables/crop/type: {told}\n")
+    (fault,) = json.loads(call("check", "gemm.json", "--json")[1])
+    assert (fault["pointer"], fault["message"]) == ("/dispatchables/crop/type", told)
 
 
 def test_ops_lists_every_operator(call: Call) -> None:
@@ -465,7 +560,17 @@ def test_compare_reads_foreign_byte_order_and_refuses_what_is_no_array(call: Cal
     np.savez(tmp_path / "two.npz", a=np.zeros(1), b=np.zeros(1))
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
     (tmp_path / "text.npy").write_text("no array", encoding="utf-8")
-    for name in ("two.npz", "objects.npy", "text.npy"):
+    header = np.lib.format.header_data_from_array_1_0(np.zeros(1, np.int32))
+    for at, shape in enumerate(((1,) * 65, (2**50,), (0, 2**70), (0, 2**62, 2**62), (-1,), (True,) * 3)):
+        with (tmp_path / f"odd{at}.npy").open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, {**header, "shape": shape})
+    (tmp_path / "folder.npy").mkdir()
+    if sys.platform == "linux":  # elsewhere a file's holes may take room
+        with (tmp_path / "odd.npy").open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, {**header, "shape": (2**40,)})
+            file.truncate(2**43)
+    odd = [path.name for path in tmp_path.glob("odd*")]
+    for name in ("two.npz", "objects.npy", "text.npy", "folder.npy", "/dev/zero", *odd):
         status, out, err = call("compare", "program.json", "--resource", "output", "--actual", name)
         assert (status, out) == (2, "")
         assert err.startswith(f"--actual: {name} ")

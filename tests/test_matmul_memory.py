@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 import guarded
 from anydml import DataError
+from anydml.kernels.cpu import matmul_plan
 from anydml.kernels.kernel import Kernel, Machine
 from every_kernel import Ran
 from hard_cases import TYPE_COMBINATIONS, scales_of
-from matmul_cases import DATA, INPUT_LAYOUTS, OUTPUT_LAYOUTS, PLACES, SCALES, ZERO_POINTS, Case, Recipe, make
+from matmul_cases import DATA, INPUT_LAYOUTS, OUTPUT_LAYOUTS, PLACES, SCALES, UNEVEN_LAYOUTS, ZERO_POINTS, Case, Recipe, make
 from matmul_judge import (
     assert_exact,
     bound,
@@ -104,6 +105,35 @@ def test_batches_that_are_repeated(kernel: Kernel, machine: Machine, ran: Ran) -
             )
 
     judge_all(kernel, machine, batches(), ran, 90)
+
+
+@by_any_kernel
+def test_batches_that_do_not_follow_one_another_evenly(
+    kernel: Kernel, machine: Machine, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a desc may say of two batch dimensions, for every tensor another thing; in one round, and in many."""
+
+    def uneven() -> Iterator[Recipe]:
+        names = ("a_tensor", "b_tensor", *SCALES, *ZERO_POINTS)
+        leads = ((2, 3), (3, 2), (3, 4), (4, 3), (7, 5), (1, 5), (5, 1), (2, 2))
+        for at, ((a, b, y), batch) in enumerate(product(product(UNEVEN_LAYOUTS, UNEVEN_LAYOUTS, UNEVEN_LAYOUTS[1:]), leads)):
+            yield Recipe(
+                is_quantized(kernel),
+                TYPE_COMBINATIONS[at % 8],
+                *(1 + at % 7, 1 + at % 11, 1 + at * 5 % 71),
+                batch=batch,
+                finer=PARAMETERS if at % 2 else frozenset(),
+                per_batch=PARAMETERS if at % 5 else frozenset(),
+                layouts={**{x: UNEVEN_LAYOUTS[at * i % 4] for i, x in enumerate(names)}, "a_tensor": a, "b_tensor": b,
+                         "output_tensor": y},
+                owned=frozenset(("b_tensor", "a_scale_tensor") if at % 3 == 0 else ()),
+                threads=1 + at % 4,
+            )  # fmt: skip
+
+    judge_all(kernel, machine, uneven(), ran, 90)
+    if kernel.name.startswith("cpu:"):
+        monkeypatch.setattr(matmul_plan, "LONG", 1 << 11)
+        judge_all(kernel, machine, uneven(), ran, 90)
 
 
 @pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")

@@ -22,8 +22,10 @@ import pytest
 import anydml as dml
 from anydml import operators
 from anydml.program import Program, load, of
+from anydml.program import check as checking
 from anydml.program.model import Print
 from anydml.program.save import document_of
+from anydml.schema.directml import NAMES
 from anydml.schema.operator import Desc, Example
 
 SLICE: dict[str, Any] = {  # in the shape of Microsoft's own sample
@@ -50,6 +52,7 @@ SLICE: dict[str, Any] = {  # in the shape of Microsoft's own sample
     ],
 }
 DISPATCH = "/commands/0/bindings"
+SAMPLES = Path(os.environ.get("ANYDML_DXDISPATCH_MODELS", "no folder of samples"))  # of Microsoft's tool: not copied here
 
 
 def changed(changes: Mapping[str, Any], program: Mapping[str, Any] = SLICE) -> str:
@@ -368,7 +371,8 @@ DESC = "/dispatchables/slice/desc"
         ({"/dispatchables/slice/type": "hlsl"}, "/dispatchables/slice/type", "hlsl is refused: HLSL shaders need"),
         ({"/dispatchables/slice/type": "ONNX"}, "/dispatchables/slice/type", "ONNX is refused: ONNX models need"),
         ({"/dispatchables/slice/type": "dmlSerializedGraph"}, "/dispatchables/slice/type", "is refused: serialized graphs"),
-        ({"/dispatchables/slice/type": "SLICES"}, "/dispatchables/slice/type", "there is no operator 'SLICES'; there are"),
+        ({"/dispatchables/slice/type": "SLICES"}, "/dispatchables/slice/type", "no operator 'SLICES'; did you mean 'SLICE'?"),
+        ({"/dispatchables/slice/type": "gem"}, "/dispatchables/slice/type", "you mean 'GEMM', which is not in anydml yet?"),
         ({"/dispatchables/slice/executionFlags": "X"}, "/dispatchables/slice/executionFlags", "there is no 'X' here"),
         ({"/dispatchables/slice/dmlCompileType": "X"}, "/dispatchables/slice/dmlCompileType", "takes DmlCompileOp or"),
         ({"/resources/input/sizeInBytes": 99}, "/resources/input/sizeInBytes", "99 bytes do not hold the 100 bytes"),
@@ -388,6 +392,37 @@ def test_faults_say_where_and_why(changes: dict[str, Any], pointer: str, part: s
     found = faults(changed(changes))
     assert next(iter(found)) == pointer, found
     assert part in found[pointer]
+
+
+@pytest.mark.parametrize("prefix", ["", "DML_OPERATOR_"])
+def test_every_operator_of_directml_is_there_or_said_to_be_missing_yet(prefix: str) -> None:
+    there = {cls.spec.name: cls.spec.number for cls in operators.every()}
+    assert len(NAMES) == len(set(NAMES)) == 177
+    assert {name: NAMES.index(name) + 1 for name in there} == there
+    several = {"InputTensors": ["input", {"name": "input", "elementOffset": 3}, "output"], "Any": [], "Scale": "input"}
+    for name in (*NAMES, "SCATTER"):
+        if name in there:
+            continue
+        missing = {"type": prefix + name, "desc": {"Anything": 1}, "bindings": {"ATensor": ["input", "output"]}}
+        text = changed({"/dispatchables/slice": missing, DISPATCH: several})
+        message = f"DML_OPERATOR_{name} is not in anydml yet ({len(there)} of 177)"
+        assert faults(text) == {"/dispatchables/slice/type": message}
+    # a name that the program itself gets wrong is told as before
+    assert f"{DISPATCH}/InputTensors/1" in faults(changed({f"{DISPATCH}/InputTensors/1": "inputs"}, json.loads(text)))
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="these samples are not part of the project")
+def test_samples_are_told_the_truth() -> None:
+    names = {f"DML_OPERATOR_{cls.spec.name}" for cls in operators.every()}
+    for sample in sorted(SAMPLES.glob("dml_*.json")):
+        types = {d["type"] for d in json.loads(sample.read_text())["dispatchables"].values()} - names
+        if types:
+            with pytest.raises(dml.ProgramError) as raised:
+                load(sample)
+            told = [fault.message for fault in raised.value.faults]
+            assert told == [f"{name} is not in anydml yet ({len(names)} of 177)" for name in types], sample
+        else:
+            load(sample).run()
 
 
 def test_feature_levels_and_extensions_are_faults_of_check() -> None:
@@ -455,6 +490,55 @@ def test_comments_and_trailing_commas() -> None:
     assert list(loaded(json.dumps(program | {"commands": []})).run()) == names
 
 
+HOSTILE = ["a\nb", "\r", "\x1b[2J", "\x7f", "\x85", "\u2028", "\u202egnp", "\u2066", "\u200f", "\U000e0041", "it's"]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+def test_no_name_forges_a_line(name: str, tmp_path: Path) -> None:
+    """Names of resources, dispatchables, members, files: in each message, and in what is printed."""
+
+    def clean(text: str) -> bool:
+        return all(character.isprintable() or character == "\n" for character in text)
+
+    x = {"initialValuesDataType": "UINT8", "initialValues": [7]}
+    write_file = {"type": "writeFile", "resource": name, "targetPath": f"{name}.dat"}
+    document = {"resources": {name: x}, "dispatchables": {}, "commands": [{"type": "print", "resource": name}, write_file]}
+    out = io.StringIO()
+    loaded(json.dumps(document)).run(out=out, output_path=tmp_path)
+    assert clean(out.getvalue())
+    assert [line.split()[0] for line in out.getvalue().splitlines()] == ["Running", "Resource", "Wrote"]
+    (tmp_path / "blocked").write_text("a file, not a folder")
+    document["commands"] = [write_file | {"targetPath": f"blocked/{name}"}]
+    with pytest.raises(OSError, match="blocked/") as unwritten:
+        loaded(json.dumps(document)).run(output_path=tmp_path)
+    assert str(unwritten.value).isprintable()
+
+    slice_, bindings = dict(SLICE["dispatchables"]["slice"]), SLICE["commands"][0]["bindings"]
+    refused = [
+        changed({f"/resources/{name}": {"initialValues": {"sourcePath": name}}}),
+        changed({f"/resources/{name}": 1, "/commands/1/resource": name + name, "/commands/0/type": name}),
+        changed({f"/resources/{name}": x | {"initialValues": name}, f"/dispatchables/{name}": {"type": name}}),
+        changed({f"/dispatchables/{name}": slice_ | {"desc": {"InputTensor": {"DataType": name}}}}),
+        changed({f"{DISPATCH}/{name}": "input", "/commands/1": write_file | {"resource": "input", "targetPath": f"../{name}"}}),
+        # a pointer within a message
+        changed({
+            f"/dispatchables/{name}": slice_ | {"desc": slice_["desc"] | {
+                "InputTensor": slice_["desc"]["InputTensor"] | {"Flags": "OWNED_BY_DML"}}},
+            "/commands/1": {"type": "dispatch", "dispatchable": name, "bindings": bindings},
+        }),
+    ]  # fmt: skip
+    for text in refused:
+        stream = io.StringIO(text)
+        stream.name = f"{name}.json"
+        with pytest.raises(dml.ProgramError) as raised:
+            load(stream).check()
+        assert clean(str(raised.value)), str(raised.value)
+        lines = [line for line in str(raised.value).splitlines() if not line.startswith("    ")]
+        assert len(lines) == len(raised.value.faults)
+    warned = loaded(changed({f"/{name}": 1})).warnings
+    assert [str(warning).isprintable() for warning in warned] == [True]
+
+
 # files
 
 
@@ -517,12 +601,18 @@ def test_images_in_and_out(tmp_path: Path) -> None:
     text = file_program("in.png", "FLOAT16", resampleSize=[1, 4, 5, 5])
     assert load(write(tmp_path / "p.json", text)).run()["x"].size == 100
     lossy = write_file | {"targetPath": "o.jpg"}
+    wide = write_file | {"dimensions": [1, 1, 1, 2**27]}
+    many = {"initialValuesDataType": "FLOAT16", "initialValues": {"value": 0, "valueCount": 2**27}}
+    too_wide = json.dumps({"resources": {"x": many}, "dispatchables": {}, "commands": [wide]})
     refused = [
         (file_program("in.png", "INT8", resampleSize=[1, 3, 2, 4]), "/resources/x/initialValues/sourcePath"),
         (file_program("in.png", "FLOAT32"), "/resources/x/initialValues/sourcePath"),
         (json.dumps(json.loads(text)).replace("in.png", "p.png"), "/resources/x/initialValues/sourcePath"),
         (file_program("in.png", "FLOAT32", [lossy], resampleSize=[1, 3, 2, 4]), "/commands/0/targetPath"),
     ]
+    refused += [(too_wide, "/commands/0/targetPath")]
+    for sizes in ([1, 3, 1, 2**31], [1, 4, 2**27, 1], [1, 3, 2**14, 2**13]):  # of a picture of 24 pixels
+        refused.append((file_program("in.png", "FLOAT16", resampleSize=sizes), "/resources/x/initialValues/sourcePath"))
     (tmp_path / "p.png").write_text("no image")
     for text, pointer in refused:
         with pytest.raises(dml.ProgramError) as raised:
@@ -558,6 +648,65 @@ def test_nothing_outside_is_read_or_written_unless_allowed(name: str, tmp_path: 
     assert np.load(os.path.normpath(inside / name)).tolist() == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("p.json", "is the program itself"),
+        ("sub/../p.json", "is the program itself"),
+        ("link.json", "is the program itself"),
+        ("x.npy", "is a file that the program reads"),
+        ("data/y.npy", "is a file that the program reads"),
+        ("hard.npy", "is a file that the program reads"),
+        (".bashrc", "begins with a dot"),
+        (".git/hooks/pre-commit", "begins with a dot"),
+        ("sub/.npy", "begins with a dot"),
+        ("visible/config", "begins with a dot"),
+    ],
+)
+def test_neither_the_program_nor_its_inputs_nor_hidden_files_are_overwritten_unless_allowed(
+    target: str, reason: str, tmp_path: Path
+) -> None:
+    for name in ("data", ".git"):
+        (tmp_path / name).mkdir()
+    for name in ("x.npy", "data/y.npy"):
+        np.save(tmp_path / name, np.arange(3, dtype=np.int8))
+    (tmp_path / ".git" / "config").write_text("before")
+    resources: dict[str, Any] = {n: {"initialValues": {"sourcePath": f}} for n, f in (("x", "x.npy"), ("y", "data/y.npy"))}
+    resources["z"] = {"initialValuesDataType": "INT8", "initialValues": [9]}
+    commands = [{"type": "writeFile", "resource": "z", "targetPath": name} for name in ("fine.npy", target)]
+    path = write(tmp_path / "p.json", json.dumps({"resources": resources, "dispatchables": {}, "commands": commands}))
+    try:
+        (tmp_path / "link.json").symlink_to(path)
+        (tmp_path / "visible").symlink_to(tmp_path / ".git")
+        os.link(tmp_path / "x.npy", tmp_path / "hard.npy")
+    except OSError:
+        pytest.skip("links need a privilege here")
+    program = load(path)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    for attempt in (program.check, program.run):
+        with pytest.raises(dml.ProgramError) as raised:
+            attempt(output_path=tmp_path)
+        assert [
+            (fault.pointer, fault.message.endswith(reason) or reason in fault.message) for fault in raised.value.faults
+        ] == [("/commands/1/targetPath", True)]
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+    program.run(output_path=tmp_path, allow_outside=True)
+    assert (tmp_path / "fine.npy").exists()
+    written = (tmp_path / target).resolve()
+    assert written.read_bytes() != before.get(written)
+
+
+def test_a_folder_that_is_hidden_itself_is_written_to(tmp_path: Path) -> None:
+    x = {"initialValuesDataType": "UINT8", "initialValues": [7]}
+    commands = [{"type": "writeFile", "resource": "x", "targetPath": name} for name in ("a.b", "./c..", "d/../e.")]
+    text = json.dumps({"resources": {"x": x}, "dispatchables": {}, "commands": commands})
+    out = io.StringIO()
+    loaded(text).run(output_path=tmp_path / ".cache", out=out)
+    assert sorted(os.listdir(tmp_path / ".cache")) == ["a.b", "c..", "e."]
+    wrote = [f"Wrote {str((tmp_path / '.cache').resolve() / name)!r}" for name in ("a.b", "c..", "e.")]
+    assert out.getvalue().splitlines()[1:] == wrote
+
+
 class Evil:
     def __reduce__(self) -> Any:
         return (os._exit, (77,))
@@ -582,7 +731,12 @@ def test_hostile_files_are_refused(tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe.dat")
     with suppress(OSError):  # links need a privilege on Windows
         (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    names = [*os.listdir(tmp_path), "no such file", "nul\0byte", "x" * 5000, ""]
+    many = np.lib.format.header_data_from_array_1_0(np.zeros(1))
+    for name, fortran_order in (("rows", False), ("columns", True)):
+        with (tmp_path / f"{name}.npy").open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, {**many, "shape": (2,) + (1,) * 64, "fortran_order": fortran_order})
+            file.write(bytes(16))
+    names = [*os.listdir(tmp_path), "no such file", "nul\0byte", "x" * 5000, "a/" * 5000, ""]
     for name in names:
         program = load(write(tmp_path / "p.json", file_program(name, None if name.endswith("npy") else "UINT8")))
         with pytest.raises(dml.ProgramError) as raised:
@@ -593,8 +747,8 @@ def test_hostile_files_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "ok.npy", np.zeros(1))
     assert "INT32" in str(faults_of(load(write(tmp_path / "p.json", file_program("ok.npy", "INT32")))))
     assert "is required" in str(faults_of(load(write(tmp_path / "p.json", file_program("p.json")))))
-    for path in (tmp_path / "nothing", tmp_path / "folder", tmp_path / "pickled.npy"):
-        with pytest.raises(dml.ProgramError):
+    for path in (tmp_path / "nothing", tmp_path / "folder", tmp_path / "pickled.npy", "x" * 5000, "a/" * 5000, "nul\0byte"):
+        with pytest.raises(dml.ProgramError, match="cannot be read"):
             load(path)
 
 
@@ -605,6 +759,81 @@ def faults_of(program: Program) -> dml.ProgramError:
 
 
 # limits
+
+
+def product(k: int, n: int, *, owned: bool) -> str:
+    """A matmul of K by N elements that are all the same byte."""
+    flags = {"Flags": "OWNED_BY_DML"} if owned else {}
+    desc = {
+        "ATensor": {"DataType": "UINT8", "Sizes": [1, k], "Strides": [0, 0]},
+        "BTensor": {"DataType": "UINT8", "Sizes": [k, n], "Strides": [0, 0], **flags},
+        "OutputTensor": {"DataType": "INT32", "Sizes": [1, n]},
+    }
+    dispatchable = {"type": "MATRIX_MULTIPLY_INTEGER", "desc": desc, "bindings": {"BTensor": "x"} if owned else {}}
+    bindings = {"ATensor": "x", "OutputTensor": "y"} | ({} if owned else {"BTensor": "x"})
+    resources = {
+        "x": {"initialValuesDataType": "UINT8", "initialValues": [1]},
+        "y": {"initialValuesDataType": "INT32", "initialValues": {"value": 0, "valueCount": n}},
+    }
+    commands = [{"type": "dispatch", "dispatchable": "product", "bindings": bindings}]
+    return json.dumps({"resources": resources, "dispatchables": {"product": dispatchable}, "commands": commands})
+
+
+@pytest.mark.parametrize(
+    ("owned", "memory"),
+    [
+        (True, 2**31),  # of 2.1 GB that are kept
+        (False, 2**28),  # of 270 MB of scratch
+    ],
+)
+def test_what_operators_take_counts_before_anything_is_allocated(
+    owned: bool, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = loaded(product(2**20, 2**11, owned=owned))
+    operator = dml.Device().compile(program.dispatchables["product"].desc)
+    assert operator.kernel_name == "cpu:matrix_multiply_integer:compiled"
+    monkeypatch.setattr(checking, "memory_bytes", lambda: memory)
+    properties = operator.binding_properties
+    for attempt in (program.check, program.run):
+        tracemalloc.start()
+        try:
+            with pytest.raises(dml.ProgramError) as raised:
+                attempt()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        (fault,) = raised.value.faults
+        assert fault.pointer == "/dispatchables"
+        assert f"take {properties.persistent_resource_size} bytes for what they keep" in fault.message
+        assert f" {properties.temporary_resource_size} for what one of them computes with" in fault.message
+        assert peak < 2**24
+    monkeypatch.setattr(checking, "memory_bytes", lambda: 2**63)
+    program.check()
+
+
+def test_operators_share_scratch_and_keep_what_each_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = json.loads(product(2**14, 64, owned=True))
+    one = dml.Device().compile(loaded(json.dumps(document)).dispatchables["product"].desc).binding_properties
+    document["dispatchables"] |= {f"p{i}": document["dispatchables"]["product"] for i in range(9)}
+    document["commands"] += [document["commands"][0] | {"dispatchable": f"p{i}"} for i in range(9)]
+    program = loaded(json.dumps(document))
+    needed = 4 + 4 * 64 + 10 * one.persistent_resource_size + one.temporary_resource_size
+    assert one.temporary_resource_size
+    monkeypatch.setattr(checking, "memory_bytes", lambda: needed)
+    program.run()
+    monkeypatch.setattr(checking, "memory_bytes", lambda: needed - 1)
+    with pytest.raises(dml.ProgramError, match=f"{needed} bytes together with the resources"):
+        program.run()
+
+
+@pytest.mark.parametrize("offset", [2**40, 2**62, 2**64 - 1, 2**64 - 4])
+def test_offsets_past_the_end_of_every_memory(offset: int) -> None:
+    at = {"name": "input", "elementOffset": offset}
+    for size in ({}, {"elementSizeInBytes": 16}, {"elementSizeInBytes": 2**64 - 1}):
+        both = {f"{DISPATCH}/InputTensor": "input", f"{DISPATCH}/OutputTensor": at | size}
+        assert f"{DISPATCH}/OutputTensor" in faults(changed(both))
+        both = {f"{DISPATCH}/InputTensor": at | size, f"{DISPATCH}/OutputTensor": "input"}
+        assert f"{DISPATCH}/InputTensor" in faults(changed(both))
 
 
 def test_hostile_sizes_take_bounded_time_and_memory() -> None:

@@ -70,10 +70,31 @@ def texts() -> list[str]:
 
 TEXTS = texts()
 TOKENS = [TOKEN.findall(text) for text in TEXTS]
-NUMBERS = [str(2**power) for power in range(9)] + ["0", "-1", "-2", "65536", str(2**31), str(2**32 - 1), str(2**32), str(2**64)]
+NUMBERS = [str(2**power) for power in range(9)] + [
+    "0",
+    "-1",
+    "-2",
+    "65536",
+    str(2**31),
+    str(2**32 - 1),
+    str(2**32),
+    str(2**62),
+    str(2**64),
+]
 NUMBERS += ["1e400", "0.5", "-0.0"]
 ODD = ["null", "true", "false", "[]", "{}", "[1]", '{"name":"npy"}', '""', '"nan"', '"../x"', '"/etc/passwd"', '"\\ud800"']
 ODD += ['"\\u0000"', "NaN", "//", "/*", "*/", '"', "\\", "\0", "é", *"[]{}:,", "[" * 70]
+ODD += [
+    '"\\n"',
+    '"x.npy"',
+    '".y"',
+    '"\\u202e"',
+    '"a\\nb: \\u2066"',
+    '"\\u001b[2J"',
+    '"\\u2028/\\u0085"',
+    '"GEMM"',
+    '"sub/y.npy/y"',
+]
 STRINGS = sorted({token for tokens in TOKENS for token in tokens if token[0] == '"'})
 BATCH = EXAMPLES // 500  # texts of one Hypothesis example, which costs more than they do, and remembers each example
 
@@ -105,6 +126,12 @@ def resident_bytes() -> int:
     return 0
 
 
+def no_line_is_forged(text: str, *beginnings: str) -> None:
+    for line in text.split("\n"):
+        assert line.isprintable(), text
+        assert line.startswith((*beginnings, "    ")) or not line, text
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     inside = tmp_path / "inside"
@@ -122,14 +149,21 @@ def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.M
     def attempt(text: str) -> None:
         try:
             program = load(io.StringIO(text))
-        except dml.ProgramError:
+        except dml.ProgramError as error:
             counts["refused at load"] += 1
+            no_line_is_forged(str(error), "<stream>:")
             return
+        out = io.StringIO()
         try:
-            program.run(input_path=folder, output_path=folder / "out", out=io.StringIO())
+            program.run(input_path=folder, output_path=folder / "out", out=out)
             counts["ran"] += 1
-        except (dml.ProgramError, dml.DataError):
+        except (dml.ProgramError, dml.DataError) as error:
             counts["refused"] += 1
+            no_line_is_forged(str(error), "<stream>:" if isinstance(error, dml.ProgramError) else "")
+        except OSError as error:  # a file where another file's folder is to be
+            counts["refused"] += 1
+            no_line_is_forged(str(error), "")
+        no_line_is_forged(out.getvalue(), "Running on ", "Resource ", "Dispatch ", "Wrote ", "[")
 
     for text in TEXTS:
         attempt(text)

@@ -4,7 +4,6 @@ Three levels: eager functions (`slice1`, `slice`, `quantized_linear_matrix_multi
 object model (`TensorDesc`, `Slice1`, .., `check`, `Device`). Independent of Microsoft.
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from anydml.devices.compiled import BindingProperties, BoundOperator, CompiledOperator
@@ -20,6 +19,7 @@ from anydml.errors import (
     Violation,
 )
 from anydml.feature_level import FeatureLevel
+from anydml.forks import imported
 from anydml.functional.matrix_multiply import matrix_multiply_integer, quantized_linear_matrix_multiply
 from anydml.functional.slice import slice as slice  # public, but not in __all__: `import *` leaves the builtin alone
 from anydml.functional.slice import slice1
@@ -83,12 +83,12 @@ _MEMBERS = {"Comparison": "anydml.explain.comparison", "compare": "anydml.explai
 def __getattr__(name: str) -> Any:
     """Programs, `compare` and `show_config` are loaded when they are first asked for: a fifth of an import's time."""
     if name in ("Program", "program"):
-        module = importlib.import_module("anydml.program")
+        module = imported("anydml.program")
         return module if name == "program" else module.Program
     if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
+        return imported(_MODULES[name])
     if name in _MEMBERS:
-        return getattr(importlib.import_module(_MEMBERS[name]), name)
+        return getattr(imported(_MEMBERS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from anydml.names import class_name, snake_case
+from anydml.names import class_name, printable, snake_case
 
 LONGEST = 1024  # bits of a number that a message writes out; Python refuses to write far longer ones
 E_INVALIDARG = 0x80070057
@@ -119,7 +119,7 @@ class Fault:
     def __str__(self) -> str:
         if self.message.startswith((f"{self.pointer} ", f"{self.pointer}[")):  # a sentence about it
             return self.message
-        return f"{self.pointer}: {self.message}" if self.pointer else self.message
+        return f"{printable(self.pointer)}: {self.message}" if self.pointer else self.message
 
 
 class _FaultsError(Error, ValueError):

@@ -1,4 +1,7 @@
-"""Two spellings, one name: DirectML's on the wire (`InputWindowSizes`), snake_case in Python (`input_window_sizes`)."""
+"""Two spellings, one name: DirectML's on the wire (`InputWindowSizes`), snake_case in Python (`input_window_sizes`).
+
+And names that others chose, as messages print them.
+"""
 
 import re
 from functools import lru_cache
@@ -10,6 +13,14 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 def snake_case(wire: str) -> str:
     """The Python spelling of a wire name or dotted path: `AScaleTensor.Sizes[2]` is `a_scale_tensor.sizes[2]`."""
     return _WORD_START.sub("_", wire).lower()
+
+
+def printable(text: str) -> str:
+    """A text on one line: line breaks, control characters and those that turn the writing direction are escaped.
+
+    Names in a program, and names of files, are chosen by others. Printed as they are, they could pass for lines of ours.
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def class_name(operator: str) -> str:

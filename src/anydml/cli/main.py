@@ -6,13 +6,12 @@ desc, binding, data). An exception that nobody raised on purpose keeps its trace
 
 from __future__ import annotations
 
-import difflib
 import io
-import os
 import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 import click
@@ -21,18 +20,20 @@ from numpy.typing import NDArray
 
 import anydml
 from anydml import config, operators
-from anydml.cli.output import Prints, as_json, note, result
+from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.devices.device import NAMES, Device
 from anydml.errors import BindingError, DescError, Error, Fault, ProgramError
 from anydml.explain import describe as pages
 from anydml.explain.compare import compare as compare_arrays
 from anydml.explain.comparison import NEAR, Comparison
 from anydml.feature_level import FeatureLevel
-from anydml.program import Program, load
+from anydml.names import printable
+from anydml.program import Program, files, load
 from anydml.program.model import Binding, Dispatch
+from anydml.schema.directml import NAMES as DIRECTML
 from anydml.tensor import TensorDesc
 
-ALL_OPERATORS = 177  # of DirectML, at feature level 6_4
+MOST_RUNS = 10**6  # of one dispatch that are timed, and before that; the time of each is kept
 
 
 def _parsed(ctx: click.Context, param: click.Parameter, value: str) -> FeatureLevel:
@@ -64,13 +65,13 @@ def commands() -> None:
 @_level
 @_input_path
 @_output_path
-@click.option("-i", "iterations", type=click.IntRange(1), default=1, help="How often each dispatch is timed.")
-@click.option("-w", "warmup", type=click.IntRange(0), default=0, help="How often it runs before.")
+@click.option("-i", "iterations", type=click.IntRange(1, MOST_RUNS), default=1, help="How often each dispatch is timed.")
+@click.option("-w", "warmup", type=click.IntRange(0, MOST_RUNS), default=0, help="How often it runs before.")
 @_allow_outside
 def run(file: str, device: str, feature_level: FeatureLevel, **options: Any) -> int:
     """Run a program.
 
-    It is a JSON file in the format of DxDispatch. Its prints go to standard output.
+    It is a JSON file in the format of DxDispatch. Its prints go to standard output; which files it wrote, to standard error.
     """
     _load(file).run(Device(device, feature_level=feature_level), out=cast(TextIO, Prints()), **options)
     return 0
@@ -99,7 +100,7 @@ def check(file: str, json_wanted: bool, **options: Any) -> int:
     elif faults:
         result("\n".join(map(str, faults)))
     else:
-        result(f"{file}: no faults at feature level {options['feature_level']}", "green")
+        result(f"{printable(file)}: no faults at feature level {options['feature_level']}", "green")
     return 2 if faults else 0
 
 
@@ -127,11 +128,8 @@ def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
     """
     if json_wanted and markdown_wanted:
         raise click.UsageError("--json and --markdown exclude one another")
-    name = operator.upper().removeprefix("DML_OPERATOR_")
-    if (found := operators.find(name)) is None:
-        names = [desc.spec.name for desc in operators.every()]
-        near = difflib.get_close_matches(name, names, 1)
-        raise click.UsageError(f"{operator} is not among the operators: {', '.join(names)}" + (f"; {near[0]}?" if near else ""))
+    if (found := operators.find(operator.upper())) is None:
+        raise click.UsageError(operators.why_missing(operator.upper()))
     facts = pages.describe(found)
     if json_wanted:
         as_json(facts)
@@ -157,7 +155,7 @@ def ops(json_wanted: bool) -> int:
     width = max(len(name) for name, *_ in listed)
     for name, _, since, summary in listed:
         result(f"{name:{width}}  {since}  {summary}")
-    note(f"{len(listed)} of {ALL_OPERATORS} operators")
+    note(f"{len(listed)} of {len(DIRECTML)} operators")
     return 0
 
 
@@ -229,29 +227,38 @@ def _compared(program: Program, resource: str, actual: NDArray[Any], options: Ma
 
 def _npy(file: str) -> NDArray[Any]:
     try:
-        array = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise BindingError([Fault("--actual", f"{file} cannot be read ({error})")]) from None
-    if not isinstance(array, np.ndarray):
-        raise BindingError([Fault("--actual", f"{file} holds more than one array")])
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+        return files.array(Path(file))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BindingError([Fault("--actual", printable(f"{file} cannot be read: {reason}"))]) from None
 
 
 def _load(file: str) -> Program:
     try:
         program = load(io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline="")) if file == "-" else load(file)
     except UnicodeDecodeError as error:
-        raise ProgramError([Fault("", f"{file} cannot be read ({error})")]) from None
+        raise ProgramError([Fault("", printable(f"{file} cannot be read ({error})"))]) from None
     for warning in program.warnings:
         note(f"warning: {warning}", "yellow")
     return program
+
+
+def _complain(error: click.ClickException) -> None:
+    """What click's `show` says, with the arguments in it escaped."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help, of many lines
+        note(error.format_message())
+        return
+    ctx: click.Context | None = getattr(error, "ctx", None)
+    if ctx is not None:
+        note(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n")
+    note(f"Error: {printable(error.format_message())}")
 
 
 def _status() -> int:
     try:
         return int(commands(prog_name="anydml", standalone_mode=False))
     except click.ClickException as error:
-        error.show()
+        _complain(error)
         return 2
     except click.Abort:
         return 130
@@ -262,24 +269,24 @@ def _status() -> int:
         note(str(error), "red")
         return 2
     except OSError as error:
-        note(f"an output could not be written: {error}", "red")
+        unflushed = flushed(sys.stdout)
+        note(f"{'standard output' if unflushed else 'an output'} could not be written: {unflushed or error}", "red")
         return 1
 
 
 def main() -> None:
     """The `anydml` script."""
+    open_streams()
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a pipe that closes early ends us quietly, as it does other tools
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal may lack characters that a program's names have
     status = _status()
-    try:
-        sys.stdout.flush()
-    except OSError as error:
+    if error := flushed(sys.stdout):
         note(f"standard output could not be written: {error}", "red")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter would try once more
         status = 1
+    flushed(sys.stderr)
     sys.exit(status)
 
 

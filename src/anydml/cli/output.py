@@ -6,17 +6,24 @@ import io
 import json
 import os
 import sys
-from typing import Any
+from contextlib import suppress
+from typing import Any, TextIO
 
 from rich.console import Console
 
-_CONTROL = {i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160)) if chr(i) not in "\t\n"}
-_NOTES = ("Running on '", "Dispatch '")  # how the lines that are no results of a program begin
+from anydml.names import printable
+
+_NOTES = ("Running on ", "Dispatch ", "Wrote ")  # how the lines that are no results of a program begin
 
 
 def _printable(text: str) -> str:
-    """Without control characters: what a program's author wrote reaches the terminal, and must not command it."""
-    return text.translate(_CONTROL)
+    """Without control characters: what a program's author wrote reaches the terminal, and must not command it.
+
+    Line breaks and tabs are ours: names are escaped where they are put into a line.
+    """
+    if text.replace("\n", "").isprintable():
+        return text
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
 def _print(text: str, style: str | None, error: bool) -> None:
@@ -37,8 +44,9 @@ def result(text: str, style: str | None = None) -> None:
 
 
 def note(text: str, style: str | None = None) -> None:
-    """Lines for standard error."""
-    _print(text, style, error=True)
+    """Lines for standard error; lost where it takes none."""
+    with suppress(OSError):
+        _print(text, style, error=True)
 
 
 def as_json(value: Any) -> None:
@@ -50,5 +58,37 @@ class Prints(io.TextIOBase):
     """What a running program says: its prints are results."""
 
     def write(self, text: str) -> int:
-        (sys.stderr if text.startswith(_NOTES) else sys.stdout).write(_printable(text))
+        if text.startswith(_NOTES):
+            with suppress(OSError):
+                sys.stderr.write(_printable(text))
+        else:
+            sys.stdout.write(_printable(text))
         return len(text)
+
+
+def open_streams() -> None:
+    """Stand-ins for standard streams that were closed when we began: to use them fails, as it does elsewhere.
+
+    They also keep a file that a program writes from getting the number of a standard stream.
+    """
+    if sys.stdin is None:
+        sys.stdin = open("standard input", encoding="utf-8", opener=_refusing)  # noqa: SIM115  # open to the end
+    if sys.stdout is None:
+        sys.stdout = open("standard output", "w", encoding="utf-8", opener=_refusing)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open("standard error", "w", encoding="utf-8", opener=_refusing)  # noqa: SIM115
+
+
+def _refusing(name: str, flags: int) -> int:
+    """Open what cannot be read to be read, and what cannot be written to be written."""
+    return os.open(os.devnull, os.O_RDONLY if flags & os.O_WRONLY else os.O_WRONLY)
+
+
+def flushed(stream: TextIO) -> OSError | None:
+    """Flush a stream; where that fails, say why, and let the rest go nowhere: the interpreter would try once more."""
+    try:
+        stream.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return error
+    return None

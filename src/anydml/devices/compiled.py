@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml import forks
+from anydml.computed import computed_once
 from anydml.devices import verbose
 from anydml.devices.binding import Slot, identical, owned_copy, share_memory
 from anydml.errors import BindingError, DataError, Fault
@@ -23,6 +24,9 @@ from anydml.tensor import TensorFlags
 
 if TYPE_CHECKING:
     from anydml.program import Program
+
+
+JUDGED = 1 << 18  # elements that a data rule is asked about at a time, which takes a few bytes for each
 
 
 class BindingProperties(NamedTuple):
@@ -57,18 +61,23 @@ class CompiledOperator:
                 self._in_place.add(name)
             self._data_rules += [(name, rule) for rule in spec.data_rules if field.wire in rule.tensors]
         self._persistent: dict[str, NDArray[Any]] | None = None if self._owned else {}
-        self._initialized = False
+        self._initialized: dict[str, dict[str, NDArray[Any]]] = {}
         self.reports = verbose.level() > 0
-        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<CompiledOperator {self.desc.spec.name} {self.kernel_name}>"
 
-    @property
+    @computed_once
     def binding_properties(self) -> BindingProperties:
         """IDMLDispatchable::GetBindingProperties. Persistent: the owned inputs, copied and packed."""
         owned = sum(slot.tensor.element_bytes for slot in self._owned.values())
         return BindingProperties(self._build.temporary_resource_size, owned + self._build.persistent_resource_size)
+
+    @property
+    def most_bytes(self) -> int:
+        """The most memory that initialize or one bound operator takes, in bytes, with what initialize keeps."""
+        temporary, persistent = self.binding_properties
+        return persistent + max(temporary, self._build.initialize_resource_size)
 
     def initialize(self, **arrays: Any) -> None:
         """Copy the inputs that are OWNED_BY_DML, all of them and nothing else, exactly once, before the first bind.
@@ -76,16 +85,18 @@ class CompiledOperator:
         BindingError where they do not fit or it was called before; DataError where a value breaks a data rule. After an
         error nothing is kept, and initialize may be called again.
         """
-        with self._lock:
-            if self._initialized:
-                raise BindingError([Fault("", "initialize has been called before, and is called exactly once")])
+        made: dict[str, NDArray[Any]] = {}
+        if not self._initialized:
             views = self._views(arrays, self._owned, "is not OWNED_BY_DML: it is bound at bind, not at initialize")
             copies = {name: owned_copy(view) for name, view in views.items()}
             for judge in self._data_checks(copies):
                 judge()
             packed = self._build.initialize(copies) if self._build.initialize else {}
-            self._persistent = {**copies, **packed}
-            self._initialized = True
+            made = {**copies, **packed}
+        # of threads that are here at once, the first keeps what it made: without a lock, which a fork could copy taken
+        if self._initialized.setdefault("", made) is not made:
+            raise BindingError([Fault("", "initialize has been called before, and is called exactly once")])
+        self._persistent = made
 
     def bind(self, **arrays: Any) -> BoundOperator:
         """Bind arrays to every tensor that is not OWNED_BY_DML, by field name; optional inputs absent or None.
@@ -170,12 +181,24 @@ def _data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any]) -> Ca
     breaks = rule.breaks
 
     def judge() -> None:
-        mask = breaks(desc, once)
-        if mask.any():
-            index = tuple(int(i) for i in np.argwhere(mask)[0])
-            raise DataError(name, index, once[index].item(), rule.sentence)
+        for before, at, part in _parts(once):
+            mask = breaks(desc, part)
+            if mask.any():
+                first, *rest = (int(i) for i in np.argwhere(mask)[0])
+                index = (*before, at + first, *rest)
+                raise DataError(name, index, once[index].item(), rule.sentence)
 
     return judge
+
+
+def _parts(view: NDArray[Any], before: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], int, NDArray[Any]]]:
+    """A tensor in order, JUDGED elements at most at a time: the indices before, where the part begins, and the part."""
+    rows = JUDGED * len(view) // view.size
+    if rows:
+        yield from ((before, at, view[at : at + rows]) for at in range(0, len(view), rows))
+    else:
+        for at in range(len(view)):
+            yield from _parts(view[at], (*before, at))
 
 
 class BoundOperator:
@@ -183,14 +206,26 @@ class BoundOperator:
 
     def __init__(self, compiled: CompiledOperator, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.compiled = compiled
-        self._arrays, self._run = arrays, compiled._build.bind(arrays)
+        self._arrays = arrays
         self._checks = [] if compiled._build.judges else compiled._data_checks(arrays)
+        self._make_ready()
+
+    def _make_ready(self) -> None:
+        run = self.compiled._build.bind(self._arrays)
+        self._run = self._reporting(run) if self.compiled.reports else run
         self._lock = threading.Lock()
-        if compiled.reports:
-            self._run = self._reporting(self._run)
+        self._generation = forks.generation()
+
+    def _make_ready_again(self) -> None:
+        """In a child of a fork: another thread of the parent may have been executing, with this lock and this scratch."""
+        with forks.guard:
+            if self._generation != forks.generation():
+                self._make_ready()
 
     def execute(self) -> None:
         """Compute the output. DataError, before any byte of it is written, where a value breaks a data rule."""
+        if self._generation != forks.generation():
+            self._make_ready_again()
         with self._lock:
             for judge in self._checks:
                 judge()
@@ -203,7 +238,7 @@ class BoundOperator:
 
     def to_program(self) -> Program:
         """This call with copies of its inputs, as a Program: `save` it, and hand the folder to someone."""
-        program = importlib.import_module("anydml.program")  # above this layer, and needed by this convenience alone
+        program = forks.imported("anydml.program")  # above this layer, and needed by this convenience alone
         made: Program = program.of(self.compiled.desc, self._arrays)
         return made
 

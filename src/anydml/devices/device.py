@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import importlib
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,8 +12,10 @@ from typing import Any
 from anydml import operators
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
+from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
+from anydml.forks import imported
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit import pool, targets
 from anydml.kernels.kernel import Kernel, Machine, Refused
@@ -23,6 +24,7 @@ from anydml.schema.operator import Desc
 from anydml.tensor import DataType, integer
 
 NAMES = ("cpu", "reference")
+operators.every()  # finds them, and imports them now: a later import could be under way at a fork
 
 
 class ExecutionFlags(enum.IntFlag):
@@ -97,7 +99,8 @@ class Device:
     def compile(self, desc: Desc | Checked[Desc], *, flags: ExecutionFlags = ExecutionFlags.NONE) -> CompiledOperator:
         """Check a desc against this device's feature level and pick the first kernel that takes it.
 
-        DescError where the desc breaks rules; UnsupportedError for a desc that was checked for a level above the device's.
+        DescError where the desc breaks rules; UnsupportedError for a desc that was checked for a level above the device's;
+        MemoryError where every kernel would take more scratch and persistent memory than this machine has.
         IDMLDevice::CreateOperator and CompileOperator.
         """
         began = time.perf_counter()
@@ -112,7 +115,8 @@ class Device:
             checked = check(desc, self.feature_level)
         as_newest = checked.desc.as_newest()
         newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
-        refused = []
+        refused: list[dict[str, str]] = []
+        least: int | None = None
         for kernel in _kernels(self.name):
             if kernel.implements not in (None, type(newest.desc)):
                 continue
@@ -125,8 +129,16 @@ class Device:
                 else:
                     name = kernel.name if kernel.implements else f"{kernel.name}:{newest.desc.spec.name.lower()}"
                     compiled = CompiledOperator(checked, name, built)
-                    break
+                    if (needed := compiled.most_bytes) <= memory_bytes():
+                        break
+                    least = min(needed, least or needed)
+                    reason = f"{needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
             refused.append({"kernel": kernel.name, "reason": reason})
+        else:
+            raise MemoryError(
+                f"{checked.desc.spec.name} takes at least {least} bytes of scratch and persistent memory for this desc, "
+                f"and this machine has {memory_bytes()}"
+            )
         level = verbose.level()
         if level:
             members: dict[str, Any] = {
@@ -143,7 +155,7 @@ class Device:
 
 @cache
 def _kernels(device: str) -> tuple[Kernel, ...]:
-    kernels: tuple[Kernel, ...] = importlib.import_module(f"anydml.devices.{device}").KERNELS
+    kernels: tuple[Kernel, ...] = imported(f"anydml.devices.{device}").KERNELS
     return kernels
 
 

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import Any
 
+from anydml.forks import guard
+
 
 def level() -> int:
     """0: silent. 1: compile and execute. 2 (`dispatch`): also the kernels that refused, and why."""
@@ -14,6 +16,7 @@ def level() -> int:
 
 
 def write(event: str, **members: Any) -> None:
-    import json  # 7 ms that only those who ask for these lines spend
+    with guard:  # of the import and of the stream's own lock
+        import json  # 7 ms that only those who ask for these lines spend
 
-    print(json.dumps({"anydml": event, **members}), file=sys.stderr, flush=True)
+        print(json.dumps({"anydml": event, **members}), file=sys.stderr, flush=True)

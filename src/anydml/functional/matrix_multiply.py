@@ -16,6 +16,7 @@ from anydml.functional.parameters import output_dtypes, same_dimension_count, sc
 from anydml.functional.run import (
     CACHED,
     Signature,
+    contiguous,
     deliver,
     fail,
     output_desc,
@@ -146,7 +147,7 @@ def _matrices(a: Any, b: Any, out: Any) -> tuple[NDArray[Any], NDArray[Any], Sig
     for name, x in (("a", a), ("b", b)):
         if x.ndim < 2:
             raise fail(name, f"has shape {x.shape}, and a matrix has 2 to 4 dimensions")
-    a, b = (np.ascontiguousarray(x) if unspellable(x) else x for x in (a, b))
+    a, b = (contiguous(x) if unspellable(x) else x for x in (a, b))
     if a.shape[:-2] == b.shape[:-2]:
         return a, b, into
     try:

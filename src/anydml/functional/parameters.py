@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.errors import BindingError, Fault, show
-from anydml.functional.run import fail, tensor, unspellable
+from anydml.functional.run import contiguous, fail, tensor, unspellable
 from anydml.tensor import as_data_type
 
 Axis = Literal["row", "column"]
@@ -73,7 +73,7 @@ def array_of(name: str, value: Any) -> NDArray[Any]:
 
 def _placed(array: NDArray[Any], axis: Axis) -> NDArray[Any]:
     if unspellable(array):
-        array = np.ascontiguousarray(array)
+        array = contiguous(array)
     if array.ndim > 1:
         return array
     return array.reshape(-1, 1) if axis == "row" else array.reshape(1, -1)
@@ -125,7 +125,7 @@ def round_to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
 
     (A cast obeys the rounding mode, and under flush-to-zero makes 0 of a subnormal result.)
     """
-    bits = np.ascontiguousarray(x).view(np.uint64)
+    bits = contiguous(x).view(np.uint64)
     exponent, fraction = (bits >> 52 & 0x7FF).astype(np.int64), (bits & (2**52 - 1)).astype(np.int64)
     significand = np.where(exponent > 0, fraction | 2**52, fraction)
     biased = exponent - 1023 + 127  # float32's exponent, where it is normal there

@@ -54,6 +54,13 @@ def unspellable(array: NDArray[Any]) -> bool:
     return any(n > 1 and (s < 0 or s % itemsize) for n, s in zip(array.shape, array.strides, strict=True))
 
 
+def contiguous(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of what no desc can spell; MemoryError where there is no room for all that zero strides repeat."""
+    if array.nbytes > memory_bytes():
+        raise MemoryError(f"a copy of shape {array.shape} takes {array.nbytes} bytes, and this machine has {memory_bytes()}")
+    return np.ascontiguousarray(array)
+
+
 def signature(array: NDArray[Any]) -> Signature:
     return array.shape, array.strides, array.dtype
 
@@ -122,7 +129,7 @@ def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[s
             return out
         if not out.flags.writeable:
             raise fail("out", "is not writable")
-    result = _allocate(sizes, dtype)
+    result = _allocate(sizes, dtype, operator.binding_properties.temporary_resource_size)
     operator.bind_described({**inputs, "output_tensor": result}).execute()
     if out is None:
         return result
@@ -130,10 +137,11 @@ def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[s
     return out
 
 
-def _allocate(sizes: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _allocate(sizes: tuple[int, ...], dtype: np.dtype[Any], scratch: int) -> NDArray[Any]:
     needed = dtype.itemsize
     for size in sizes:
         needed *= size
-    if needed > memory_bytes():
-        raise MemoryError(f"an output of sizes {sizes} takes {needed} bytes, and this machine has {memory_bytes()}")
+    if needed + scratch > memory_bytes():
+        beside = f" beside {scratch} bytes of scratch" if scratch else ""
+        raise MemoryError(f"an output of sizes {sizes} takes {needed} bytes{beside}, and this machine has {memory_bytes()}")
     return np.empty(sizes, dtype)

@@ -16,6 +16,7 @@ from anydml.functional.faults import slice_error
 from anydml.functional.run import (
     CACHED,
     Signature,
+    contiguous,
     deliver,
     output_desc,
     output_signature,
@@ -52,7 +53,7 @@ def slice1(
             flipped = tuple(i for i, (n, s) in enumerate(zip(x.shape, x.strides, strict=True)) if n > 1 and s < 0)
             x = np.flip(x, flipped)  # a view; the window is mirrored with it
             if unspellable(x):
-                x = np.ascontiguousarray(x)
+                x = contiguous(x)
         sizes = integers(input_window_sizes, "input_window_sizes")
         operator = _slice1(
             device_of(device),
@@ -148,7 +149,7 @@ def slice(
         x = tensor("input", input)
         into = output_signature(out, input=x)
         if unspellable(x):
-            x = np.ascontiguousarray(x)
+            x = contiguous(x)
         size = integers(sizes, "sizes")
         operator = _slice(
             device_of(device),

@@ -21,6 +21,8 @@ class Built(NamedTuple):
     bind: arrays in tensor form by field name, the output among them, to the call that computes; it takes whatever scratch
     it needs, so that the call itself takes none. temporary_resource_size: that scratch, in bytes. initialize: the owned
     inputs to arrays that `bind` is to have besides, by names that are no fields; persistent_resource_size: of these.
+    initialize_resource_size: scratch that only `initialize` takes, in bytes. Memory is taken as these numbers say, and they
+    are looked at before any is.
     judges: the call itself looks at the values that data rules are about, before it writes, and raises Unfit.
     """
 
@@ -28,6 +30,7 @@ class Built(NamedTuple):
     temporary_resource_size: int = 0
     initialize: Callable[[Arrays], Arrays] | None = None
     persistent_resource_size: int = 0
+    initialize_resource_size: int = 0
     judges: bool = False
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from anydml.forks import guard
 from anydml.kernels.kernel import Arrays, Built, Kernel, Machine, takes_all
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
@@ -15,7 +16,8 @@ from anydml.schema.statement import stated
 
 def evaluated(desc: Desc, arrays: Arrays) -> dict[str, NDArray[Any]]:
     """Every output of an operator's newest desc, exactly; arrays: its inputs in tensor form, by name."""
-    from anydml.kernels.evaluate import Evaluator  # with python-flint, which those who never come here do not need
+    with guard:
+        from anydml.kernels.evaluate import Evaluator  # with python-flint, which those who never come here do not need
 
     tensors = {found.name: found.desc for found in desc.tensors()}
     return {
@@ -33,7 +35,7 @@ def _build(c: Checked[Any], machine: Machine) -> Built:
 
         return execute
 
-    return Built(bind)
+    return Built(bind, sum(t.element_bytes for name, t in c.tensors.items() if name in c.outputs))
 
 
 REFERENCE = Kernel("reference", None, takes_all, _build)

@@ -1,14 +1,18 @@
 """The operator library: one file per lineage, named by the wire name without its version digit; found by being there."""
 
-import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import lru_cache
 
+from anydml.forks import imported
+from anydml.schema.directml import NAMES, OLDER_NAMES
 from anydml.schema.operator import Desc
 
+PREFIX = "DML_OPERATOR_"
 _VERSION = re.compile(r"\d+$")
+_LONGEST = 60  # characters of a name in a message, and of one that is compared with others
 
 
 @lru_cache(maxsize=1)
@@ -26,15 +30,27 @@ def every() -> tuple[type[Desc], ...]:
 
 def find(wire_name: str) -> type[Desc] | None:
     """The desc class of an operator, named with or without DML_OPERATOR_; None where there is none yet."""
-    name = wire_name.removeprefix("DML_OPERATOR_")
+    name = wire_name.removeprefix(PREFIX)
     lineage = _VERSION.sub("", name).lower()
     if lineage not in lineages():
         return None
     return next((desc for desc in _of(lineage) if desc.spec.name == name), None)
 
 
+def why_missing(wire_name: str) -> str:
+    """The sentence about a name that `find` does not know: DirectML has the operator and anydml not yet, or neither has it."""
+    name = wire_name.removeprefix(PREFIX)
+    if name in NAMES or name in OLDER_NAMES:
+        return f"{PREFIX}{name} is not in anydml yet ({len(every())} of {len(NAMES)})"
+    if len(name) > _LONGEST:
+        return f"DirectML has no operator {wire_name[:_LONGEST]!r}.."
+    near = get_close_matches(name.upper(), NAMES, 1)
+    hint = f"; did you mean {near[0]!r}" + ("?" if find(near[0]) else ", which is not in anydml yet?") if near else ""
+    return f"DirectML has no operator {wire_name!r}{hint}"
+
+
 def _of(lineage: str) -> Iterator[type[Desc]]:
-    module = importlib.import_module(f"{__name__}.{lineage}")
+    module = imported(f"{__name__}.{lineage}")
     # by type(m): in Python 3.10, isinstance takes an alias such as NDArray[Any] for a class
     return (
         m

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.binding import share_memory
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.device import Device
 from anydml.devices.memory import memory_bytes
 from anydml.errors import DescError, Violation
 from anydml.feature_level import FeatureLevel
@@ -41,7 +43,10 @@ class Layout:
 
 @dataclass
 class Plan:
-    """A program that was found without fault: all that running it needs. Places are (resource, byte offset) by field name."""
+    """A program that was found without fault: all that running it needs. Places are (resource, byte offset) by field name.
+
+    compiled: by the dispatchable's name, once `compile_operators` has been called.
+    """
 
     layouts: dict[str, Layout] = field(default_factory=dict)
     alignments: dict[str, int] = field(default_factory=dict)
@@ -49,6 +54,11 @@ class Plan:
     owned: dict[str, dict[str, tuple[str, int]]] = field(default_factory=dict)
     bound: dict[str, dict[str, tuple[str, int]]] = field(default_factory=dict)  # by the dispatch command's pointer
     targets: dict[str, Path] = field(default_factory=dict)  # by the writeFile command's pointer
+    compiled: dict[str, CompiledOperator] = field(default_factory=dict)
+
+    @property
+    def resource_bytes(self) -> int:
+        return sum(layout.bytes for layout in self.layouts.values()) + sum(self.alignments.values())
 
 
 def examine(
@@ -73,6 +83,8 @@ def examine(
                 notes.fault(_place(d, violation), violation.wire_text(), violation)
         at = below(d.pointer, "bindings") if d.bindings else d.pointer
         plan.owned[d.name] = _bound(d, d.bindings, at, plan, notes, owned=True)
+    sources = [layout.source for layout in plan.layouts.values() if layout.source is not None]
+    kept = files.identities([folders.program]), files.identities(sources)
     for command in commands:
         if isinstance(command, Dispatch):
             d, at = dispatchables[command.dispatchable], below(command.pointer, "bindings")
@@ -80,10 +92,32 @@ def examine(
             if d.name in plan.checked:
                 _refuse_in_place(plan.checked[d.name], places, command, notes)
         elif isinstance(command, WriteFile):
-            _target(command, plan, notes, folders)
-    if (needed := sum(layout.bytes for layout in plan.layouts.values()) + sum(plan.alignments.values())) > memory_bytes():
-        notes.fault("/resources", f"take {needed} bytes together, and this machine has {memory_bytes()}")
+            _target(command, plan, notes, folders, kept)
+    if plan.resource_bytes > memory_bytes():
+        notes.fault("/resources", f"take {plan.resource_bytes} bytes together, and this machine has {memory_bytes()}")
     return plan
+
+
+def compile_operators(plan: Plan, commands: tuple[Command, ...], notes: Notes, device: Device) -> None:
+    """Compile the operators of a plan without fault; a fault where they take more memory than the machine has.
+
+    What operators keep adds up; scratch is taken by one dispatch at a time.
+    """
+    try:
+        plan.compiled = {name: device.compile(checked) for name, checked in plan.checked.items()}
+    except MemoryError as error:
+        notes.fault("/dispatchables", f"take more memory than there is ({error})")
+        return
+    sizes = {name: operator.binding_properties for name, operator in plan.compiled.items()}
+    kept = sum(size.persistent_resource_size for size in sizes.values())
+    dispatched = {command.dispatchable for command in commands if isinstance(command, Dispatch)}
+    scratch = max((sizes[name].temporary_resource_size for name in dispatched), default=0)
+    if (needed := plan.resource_bytes + kept + scratch) > memory_bytes():
+        notes.fault(
+            "/dispatchables",
+            f"take {kept} bytes for what they keep and {scratch} for what one of them computes with, {needed} bytes together "
+            f"with the resources, and this machine has {memory_bytes()}",
+        )
 
 
 def _layout(resource: Resource, notes: Notes, folders: Folders) -> Layout | None:
@@ -125,6 +159,7 @@ def _in_file(resource: Resource, values: FromFile, path: Path) -> tuple[DataType
             raise Refused(
                 "an image needs initialValuesDataType FLOAT32 or FLOAT16, and resampleSize [1, C, H, W] with C 3 or 4"
             )
+        files.within_pixels(sizes)
         value_bytes = math.prod(sizes) * data_type.element_bits // 8
     else:
         if data_type == DataType.UNKNOWN:
@@ -173,15 +208,18 @@ def _place_of(binding: Binding, tensor: TensorDesc | None, plan: Plan, notes: No
     offset = binding.element_offset * (binding.element_size or layout.data_type.element_bits // 8)
     if offset % BINDING_ALIGNMENT:
         notes.fault(binding.pointer, f"begins at byte {offset}, which is no multiple of {BINDING_ALIGNMENT}")
-    elif tensor is not None:
+        return None
+    if tensor is not None:
         alignment = tensor.guaranteed_base_offset_alignment
         if alignment and offset % alignment:
             notes.fault(binding.pointer, f"begins at byte {offset}, no multiple of the {alignment} that the desc guarantees")
         if offset + tensor.total > layout.bytes:
             held = f"holds {max(layout.bytes - offset, 0)} bytes" + (f" from byte {offset} on" if offset else "")
             notes.fault(binding.pointer, f"{binding.resource!r} {held} where the tensor takes {tensor.total}")
+            return None
         if math.prod(tensor.sizes) * tensor.data_type.element_bits // 8 >= 2**63:  # zero strides can do that
             notes.fault(binding.pointer, f"sizes {tensor.sizes} make more elements than an array can have")
+            return None
         if alignment > plan.alignments.get(binding.resource, 0):
             plan.alignments[binding.resource] = alignment
     return binding.resource, offset
@@ -217,10 +255,10 @@ def _imagined(tensor: TensorDesc, offset: int) -> NDArray[Any]:
     return np.asarray(_Address(dict(version=3, data=(at, True), shape=sizes, strides=strides, typestr=dtype.str)))
 
 
-def _target(command: WriteFile, plan: Plan, notes: Notes, folders: Folders) -> None:
+def _target(command: WriteFile, plan: Plan, notes: Notes, folders: Folders, kept: tuple[set[object], set[object]]) -> None:
     layout, dimensions = plan.layouts.get(command.resource), command.dimensions
     try:
-        path = plan.targets[command.pointer] = folders.target(command.target)
+        path = plan.targets[command.pointer] = folders.target(command.target, *kept)
         suffix = path.suffix.lower()
         if layout is None or suffix not in (".npy", *files.IMAGES):
             return

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,10 +16,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.devices.memory import memory_bytes
 from anydml.tensor import DataType
 
 IMAGES = (".png", ".jpg", ".jpeg")
-MOST_PIXELS = 2**26  # of an image that is read: a small file can hold a large one
+MOST_DIMENSIONS = 64  # of NumPy's arrays
+MOST_PIXELS = 2**26  # of an image, as it is read, resampled or written: a small file can hold a large one
 
 
 class Refused(ValueError):
@@ -27,27 +30,58 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Folders:
-    """Where a program's files are read from and written to; nothing outside of the two unless `allow_outside`."""
+    """Where a program's files are read from and written to. program: the file that it is itself, where it is one.
+
+    Unless `allow_outside`, nothing outside of the two folders, and nothing over the program and its inputs.
+    """
 
     inputs: Path
     outputs: Path
+    program: Path
     allow_outside: bool = False
 
     def source(self, name: str) -> Path:
         """A regular file to read. With `allow_outside` it is also looked for in the current directory, as DxDispatch does."""
         path = _inside(self.inputs, name, "the program's folder", self.allow_outside)
         if self.allow_outside and not path.exists():
-            path = Path(name).resolve()
+            path = _inside(Path(), name, "", allow_outside=True)
         if not path.is_file():
             raise Refused(f"{name!r} is no regular file" if path.exists() else f"there is no file {name!r}")
         return path
 
-    def target(self, name: str) -> Path:
-        """A file to write; it need not exist, nor its folder."""
+    def target(self, name: str, program: set[object], sources: set[object]) -> Path:
+        """A file to write; it need not exist, nor its folder. program, sources: `identities` of what stays as it is."""
         path = _inside(self.outputs, name, "the output folder", self.allow_outside)
         if not name or path.is_dir():
             raise Refused(f"{name!r} is a folder")
+        if self.allow_outside:
+            return path
+        if any(part.startswith(".") for part in path.relative_to(self.outputs.resolve()).parts):
+            raise Refused(f"{name!r} has a part that begins with a dot, as settings do")
+        known_by = identities([path])
+        if known_by & program:
+            raise Refused(f"{name!r} is the program itself")
+        if known_by & sources:
+            raise Refused(f"{name!r} is a file that the program reads")
         return path
+
+
+def identities(paths: Iterable[Path]) -> set[object]:
+    """What files are known by: their whole names, and the numbers that the system gives to those that exist."""
+    known: set[object] = set()
+    for path in paths:
+        with suppress(OSError, ValueError, RuntimeError):  # what no file system can name is no file
+            known.add(path.resolve())
+            status = path.stat()
+            known.add((status.st_dev, status.st_ino))
+    return known
+
+
+def from_here(path: Path) -> Path:
+    """An absolute path as one would write it in the current directory."""
+    with suppress(OSError, ValueError):  # the current directory is gone, or elsewhere
+        return path.relative_to(Path.cwd())
+    return path
 
 
 def _inside(folder: Path, name: str, words: str, allow_outside: bool) -> Path:
@@ -55,7 +89,7 @@ def _inside(folder: Path, name: str, words: str, allow_outside: bool) -> Path:
         root, path = folder.resolve(), (folder / name).resolve()
         path.exists()  # ValueError for what no file system can name
     except (OSError, ValueError, RuntimeError) as error:
-        raise Refused(f"{name[:99]!r} names no file ({error})") from None
+        raise Refused(f"{name[:99]!r} names no file ({getattr(error, 'strerror', None) or error})") from None
     if not allow_outside and not path.is_relative_to(root):
         raise Refused(f"{name!r} lies outside {words}")
     return path
@@ -89,6 +123,8 @@ def npy(file: BinaryIO) -> Npy:
     except TypeError:
         pickled = "pickled objects, which could run code" if dtype.hasobject else f"{dtype}, which DirectML lacks"
         raise Refused(f"holds {pickled}") from None
+    if len(shape) > MOST_DIMENSIONS:
+        raise Refused(f"has {len(shape)} dimensions, more than the {MOST_DIMENSIONS} of an array")
     found = Npy(data_type, not dtype.isnative, fortran_order and len(shape) > 1, shape, file.tell())
     present = os.fstat(file.fileno()).st_size - found.begin
     if any(size < 0 for size in shape) or present < found.bytes:
@@ -108,6 +144,19 @@ def read_npy(path: Path, memory: NDArray[np.uint8]) -> None:
     if header.fortran_order:
         columns = memory.view(header.data_type.dtype).reshape(header.shape[::-1])
         memory[...] = np.ascontiguousarray(columns.T).reshape(-1).view(np.uint8)
+
+
+def array(path: Path) -> NDArray[Any]:
+    """What a .npy file holds, in native byte order; Refused, or OSError, where it cannot be had."""
+    if not path.is_file():
+        raise Refused("is no regular file" if path.exists() else "there is no such file")
+    with path.open("rb") as file:
+        header = npy(file)
+    if not 0 < header.bytes <= memory_bytes():
+        raise Refused(f"holds {header.bytes} bytes, and this machine has {memory_bytes()}" if header.bytes else "holds nothing")
+    memory = np.zeros(header.bytes, np.uint8)
+    read_npy(path, memory)
+    return memory.view(header.data_type.dtype).reshape(header.shape)
 
 
 def read_raw(path: Path, memory: NDArray[np.uint8]) -> None:
@@ -138,8 +187,7 @@ def read_image(path: Path, sizes: tuple[int, ...], memory: NDArray[Any]) -> None
     _, channels, height, width = sizes
     try:
         with image_module.open(path, formats=("PNG", "JPEG")) as image:
-            if image.width * image.height > MOST_PIXELS:
-                raise Refused(f"is an image of {image.width} x {image.height} pixels, more than {MOST_PIXELS}")
+            within_pixels((image.height, image.width))
             pixels = image.convert("RGB" if channels == 3 else "RGBA")
     except Refused:
         raise
@@ -147,7 +195,8 @@ def read_image(path: Path, sizes: tuple[int, ...], memory: NDArray[Any]) -> None
         raise Refused(f"is no image that Pillow reads ({error})") from None
     if pixels.size != (width, height):
         pixels = pixels.resize((width, height), image_module.Resampling.BICUBIC)
-    planes = np.asarray(pixels).transpose(2, 0, 1).astype(np.float32) / np.float32(255)
+    planes = np.asarray(pixels).transpose(2, 0, 1).astype(np.float32)
+    planes /= np.float32(255)
     memory.reshape(channels, height, width)[...] = planes
 
 
@@ -165,7 +214,14 @@ def image_dimensions(name: str, dimensions: tuple[int, ...] | None, data_type: D
         or dimensions[:-3] not in ((), (1,))
     ):
         raise Refused("an image takes 'dimensions' [1, C, H, W] with C 1, 3 or 4")
+    within_pixels(dimensions)
     return dimensions[-3], dimensions[-2], dimensions[-1]
+
+
+def within_pixels(sizes: tuple[int, ...]) -> None:
+    """Refused where sizes {.., H, W} are those of too large an image."""
+    if sizes[-2] * sizes[-1] > MOST_PIXELS:
+        raise Refused(f"is an image of {sizes[-1]} x {sizes[-2]} pixels, more than {MOST_PIXELS}")
 
 
 def write(path: Path, values: NDArray[Any], dimensions: tuple[int, ...] | None) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from anydml import operators
 from anydml.devices.device import ExecutionFlags
 from anydml.program import model
-from anydml.program.node import MISSING, UINT64, Node, like, show
+from anydml.program.node import MISSING, UINT64, Node, show
 from anydml.program.text import Notes
 from anydml.schema.kinds import OperatorDesc
 from anydml.schema.operator import Desc, example_desc
@@ -25,23 +25,27 @@ REFUSED_TYPES = {
 _COUNTS = range(1, 2**32)
 _FLOAT_WORDS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 _RESOURCE_TYPES = {t.name: t for t in DataType if t.element_bits != 4}  # NumPy has no 4-bit elements
+_MIXED_TYPES = {name: t for name, t in _RESOURCE_TYPES.items() if t != DataType.UNKNOWN}
 _RANGES = {
     t: range(int(np.iinfo(t.dtype).min), int(np.iinfo(t.dtype).max) + 1) for t in _RESOURCE_TYPES.values() if "INT" in t.name
 }
 _TYPE, _NONE = "DML_TENSOR_DATA_TYPE_", model.Given(np.zeros(0, np.uint8))
 
 Parsed = tuple[dict[str, model.Resource], dict[str, model.Dispatchable], tuple[model.Command, ...]]
+Dispatchables = dict[str, model.Dispatchable | None]  # None where the operator is not there: nothing is known of its tensors
 
 
 def parse(document: Any, notes: Notes) -> Parsed:
     """The program that a JSON value spells. Faults and warnings go to `notes`; with faults the result means nothing."""
     root = Node(document, notes)
     resources = {name: _resource(name, node) for name, node in root.take("resources").members()}
-    dispatchables = {name: _dispatchable(name, node, resources) for name, node in root.take("dispatchables").members()}
+    dispatchables: Dispatchables = {
+        name: _dispatchable(name, node, resources) for name, node in root.take("dispatchables").members()
+    }
     commands = tuple(_command(node, resources, dispatchables) for node in root.take("commands").entries())
     root.ignore("$schema")
     root.warn_of_rest()
-    return resources, dispatchables, commands
+    return resources, {name: d for name, d in dispatchables.items() if d is not None}, commands
 
 
 def _resource(name: str, node: Node) -> model.Resource:
@@ -132,25 +136,23 @@ def _rounded(values: list[int | float], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _mixed(node: Node) -> NDArray[Any]:
     node.ignore("name")
-    types = {name: t for name, t in _RESOURCE_TYPES.items() if t != DataType.UNKNOWN}
     before = len(node.notes.faults)
-    of, value = node.take("type").choice(types, _TYPE, DataType.UINT8), node.take("value")
+    of, value = node.take("type").choice(_MIXED_TYPES, _TYPE, DataType.UINT8), node.take("value")
     node.warn_of_rest()
     return _element(value, of) if len(node.notes.faults) == before else _NONE.data
 
 
-def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.Dispatchable:
+def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.Dispatchable | None:
     kind, places = node.take("type"), dict[str, str]()
     wire_name = kind.string()
     reason, operator = REFUSED_TYPES.get(wire_name.lower()), operators.find(wire_name)
     if operator is None:
-        names = [desc.spec.name for desc in operators.every()]
         if reason is not None:
             kind.fault(f"{wire_name} is refused: {reason}; this runs DirectML operators")
         elif isinstance(kind.value, str):
-            hint = like(wire_name.removeprefix("DML_OPERATOR_"), names)
-            kind.fault(f"there is no operator {show(wire_name)}; there are {', '.join(names)}{hint}")
-        return model.Dispatchable(name, node.pointer, example_desc(operators.every()[0]), {}, places)
+            kind.fault(operators.why_missing(wire_name))
+        _bindings(node.get("bindings"), resources, known=False)
+        return None
     node.get("executionFlags").flags(ExecutionFlags.NONE, "DML_EXECUTION_FLAG_")
     how = node.get("dmlCompileType")
     if how.string("DmlCompileOp") not in ("DmlCompileOp", "DmlCompileGraph"):
@@ -197,7 +199,7 @@ def _activation(node: Node) -> Desc:
     operator = operators.find(kind.string())
     if operator is None:
         if isinstance(kind.value, str):
-            kind.fault(f"there is no operator {show(kind.value)}")
+            kind.fault(operators.why_missing(kind.value))
         return example_desc(operators.every()[0])
     inner = next((node.get(name) for name in ("Desc", "desc") if node.has(name)), node)
     made = _desc(operator, inner, {}, fused=True)
@@ -227,14 +229,15 @@ def _tensor(outer: Node, wire: str, places: dict[str, str]) -> TensorDesc:
     return desc
 
 
-def _command(node: Node, resources: Mapping[str, Any], dispatchables: Mapping[str, Any]) -> model.Command:
+def _command(node: Node, resources: Mapping[str, Any], dispatchables: Dispatchables) -> model.Command:
     kind = node.take("type")
     name = kind.string().lower()
     command: model.Command = model.Print(node.pointer, "", False)
     if name == "dispatch":
         node.ignore("threadGroupCount")
         dispatchable = node.take("dispatchable").reference("dispatchable", dispatchables)
-        command = model.Dispatch(node.pointer, dispatchable, _bindings(node.take("bindings"), resources))
+        known = dispatchables.get(dispatchable) is not None
+        command = model.Dispatch(node.pointer, dispatchable, _bindings(node.take("bindings"), resources, known))
     elif name in ("print", "writefile"):
         resource = node.take("resource").reference("resource", resources)
         if name == "print":
@@ -249,16 +252,21 @@ def _command(node: Node, resources: Mapping[str, Any], dispatchables: Mapping[st
     return command
 
 
-def _bindings(node: Node, resources: Mapping[str, Any]) -> dict[str, model.Binding]:
-    return {name: _binding(source, resources) for name, source in node.members()}
+def _bindings(node: Node, resources: Mapping[str, Any], known: bool = True) -> dict[str, model.Binding]:
+    """What is bound to each tensor. known: whether the operator is; else nobody can say how many resources a tensor takes."""
+    return {name: _binding(source, resources, known) for name, source in node.members()}
 
 
-def _binding(node: Node, resources: Mapping[str, Any]) -> model.Binding:
-    if isinstance(node.value, list):
-        if len(node.value) != 1:
-            node.fault(f"binds {len(node.value)} resources where the tensor takes one")
-            return model.Binding(node.pointer, "")
-        node = next(node.entries())
+def _binding(node: Node, resources: Mapping[str, Any], known: bool) -> model.Binding:
+    several = isinstance(node.value, list)
+    if known and several and len(node.value) != 1:
+        node.fault(f"binds {len(node.value)} resources where the tensor takes one")
+        return model.Binding(node.pointer, "")
+    bound = [_source(source, resources) for source in (node.entries() if several else (node,))]
+    return bound[0] if bound else model.Binding(node.pointer, "")
+
+
+def _source(node: Node, resources: Mapping[str, Any]) -> model.Binding:
     if isinstance(node.value, str):
         return model.Binding(node.pointer, node.reference("resource", resources))
     node.ignore("elementCount", "format", "counter", "counterOffsetBytes", "shape")  # for shaders and ONNX

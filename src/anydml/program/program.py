@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from anydml.devices.device import Device, device_of
 from anydml.feature_level import FeatureLevel
 from anydml.program import save as saving
-from anydml.program.check import Plan, examine
-from anydml.program.files import Folders
+from anydml.program.check import Plan, compile_operators, examine
+from anydml.program.files import Folders, Refused
 from anydml.program.model import Command, Dispatchable, FromFile, Given, Resource
 from anydml.program.parse import parse
 from anydml.program.run import execute
@@ -52,10 +52,11 @@ class Program:
         """Judge everything that can be judged without running; ProgramError with every fault, none raised one by one.
 
         Each broken rule of a desc is a fault with its `violation`. The files that resources come from are looked at, not
-        read. With `strict`, extensions count as violations; the other arguments are those of `run`.
+        read. Operators are compiled for "cpu", because the memory that they take counts. With `strict`, extensions count as
+        violations; the other arguments are those of `run`.
         """
         folders = self._folders(input_path, output_path, allow_outside)
-        self._plan(Notes(self.file), feature_level, strict, folders)
+        self._plan(Notes(self.file), device_of("cpu"), feature_level, strict, folders)
 
     def run(
         self,
@@ -70,41 +71,51 @@ class Program:
     ) -> dict[str, NDArray[Any]]:
         """Check the program at the device's feature level (6_4 unless the device has another), then run it.
 
-        Returns every resource's final contents, one-dimensional, of its own type (uint8 when untyped). Prints go to `out`.
-        Files are read below input_path (default: the program's folder) and written below output_path, and nowhere else
-        unless allow_outside. ProgramError, before anything runs or is written, holds every fault; DataError where a value
-        breaks a data rule; OSError, after all commands, where a file could not be written. A file is written whole or not at
-        all. iterations, warmup: how often each dispatch executes; with more than one in all, a line in `out` gives the median.
+        Returns every resource's final contents, one-dimensional, of its own type (uint8 when untyped). Prints go to `out`,
+        and a line for each file that was written. Files are read below input_path (default: the program's folder) and
+        written below output_path, nowhere else, and not over the program, its inputs or hidden files, unless allow_outside.
+        ProgramError, before anything runs or is written, holds every fault; DataError where a value breaks a data rule;
+        OSError, after all commands, where a file could not be written. A file is written whole or not at all.
+        iterations, warmup: how often each dispatch executes; with more than one in all, a line in `out` gives the median.
         """
         if iterations < 1 or warmup < 0:
             raise ValueError(f"iterations is at least 1 and warmup at least 0, not {iterations} and {warmup}")
         on = device_of(device)
         notes = Notes(self.file)
-        plan = self._plan(notes, on.feature_level, False, self._folders(input_path, output_path, allow_outside))
+        plan = self._plan(notes, on, on.feature_level, False, self._folders(input_path, output_path, allow_outside))
         if out is not None:
             out.write(f"Running on '{on.name}', checked against feature level {on.feature_level}\n")
         try:
-            return execute(self.resources, self.commands, plan, notes, on, out, iterations, warmup)
+            return execute(self.resources, self.commands, plan, notes, out, iterations, warmup)
         except MemoryError as error:
             notes.fault("", f"takes more memory than there is ({error})")
             notes.settle()
             raise
 
     def save(self, folder: PathLike) -> None:
-        """Write the program as a folder that `load` takes: program.json and the files that its resources come from."""
+        """Write the program as a folder that `load` takes: program.json and the files that its resources come from.
+
+        ProgramError where one of these files is not there; OSError where one cannot be written.
+        """
         folders = self._folders(None, ".", False)
-        sources = {
-            name: folders.source(resource.values.source)
-            for name, resource in self.resources.items()
-            if isinstance(resource.values, FromFile)
-        }
+        notes, sources = Notes(self.file), {}
+        for name, resource in self.resources.items():
+            if isinstance(resource.values, FromFile):
+                try:
+                    sources[name] = folders.source(resource.values.source)
+                except (Refused, OSError) as error:
+                    notes.fault(f"{resource.pointer}/initialValues/sourcePath", str(error))
+        notes.settle()
         saving.save(self.document, self.resources, sources, Path(folder))
 
     def _folders(self, input_path: PathLike | None, output_path: PathLike, allow_outside: bool) -> Folders:
-        return Folders(self.folder if input_path is None else Path(input_path), Path(output_path), allow_outside)
+        inputs = self.folder if input_path is None else Path(input_path)
+        return Folders(inputs, Path(output_path), Path(self.file), allow_outside)
 
-    def _plan(self, notes: Notes, feature_level: FeatureLevel, strict: bool, folders: Folders) -> Plan:
+    def _plan(self, notes: Notes, device: Device, feature_level: FeatureLevel, strict: bool, folders: Folders) -> Plan:
         plan = examine(self.resources, self.dispatchables, self.commands, notes, feature_level, strict, folders)
+        notes.settle()
+        compile_operators(plan, self.commands, notes, device)
         notes.settle()
         return plan
 
@@ -117,7 +128,7 @@ def load(source: PathLike | TextIO) -> Program:
     """
     path, name, text = Path(), str(getattr(source, "name", "<stream>")), ""
     if isinstance(source, (str, os.PathLike)):
-        path = Path(source) / saving.FILE if Path(source).is_dir() else Path(source)
+        path = Path(source) / saving.FILE if os.path.isdir(source) else Path(source)
         name = str(path)
     notes = Notes(name)
     try:

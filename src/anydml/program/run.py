@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.compiled import BoundOperator
-from anydml.devices.device import Device
+from anydml.names import printable
 from anydml.program import files
 from anydml.program.check import Layout, Plan
 from anydml.program.files import Refused
@@ -28,12 +28,11 @@ def execute(
     commands: tuple[Command, ...],
     plan: Plan,
     notes: Notes,
-    device: Device,
     out: TextIO | None,
     iterations: int,
     warmup: int,
 ) -> dict[str, NDArray[Any]]:
-    """Allocate, fill, compile, initialize, then the commands in order. ProgramError, before any command, for a bad file."""
+    """Allocate, fill, initialize, then the commands in order. ProgramError, before any command, for a bad file."""
     memory = {name: _allocated(plan.layouts[name].bytes, plan.alignments.get(name, 0)) for name in resources}
     for name, resource in resources.items():
         try:
@@ -41,24 +40,27 @@ def execute(
         except (Refused, OSError) as error:
             notes.fault(f"{resource.pointer}/initialValues/sourcePath", str(error))
     notes.settle()
-    compiled = {name: device.compile(checked) for name, checked in plan.checked.items()}
-    for name, operator in compiled.items():
+    for name, operator in plan.compiled.items():
         if plan.owned[name]:
             operator.initialize(**_slices(plan, name, plan.owned[name], memory))
     unwritten: list[str] = []
     for command in commands:
         if isinstance(command, Dispatch):
             arrays = _slices(plan, command.dispatchable, plan.bound[command.pointer], memory)
-            spent = _timed(compiled[command.dispatchable].bind(**arrays), iterations, warmup)
+            spent = _timed(plan.compiled[command.dispatchable].bind(**arrays), iterations, warmup)
             if out is not None and iterations + warmup > 1:
-                out.write(f"Dispatch '{command.dispatchable}': {iterations} iterations, {spent:.4f} ms median (CPU)\n")
+                out.write(f"Dispatch {command.dispatchable!r}: {iterations} iterations, {spent:.4f} ms median (CPU)\n")
         elif isinstance(command, Print) and out is not None:
             out.writelines(_printed(command, _values(plan, command.resource, memory)))
         elif isinstance(command, WriteFile):
+            target = plan.targets[command.pointer]
             try:
-                files.write(plan.targets[command.pointer], _values(plan, command.resource, memory), command.dimensions)
+                files.write(target, _values(plan, command.resource, memory), command.dimensions)
             except OSError as error:
-                unwritten.append(f"{command.target}: {error.strerror or error}")
+                unwritten.append(printable(f"{command.target}: {error.strerror or error}"))
+            else:
+                if out is not None:
+                    out.write(f"Wrote {str(files.from_here(target))!r}\n")
     if unwritten:
         raise OSError("; ".join(unwritten))
     return {
@@ -134,7 +136,7 @@ def _all(layout: Layout, memory: NDArray[np.uint8]) -> NDArray[Any]:
 
 
 def _printed(command: Print, values: NDArray[Any]) -> Iterator[str]:
-    yield f"Resource '{command.resource}':" + ("\n" if command.verbose else " ")
+    yield f"Resource {command.resource!r}:" + ("\n" if command.verbose else " ")
     for begin in range(0, values.size, CHUNK):
         chunk = values[begin : begin + CHUNK]
         texts = map(text, chunk if chunk.dtype.kind == "f" else chunk.tolist())

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from anydml.errors import Fault, ProgramError, Violation
+from anydml.names import printable
 
 LONGEST = 32 * 2**20  # characters of a program; larger data has its place in files
 DEEPEST = 64  # brackets inside brackets; the format itself needs nine
@@ -35,7 +36,7 @@ class ProgramFault(Fault):
     file: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}: {super().__str__()}"
+        return f"{printable(self.file)}: {super().__str__()}"
 
 
 class Notes:
@@ -47,6 +48,8 @@ class Notes:
         self.warnings: list[ProgramFault] = []
 
     def fault(self, pointer: str, message: str, violation: Violation | None = None) -> None:
+        """A fault on one line, or on the two of a violation, which holds nothing that a program can name."""
+        message = printable(message) if violation is None else message
         self.faults.append(ProgramFault(pointer, message, violation, self.file))
         if len(self.faults) == MOST_FAULTS:
             self.faults.append(ProgramFault("", "there may be more; nobody looked further", None, self.file))
@@ -54,7 +57,7 @@ class Notes:
 
     def warn(self, pointer: str, message: str) -> None:
         if len(self.warnings) < MOST_FAULTS:
-            self.warnings.append(ProgramFault(pointer, message, None, self.file))
+            self.warnings.append(ProgramFault(pointer, printable(message), None, self.file))
 
     def settle(self) -> None:
         """ProgramError with every fault, where there is one."""

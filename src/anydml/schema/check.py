@@ -12,6 +12,7 @@ from anydml.errors import BindingError, DescError, Fault, UnsupportedError, Viol
 from anydml.feature_level import FeatureLevel
 from anydml.names import snake_case
 from anydml.schema.constraint import UNJUDGED, judge
+from anydml.schema.field import OUTPUT
 from anydml.schema.operator import Desc, TensorField
 from anydml.schema.support import unsupported
 from anydml.schema.tensor_rules import broken, flawless
@@ -48,6 +49,11 @@ class Checked(Generic[D_co]):
             )
             for found in self.desc.tensors()
         }
+
+    @computed_once
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs that are there."""
+        return tuple(name for name, found in self.fields.items() if found.field.role == OUTPUT)
 
     @computed_once
     def tensors(self) -> Mapping[str, TensorDesc]:

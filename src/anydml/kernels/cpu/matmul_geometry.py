@@ -2,60 +2,77 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from anydml.kernels.cpu.jit.steps import At
 from anydml.tensor import TensorDesc
 
+Batch = tuple[int, int]
+
 
 class Matrix(NamedTuple):
-    """How a tensor lies against {batch, rows, columns}: offsets of the batches and strides, in bytes; 0 where it repeats."""
+    """How a tensor lies against {outer batch, inner batch, rows, columns}: strides in bytes; 0 where it repeats."""
 
     at: At
-    batches: NDArray[np.int64]
+    outer: int
+    inner: int
     row: int
     column: int
 
-    def of(self, batch: int, row: int = 0, column: int = 0) -> At:
-        return self.at + (int(self.batches[batch]) + row * self.row + column * self.column)
+    def of(self, batch: Batch, row: int = 0, column: int = 0) -> At:
+        return self.at + (batch[0] * self.outer + batch[1] * self.inner + row * self.row + column * self.column)
 
     def varies(self) -> bool:
-        return bool((self.batches != self.batches[0]).any())
+        """Whether it is another one for another batch."""
+        return bool(self.outer or self.inner)
 
 
-def matrix(name: str, t: TensorDesc | None, lead: tuple[int, ...]) -> Matrix:
-    """The tensor of a name, or the zero that stands for one that is left out."""
+def matrices(tensors: Mapping[str, TensorDesc | None], lead: tuple[int, ...]) -> tuple[dict[str, Matrix], Batch]:
+    """The tensors by name, zero for those that are left out, and how many batches there are in two dimensions.
+
+    Batches are in the inner dimension alone where every tensor goes through both at an even pace.
+    """
+    sizes = (1, 1, *lead)[-2:]
+    found = {name: _matrix(name, t) for name, t in tensors.items()}
+    if all(t.outer == t.inner * sizes[1] for t in found.values()) or sizes[1] == 1:
+        inner = {name: t.outer if sizes[1] == 1 else t.inner for name, t in found.items()}
+        return {name: t._replace(outer=0, inner=inner[name]) for name, t in found.items()}, (1, math.prod(sizes))
+    return found, (sizes[0], sizes[1])
+
+
+def _matrix(name: str, t: TensorDesc | None) -> Matrix:
     if t is None:
-        return Matrix(At("constants"), np.zeros(np.prod(lead, dtype=np.int64), np.int64), 0, 0)
+        return Matrix(At("constants"), 0, 0, 0, 0)
     size = t.data_type.dtype.itemsize
-    along = list(zip(t.sizes, t.explicit_strides, strict=True))
-    along = [(1, 0)] * (len(lead) + 2 - len(along)) + along[max(0, len(along) - len(lead) - 2) :]
-    *outer, row, column = [stride * size if n > 1 else 0 for n, stride in along]
-    offsets = np.zeros((), np.int64)
-    for n, stride in zip(lead, outer, strict=True):
-        offsets = offsets[..., None] + stride * np.arange(n)
-    return Matrix(At(name), offsets.reshape(-1), row, column)
+    strides = [stride * size if n > 1 else 0 for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
+    outer, inner, row, column = ([0] * 4 + strides)[-4:]
+    return Matrix(At(name), outer, inner, row, column)
 
 
 class Part(NamedTuple):
-    """A part of the output."""
+    """A part of the output: `outer` x `inner` batches, rows, and panels of columns."""
 
-    batches: range
+    outer: range
+    inner: range
     rows: range
     panels: range
+
+    @property
+    def first(self) -> Batch:
+        return self.outer.start, self.inner.start
 
 
 def cut(part: Part, count: int, name: str = "") -> list[Part]:
     """At most so many parts, cut where that costs least, if nothing is named: between batches, else panels, else rows."""
-    batches, rows, panels = (len(x) for x in part)
-    name = name or ("batches" if batches >= count else "panels" if panels >= 2 * count else "rows" if rows >= 2 * count else "")
-    if count == 1 or not name:
-        return [part]
+    outer, inner, rows, panels = (len(x) for x in part)
+    if not name:
+        chosen = {"outer": outer >= count, "inner": inner >= count, "panels": panels >= 2 * count, "rows": rows >= 2 * count}
+        name = next((x for x, enough in chosen.items() if enough), "outer" if outer > inner else "inner")
     values = getattr(part, name)
+    count = min(count, len(values))
     ends = [values.start + len(values) * i // count for i in range(count + 1)]
     return [part._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from typing import Any
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anydml.kernels.cpu import copies, matmul_pack, matmul_records, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit.steps import At, Repeat, Step, repeat
 from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.cpu.matmul_dot import dot_of, shift_of
-from anydml.kernels.cpu.matmul_geometry import Matrix, Part, Scratch, cut, matrix
+from anydml.kernels.cpu.matmul_geometry import Batch, Matrix, Part, Scratch, cut, matrices
 from anydml.kernels.cpu.matmul_rule import ROW
 from anydml.kernels.cpu.matmul_tile import Kind, column_bytes, multiply, panel_columns
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
@@ -34,8 +35,25 @@ CHUNK = 256 << 10
 CONSTANTS = np.array([0] * 64 + [0x80] * 64, np.uint8)  # a zero point that is not there; rows of B beyond the last
 
 
+Phases = list[list[list[Step | Repeat]]]
+
+
+class Rounds(NamedTuple):
+    """Phases to be run again and again, `times[i]` in the i-th direction: they move there as to those of `moved[i]`.
+
+    Without a direction they are run once.
+    """
+
+    phases: Phases
+    times: tuple[int, ...]
+    moved: tuple[Phases, ...]
+
+
 class Plan:
-    """The steps of one matmul. `phases` computes; `packing` packs an owned B, once, into the memory "packed"."""
+    """The steps of one matmul. `rounds` compute; `packing` packs an owned B, once, into the memory "packed".
+
+    There are no more steps for many batches, rows, columns and products than for some: what is repeated is planned once.
+    """
 
     def __init__(self, c: Checked[Any], target: Target, threads: int) -> None:
         d = c.desc
@@ -43,9 +61,8 @@ class Plan:
         self.quantized = isinstance(d, QuantizedLinearMatrixMultiply)
         lead: tuple[int, ...] = d.a_tensor.sizes[:-2]
         self.m, self.k, self.n = int(d.a_tensor.sizes[-2]), int(d.a_tensor.sizes[-1]), int(d.b_tensor.sizes[-1])
-        self.batches = int(np.prod(lead, dtype=np.int64))
-        names = [f.name for f in (*d.spec.inputs, *d.spec.outputs)]
-        of = {name: matrix(name, getattr(d, name), lead) for name in names}
+        of, self.lead = matrices({f.name: getattr(d, f.name) for f in (*d.spec.inputs, *d.spec.outputs)}, lead)
+        self.batches = math.prod(lead)
         self.a, self.b, self.c = of["a_tensor"], of["b_tensor"], of["output_tensor"]
         self.a_zero_point, self.b_zero_point = of["a_zero_point_tensor"], of["b_zero_point_tensor"]
         if self.quantized:
@@ -66,67 +83,68 @@ class Plan:
         self.panels = -(-self.n // self.width)
         self.panel_bytes = self.groups * self.width * self.dot.depth
         # what int32 cannot hold is summed in blocks of K that it can
-        step = BLOCK_OF_K if self.quantized and self.k > WRAPS else self.k
-        self.blocks = [(k, min(step, self.k - k)) for k in range(0, self.k, step)]
-        self.sum_kind = self.kind._replace(output="i32") if len(self.blocks) > 1 else self.kind
+        self.block = BLOCK_OF_K if self.quantized and self.k > WRAPS else self.k
+        self.blocks = -(-self.k // self.block)
+        self.sum_kind = self.kind._replace(output="i32") if self.blocks > 1 else self.kind
         self.owned = bool(d.b_tensor.flags & TensorFlags.OWNED_BY_DML)
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
         self.packing: list[Step | Repeat] = []
         self.threads = threads if self.m * self.k * self.n * self.batches >= ALONE else 1
+        self.whole = Part(range(self.lead[0]), range(self.lead[1]), range(self.m), range(self.panels))
         self._share()
-        self.phases = self._phases()
+        self.rounds = self._rounds()
 
     def _share(self) -> None:
         """Pack every B once where it is owned or serves several batches."""
-        _, first, which = np.unique(self.b.batches, return_index=True, return_inverse=True)
-        self.shared: tuple[At, At, NDArray[np.intp]] | None = None
-        if not self.owned and len(first) == self.batches:
+        outer, inner = self.lead[0] if self.b.outer else 1, self.lead[1] if self.b.inner else 1
+        self.shared: tuple[Matrix, Matrix] | None = None
+        if not self.owned and outer * inner == self.batches:
             return
-        where = self.packed if self.owned else self.scratch
-        packed = where.take(len(first) * self.panels * self.panel_bytes)
-        sums = where.take(len(first) * self._sums_bytes())
-        self.shared = packed, sums, which.reshape(-1)
+
+        def one_each(nbytes: int) -> Matrix:
+            at = (self.packed if self.owned else self.scratch).take(outer * inner * nbytes)
+            return Matrix(at, inner * nbytes if self.b.outer else 0, nbytes if self.b.inner else 0, 0, 0)
+
+        self.shared = one_each(self.panels * self.panel_bytes), one_each(self._sums_bytes())
         scratch = self.spare if self.owned else self.scratch
 
-        def pack(i: int) -> Iterator[Step]:
+        def pack(batch: Batch) -> Iterator[Step | Repeat]:
             scratch.size = mark
-            return self._pack(int(first[i]), 0, self.panels, *self._shared(int(first[i])), scratch)
+            return self._pack(batch, 0, self.panels, *self._shared(batch), scratch)
 
         mark = scratch.size
-        self.packing = self._repeated(range(len(first)), [self.b.batches[first]], pack)
+        self.packing = self._each(range(outer), range(inner), pack)
 
     def _sums_bytes(self) -> int:
-        return len(self.blocks) * self.panels * self.width * 4
+        return self.blocks * self.panels * self.width * 4
 
-    def _shared(self, batch: int) -> tuple[At, At]:
+    def _shared(self, batch: Batch) -> tuple[At, At]:
         assert self.shared is not None
-        packed, sums, which = self.shared
-        return packed + which[batch] * self.panels * self.panel_bytes, sums + which[batch] * self._sums_bytes()
+        packed, sums = self.shared
+        return packed.of(batch), sums.of(batch)
 
-    def _repeated(
-        self, items: range, offsets: list[NDArray[np.int64]], steps: Callable[[int], Iterator[Step]]
-    ) -> list[Step | Repeat]:
-        """`steps` of each item; where the offsets of several move evenly, of the first two, to be repeated."""
-        moves = np.stack([np.diff(x[items.start : items.stop]) for x in offsets])
-        bends = np.flatnonzero((moves[:, 1:] != moves[:, :-1]).any(axis=0))
-        found: list[Step | Repeat] = []
-        first = 0
-        while first < len(items):
-            bend = int(np.searchsorted(bends, first))
-            end = int(bends[bend]) + 2 if bend < len(bends) else len(items)
-            if end - first < 3:
-                found += [step for i in items[first:end] for step in steps(i)]
-            else:
-                code = jit.compiled(repeat, self.target)
-                found.append(Repeat(code, end - first, list(steps(items[first])), list(steps(items[first + 1]))))
-            first = end
-        return found
+    def _repeated(self, items: range, steps: Callable[[int], Iterable[Step | Repeat]]) -> list[Step | Repeat]:
+        """`steps` of each item, whose arguments move evenly from item to item: of the first two, to be repeated."""
+        if len(items) < 3:
+            return [step for i in items for step in steps(i)]
+        code = jit.compiled(repeat, self.target)
+        return [Repeat(code, len(items), list(steps(items[0])), list(steps(items[1])))]
+
+    def _each(self, outer: range, inner: range, steps: Callable[[Batch], Iterable[Step | Repeat]]) -> list[Step | Repeat]:
+        """`steps` of each batch."""
+        return self._repeated(outer, lambda i: self._repeated(inner, lambda j: steps((i, j))))
+
+    def _along(self, items: range, most: int, steps: Callable[[range], Iterable[Step | Repeat]]) -> list[Step | Repeat]:
+        """`steps` of at most so many items at a time, where those of the last items may be others."""
+        firsts = range(items.start, items.stop, most)
+        before = self._repeated(firsts[:-1], lambda first: steps(range(first, first + most)))
+        return [*before, *steps(range(firsts[-1], items.stop))]
 
     def _start(self, panel: int) -> int:
         """The column at which a panel begins: the last one is moved back rather than cut, where there is room."""
         return max(0, min(panel * self.width, self.n - self.width))
 
-    def _pack(self, batch: int, first: int, end: int, packed: At, sums: At, scratch: Scratch) -> Iterator[Step]:
+    def _pack(self, batch: Batch, first: int, end: int, packed: At, sums: At, scratch: Scratch) -> Iterator[Step | Repeat]:
         start = self._start(first)
         columns = min(self._start(end - 1) + self.width, self.n) - start
         b, row = self.b.of(batch, 0, start), self.b.row
@@ -139,11 +157,14 @@ class Plan:
         code = jit.compiled(matmul_pack.pack, self.target, self.a_signed, self.b_signed)
         pad = At("constants", 64 if shift else 0)
         last = self._start(end - 1) - start
-        for i, (k, length) in enumerate(self.blocks):
-            into, totals = packed + self._along(k), sums + i * (end - first) * self.width * 4
-            yield Step(code, (b + k * row, row, length, end - first, into, self.panel_bytes, totals, last, pad))
 
-    def _along(self, k: int) -> int:
+        def block(k: range) -> Iterator[Step]:
+            into, totals = packed + self._depth(k.start), sums + k.start // self.block * (end - first) * self.width * 4
+            yield Step(code, (b + k.start * row, row, len(k), end - first, into, self.panel_bytes, totals, last, pad))
+
+        yield from self._along(range(self.k), self.block, block)
+
+    def _depth(self, k: int) -> int:
         """Bytes from the start of a panel to its k-th step, a multiple of a group."""
         return k // self.dot.group * self.width * self.dot.depth
 
@@ -152,51 +173,88 @@ class Plan:
         (block,) = made.blocks.tolist()
         return Step(made.code, (a + block[0], b + block[1], *block[2:]))
 
-    def _phases(self) -> list[list[list[Step | Repeat]]]:
-        rounds = [self._pieces(part) for part in self._rounds()]
-        self.long = len(rounds) > 1
-        phases: list[list[list[Step | Repeat]]] = []
+    def _rounds(self) -> list[Rounds]:
+        grid = list(self._grid())
+        once = grid[0][0] == self.whole
+        before: Phases = []
         if self.packing and not self.owned:
-            phases.append([self.packing])
+            before.append([self.packing])
         # nothing may be written before every scale has been looked at
-        if self.quantized and (self.by_batch or len(rounds) > 1):
+        if self.quantized and (self.by_batch or not once):
             records = self.scratch.take(min(self.m, MOST_ROWS) * ROW)
             modes = self.scratch.take(8)
 
-            def look(batch: int) -> Iterator[Step]:
-                for row in range(0, self.m, MOST_ROWS):
-                    yield self._parameters(batch, row, min(self.m - row, MOST_ROWS), 0, self.n, records, modes)
+            def look(batch: Batch) -> Iterable[Step | Repeat]:
+                return self._along(
+                    self.whole.rows,
+                    MOST_ROWS,
+                    lambda rows: [self._parameters(batch, rows.start, len(rows), 0, self.n, records, modes)],
+                )
 
-            looked_at = range(self.batches if self.by_batch else 1)
-            phases.append([self._repeated(looked_at, [t.batches for t in self.by_row], look)])
-        padded = self._padded(rounds)
+            outer, inner = (x if self.by_batch else range(1) for x in (self.whole.outer, self.whole.inner))
+            before.append([self._each(outer, inner, look)])
+        padded = self._padded([self._pieces(part) for part, _ in grid])
         mark, top = self.scratch.size, 0
-        for pieces in rounds:
-            self.scratch.size = mark  # rounds work in the same memory
-            steps = [self._piece(piece, into) for piece, into in zip(pieces, padded, strict=False)]
-            if not self.by_batch:
-                phases.append([first for first, _ in steps if first])
-            phases.append([rest for _, rest in steps])
-            top = max(top, self.scratch.size)
-        phases = [phase for phase in phases if phase]
-        self.scratch.size = top
-        if self.threads == 1 and len(rounds) == 1:  # one thread needs no phases
-            phases = [[[step for phase in phases for piece in phase for step in piece]]]
-        return phases
 
-    def _rounds(self) -> list[Part]:
-        """The work in parts, between which a caller can be interrupted."""
-        whole = Part(range(self.batches), range(self.m), range(self.panels))
+        def phases(part: Part) -> Phases:
+            nonlocal top
+            self.scratch.size = mark  # rounds work in the same memory
+            steps = [self._piece(piece, into) for piece, into in zip(self._pieces(part), padded, strict=False)]
+            top = max(top, self.scratch.size)
+            found = [[rest for _, rest in steps]]
+            return found if self.by_batch or not steps[0][0] else [[first for first, _ in steps], *found]
+
+        if once:
+            found = [Rounds([*before, *phases(self.whole)], (), ())]
+            if self.threads == 1:  # one thread needs no phases
+                found = [Rounds([[[step for phase in found[0].phases for piece in phase for step in piece]]], (), ())]
+        else:
+            found = [Rounds(before, (), ())] if before else []
+            for part, moves in grid:
+                times = tuple(times for times, _ in moves)
+                found.append(Rounds(phases(part), times, tuple(phases(moved) for _, moved in moves)))
+        self.scratch.size = top
+        return found
+
+    def _grid(self) -> Iterator[tuple[Part, list[tuple[int, Part]]]]:
+        """Parts of the work, between which a caller can be interrupted: with how many times they are moved in each direction,
+        and where they are then. The last part in a direction is one of its own."""
+        ways = []
+        for items, most in zip(self.whole, self._lengths(), strict=True):
+            times = (len(items) - 1) // most
+            last = range(times * most, len(items))
+            ways.append([(times, range(most)), (1, last)] if times else [(1, last)])
+        for way in product(*ways):
+            part = Part(*(items for _, items in way))
+            named = zip(Part._fields, way, strict=True)
+            yield part, [(n, part._replace(**{x: range(r.stop, r.stop + len(r))})) for x, (n, r) in named if n > 1]
+
+    def _lengths(self) -> tuple[int, int, int, int]:
+        """Batches, rows and panels of a part that takes about a tenth of a second."""
         long = LONG * self.target.vector_bytes // 16 * self.dot.group // 2
-        parts = cut(whole, -(-self.m * self.k * self.n * self.batches // long))
-        return [x for part in parts for x in cut(part, -(-len(part.rows) // MOST_ROWS), "rows")]
+        outer, inner, rows, panels = (len(x) for x in self.whole)
+        rows = min(rows, MOST_ROWS)
+        # even the smallest product takes as long as some thousands of large ones' products of elements
+        while outer * inner * max(rows * (columns := panels * self.width) * self.k, long >> 20) > long:
+            if outer > 1:
+                outer = -(-outer // 2)
+            elif inner > 1:
+                inner = -(-inner // 2)
+            elif panels > 1 and (columns >= rows or rows == 1):
+                panels = -(-panels // 2)
+            elif rows > 1:
+                rows = -(-rows // 2)
+            else:
+                break
+        even = (-(-len(x) // -(-len(x) // most)) for x, most in zip(self.whole, (outer, inner, rows, panels), strict=True))
+        return tuple(even)  # type: ignore[return-value]  # of four
 
     def _pieces(self, part: Part) -> list[Part]:
         """A part of the work for each thread: rows where B is packed already, so that each sums its own."""
         enough = len(part.rows) >= 2 * self.threads * self.dot.rows and self.batches < self.threads
         return cut(part, self.threads, "rows" if self.shared and enough else "")
 
-    def _parameters(self, batch: int, row: int, rows: int, column: int, columns: int, records: At, modes: At) -> Step:
+    def _parameters(self, batch: Batch, row: int, rows: int, column: int, columns: int, records: At, modes: At) -> Step:
         code = jit.compiled(matmul_records.parameters, self.target, self.a_signed, self.kind.output)
         zero = (self.a_zero_point.of(batch, row), self.a_zero_point.row)
         if not self.quantized:
@@ -220,28 +278,29 @@ class Plan:
         columns = scratch.take(min(chunk, end - first) * column_bytes(self.target))
         mark = top = scratch.size  # what a batch takes from here on, the next one takes again
 
-        def parameters(batch: int) -> Iterator[Step]:
+        def parameters(batch: Batch) -> Iterator[Step]:
             if self.quantized or self.kind.full:
                 yield self._parameters(batch, part.rows.start, m, start, n, records, modes)
 
-        def product(batch: int) -> Iterator[Step]:
-            nonlocal top
+        def product(batch: Batch) -> Iterator[Step | Repeat]:
             scratch.size = mark
             if self.by_batch:
                 yield from parameters(batch)
             a = yield from self._left(batch, part.rows, padded)
-            if len(self.blocks) == 1:
+            if self.blocks == 1:
                 yield self._row_sums(batch, *a, self.dot.depth * self.groups, m, records)
             again = scratch.size
-            for panel in range(first, end, chunk):
+
+            def columns_of(panels: range) -> Iterator[Step | Repeat]:
+                nonlocal top
                 scratch.size = again
-                panels = range(panel, min(panel + chunk, end))
                 yield from self._chunk(batch, part.rows, panels, a, records, columns, modes)
                 top = max(top, scratch.size)
 
-        once: list[Step | Repeat] = [] if self.by_batch else list(parameters(part.batches.start))
-        tensors = [self.a, self.b, self.c, self.b_zero_point, *self.by_row]
-        steps = self._repeated(part.batches, [t.batches for t in tensors], product)
+            yield from self._along(part.panels, chunk, columns_of)
+
+        once: list[Step | Repeat] = [] if self.by_batch else list(parameters(part.first))
+        steps = self._each(part.outer, part.inner, product)
         scratch.size = top
         return once, steps
 
@@ -255,7 +314,7 @@ class Plan:
     def _apart(self) -> bool:
         return self.a.column != 1 and self.k > 1
 
-    def _left(self, batch: int, rows: range, padded: At) -> Generator[Step, None, tuple[At, int]]:
+    def _left(self, batch: Batch, rows: range, padded: At) -> Generator[Step, None, tuple[At, int]]:
         """Rows of A as the tile reads them, and the bytes from one to the next: where they lie, if they lie so."""
         a, a_row, m = self.a.of(batch, rows.start), self.a.row, len(rows)
         row_bytes = self.dot.depth * self.groups
@@ -273,8 +332,8 @@ class Plan:
         return a, a_row
 
     def _chunk(
-        self, batch: int, rows: range, panels: range, a: tuple[At, int], records: At, columns: At, modes: At
-    ) -> Iterator[Step]:
+        self, batch: Batch, rows: range, panels: range, a: tuple[At, int], records: At, columns: At, modes: At
+    ) -> Iterator[Step | Repeat]:
         first_row, m, first, end = rows.start, len(rows), panels.start, panels.stop
         start, scratch = self._start(first), self.scratch
         last = self._start(end - 1) - start
@@ -286,7 +345,7 @@ class Plan:
         else:
             packed = scratch.take((end - first) * self.panel_bytes)
             sums_block = 4 * (end - first) * self.width
-            sums = scratch.take(len(self.blocks) * sums_block)
+            sums = scratch.take(self.blocks * sums_block)
             yield from self._pack(batch, first, end, packed, sums, scratch)
         across = self._across(self.b_zero_point, batch, start, n, 1)
         scale = self._across(self.b_scale, batch, start, n, 4) if self.quantized else (At("constants"), None)
@@ -310,7 +369,7 @@ class Plan:
         if not direct:
             c_row = max(n, self.width) * self.size
             c = scratch.take(m * c_row)
-        if len(self.blocks) == 1:
+        if self.blocks == 1:
             yield records_of_columns(sums, self.k)
             yield from self._tiles(
                 a, m, self.groups, (packed, end - first), (c, c_row, last * self.size), records, columns, modes
@@ -319,21 +378,26 @@ class Plan:
             count = (end - first) * self.width
             partial, totals = scratch.take(4 * m * count), scratch.take(8 * m * count)
             into = partial, 4 * count, 4 * (count - self.width)
-            for i, (k, length) in enumerate(self.blocks):
-                groups = -(-length // self.dot.group)
-                there = a[0] + k * self.dot.depth // self.dot.group
+
+            def block(k: range) -> Iterator[Step]:
+                groups = -(-len(k) // self.dot.group)
+                there = a[0] + k.start * self.dot.depth // self.dot.group
                 yield self._row_sums(batch, there, a[1], self.dot.depth * groups, m, records)
-                yield records_of_columns(sums + i * sums_block, length)
-                along = packed + self._along(k), end - first
+                yield records_of_columns(sums + k.start // self.block * sums_block, len(k))
+                along = packed + self._depth(k.start), end - first
                 yield from self._tiles((there, a[1]), m, groups, along, into, records, columns, modes)
-                yield Step(jit.compiled(matmul_wide.carry, self.target), (partial, totals, m * count, int(i == 0)))
+                carry = jit.compiled(matmul_wide.carry, self.target)
+                yield Step(carry, (partial, totals, m * count, int(k.start == 0)))
+
+            yield from block(range(self.block))
+            yield from self._along(range(self.block, self.k), self.block, block)
             code = jit.compiled(matmul_wide.round_totals, self.target, self.kind.output == "i8")
             yield Step(code, (totals, 8 * count, m, end - first, records, columns, c, c_row, last))
         if not direct:
             to = self.c.of(batch, first_row, start)
             yield self._copy((m, n), (c_row, self.size), (self.c.row, self.c.column), self.size, c, to)
 
-    def _row_sums(self, batch: int, a: At, a_row: int, row_bytes: int, m: int, records: At) -> Step:
+    def _row_sums(self, batch: Batch, a: At, a_row: int, row_bytes: int, m: int, records: At) -> Step:
         code = jit.compiled(matmul_records.row_sums, self.target, self.a_signed, self.b_signed, self.kind.full)
         return Step(code, (a, a_row, row_bytes, m, records, self.b_zero_point.of(batch)))
 
@@ -361,7 +425,7 @@ class Plan:
                 done = count * h
                 at, into, record = at + done * a_row, into + done * c_row, record + done * ROW
 
-    def _across(self, t: Matrix, batch: int, start: int, n: int, size: int) -> tuple[At, Step | None]:
+    def _across(self, t: Matrix, batch: Batch, start: int, n: int, size: int) -> tuple[At, Step | None]:
         """Values of columns as the kernel reads them: one, or one after the other for a whole panel at least."""
         at = t.of(batch, 0, start)
         if t.column == 0 or (t.column == size and n >= self.width):

@@ -2,24 +2,21 @@
 
 Everything here was learned from a crash or a measurement: no IR passes run over hand-emitted kernels; each engine has a
 target machine of its own (it owns it) and each module a context of its own (the global one only grows); an undefined
-symbol would crash at the call, so none is allowed; and one lock guards every call, held over a fork, because a child of a
-fork during a compilation would inherit it locked.
+symbol would crash at the call, so none is allowed; and every call, those that dispose of an engine too, holds the lock that
+is held over a fork, because a child of a fork during a compilation would inherit llvmlite's own lock taken.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
+from anydml.forks import guard
 from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.kernel import Refused
 
-_lock = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_unused: list[Any] = []  # engines that the next compilation disposes of
 
 
 class Code:
@@ -27,6 +24,10 @@ class Code:
 
     def __init__(self, engine: Any, address: int) -> None:
         self._engine, self.address = engine, address
+
+    def __del__(self, unused: list[Any] = _unused) -> None:
+        """Leave the engine to the next compilation: it is disposed of under a lock, which may be taken by no finalizer."""
+        unused.append(self._engine)
 
 
 @cache
@@ -43,7 +44,7 @@ def unavailable() -> str | None:
     if _binding.cache_info().currsize:
         return None
     try:
-        with _lock:
+        with guard:
             _binding()
     except Exception as error:  # a missing or broken llvmlite shows as ImportError, OSError or RuntimeError
         return f"llvmlite cannot be used: {error}"
@@ -53,24 +54,25 @@ def unavailable() -> str | None:
 @cache
 def process_triple() -> str:
     """What this process runs: architecture, vendor and system."""
-    with _lock:
+    with guard:
         return str(_binding().get_process_triple())
 
 
 def host_name() -> str:
     """LLVM's name of the processor."""
-    with _lock:
+    with guard:
         return str(_binding().get_host_cpu_name())
 
 
 def llvm_version() -> str:
-    return ".".join(map(str, _binding().llvm_version_info))
+    with guard:
+        return ".".join(map(str, _binding().llvm_version_info))
 
 
 @cache
 def host_features() -> Mapping[str, bool]:
     """LLVM's name -> whether the processor has the feature and the operating system keeps its registers."""
-    with _lock:
+    with guard:
         try:
             return dict(_binding().get_host_cpu_features())
         except RuntimeError:  # where LLVM cannot tell, only rows that require nothing are used
@@ -81,34 +83,41 @@ def host_features() -> Mapping[str, bool]:
 def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
     """The code of the function `kernel` in `emit(target, *arguments)`, compiled once. Refused where it cannot be."""
     text = emit(target, *arguments)
-    with _lock:
-        llvm = _binding()
-        try:
-            module = llvm.parse_assembly(text, llvm.create_context())
-            module.verify()
-        except RuntimeError as error:  # intrinsics are not the same in every version
-            raise Refused(f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} does not take the code: {error}") from error
-        machine = _machine(llvm, target)
-        try:
-            engine = llvm.create_mcjit_compiler(module, machine)
-            engine.finalize_object()
-        except RuntimeError as error:
-            raise Refused(f"the code could not be made executable: {error}") from error
-        address = engine.get_function_address("kernel")
-    if not address:
-        raise Refused("the code could not be made executable: it has no address")
-    return Code(engine, address)
+    with guard:
+        _unused.clear()
+        made = _compiled(text, target)
+    if isinstance(made, str):
+        raise Refused(made)
+    return made
+
+
+def _compiled(text: str, target: Target) -> Code | str:
+    """The code of a module, or why there is none. What it uses of LLVM is disposed of when it returns."""
+    llvm = _binding()
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+    except RuntimeError as error:  # intrinsics are not the same in every version
+        return f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} does not take the code: {error}"
+    machine = _machine(llvm, target)
+    try:
+        engine = llvm.create_mcjit_compiler(module, machine)
+        engine.finalize_object()
+    except RuntimeError as error:
+        return f"the code could not be made executable: {error}"
+    address = engine.get_function_address("kernel")
+    return Code(engine, address) if address else "the code could not be made executable: it has no address"
 
 
 def assembly(text: str, target: Target, triple: str | None = None) -> str:
     """The assembly of a module for a target; what tests and readers look at."""
-    with _lock:
+    with guard:
         return str(_for_any(target, triple, text, "emit_assembly"))
 
 
 def object_code(text: str, target: Target, triple: str) -> bytes:
     """A module as an object file, for a linker: how code for another processor can be run."""
-    with _lock:
+    with guard:
         return bytes(_for_any(target, triple, text, "emit_object"))
 
 

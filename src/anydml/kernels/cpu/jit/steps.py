@@ -185,19 +185,27 @@ class Repeat(NamedTuple):
 
     code: jit.Code
     times: int
-    first: Sequence[Step]
-    second: Sequence[Step]
+    first: Sequence[Step | Repeat]
+    second: Sequence[Step | Repeat]
+
+
+Phases = Sequence[Sequence[Sequence[Step | Repeat]]]
 
 
 class Sheet:
-    """Phases of steps, laid out once; `bind` fills in the addresses."""
+    """Phases of steps, laid out once; `bind` fills in the addresses.
 
-    def __init__(self, phases: Sequence[Sequence[Sequence[Step | Repeat]]]) -> None:
-        steps = [step for phase in phases for piece in phase for step in piece]
+    moved: the same phases elsewhere. moves: for each of them, by how much every number is another one there.
+    """
+
+    def __init__(self, phases: Phases, moved: Sequence[Phases] = ()) -> None:
+        steps, *others = ([step for phase in x for piece in phase for step in piece] for x in (phases, *moved))
         self._codes: list[jit.Code] = []
         numbers: list[At | int] = [0] * (2 * len(steps))  # the tables of the pieces come first
-        for i, step in enumerate(steps):
-            numbers[2 * i : 2 * i + 2] = self._place(step, numbers)
+        moves: list[list[int]] = [[0] * len(numbers) for _ in others]
+        for i, (step, *elsewhere) in enumerate(zip(steps, *others, strict=True)):
+            numbers[2 * i : 2 * i + 2] = self._place(step, elsewhere, numbers, moves)
+        self.moves = [np.array(x, np.int64) for x in moves]
         bases = {x.base: None for x in numbers if isinstance(x, At)}
         self.bases = [base for base in bases if base]
         index = {base: i for i, base in enumerate(("", *self.bases), start=1)}  # 0: no address
@@ -212,32 +220,40 @@ class Sheet:
                 self._pieces[-1].append((16 * first, (end := next(ends)) - first))
                 first = end
 
-    def _place(self, step: Step | Repeat, numbers: list[At | int]) -> tuple[int, At]:
-        """Append what a step needs; its code's address, and where its arguments are."""
+    def _place(
+        self, step: Step | Repeat, elsewhere: Sequence[Step | Repeat], numbers: list[At | int], moves: Sequence[list[int]]
+    ) -> tuple[int, At]:
+        """Append what a step needs, and how much that moves to each step elsewhere; its code's address, and where its
+        arguments are."""
         self._codes.append(step.code)
-        if isinstance(step, Repeat):
-            table = len(numbers)
-            numbers += [0] * (2 * len(step.first))
-            arguments = len(numbers)
-            for i, inner in enumerate(step.first):
-                numbers[table + 2 * i : table + 2 * i + 2] = self._place(inner, numbers)
-            deltas = len(numbers)
-            for a, b in zip(step.first, step.second, strict=True):
-                assert a.code is b.code
-                numbers += [_difference(x, y) for x, y in zip(a.arguments, b.arguments, strict=True)]
-            words = (step.times, len(step.first), At("", 8 * table), deltas - arguments)
-            step = Step(step.code, (*words, At("", 8 * arguments), At("", 8 * deltas)))
-        at = len(numbers)
-        numbers += step.arguments
-        return step.code.address, At("", 8 * at)
 
-    def bind(self, addresses: Sequence[int]) -> list[list[Piece]]:
-        """The phases with the addresses of `bases`, in order."""
+        def add(new: Sequence[At | int], moved: Sequence[Sequence[At | int]] = ()) -> int:
+            at = len(numbers)
+            numbers.extend(new)
+            for i, move in enumerate(moves):
+                move.extend(map(_difference, new, moved[i]) if moved else [0] * len(new))
+            return at
+
+        if isinstance(step, Step):
+            at = add(step.arguments, [other.arguments for other in elsewhere if isinstance(other, Step)])
+            return step.code.address, At("", 8 * at)
+        table = add([0] * (2 * len(step.first)))
+        arguments = len(numbers)
+        deltas: list[int] = []
+        others = [other.first for other in elsewhere if isinstance(other, Repeat)]
+        for i, (inner, *moved) in enumerate(zip(step.first, *others, step.second, strict=True)):
+            numbers[table + 2 * i : table + 2 * i + 2] = self._place(inner, moved, numbers, [*moves, deltas])
+        at = add(deltas)
+        words = (step.times, len(step.first), At("", 8 * table), len(deltas), At("", 8 * arguments), At("", 8 * at))
+        return step.code.address, At("", 8 * add(words))
+
+    def bind(self, addresses: Sequence[int]) -> tuple[list[list[Piece]], NDArray[np.int64]]:
+        """The phases with the addresses of `bases`, in order, and all their numbers, which `moves` may be added to."""
         numbers = np.empty_like(self._numbers)
         own = address_of(numbers)
         np.add(self._numbers, np.array((0, own, *addresses), np.int64).take(self._which), out=numbers)
         keep = (self._codes, numbers)
-        return [[Piece(own + at, length, keep) for at, length in phase] for phase in self._pieces]
+        return [[Piece(own + at, length, keep) for at, length in phase] for phase in self._pieces], numbers
 
 
 def _difference(x: At | int, y: At | int) -> int:

@@ -1,0 +1,37 @@
+"""Forks: a child process has the forking thread alone, and every lock as the threads that it lacks held it.
+
+`guard` is therefore held over each fork, and taken wherever a library's lock is: around LLVM, around an import that comes
+late, around the standard streams. It is reentrant, since what it guards may itself import or fork. No module takes it while
+it is being imported: another thread may hold it and wait for that import.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from typing import Any
+
+guard = threading.RLock()
+_generation = 0  # forks from the first process to this one
+
+
+def generation() -> int:
+    """A number that is another one in a child of a fork: what other threads were using in the parent is to be made anew."""
+    return _generation
+
+
+def imported(name: str) -> Any:
+    """The module of a name, which is imported late so that `import anydml` stays quick."""
+    with guard:
+        return importlib.import_module(name)
+
+
+def _in_child() -> None:
+    global _generation
+    _generation += 1
+    guard.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=guard.acquire, after_in_parent=guard.release, after_in_child=_in_child)
