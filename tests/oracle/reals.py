@@ -19,6 +19,7 @@ from .numbers import EXACT, INFINITY, NAN, ONE, Format, Value, fraction_bits, ma
 Interval = tuple[Any, Any]
 PRECISIONS = (64, 160, 400, 1100, 2400, 5000)
 NEAR = mpq(1, 2**1024)
+LESS, MORE = (mpfr(1 + mpq(sign, 2**1020), 1100) for sign in (-1, 1))  # beyond what is near
 
 
 class Arithmetic:
@@ -89,25 +90,40 @@ def ladder() -> Iterable[Arithmetic]:
 class Real:
     """A number other than zero: a function from an arithmetic to an interval that holds it.
 
-    An end that is zero has the number's sign: the number is nearer to zero than MPFR's exponents reach.
+    An end that is zero has the number's sign: the number is nearer to zero than MPFR's exponents reach. A number that may
+    be so near says its logarithm, too, that of its magnitude.
     """
 
-    __slots__ = ("bounds",)
+    __slots__ = ("bounds", "logarithm")
 
-    def __init__(self, bounds: Callable[[Arithmetic], Interval]) -> None:
+    def __init__(
+        self, bounds: Callable[[Arithmetic], Interval], logarithm: Callable[[Arithmetic], Interval] | None = None
+    ) -> None:
         self.bounds = bounds
+        self.logarithm = logarithm
 
     def rounded(self, f: Format) -> int:
         """The bits of the nearest number of a format."""
         for k in ladder():
             lo, hi = self.bounds(k)
             low, high = end_bits(lo, f), end_bits(hi, f)
-            if low == high:
+            if k.precision < 1024:
+                if low == high:
+                    return low
+                continue
+            # Nearness counts from here on, also where the side of the boundary shows.
+            below, above = (
+                end_bits(k.down.mul(lo, LESS if lo > 0 else MORE), f),
+                end_bits(k.up.mul(hi, MORE if hi > 0 else LESS), f),
+            )
+            if below == above:
                 return low
-            if k.precision > 1024:
-                boundary = between(low, high, f)
-                if abs(mpq(lo) - boundary) <= NEAR * abs(boundary) >= abs(mpq(hi) - boundary):
-                    return fraction_bits(boundary, f)
+            boundary = between(below, above, f)
+            ends = [abs(mpq(end) - boundary) <= NEAR * abs(boundary) for end in (lo, hi)]
+            if all(ends):
+                return fraction_bits(boundary, f)
+            if low == high and not any(ends):
+                return low
         raise ArithmeticError("a real number that is not near a boundary could not be rounded")
 
     def sign(self) -> int:
@@ -158,6 +174,24 @@ def interval(value: Value, k: Arithmetic) -> Interval:
     return k.of(value) if type(value) is EXACT else value.bounds(k)
 
 
+def touches_zero(value: Value) -> bool:
+    """Whether the number is nearer to zero than MPFR's exponents reach."""
+    return isinstance(value, Real) and any(gmpy2.is_zero(end) for end in value.bounds(arithmetic(PRECISIONS[0])))
+
+
+def log_magnitude(value: Value, k: Arithmetic) -> Interval:
+    """ln of the magnitude of an mpq or a Real."""
+    if type(value) is EXACT:
+        return k.rising("log", k.of(abs(value)))
+    if value.logarithm is not None:
+        found: Interval = value.logarithm(k)
+        return found
+    lo, hi = value.bounds(k)
+    if gmpy2.is_zero(lo) or gmpy2.is_zero(hi):
+        raise ArithmeticError("a number too near to zero does not say its logarithm")
+    return k.rising("log", k.negative((lo, hi)) if gmpy2.is_signed(hi) else (lo, hi))
+
+
 def sign(value: Value) -> float:
     """-1.0 or 1.0, or a zero, an infinity or NaN itself."""
     if type(value) is float:
@@ -169,7 +203,7 @@ def sign(value: Value) -> float:
 
 def negative(a: Value) -> Value:
     if isinstance(a, Real):
-        return Real(lambda k: k.negative(a.bounds(k)))
+        return Real(lambda k: k.negative(a.bounds(k)), a.logarithm)
     return -a
 
 
@@ -182,7 +216,28 @@ def add(a: Value, b: Value) -> Value:
             return a + b
         special, other = (a, b) if kinds[0] is float else (b, a)
         return other if special == 0 else special
+    if touches_zero(a) and touches_zero(b):
+        return sum_near_zero(a, b)
     return nonzero(lambda k: (interval(a, k), interval(b, k)))
+
+
+def sum_near_zero(a: Value, b: Value) -> Value:
+    """A sum of two that MPFR cannot tell from zero: it has the sign of the larger."""
+
+    def bounds(k: Arithmetic) -> Interval:
+        return k.add(a.bounds(k), b.bounds(k))
+
+    if sign(a) == sign(b):
+        return Real(bounds)
+    for k in ladder():
+        difference = k.add(log_magnitude(a, k), k.negative(log_magnitude(b, k)))
+        larger = sign_of(difference)
+        if k.precision > 1024 and max(abs(mpq(end)) for end in difference) <= NEAR:
+            return 0.0
+        if larger:
+            most = (a if larger > 0 else b).bounds
+            return Real(most)  # too large by less than itself, which no rounding shows
+    raise ArithmeticError("a sum could not be told from zero")
 
 
 def nonzero(terms: Callable[[Arithmetic], tuple[Interval, Interval]]) -> Value:
@@ -193,12 +248,17 @@ def nonzero(terms: Callable[[Arithmetic], tuple[Interval, Interval]]) -> Value:
 
     for k in ladder():
         lo, hi = bounds(k)
-        if sign_of((lo, hi)):
+        found = sign_of((lo, hi)) != 0
+        if k.precision < 1024:
+            if found:
+                return Real(bounds)
+            continue
+        largest = max(abs(end) for term in terms(k) for end in term)
+        near = [abs(mpq(end)) <= NEAR * mpq(largest) for end in (lo, hi)]
+        if all(near):
+            return 0.0
+        if found and not any(near):
             return Real(bounds)
-        if k.precision > 1024:
-            largest = max(abs(mpq(end)) for term in terms(k) for end in term)
-            if max(abs(mpq(lo)), abs(mpq(hi))) <= NEAR * largest:
-                return 0.0
     raise ArithmeticError("a sum could not be told from zero")
 
 
@@ -212,7 +272,7 @@ def multiply(a: Value, b: Value) -> Value:
         return a * b
     if float in kinds:
         return sign(a) * sign(b)
-    return Real(lambda k: k.multiply(interval(a, k), interval(b, k)))
+    return Real(lambda k: k.multiply(interval(a, k), interval(b, k)), lambda k: k.add(log_magnitude(a, k), log_magnitude(b, k)))
 
 
 def divide(a: Value, b: Value) -> Value:
@@ -269,7 +329,7 @@ def minimum(a: Value, b: Value) -> Value:
 def exponential(x: Value) -> Value:
     if type(x) is float:
         return ONE if x == 0 else 0.0 if x == -INFINITY else x
-    return Real(lambda k: k.rising("exp", k.of(x)))
+    return Real(lambda k: k.rising("exp", k.of(x)), lambda k: k.of(x))
 
 
 def exponential_less_one(x: Value) -> Value:
@@ -295,7 +355,11 @@ def logistic(x: Value) -> Value:
         power = k.rising("exp", k.of(-abs(x)))
         return k.divide(k.one if x > 0 else power, k.add(k.one, power))
 
-    return Real(bounds)
+    def log(k: Arithmetic) -> Interval:
+        rest = k.negative(k.rising("log1p", k.rising("exp", k.of(-abs(x)))))
+        return rest if x > 0 else k.add(k.of(x), rest)
+
+    return Real(bounds, log)
 
 
 def softplus(x: Value) -> Value:
@@ -309,7 +373,12 @@ def softplus(x: Value) -> Value:
         rest = k.rising("log1p", k.rising("exp", k.of(-abs(x))))
         return k.add(k.of(x), rest) if x > 0 else rest
 
-    return Real(bounds)
+    def log(k: Arithmetic) -> Interval:
+        """Of ln(1 + t), t = e^x: x + ln(1 - t / 2) and more, x at most."""
+        t = k.rising("exp", k.of(x))
+        return k.down.sub(k.of(x)[0], t[1]), k.of(x)[1]
+
+    return Real(bounds, log if x < 0 else None)
 
 
 def logarithm(x: Value) -> Value:
@@ -329,7 +398,13 @@ def gaussian_linear_unit(x: Value) -> Value:
         argument = k.divide(k.of(abs(x)), k.root_of_two)
         return k.multiply(k.of(x / 2), k.falling("erfc", k.negative(argument) if x > 0 else argument))
 
-    return Real(bounds)
+    def log(k: Arithmetic) -> Interval:
+        """erfc(a) is e^(-a^2) / (a sqrt pi), less a part of 1 / (2 a^2) at most."""
+        pi = (k.down.const_pi(), k.up.const_pi())
+        main = k.add(k.of(-x * x / 2), k.negative(k.rising("log", k.rising("sqrt", k.multiply(k.of(mpq(2)), pi)))))
+        return k.add(main, (k.down.log1p(k.of(-1 / (x * x))[0]), k.of(mpq(0))[1]))
+
+    return Real(bounds, log if x < -2 else None)
 
 
 def angle(y: Value, x: Value) -> Value:
