@@ -200,6 +200,10 @@ def test_fused_activations_next_to_a_tie() -> None:
     assert add1(20 + 2.0**-19, 2.0**-20, "GELU") == 20 + 2.0**-19  # less by 2**-292: below the tie, which is to 2 steps
     assert add1(3e38, 3e38, "HARD_SIGMOID", alpha=1e-39, beta=0.0) == pytest.approx(0.6)  # a sum does not overflow inside
     assert add1(3e38, -3e38, "RELU") == 0
+    clip = {"fused_activation": ("ELEMENT_WISE_CLIP", {"min": -0.5, "max": 2.0**24 + 4, "scale_bias": (1.0, 1.0)})}
+    arrays = {"a_tensor": np.array([2**24, -3, 2**25], f32), "b_tensor": np.array([2, 1, 1], f32)}
+    clipped = oracle.compute("ELEMENT_WISE_ADD1", clip, arrays, {"output_tensor": ((3,), f32)})["output_tensor"]
+    assert clipped.tolist() == [2**24 + 4, -0.5, 2**24 + 4]  # 2**24 + 3 is a tie
 
 
 # --- activations ---
@@ -343,6 +347,16 @@ def test_exponential() -> None:
     scaled = one("ELEMENT_WISE_EXP", [1e30, 2, -INF], {"scale_bias": (1e-30, -1.0)})
     np.testing.assert_allclose(scaled, [math.exp(float(f32(1e30)) * 1e-30 - 1), math.exp(-1), 0], rtol=1e-6)
     assert np.isnan(one("ELEMENT_WISE_EXP", [INF], {"scale_bias": (0.0, 1.0)}))
+
+
+@pytest.mark.parametrize(("operator", "function"), [("ELEMENT_WISE_EXP", "exp"), ("ACTIVATION_TANH", "tanh")])
+def test_functions_of_float16_are_mpfrs(operator: str, function: str) -> None:
+    """The second road: MPFR rounds once at 11 bits, subnormal numbers included."""
+    x = np.arange(3, 0x7C00, 29, dtype=np.uint16).view(f16)
+    x = np.concatenate([x, -x])
+    context = gmpy2.context(precision=11, emin=-23, emax=16, subnormalize=True)
+    wanted = [float(getattr(context, function)(gmpy2.mpfr(v))) for v in x.tolist()]
+    same_bits(one(operator, x, dtype=f16), np.array(wanted).astype(f16))
 
 
 def test_angles() -> None:
@@ -781,6 +795,15 @@ def test_recurrences_in_floats(dtype: Any) -> None:
     backward = lstm({name: a[:, 1:] if name in HALVED else a[:, :, 1:] if name in LAST else a for name, a in tensors.items()},
                     "BACKWARD", dtype)  # fmt: skip
     same_bits(backward["output_sequence_tensor"][:, 0], np.ascontiguousarray(result["output_sequence_tensor"][:, 1]))
+
+
+def test_what_a_recurrence_may_lack_is_zero() -> None:
+    tensors = random_lstm(np.random.default_rng(15), 1, f32)
+    lacking = ("bias", "hidden_init", "cell_mem_init", "peephole")
+    without = lstm({name: array for name, array in tensors.items() if name not in lacking})
+    zeros = lstm({name: array * (name not in lacking) for name, array in tensors.items()})
+    for name, array in without.items():
+        same_bits(array, zeros[name])
 
 
 HALVED, LAST = ("weight", "recurrence", "hidden_init", "cell_mem_init"), ("bias", "peephole")
