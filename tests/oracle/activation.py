@@ -11,25 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from .arithmetic import add, compare, divide, greater, is_nan, maximum, minimum, multiply, negative, subtract
+from .functions import exponential, exponential_less_one, gaussian_linear_unit, hyperbolic_tangent, logistic, softplus
 from .numbers import ONE, Array, Value, bits, exact, stored, to_integer_array, values
-from .reals import (
-    add,
-    compare,
-    divide,
-    exponential,
-    exponential_less_one,
-    gaussian_linear_unit,
-    greater,
-    hyperbolic_tangent,
-    is_nan,
-    logistic,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    softplus,
-    subtract,
-)
 
 Attributes = Mapping[str, Any]
 Inputs = Mapping[str, Any]

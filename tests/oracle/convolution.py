@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 
 from .activation import Attributes, Inputs, Outputs, Results, activation
+from .arithmetic import add
 from .numbers import Value, stored, values
-from .reals import add
 from .sums import products, scale
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .activation import Attributes, Inputs, Outputs, Results, activation, scaled
+from .arithmetic import add as add_values
+from .functions import angle, exponential
 from .numbers import stored, to_integer_array, values
-from .reals import add as add_values
-from .reals import angle, exponential
 
 
 def add(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:

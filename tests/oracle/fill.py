@@ -8,8 +8,8 @@ import numpy as np
 from gmpy2 import mpq
 
 from .activation import Attributes, Inputs, Outputs, Results
+from .arithmetic import add, multiply
 from .numbers import exact, stored, to_integer_array
-from .reals import add, multiply
 
 
 def sequence(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .activation import Attributes, Inputs, Outputs, Results, activation, clip
+from .arithmetic import add, multiply, negative, subtract
 from .numbers import ONE, Value, exact, rounded, stored, values
-from .reals import add, multiply, negative, subtract
 from .sums import Scaled, products, scale
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .activation import Attributes, Inputs, Outputs, Results
+from .arithmetic import divide, greater
 from .numbers import Value, half_even, limits, rounded, saturated, values
-from .reals import divide, greater
 
 
 def quantized(x: Value, s: Value, zero_point: int, dtype: np.dtype[np.generic]) -> int:

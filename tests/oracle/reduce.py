@@ -10,8 +10,10 @@ import numpy as np
 from gmpy2 import mpq, mpz
 
 from .activation import Attributes, Inputs, Outputs, Results
+from .arithmetic import divide, greater, is_nan, maximum, minimum, nonzero
+from .functions import logarithm
 from .numbers import INFINITY, NAN, Array, Value, parts, square_root, stored, to_integer_array, values
-from .reals import Arithmetic, Interval, divide, greater, is_nan, logarithm, maximum, minimum, nonzero
+from .reals import Arithmetic, Interval
 from .sums import Scaled, number, scale, sums
 
 
