@@ -854,10 +854,11 @@ def test_quantize_linear() -> None:
     assert quantized([1, NAN, INF], INF, 5, np.int8) == [5, -128, -128]
     assert quantized([3], -2, 0, np.int8, f16, f16) == [-2]
     assert quantized([2**31 - 1, 255], 2**24, 0, np.uint8, np.int32) == [128, 0]
-    x = f32(0.5) * np.nextafter(f32(3), f32(4))
-    # The quotient x / s = 0.5 + 2**-25 rounds to the tie in float32, and that to 0.
-    assert quantized([np.nextafter(f32(1), f32(2))], np.nextafter(f32(2), f32(3)), 0, np.int8) == [0]
-    assert quantized([x], 1, 0, np.int8) == [2]
+    # x / s is a little above 5/2, nearer than float32 can tell: it is rounded to the tie, and that to 2.
+    x, s = float.fromhex("0x1.05e9f4p+2"), float.fromhex("0x1.a30fecp+0")
+    assert Fraction(x) / Fraction(s) > Fraction(5, 2)
+    assert quantized([x, -x], s, 0, np.int8) == [2, -2]
+    assert quantized([x, -x], s, 1, np.int8) == [3, -1]
 
 
 def test_fill_value_sequence() -> None:
