@@ -67,7 +67,7 @@ def expected(q: Array, a: Array, b: Array, y: Array, zero_point: int, output: np
     rows: list[list[int]] = []
     for a_bits, y_bits in zip(a.view(np.uint32).tolist(), y.view(np.uint32).tolist(), strict=True):
         steps = zip(q.tolist(), b.view(np.uint32).tolist(), strict=True)
-        rows.append([oracle._rounded_quotient(s, a_bits, b_bits, y_bits) + zero_point for s, b_bits in steps])
+        rows.append([oracle.slice_and_matmul._rounded_quotient(s, a_bits, b_bits, y_bits) + zero_point for s, b_bits in steps])
     return np.array([[min(max(x, lo), hi) for x in row] for row in rows], output)
 
 

@@ -1,8 +1,8 @@
-"""What the operators mean, said a second time, so that the tests need not take the library's word for it.
+"""SLICE, SLICE1 and the integer matmuls, as their documentation pages say them, and tensors in memory.
 
-Nothing of anydml is imported here. Everything is decided in Python's integers and fractions; NumPy only carries arrays
-in and out, and does integer work where a faster variant says so. The literal functions follow the documentation page
-formula by formula and are slow. The faster ones take roads of their own, and `test_oracle.py` demands that all meet.
+Everything is decided in Python's integers and fractions; NumPy only carries arrays in and out, and does integer work
+where a faster variant says so. The literal functions follow the documentation page formula by formula and are slow. The
+faster ones take roads of their own, and `test_oracle.py` demands that all meet.
 
 Scales and zero points have the sizes of a desc: read right-aligned against {B, C, M, N}, size 1 meaning "the same
 everywhere". Batches of A and B broadcast.
