@@ -20,7 +20,8 @@ TINY, HUGE = 2.0**-149, float(np.finfo(np.float32).max)
 CHUNK = 250
 
 
-def named(name: str) -> type[Desc]:
+def named(name: str) -> Any:
+    """The desc class of an operator."""
     found = operators.find(name)
     assert found is not None, f"there is no {name}"
     return found
