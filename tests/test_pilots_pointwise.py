@@ -87,7 +87,24 @@ ACTIVATIONS: dict[str, tuple[dict[str, float], tuple[float, ...]]] = {
     "RELU": ({}, ()),
     "SIGMOID": ({}, (2.0**-23, 2.0**-24, 17.3, 16.6, 88.7, -88.7, -103.97, -104.0, -87.3, -9.7, -16.6)),
     "TANH": ({}, (2.0**-12, 2.0**-11, 9.01, 8.3, 0.55, 4.5)),
+    "LINEAR": ({"alpha": 2.0, "beta": 1.0}, (-0.5, 2.0**24)),
+    "IDENTITY": ({}, ()),
+    "LEAKY_RELU": ({"alpha": 0.01}, ()),
+    "ELU": ({"alpha": 1.0}, (-17.33, -16.6, -(2.0**-24), -8.3)),
+    "CELU": ({"alpha": 1.0}, (-17.33, -16.6, -(2.0**-24), -8.3)),
+    "SCALED_ELU": ({"alpha": 1.6732632, "gamma": 1.0507}, (-17.33, -16.6, -(2.0**-24), -8.3)),
+    "HARD_SIGMOID": ({"alpha": 0.2, "beta": 0.5}, (2.5, -2.5)),
+    "SCALED_TANH": ({"alpha": 1.0, "beta": 0.5}, (2.0**-12, 18.02)),
+    "SOFTPLUS": ({"steepness": 1.0}, (-103.97, -87.3, 16.6, 17.3, -17.3)),
+    "PARAMETRIC_SOFTPLUS": ({"alpha": 1.0, "beta": 1.0}, (-103.97, -87.3, 16.6, 17.3, -17.3)),
+    "SOFTSIGN": ({}, (2.0**24, 2.0**11, 2.0**-24)),
+    "THRESHOLDED_RELU": ({"alpha": 1.0}, ATTRIBUTES),
+    "SHRINK": ({"bias": 0.0, "threshold": 0.5}, ATTRIBUTES),
     "GELU": ({}, (-14.2, -13.1, 5.4, -5.4, 2.0**-24)),
+}
+TYPES = {
+    "RELU": (FLOAT32, FLOAT16, DataType.INT32, DataType.INT16, DataType.INT8),
+    "SHRINK": (FLOAT32, FLOAT16, *(t for t in DataType if t.name[-2:] in ("32", "16", "T8") and "INT" in t.name)),
 }
 
 
@@ -111,7 +128,7 @@ def test_activations_give_the_oracles_bits(name: str) -> None:
     rng = np.random.default_rng(20)
     compared = 0
     while compared < 10_000 * SOAK:
-        for data_type in (FLOAT32, FLOAT16):
+        for data_type in TYPES.get(name, (FLOAT32, FLOAT16)):
             desc, inputs = activation_case(rng, name, data_type)
             compared += agree(desc, inputs)
     print(f"{name}: {compared} outputs")
