@@ -62,9 +62,9 @@ def agree(desc: Desc, inputs: Mapping[str, Any]) -> int:
         for have, want in pairs:
             different = np.flatnonzero(bits(have) != bits(want))
             assert not different.size, (
-                f"{desc}: {name} differs at {different.size} of {have.size} elements; element {different[0]} of "
+                f"{name} differs at {different.size} of {have.size} elements; element {different[0]} of "
                 f"{ {k: at(v, int(different[0])) for k, v in inputs.items()} } is {have.ravel()[different[0]]!r} "
-                f"where the oracle has {want.ravel()[different[0]]!r}"
+                f"where the oracle has {want.ravel()[different[0]]!r}: {desc}"
             )
             compared += have.size
     return compared
