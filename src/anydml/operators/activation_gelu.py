@@ -5,14 +5,12 @@ Source: ns-directml-dml_activation_gelu_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.expression import at_limits, erf, sqrt
-from anydml.schema.operator import Desc, Example, Outputs, operator
+from anydml.schema.operator import Desc, Example, like, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import elementwise
 from anydml.schema.support import support
@@ -33,8 +31,7 @@ class ActivationGelu(Desc):
     rows = (support("5_1", BOTH, (1, 8), FLOATS),)
     same = same("DataType DimensionCount Sizes", BOTH)
 
-    def outputs(d: Any) -> Outputs:
-        return {"output_tensor": (d.input_tensor.sizes, d.input_tensor.data_type)}
+    outputs = like("input_tensor")
 
     statement = elementwise(lambda d, x: at_limits(x, 0.5 * x * (1 + erf(x / sqrt(2))), low=-0.0))
 

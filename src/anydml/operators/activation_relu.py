@@ -5,14 +5,12 @@ Source: ns-directml-dml_activation_relu_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.expression import maximum
-from anydml.schema.operator import Desc, Example, Outputs, operator
+from anydml.schema.operator import Desc, Example, like, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import elementwise
 from anydml.schema.support import support
@@ -38,8 +36,7 @@ class ActivationRelu(Desc):
     )
     same = same("DataType DimensionCount Sizes", BOTH)
 
-    def outputs(d: Any) -> Outputs:
-        return {"output_tensor": (d.input_tensor.sizes, d.input_tensor.data_type)}
+    outputs = like("input_tensor")
 
     statement = elementwise(lambda d, x: maximum(0, x))
 

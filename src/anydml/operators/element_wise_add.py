@@ -10,7 +10,7 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_relu import ActivationRelu
 from anydml.schema import field
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.operator import Desc, Example, like, operator, rejects
 from anydml.schema.rules import fusable_activation, same
 from anydml.schema.statement import activated, elementwise
 from anydml.schema.support import support
@@ -37,8 +37,7 @@ class ElementWiseAdd1(Desc):
     same = same("DataType DimensionCount Sizes", ALL)
     fusable = fusable_activation()
 
-    def outputs(d) -> Outputs:
-        return {"output_tensor": (d.a_tensor.sizes, d.a_tensor.data_type)}
+    outputs = like("a_tensor")
 
     statement = elementwise(lambda d, a, b: activated(d.fused_activation, a + b))
 
@@ -75,8 +74,7 @@ class ElementWiseAdd(Desc):
     )
     same = same("DataType DimensionCount Sizes", ALL)
 
-    def outputs(d) -> Outputs:
-        return {"output_tensor": (d.a_tensor.sizes, d.a_tensor.data_type)}
+    outputs = like("a_tensor")
 
     def as_newest(d) -> ElementWiseAdd1:
         return ElementWiseAdd1(a_tensor=d.a_tensor, b_tensor=d.b_tensor, output_tensor=d.output_tensor)

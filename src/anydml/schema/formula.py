@@ -12,6 +12,7 @@ from anydml.schema.symbol import Symbol
 
 _INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "floordiv": ("//", 2), "mod": ("mod", 2),
           "less": ("<", 0), "less_equal": ("<=", 0), "equal": ("=", 0), "both": ("and", -1), "either": ("or", -1)}  # fmt: skip
+_MIRRORED = {"less": ">", "less_equal": ">=", "equal": "="}
 _NAMES = {"absolute": "abs", "half_to_even": "round", "half_away": "round_half_away"}
 _REDUCTIONS = {"sum": "sum", "product": "product", "max": "max", "min": "min",
                "first_largest": "position of the largest", "first_smallest": "position of the smallest"}  # fmt: skip
@@ -71,6 +72,9 @@ class _Text:
 
     def of(self, e: Expr, outer: int = -2) -> str:
         """A formula as a reader writes it; brackets where `outer` binds more tightly."""
+        if e.op in _MIRRORED and e.args[0].op == "constant" != e.args[1].op:  # a reader writes x >= 0, not 0 <= x
+            made = f"{self.of(e.args[1], 0)} {_MIRRORED[e.op]} {self.of(e.args[0], 0)}"
+            return f"({made})" if outer > 0 else made
         if e.op in _INFIX:
             sign, level = _INFIX[e.op]
             right = level + (e.op in ("sub", "div", "floordiv", "mod"))

@@ -380,6 +380,16 @@ def operator(
     return declare
 
 
+def like(name: str) -> Callable[[Any], Outputs]:
+    """The `outputs` of an operator with one output, of an input's sizes and data type."""
+
+    def outputs(d: Any) -> Outputs:
+        t = getattr(d, name)
+        return {"output_tensor": (t.sizes, t.data_type)}
+
+    return outputs
+
+
 def example_desc(cls: type[D], changes: Mapping[str, Any] | None = None) -> D:
     """The desc of the operator's first example, with some fields changed."""
     desc = cls(**cls.spec.examples[0].fields)
@@ -394,4 +404,6 @@ def rejections(cls: type[Desc]) -> tuple[Rejects, ...]:
     return (*cls.spec.rejecting, *made)
 
 
-__all__ = ["Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "example_desc", "operator", "rejections", "rejects"]
+__all__ = [
+    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "example_desc", "like", "operator", "rejections", "rejects",
+]  # fmt: skip

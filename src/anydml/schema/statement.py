@@ -70,6 +70,11 @@ def elementwise(formula: Callable[..., Operand], *, moves: bool = False) -> Stat
     return statement
 
 
+def scaled(d: Any, x: Operand) -> Expr:
+    """x * Scale + Bias by the desc's ScaleBias; x itself where there is none."""
+    return number(x) if d.scale_bias is None else number(x) * d.scale_bias.scale + d.scale_bias.bias
+
+
 def activated(activation: Any, x: Operand) -> Expr:
     """The function of a fused activation's desc; x itself where there is none."""
     return number(x) if activation is None else number(type(activation).statement.formula(activation, x))

@@ -1,0 +1,89 @@
+"""The reference device beside the oracle: one call of each on the same desc and the same inputs, compared bit by bit."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import anydml as dml
+import oracle
+from anydml.schema.operator import Desc
+from anydml.tensor import DataType
+
+SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # how many times as many cases
+
+
+def attribute(value: Any) -> Any:
+    """An attribute as the oracle takes it: enums by name, operator descs as a name and their attributes."""
+    if isinstance(value, Desc):
+        return value.spec.name, attributes(value)
+    if isinstance(value, DataType):
+        return value
+    return value.name if isinstance(value, enum.Enum) else value
+
+
+def attributes(desc: Desc) -> dict[str, Any]:
+    return {f.name: attribute(getattr(desc, f.name)) for f in desc.spec.attributes}
+
+
+def computed(desc: Desc, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs of the reference device: arrays, or lists of them, by field name."""
+    compiled = dml.Device("reference").compile(desc)
+    assert compiled.kernel_name.startswith("reference:")
+    outputs: dict[str, Any] = {}
+    for f in desc.spec.outputs:
+        value = getattr(desc, f.name)
+        if value is not None:
+            outputs[f.name] = [fresh(t) for t in value] if f.sized_by else fresh(value)
+    compiled.bind(**inputs, **outputs).execute()
+    return outputs
+
+
+def fresh(t: dml.TensorDesc) -> NDArray[Any]:
+    return np.full(t.sizes, 85, t.data_type.dtype)
+
+
+def agree(desc: Desc, inputs: Mapping[str, Any]) -> int:
+    """Assert that both give the same bits of every output, and count the elements compared."""
+    found = computed(desc, inputs)
+    asked = {
+        name: [(a.shape, a.dtype) for a in arrays] if isinstance(arrays, list) else (arrays.shape, arrays.dtype)
+        for name, arrays in found.items()
+    }
+    expected = oracle.compute(desc.spec.name, attributes(desc), inputs, asked)
+    compared = 0
+    for name, arrays in found.items():
+        pairs = zip(arrays, expected[name], strict=True) if isinstance(arrays, list) else [(arrays, expected[name])]
+        for have, want in pairs:
+            different = np.flatnonzero(bits(have) != bits(want))
+            assert not different.size, (
+                f"{name} differs at {different.size} of {have.size} elements; element {different[0]} of "
+                f"{ {k: at(v, int(different[0])) for k, v in inputs.items()} } is {have.ravel()[different[0]]!r} "
+                f"where the oracle has {want.ravel()[different[0]]!r}: {desc}"
+            )
+            compared += have.size
+    return compared
+
+
+def bits(array: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(array).ravel().view(f"u{array.itemsize}")
+
+
+def at(array: Any, place: int) -> Any:
+    return array.ravel()[place] if isinstance(array, np.ndarray) and place < array.size else "..."
+
+
+def matches(desc: Desc, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+    """Assert that the reference device gives exactly these outputs."""
+    found = computed(desc, inputs)
+    for name, want in outputs.items():
+        pairs = zip(found[name], want, strict=True) if isinstance(want, (list, tuple)) else [(found[name], want)]
+        for have, expected in pairs:
+            assert have.dtype == expected.dtype
+            assert have.shape == expected.shape
+            assert bits(have).tobytes() == bits(expected).tobytes(), f"{have!r} is not {expected!r}"
