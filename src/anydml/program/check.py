@@ -99,25 +99,23 @@ def examine(
     return plan
 
 
-def compile_operators(plan: Plan, commands: tuple[Command, ...], notes: Notes, device: Device) -> None:
+def compile_operators(plan: Plan, notes: Notes, device: Device) -> None:
     """Compile the operators of a plan without fault; a fault where they take more memory than the machine has.
 
-    What operators keep adds up; scratch is taken by one dispatch at a time.
+    What operators keep adds up; what else one takes, it takes while it is initialized or dispatched.
     """
-    try:
-        plan.compiled = {name: device.compile(checked) for name, checked in plan.checked.items()}
-    except MemoryError as error:
-        notes.fault("/dispatchables", f"take more memory than there is ({error})")
-        return
-    sizes = {name: operator.binding_properties for name, operator in plan.compiled.items()}
-    kept = sum(size.persistent_resource_size for size in sizes.values())
-    dispatched = {command.dispatchable for command in commands if isinstance(command, Dispatch)}
-    scratch = max((sizes[name].temporary_resource_size for name in dispatched), default=0)
-    if (needed := plan.resource_bytes + kept + scratch) > memory_bytes():
+    for name, checked in plan.checked.items():
+        try:
+            plan.compiled[name] = device.compile(checked)
+        except MemoryError as error:
+            notes.fault(below("/dispatchables", name), str(error))
+    kept = [operator.binding_properties.persistent_resource_size for operator in plan.compiled.values()]
+    others = [operator.most_bytes - size for operator, size in zip(plan.compiled.values(), kept, strict=True)]
+    if (needed := plan.resource_bytes + sum(kept) + max(others, default=0)) > memory_bytes():
         notes.fault(
             "/dispatchables",
-            f"take {kept} bytes for what they keep and {scratch} for what one of them computes with, {needed} bytes together "
-            f"with the resources, and this machine has {memory_bytes()}",
+            f"take {sum(kept)} bytes for what they keep and {max(others, default=0)} for what one of them computes with, "
+            f"{needed} bytes together with the resources, and this machine has {memory_bytes()}",
         )
 
 

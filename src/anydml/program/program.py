@@ -115,7 +115,7 @@ class Program:
     def _plan(self, notes: Notes, device: Device, feature_level: FeatureLevel, strict: bool, folders: Folders) -> Plan:
         plan = examine(self.resources, self.dispatchables, self.commands, notes, feature_level, strict, folders)
         notes.settle()
-        compile_operators(plan, self.commands, notes, device)
+        compile_operators(plan, notes, device)
         notes.settle()
         return plan
 
