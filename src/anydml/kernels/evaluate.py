@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from anydml.exact import functions, reals
 from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, wrapped
 from anydml.exact.philox import philox
-from anydml.exact.reals import NEGATIVE_ZERO, ONE, ZERO, Real, decoded, encoded, refined, whole
+from anydml.exact.reals import NEGATIVE_ZERO, ONE, ZERO, Real, as_arb, decoded, encoded, refined, whole
 from anydml.schema.expression import Expr, Tensor, Variable, bound_by, free, integral, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest
@@ -105,6 +105,14 @@ class Evaluator:
         if store is None:
             return int(self._element(*at))
         return refined(lambda: store(self._element(*at)))
+
+    def digits(self, *at: int) -> str:
+        """The element before it is rounded, in decimal; of an element that is moved, nothing."""
+        if self._store is None:
+            return ""
+        self.stored(*at)  # leaves the precision at which the rounding is decided
+        value = self.number(*at)
+        return str(float(value)) if type(value) is float else as_arb(value).str(20, radius=False)
 
     def all(self, sizes: Sequence[int]) -> NDArray[Any]:
         """Every element, as an array of the tensor's type."""
