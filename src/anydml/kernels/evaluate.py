@@ -546,9 +546,8 @@ class Block:
         if e.op == "position":
             return f"fmpq({self.index(e.args[0])})"
         if e.op == "philox":
-            words = ", ".join(f"int(whole({self.value(a)}))" for a in e.args[:6])
-            c = words.split(", ")
-            return f"fmpq(philox(({', '.join(c[:4])}), ({', '.join(c[4:])}))[{self.index(e.args[6])}])"
+            counter, key, word = map(self.index, e.args)
+            return f"fmpq(philox({counter}, {key})[{word}])"
         if e.op == "round":
             return f"rounded({self.value(e.args[0])}, {self.source.keep(FORMATS[e.data])})"
         if e.op == "power":

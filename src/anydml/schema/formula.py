@@ -93,6 +93,8 @@ class _Text:
         value = e.data.value
         if isinstance(value, (float, Symbol)):
             return repr(value) if not (isinstance(value, Symbol) and " " in value.text and outer > 0) else f"({value!r})"
+        if value.denominator == 1 and value > 65536 and not value.numerator & value.numerator - 1:
+            return f"2^{value.numerator.bit_length() - 1}"
         return str(value if value.denominator == 1 else float(value))
 
     def _read(self, e: Expr, outer: int) -> str:

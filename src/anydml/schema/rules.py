@@ -130,11 +130,80 @@ def _counted(d: Any, name: str, value: tuple[int, ...]) -> Mapping[str, Any]:
 def count_is_dimension_count(tensor: str = "InputTensor", count: str = "DimensionCount") -> Constraint:
     """A count field that says the tensors' dimension count once more."""
     of, name = snake_case(tensor), snake_case(count)
+
+    def one_more(d: Any) -> Mapping[str, Any]:
+        counted = {f.name: getattr(d, f.name) for f in d.spec.fields if f.sized_by == count}
+        return {name: getattr(d, name) + 1, **{n: (*entries, entries[-1]) for n, entries in counted.items()}}
+
     return Constraint(
         f"{name}_matches",
         f"`{count}` = `{tensor}.DimensionCount`.",
         lambda d: getattr(d, name) == getattr(d, of).dimension_count,
         expected=lambda d: {count: getattr(d, of).dimension_count},
+        breaks=one_more,
+    )
+
+
+def scalar_type(field: str, tensor: str = "OutputTensor") -> Constraint:
+    """The data type that a DML_SCALAR_UNION is read with is a tensor's."""
+    name, of = snake_case(field), snake_case(tensor)
+
+    def other(d: Any) -> Mapping[str, Any]:
+        return {name: next(t for t in (DataType.FLOAT32, DataType.FLOAT64) if t != getattr(d, of).data_type)}
+
+    return Constraint(
+        f"{name}_matches",
+        f"`{field}` = `{tensor}.DataType`.",
+        lambda d: getattr(d, name) == getattr(d, of).data_type,
+        expected=lambda d: {field: getattr(d, of).data_type},
+        breaks=other,
+    )
+
+
+def parts(of: str, field: str, count: str) -> tuple[Constraint, ...]:
+    """The tensors of an array are the parts of a tensor along `Axis`: as large elsewhere, and together as large there."""
+    whole, name = snake_case(of), snake_case(field)
+
+    def sizes(d: Any) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+        found = [t.sizes for t in getattr(d, name)]
+        if {*map(len, found)} - {len(getattr(d, whole).sizes)}:
+            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+        return getattr(d, whole).sizes, found
+
+    def equal_elsewhere(d: Any, k: int) -> bool:
+        total, found = sizes(d)
+        return found[k] == (*total[: d.axis], found[k][d.axis], *total[d.axis + 1 :])
+
+    def complete(d: Any) -> bool:
+        total, found = sizes(d)
+        return not found or sum(part[d.axis] for part in found) == total[d.axis]
+
+    def one_longer(d: Any, axis: int) -> Mapping[str, Any]:
+        *others, last = getattr(d, name)
+        longer = tuple(n + (i == axis) for i, n in enumerate(last.sizes))
+        return {name: (*others, replace(last, sizes=longer, strides=None))}
+
+    return (
+        Constraint(
+            f"{snake_case(count)}_at_least_one",
+            f"`{count}` >= 1.",
+            lambda d: getattr(d, snake_case(count)) >= 1,
+            expected=lambda d: {count: range(1, 2**32)},
+            breaks=lambda d: {name: (), snake_case(count): 0},
+        ),
+        Constraint(
+            "sizes_equal_off_axis",
+            f"`{field}.Sizes` = `{of}.Sizes` in every dimension but `Axis`.",
+            equal_elsewhere,
+            each=field,
+            breaks=lambda d: one_longer(d, 0 if d.axis else 1),
+        ),
+        Constraint(
+            "axis_sizes_sum",
+            f"`{field}.Sizes` add up to `{of}.Sizes` along `Axis`.",
+            complete,
+            breaks=lambda d: one_longer(d, d.axis),
+        ),
     )
 
 
@@ -147,10 +216,15 @@ def fusable_activation(*names: str, field: str = "FusedActivation") -> tuple[Con
 
     def bare(d: Any) -> bool:
         activation = getattr(d, name)
-        return activation is None or next(activation.tensors(), None) is None
+        return activation is None or not activation.spec.fusable or next(activation.tensors(), None) is None
 
     return (
-        Constraint(f"{name}_fusable", f"`{field}` is an activation that can be fused.", allowed),
+        Constraint(
+            f"{name}_fusable",
+            f"`{field}` is an activation that can be fused.",
+            allowed,
+            breaks=lambda d: {name: d},  # what takes an activation is none itself
+        ),
         Constraint(f"{name}_without_tensors", f"`{field}` has no tensors of its own.", bare),
     )
 
@@ -200,4 +274,6 @@ def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
     )
 
 
-__all__ = ["axes", "axis_in_range", "count_is_dimension_count", "fusable_activation", "granular", "same"]
+__all__ = [
+    "axes", "axis_in_range", "count_is_dimension_count", "fusable_activation", "granular", "parts", "same", "scalar_type",
+]  # fmt: skip
