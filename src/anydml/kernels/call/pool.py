@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.errors import UnsupportedError
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import pool_emit
-from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.call import pool_emit
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
 
 WAIT = 100e-6  # seconds that a worker looks for further pieces
 PIECES = 64  # work may be cut into so many even where there are fewer processors
@@ -54,19 +54,26 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def call(phases: Sequence[Sequence[tuple[int, int]]], runner: jit.Code, target: Target, keep: Any, threads: int | None = None,
-         *, keeps_gil: bool = False) -> Callable[[], int]:  # fmt: skip
+def call(
+    phases: Sequence[Sequence[tuple[int, int]]],
+    runner: engine.Code,
+    target: Target,
+    keep: Any,
+    threads: int | None = None,
+    *,
+    keeps_gil: bool = False,
+) -> Callable[[], int]:
     """The call that has `runner` run the phases' pieces (steps, length); see pool_emit.call. keep: what they point to."""
     most = max([1, *map(len, phases)])
     assert most <= pool_emit.LEFT
     helpers = in_use(min(most, threads or most), target) - 1
-    code = jit.compiled(pool_emit.call, target)
+    code = engine.compiled(pool_emit.call, target)
     pieces = np.array([piece for phase in phases for piece in phase], np.int64).reshape(-1, 2)
     ends = pieces.ctypes.data + 16 * np.cumsum([len(phase) for phase in phases])
     last = max((i for i, phase in enumerate(phases) if helpers and len(phase) > 1), default=0)
     rows = [(end, len(phase), i < last) for i, (end, phase) in enumerate(zip(ends, phases, strict=True))]
     spins = spins_in(WAIT, target) if helpers else 0
-    serve = jit.compiled(pool_emit.serve, target) if helpers else None  # here, where it may be refused
+    serve = engine.compiled(pool_emit.serve, target) if helpers else None  # here, where it may be refused
     head = (_state.ctypes.data, _way(), spins // PATIENCE, helpers, runner.address, len(phases))
     job = np.array([*head, *(word for row in rows for word in row)], np.int64)
     function = _function(code, keeps_gil=keeps_gil and most == 1)  # a worker might need the GIL before it can help
@@ -82,11 +89,11 @@ def call(phases: Sequence[Sequence[tuple[int, int]]], runner: jit.Code, target: 
     return run if phases else lambda: 0
 
 
-def _function(code: jit.Code, *, keeps_gil: bool = False) -> Any:
+def _function(code: engine.Code, *, keeps_gil: bool = False) -> Any:
     return (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(ctypes.c_int64, ctypes.c_void_p)(code.address)
 
 
-def _wake(helpers: int, serve: jit.Code, spins: int) -> None:
+def _wake(helpers: int, serve: engine.Code, spins: int) -> None:
     for index in range(helpers):
         if index in _asleep:
             try:
@@ -101,7 +108,7 @@ def _wake(helpers: int, serve: jit.Code, spins: int) -> None:
                     threading.Thread(target=_work, args=(index, bed, serve, block, _state), name="anydml", daemon=True).start()
 
 
-def _work(index: int, bed: SimpleQueue[None], code: jit.Code, block: NDArray[np.int64], state: NDArray[np.int64]) -> None:
+def _work(index: int, bed: SimpleQueue[None], code: engine.Code, block: NDArray[np.int64], state: NDArray[np.int64]) -> None:
     """A worker. All that its machine code uses is held by this frame, which no end of the interpreter takes apart."""
     function, address = _function(code), ctypes.c_void_p(block.ctypes.data)
     while True:
@@ -122,7 +129,7 @@ def _busy(state: NDArray[np.int64], index: int) -> bool:
 def spins_in(seconds: float, target: Target) -> int:
     """How many times a worker looks for work in that time: measured, since a pause takes 5 to 150 cycles."""
     state, trial = _lines(pool_emit.STATE_BYTES), 1000
-    code = jit.compiled(pool_emit.serve, target)
+    code = engine.compiled(pool_emit.serve, target)
     block = np.array((state.ctypes.data, _way(), 0, trial), np.int64)
     function, address = _function(code), ctypes.c_void_p(block.ctypes.data)
     taken = []

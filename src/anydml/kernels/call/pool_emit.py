@@ -8,8 +8,8 @@ written while the ticket has nothing left, so a claim that succeeds proves that 
 
 from __future__ import annotations
 
-from anydml.kernels.cpu.jit.emit import Text, module
-from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.code.emit import Text, module
+from anydml.kernels.code.targets import Target
 
 LINE = 128  # bytes that no two processors fight over: a cache line, and the neighbour that is fetched along with it
 # the state: what a claim needs, in one line, written by the caller

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import pool
-from anydml.kernels.cpu.jit.address import address_of
-from anydml.kernels.cpu.jit.emit import Text, arguments, fold, kernel, module, when
-from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.call import pool
+from anydml.kernels.call.address import address_of
+from anydml.kernels.code import engine
+from anydml.kernels.code.emit import Text, arguments, fold, kernel, module, when
+from anydml.kernels.code.targets import Target
 
 _ARGUMENTS: tuple[Any, ...] = (ctypes.c_void_p, ctypes.c_int64)
 
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
     keep: Any
 
 
-def table(code: jit.Code, arguments: NDArray[np.int64]) -> list[Piece]:
+def table(code: engine.Code, arguments: NDArray[np.int64]) -> list[Piece]:
     """The phase that calls one kernel with each row of an array, side by side."""
     address, size = address_of(arguments), arguments.strides[0]
     steps = np.array([(code.address, address + i * size) for i in range(len(arguments))], np.int64)
@@ -122,7 +122,7 @@ def runner(target: Target) -> str:
 @lru_cache(maxsize=32)
 def _function(target: Target, keeps_gil: bool, status: bool) -> Any:
     """The runner as a function of Python's; made once, since ctypes makes a class for each. status: whether it is returned."""
-    code = jit.compiled(runner, target)
+    code = engine.compiled(runner, target)
     signature = (ctypes.c_int64 if status else None, *_ARGUMENTS)
     function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*signature)(code.address)
     function.keep = code  # type: ignore[attr-defined]  # whose address is all that ctypes knows
@@ -156,7 +156,7 @@ def prepared(
         made = partial(_function(target, keeps_gil, status), piece.steps, piece.length)
         made.keep = (piece, keep)  # type: ignore[attr-defined]  # what the numbers are addresses of
         return made
-    code = jit.compiled(runner, target)
+    code = engine.compiled(runner, target)
     shared = [[(piece.steps, piece.length) for piece in phase] for phase in phases]
     return pool.call(shared, code, target, (phases, keep), threads, keeps_gil=keeps_gil)
 
@@ -174,14 +174,14 @@ class At(NamedTuple):
 class Step(NamedTuple):
     """A kernel and its arguments."""
 
-    code: jit.Code
+    code: engine.Code
     arguments: tuple[At | int, ...]
 
 
 class Repeat(NamedTuple):
     """Steps to be taken so many times: as in `first`, then as in `second`, and on by the same differences."""
 
-    code: jit.Code
+    code: engine.Code
     times: int
     first: Sequence[Step | Repeat]
     second: Sequence[Step | Repeat]
@@ -198,7 +198,7 @@ class Sheet:
 
     def __init__(self, phases: Phases, moved: Sequence[Phases] = ()) -> None:
         steps, *others = ([step for phase in x for piece in phase for step in piece] for x in (phases, *moved))
-        self._codes: list[jit.Code] = []
+        self._codes: list[engine.Code] = []
         numbers: list[At | int] = [0] * (2 * len(steps))  # the tables of the pieces come first
         moves: list[list[int]] = [[0] * len(numbers) for _ in others]
         for i, (step, *elsewhere) in enumerate(zip(steps, *others, strict=True)):

@@ -1,1 +1,1 @@
-"""The compiler that all kernels share: text in, machine code in memory out. llvmlite is imported when it is first needed."""
+"""Machine code: LLVM, the processor at hand, instruction sets, and text in, code in memory out."""

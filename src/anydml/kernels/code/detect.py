@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 
+from anydml.kernels.code import llvm
+
 OTHERS = ("powerpc64le", "s390x", "loongarch64")
 AT_HWCAP, AT_HWCAP2 = 16, 26  # entries of Linux's auxiliary vector: what the kernel lets a program use
 HWCAP_ASIMDDP, HWCAP2_I8MM = 1 << 20, 1 << 13
@@ -54,12 +56,10 @@ def _arm(dot_product: bool, matrix_multiply: bool) -> frozenset[str]:
 @cache
 def features() -> tuple[str, frozenset[str]]:
     """The architecture and what this processor has of it."""
-    from anydml.kernels.cpu.jit.compile import host_features, process_triple
-
-    which = architecture(process_triple())
+    which = architecture(llvm.process_triple())
     try:
         if which == "x86":
-            return which, x86(host_features)
+            return which, x86(llvm.host_features)
         if which == "aarch64" and sys.platform in ("linux", "android"):
             return which, arm_linux(_auxval)
         if which == "aarch64" and sys.platform == "darwin":

@@ -8,13 +8,18 @@ is held over a fork, because a child of a fork during a compilation would inheri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from anydml.forks import guard
-from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.kernel import Refused
+from anydml.kernels.code.llvm import binding
+from anydml.kernels.code.targets import Target
+
+
+class Uncompilable(Exception):
+    """Code that LLVM does not take, or that cannot be made executable; the message is the reason."""
+
 
 _unused: list[Any] = []  # engines that the next compilation disposes of
 
@@ -30,70 +35,21 @@ class Code:
         unused.append(self._engine)
 
 
-@cache
-def _binding() -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm
-
-
-def unavailable() -> str | None:
-    """Why nothing can be compiled in this process, or None."""
-    if _binding.cache_info().currsize:
-        return None
-    try:
-        with guard:
-            _binding()
-    except Exception as error:  # a missing or broken llvmlite shows as ImportError, OSError or RuntimeError
-        return f"llvmlite cannot be used: {error}"
-    return None
-
-
-@cache
-def process_triple() -> str:
-    """What this process runs: architecture, vendor and system."""
-    with guard:
-        return str(_binding().get_process_triple())
-
-
-def host_name() -> str:
-    """LLVM's name of the processor."""
-    with guard:
-        return str(_binding().get_host_cpu_name())
-
-
-def llvm_version() -> str:
-    with guard:
-        return ".".join(map(str, _binding().llvm_version_info))
-
-
-@cache
-def host_features() -> Mapping[str, bool]:
-    """LLVM's name -> whether the processor has the feature and the operating system keeps its registers."""
-    with guard:
-        try:
-            return dict(_binding().get_host_cpu_features())
-        except RuntimeError:  # where LLVM cannot tell, only rows that require nothing are used
-            return {}
-
-
 @lru_cache(maxsize=128)  # 0.8 MB each; whoever holds an address holds its Code
 def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
-    """The code of the function `kernel` in `emit(target, *arguments)`, compiled once. Refused where it cannot be."""
+    """The code of the function `kernel` in `emit(target, *arguments)`, compiled once. Uncompilable where it cannot be."""
     text = emit(target, *arguments)
     with guard:
         _unused.clear()
         made = _compiled(text, target)
     if isinstance(made, str):
-        raise Refused(made)
+        raise Uncompilable(made)
     return made
 
 
 def _compiled(text: str, target: Target) -> Code | str:
     """The code of a module, or why there is none. What it uses of LLVM is disposed of when it returns."""
-    llvm = _binding()
+    llvm = binding()
     try:
         module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
@@ -122,7 +78,7 @@ def object_code(text: str, target: Target, triple: str) -> bytes:
 
 
 def _for_any(target: Target, triple: str | None, text: str, emit: str) -> Any:
-    llvm = _binding()
+    llvm = binding()
     if triple is not None:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from anydml.kernels.cpu.jit import detect
+from anydml.kernels.code import detect
 
 
 class Caches(NamedTuple):

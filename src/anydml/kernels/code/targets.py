@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from anydml.kernels.cpu.jit import detect
+from anydml.kernels.code import detect
 
 
 @dataclass(frozen=True)

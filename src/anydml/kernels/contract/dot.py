@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from anydml.kernels.cpu.jit.emit import Text, shuffle
-from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.code.emit import Text, shuffle
+from anydml.kernels.code.targets import Target
 
 Emit = Callable[[Text, str, str, str, bool, bool], str]
 

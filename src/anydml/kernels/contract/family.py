@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.address import address_of
-from anydml.kernels.cpu.jit.steps import Sheet, prepared
-from anydml.kernels.cpu.jit.targets import named
-from anydml.kernels.cpu.matmul_plan import CONSTANTS, Plan
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import Sheet, prepared
+from anydml.kernels.code import llvm
+from anydml.kernels.code.targets import named
+from anydml.kernels.contract.plan import CONSTANTS, Plan
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, Refused, Unfit
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
@@ -27,7 +27,7 @@ SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
 def _refuses(c: Checked[Any], machine: Machine) -> str | None:
-    if (reason := jit.unavailable()) is not None:
+    if (reason := llvm.unavailable()) is not None:
         return reason
     if named(machine.isa) is None:
         return f"this processor has no {machine.isa or 'known'} instructions"

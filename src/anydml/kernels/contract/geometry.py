@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from anydml.kernels.cpu.jit.steps import At
+from anydml.kernels.call.steps import At
 from anydml.tensor import TensorDesc
 
 Batch = tuple[int, int]

@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anydml.kernels.cpu import copies, matmul_pack, matmul_records, matmul_thin, matmul_wide
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import processor
-from anydml.kernels.cpu.jit.steps import At, Repeat, Step, repeat
-from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_dot import dot_of, shift_of
-from anydml.kernels.cpu.matmul_geometry import Batch, Matrix, Part, Scratch, cut, matrices
-from anydml.kernels.cpu.matmul_rule import ROW
-from anydml.kernels.cpu.matmul_tile import Kind, column_bytes, multiply, panel_columns
+from anydml.kernels.call.steps import At, Repeat, Step, repeat
+from anydml.kernels.code import engine, processor
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract import packing, thin, wide
+from anydml.kernels.contract.dot import dot_of, shift_of
+from anydml.kernels.contract.epilogue import records as epilogue
+from anydml.kernels.contract.epilogue.rule import ROW
+from anydml.kernels.contract.geometry import Batch, Matrix, Part, Scratch, cut, matrices
+from anydml.kernels.contract.tile import Kind, column_bytes, multiply, panel_columns
+from anydml.kernels.copy import copies
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.schema.check import Checked
 from anydml.tensor import DataType, TensorFlags
@@ -95,8 +96,8 @@ class Plan:
         self.whole = Part(range(self.lead[0]), range(self.lead[1]), range(self.m), range(self.panels))
         self._share()
         # B that is neither packed before nor shared, as it lies
-        few = self.m <= matmul_thin.MOST_ROWS and self.blocks == 1 and self.n >= self.width
-        self.thin = few and not self.shared and self.b.column == 1 and matmul_thin.serves(target)
+        few = self.m <= thin.MOST_ROWS and self.blocks == 1 and self.n >= self.width
+        self.thin = few and not self.shared and self.b.column == 1 and thin.serves(target)
         self.rounds = self._rounds()
 
     def _share(self) -> None:
@@ -132,7 +133,7 @@ class Plan:
         """`steps` of each item, whose arguments move evenly from item to item: of the first two, to be repeated."""
         if len(items) < 3:
             return [step for i in items for step in steps(i)]
-        code = jit.compiled(repeat, self.target)
+        code = engine.compiled(repeat, self.target)
         return [Repeat(code, len(items), list(steps(items[0])), list(steps(items[1])))]
 
     def _each(self, outer: range, inner: range, steps: Callable[[Batch], Iterable[Step | Repeat]]) -> list[Step | Repeat]:
@@ -159,7 +160,7 @@ class Plan:
             yield self._copy((self.k, columns), (self.b.row, self.b.column), (row, 1), 1, b, rows)
             b = rows
         shift = shift_of(self.target, self.a_signed, self.b_signed)
-        code = jit.compiled(matmul_pack.pack, self.target, self.a_signed, self.b_signed)
+        code = engine.compiled(packing.pack, self.target, self.a_signed, self.b_signed)
         pad = At("constants", 64 if shift else 0)
         last = self._start(end - 1) - start
 
@@ -260,7 +261,7 @@ class Plan:
         return cut(part, self.threads, "rows" if self.shared and enough else "")
 
     def _parameters(self, batch: Batch, row: int, rows: int, column: int, columns: int, records: At, modes: At) -> Step:
-        code = jit.compiled(matmul_records.parameters, self.target, self.a_signed, self.kind.output)
+        code = engine.compiled(epilogue.parameters, self.target, self.a_signed, self.kind.output)
         zero = (self.a_zero_point.of(batch, row), self.a_zero_point.row)
         if not self.quantized:
             none = At("constants")
@@ -281,7 +282,7 @@ class Plan:
         records, modes = scratch.take(m * ROW), scratch.take(8)
         chunk = end - first if self.shared else max(2, CHUNK // self.panel_bytes)
         if self.thin:
-            chunk = matmul_thin.COLUMNS // self.width
+            chunk = thin.COLUMNS // self.width
         columns = scratch.take(min(chunk, end - first) * column_bytes(self.target))
         mark = top = scratch.size  # what a batch takes from here on, the next one takes again
 
@@ -330,7 +331,7 @@ class Plan:
                 lines = self.scratch.take(m * self.k)
                 yield self._copy((m, self.k), (a_row, self.a.column), (self.k, 1), 1, a, lines)
                 a, a_row = lines, self.k
-            widen = jit.compiled(matmul_pack.widen, self.target, self.a_signed)
+            widen = engine.compiled(packing.widen, self.target, self.a_signed)
             yield Step(widen, (a, a_row, self.k, m, padded, row_bytes))
             a, a_row = padded, row_bytes
         elif self._apart() or row_bytes != self.k:
@@ -359,8 +360,8 @@ class Plan:
         across = self._across(self.b_zero_point, batch, start, n, 1)
         scale = self._across(self.b_scale, batch, start, n, 4) if self.quantized else (At("constants"), None)
         yield from (step for _, step in (across, scale) if step is not None)
-        code = jit.compiled(
-            matmul_records.columns,
+        code = engine.compiled(
+            epilogue.columns,
             self.target,
             self.a_signed,
             self.b_signed,
@@ -382,7 +383,7 @@ class Plan:
             yield records_of_columns(sums, self.k)
             into = c, c_row, last * self.size
             if self.thin:  # what is left is to add the terms, and to round
-                row, code = 4 * (end - first) * self.width, jit.compiled(multiply, self.target, self.kind, m, True)
+                row, code = 4 * (end - first) * self.width, engine.compiled(multiply, self.target, self.kind, m, True)
                 where = (packed, row, packed, 4 * self.width, *into[:2])
                 yield Step(code, (*where, 0, 1, 1, end - first, records, columns, modes, into[2]))
             else:
@@ -399,12 +400,12 @@ class Plan:
                 yield records_of_columns(sums + k.start // self.block * sums_block, len(k))
                 along = packed + self._depth(k.start), end - first
                 yield from self._tiles((there, a[1]), m, groups, along, into, records, columns, modes)
-                carry = jit.compiled(matmul_wide.carry, self.target)
+                carry = engine.compiled(wide.carry, self.target)
                 yield Step(carry, (partial, totals, m * count, int(k.start == 0)))
 
             yield from block(range(self.block))
             yield from self._along(range(self.block, self.k), self.block, block)
-            code = jit.compiled(matmul_wide.round_totals, self.target, self.kind.output == "i8")
+            code = engine.compiled(wide.round_totals, self.target, self.kind.output == "i8")
             yield Step(code, (totals, 8 * count, m, end - first, records, columns, c, c_row, last))
         if not direct:
             to = self.c.of(batch, first_row, start)
@@ -417,14 +418,14 @@ class Plan:
         row = 4 * panels * self.width
         sums, products = self.scratch.take(row), self.scratch.take(m * row)
         pad = At("constants", 64 if shift_of(self.target, self.a_signed, self.b_signed) else 0)
-        rows = matmul_thin.rows_at_once(self.b.row)
-        code = jit.compiled(matmul_thin.thin, self.target, self.a_signed, self.b_signed, m, rows)
+        rows = thin.rows_at_once(self.b.row)
+        code = engine.compiled(thin.thin, self.target, self.a_signed, self.b_signed, m, rows)
         b = self.b.of(batch, 0, start)
         yield Step(code, (*a, b, self.b.row, self.k, panels, products, row, sums, last, pad))
         return sums, products
 
     def _row_sums(self, batch: Batch, a: At, a_row: int, row_bytes: int, m: int, records: At) -> Step:
-        code = jit.compiled(matmul_records.row_sums, self.target, self.a_signed, self.b_signed, self.kind.full)
+        code = engine.compiled(epilogue.row_sums, self.target, self.a_signed, self.b_signed, self.kind.full)
         return Step(code, (a, a_row, row_bytes, m, records, self.b_zero_point.of(batch)))
 
     def _tiles(
@@ -445,7 +446,7 @@ class Plan:
         for count, h in ((taller, height + 1), (tiles - taller, height)):
             if count:
                 block = max(1, BLOCK // (h * self.dot.depth * groups))
-                code = jit.compiled(multiply, self.target, self.sum_kind, h)
+                code = engine.compiled(multiply, self.target, self.sum_kind, h)
                 arguments = (at, a_row, b, self.panel_bytes, into, c_row, groups, count, block, panels)
                 yield Step(code, (*arguments, record, columns, modes, last))
                 done = count * h

@@ -5,12 +5,12 @@ Packing pays where a panel serves many rows. For up to four, it would write and 
 
 from __future__ import annotations
 
-from anydml.kernels.cpu.copy_text import prefetch
-from anydml.kernels.cpu.jit.emit import Text, along, arguments, fold, kernel, shuffle, splat
-from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_dot import dot_of, shift_of
-from anydml.kernels.cpu.matmul_pack import FLIP, interleaved
-from anydml.kernels.cpu.matmul_tile import panel_columns
+from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, splat
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import dot_of, shift_of
+from anydml.kernels.contract.packing import FLIP, interleaved
+from anydml.kernels.contract.tile import panel_columns
+from anydml.kernels.copy.text import prefetch
 
 MOST_ROWS = 4  # of A
 COLUMNS = 4096  # at once, so that their sums stay in the nearest caches
@@ -34,7 +34,7 @@ def rows_at_once(b_row: int) -> int:
 def thin(target: Target, a_signed: bool, b_signed: bool, height: int, rows: int) -> str:
     """Sums of products of `height` rows of A with panels of B, {k, n} with contiguous rows, and the sums of B's columns.
 
-    Arguments: THIN. products: int32, for each row those of every panel, side by side. sums, last, pad: as `matmul_pack.pack`
+    Arguments: THIN. products: int32, for each row those of every panel, side by side. sums, last, pad: as `packing.pack`
     has them, and a_row, as the tile has it.
     """
     dot, width = dot_of(target), target.vector_bytes

@@ -2,18 +2,18 @@
 
 `multiply` walks over panels of packed B and tiles of rows of A. A tile starts at its correction terms, adds the dot
 products of A's rows, four bytes of which are broadcast at a time, with the panel's vectors, and ends in an epilogue: int32
-sums as they are, or the rounded, saturated bytes of the quantised product (`matmul_round`).
+sums as they are, or the rounded, saturated bytes of the quantised product (`rounding`).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.cpu import matmul_round, matmul_rule
-from anydml.kernels.cpu.jit.emit import Text, arguments, kernel, shuffle, splat
-from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_rule import A_ZERO_POINT, ROW, TERM
+from anydml.kernels.code.emit import Text, arguments, kernel, shuffle, splat
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.epilogue import rounding, rule
+from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, ROW, TERM
 
 
 class Kind(NamedTuple):
@@ -55,7 +55,7 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
     columns = panel_columns(target)
     text = Text()
     arguments(text, ARGUMENTS, POINTERS)
-    slots = matmul_round.slots(text, target, height) if size == 1 else None
+    slots = rounding.slots(text, target, height) if size == 1 else None
     text.jump("blocks")
     text.label("blocks")
     text.do("%t0 = phi i64 [ 0, %entry ], [ %t1, %blocksnext ]")
@@ -93,7 +93,7 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
             for n, value in enumerate(row):
                 text.store(f"<{target.vector_bytes // 4} x i32>", value, into, n * target.vector_bytes)
     else:
-        matmul_round.epilogue(text, target, kind.output == "i8", sums, slots, "%rt", col, "%ct", "%c_row")
+        rounding.epilogue(text, target, kind.output == "i8", sums, slots, "%rt", col, "%ct", "%c_row")
     text.jump("tilenext")
     text.label("tilenext")
     text.do("%tnext = add i64 %t, 1")
@@ -109,7 +109,7 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
     text.do("ret i64 0")
     others = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
     if slots is not None:
-        others += [*matmul_round.declarations(target), *matmul_rule.functions(target, kind.output == "i8")]
+        others += [*rounding.declarations(target), *rule.functions(target, kind.output == "i8")]
     return kernel(text, others)
 
 

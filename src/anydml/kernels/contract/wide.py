@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from anydml.kernels.cpu.jit.emit import Text, arguments, fold, kernel
-from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_rule import ROW, functions
-from anydml.kernels.cpu.matmul_tile import column_bytes, panel_columns
+from anydml.kernels.code.emit import Text, arguments, fold, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.epilogue.rule import ROW, functions
+from anydml.kernels.contract.tile import column_bytes, panel_columns
 
 CARRY = ("sums", "totals", "count", "first")
 

@@ -1,1 +1,1 @@
-"""Kernels of the cpu device, one module for each operator, fastest first."""
+"""Strided copies, compiled: the family, how a copy is planned, and what emits its kernels."""

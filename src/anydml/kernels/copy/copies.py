@@ -9,12 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.cpu import copy_emit, copy_gather, copy_groups, copy_tiles
-from anydml.kernels.cpu.copy_plan import Dimension, Plan, canonical, plan
-from anydml.kernels.cpu.copy_text import LINE, Prefetch
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import processor
-from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.code import engine, llvm, processor
+from anydml.kernels.code.targets import Target
+from anydml.kernels.copy import emit, gather, groups, tiles
+from anydml.kernels.copy.plan import Dimension, Plan, canonical, plan
+from anydml.kernels.copy.text import LINE, Prefetch
 
 STREAM = processor.caches().last // 4 * 3  # bytes read and written from which stores go past the cache
 STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: lines of far rows are slow to get into the cache
@@ -27,19 +26,19 @@ class Copy(NamedTuple):
     """A copy made ready for any two addresses: one piece or more, which may run side by side.
 
     kind: that of its plan. code: serves every address. streaming: the same with stores past the cache, where the target's
-    address is a multiple of `boundary`; None where they do not serve. blocks: a row of `copy_emit.ARGUMENTS` numbers for each
+    address is a multiple of `boundary`; None where they do not serve. blocks: a row of `emit.ARGUMENTS` numbers for each
     piece, its first two counted from the addresses of the first element of source and target. scratch: bytes that the
     streaming code wants behind the arguments of each piece.
     """
 
     kind: str
-    code: jit.Code
-    streaming: jit.Code | None
+    code: engine.Code
+    streaming: engine.Code | None
     boundary: int
     blocks: NDArray[np.int64]
     scratch: int
 
-    def at(self, source: int, target: int) -> tuple[jit.Code, NDArray[np.int64]]:
+    def at(self, source: int, target: int) -> tuple[engine.Code, NDArray[np.int64]]:
         """The code for two addresses, and its arguments: a row for each piece, scratch memory included."""
         streaming = self.streaming if (target + int(self.blocks[0, 1])) % self.boundary == 0 else None
         pieces, count = self.blocks.shape
@@ -71,35 +70,35 @@ def copy(
     code, streaming, scratch = _function(target, p), None, 0
     if stream and _exceeds_caches(p):
         if p.kind == "tiles" and _has_blocks(p, blocks):
-            streaming, scratch = _function(target, p, "blocks"), copy_tiles.scratch_bytes(itemsize)
+            streaming, scratch = _function(target, p, "blocks"), tiles.scratch_bytes(itemsize)
         elif _has_lines(p):
             streaming = _function(target, p, "lines")
         elif _is_dense(p, blocks):
-            streaming, scratch = _function(target, p, "dense"), copy_gather.scratch_bytes()
+            streaming, scratch = _function(target, p, "dense"), gather.scratch_bytes()
     boundary = len(p.pattern) if p.kind == "tiles" or (p.kind == "groups" and not scratch) else 1
     return Copy(p.kind, code, streaming, boundary, blocks, scratch)
 
 
-def _function(target: Target, p: Plan, past_cache: str = "") -> jit.Code:
+def _function(target: Target, p: Plan, past_cache: str = "") -> engine.Code:
     """The code that a plan asks for; the same for all plans of a kind. past_cache: how stores go past the cache, if at all."""
     lines, dense, ahead = past_cache == "lines", past_cache == "dense", _ahead(p, past_cache != "")
     if p.kind == "rows":
-        return jit.compiled(copy_emit.rows, target, lines, dense, ahead)
+        return engine.compiled(emit.rows, target, lines, dense, ahead)
     if p.kind == "groups":
         # the largest blocks that are no longer than the row; past the cache they are a line each
         width = target.vector_bytes
         sizes = [(width, LINE // width), *((w, 1) for w in (64, 32, 16) if w <= width)]
-        fitting = [size for size in sizes if copy_groups.groups_per_block(len(p.pattern), *size) <= p.row.size]
-        return jit.compiled(copy_groups.groups, target, p.pattern, p.step, *(fitting or sizes[-1:])[0], lines, dense, ahead)
+        fitting = [size for size in sizes if groups.groups_per_block(len(p.pattern), *size) <= p.row.size]
+        return engine.compiled(groups.groups, target, p.pattern, p.step, *(fitting or sizes[-1:])[0], lines, dense, ahead)
     if p.kind == "tiles":
         itemsize, wide, tall = len(p.pattern), p.outer[0].size, p.row.size
-        sizes = copy_tiles.spans(target, itemsize)
+        sizes = tiles.spans(target, itemsize)
         width, span = next(x for x in sizes if x[0] <= tall * itemsize and x[1] <= wide * itemsize)
         if past_cache:  # a narrow span leaves fewer output rows between the lines of one
-            narrow = span if itemsize == 8 else copy_tiles.LANE
-            return jit.compiled(copy_tiles.blocks, target, itemsize, width, narrow, *_tiles_ahead())
-        return jit.compiled(copy_tiles.tiles, target, itemsize, width, span)
-    return jit.compiled(copy_emit.elements, target, len(p.pattern), ahead)
+            narrow = span if itemsize == 8 else tiles.LANE
+            return engine.compiled(tiles.blocks, target, itemsize, width, narrow, *_tiles_ahead())
+        return engine.compiled(tiles.tiles, target, itemsize, width, span)
+    return engine.compiled(emit.elements, target, len(p.pattern), ahead)
 
 
 def _traffic(p: Plan) -> tuple[int, int]:
@@ -122,7 +121,7 @@ def _ahead(p: Plan, past_cache: bool) -> Prefetch | None:
         return usual
     if _runs_on(p):
         thin = abs(p.row.source) > 2 * max(1, len(p.pattern))
-        return usual if _exceeds_caches(p) and not thin and _row(p) > copy_emit.FETCHED else None
+        return usual if _exceeds_caches(p) and not thin and _row(p) > emit.FETCHED else None
     if not _exceeds_caches(p):
         return Prefetch(1, 3072, 3072)
     return Prefetch(2, 3072 if p.kind == "rows" else 6144, 16384)
@@ -134,7 +133,7 @@ def _tiles_ahead() -> tuple[int, int]:
 
 
 def _is_zen4() -> bool:
-    return jit.host_name() == "znver4"
+    return llvm.host_name() == "znver4"
 
 
 def _row(p: Plan) -> int:
@@ -170,7 +169,7 @@ def _has_blocks(p: Plan, blocks: NDArray[np.int64]) -> bool:
     """Whether every output row of a transposition begins at the same place within a cache line, and every piece has a block."""
     itemsize = len(p.pattern)
     down, across = int(blocks[:, 2].min()), int(blocks[:, 5].min())
-    room = down >= copy_tiles.block_rows(itemsize) and across * itemsize >= copy_tiles.BLOCK
+    room = down >= tiles.block_rows(itemsize) and across * itemsize >= tiles.BLOCK
     return room and all(d.target % LINE == 0 for d in p.outer)
 
 
@@ -186,7 +185,7 @@ def _is_dense(p: Plan, blocks: NDArray[np.int64]) -> bool:
     if any((blocks[:, 2 + 3 * i] != d.size).any() for i, d in enumerate([p.row, *p.outer][:-1])):
         return False
     size = p.row.size * max(1, len(p.pattern))
-    if p.kind not in ("rows", "groups") or size > copy_gather.LONGEST:
+    if p.kind not in ("rows", "groups") or size > gather.LONGEST:
         return False
     for d in p.outer:
         if d.target != size:
@@ -212,6 +211,6 @@ def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:
     for first, end in zip(starts, [*starts[1:], whole], strict=True):
         part = Dimension(end - first, dims[at].source, dims[at].target)
         cut = [*dims[:at], part, *dims[at + 1 :]]
-        outer = [x for d in cut[1:] for x in d] + [1, 0, 0] * (copy_emit.DIMENSIONS - len(cut) + 1)
+        outer = [x for d in cut[1:] for x in d] + [1, 0, 0] * (emit.DIMENSIONS - len(cut) + 1)
         pieces.append((first * part.source, first * part.target, *cut[0], *outer))
     return pieces

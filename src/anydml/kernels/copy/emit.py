@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from anydml.kernels.cpu.copy_gather import leave, settle
-from anydml.kernels.cpu.copy_text import LINE, Prefetch, loop, prefetch, short, to_multiple, when
-from anydml.kernels.cpu.jit.emit import Text, module
-from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.code.emit import Text, module
+from anydml.kernels.code.targets import Target
+from anydml.kernels.copy.gather import leave, settle
+from anydml.kernels.copy.text import LINE, Prefetch, loop, prefetch, short, to_multiple, when
 
 DIMENSIONS = 7  # a tensor has eight, and one is the row
 ARGUMENTS = 5 + 3 * DIMENSIONS + 1

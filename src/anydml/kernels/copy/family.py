@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from anydml.kernels.cpu import copies
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.address import address_of
-from anydml.kernels.cpu.jit.steps import prepared, table
-from anydml.kernels.cpu.jit.targets import named
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import llvm
+from anydml.kernels.code.targets import named
+from anydml.kernels.copy import copies
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
 from anydml.operators.slice import Slice1
 from anydml.schema.check import Checked
@@ -43,7 +43,7 @@ def _refuses_compiled(c: Checked[Any], machine: Machine) -> str | None:
     d: Slice1 = c.desc
     if d.output_tensor.element_bytes < SMALL:
         return f"an output of {d.output_tensor.element_bytes} bytes: below {SMALL}, NumPy's copy is as fast"
-    if (reason := jit.unavailable()) is not None:
+    if (reason := llvm.unavailable()) is not None:
         return reason
     if named(machine.isa) is None:
         return f"this processor has no {machine.isa or 'known'} instructions"

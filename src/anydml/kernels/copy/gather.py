@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from anydml.kernels.cpu.copy_text import LINE, loop, short, when
-from anydml.kernels.cpu.jit.emit import Text
+from anydml.kernels.code.emit import Text
+from anydml.kernels.copy.text import LINE, loop, short, when
 
 CHUNK = 4096  # bytes that are gathered before they leave
 LONGEST = 4096  # bytes of a row

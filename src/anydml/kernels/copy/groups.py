@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from anydml.kernels.cpu.copy_emit import FETCHED, along, kernel, region
-from anydml.kernels.cpu.copy_text import LINE, Prefetch, each, loop, prefetch, to_multiple, when
-from anydml.kernels.cpu.jit.emit import Text, shuffle
-from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.code.emit import Text, shuffle
+from anydml.kernels.code.targets import Target
+from anydml.kernels.copy.emit import FETCHED, along, kernel, region
+from anydml.kernels.copy.text import LINE, Prefetch, each, loop, prefetch, to_multiple, when
 
 LANE = 16  # permutes of bytes work within lanes of 16
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from anydml.kernels.cpu.jit.emit import Text
+from anydml.kernels.code.emit import Text
 
 LINE = 64  # bytes of a cache line
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from anydml.kernels.cpu.copy_emit import kernel, scratch_memory
-from anydml.kernels.cpu.copy_text import LINE, loop, prefetch, to_multiple, when
-from anydml.kernels.cpu.jit.emit import Text, shuffle
-from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.code.emit import Text, shuffle
+from anydml.kernels.code.targets import Target
+from anydml.kernels.copy.emit import kernel, scratch_memory
+from anydml.kernels.copy.text import LINE, loop, prefetch, to_multiple, when
 
 LANE = 16  # interleaving instructions work within lanes of 16 bytes
 BLOCK = 256  # bytes of an input row that a block takes

@@ -10,12 +10,12 @@ All sums are taken modulo 2^32.
 
 from __future__ import annotations
 
-from anydml.kernels.cpu.jit.emit import Text, along, arguments, extend, fold, kernel, real, splat, when
-from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_dot import dot_of, shift_of
-from anydml.kernels.cpu.matmul_round import undecided
-from anydml.kernels.cpu.matmul_rule import A_ZERO_POINT, ESTIMATE, ROW, TERM, ZERO_POINT, rule_of_row
-from anydml.kernels.cpu.matmul_tile import column_bytes, panel_columns
+from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, real, splat, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import dot_of, shift_of
+from anydml.kernels.contract.epilogue.rounding import undecided
+from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, ESTIMATE, ROW, TERM, ZERO_POINT, rule_of_row
+from anydml.kernels.contract.tile import column_bytes, panel_columns
 
 INFINITE = 0x7F800000
 FAR = 60  # a factor of the estimate within 2^-60 .. 2^60 makes no float32 overflow or become subnormal on the way

@@ -2,17 +2,17 @@
 
 The estimate: t = q * fl(AScale / OutputScale) * BScale in float32 is off by less than 2^-14 wherever the output does not
 saturate, so that rint(t) is the result unless t lies that near to a half-integer. Rows of the tile in which it does wait
-in a buffer for the rule (`matmul_rule`). Why both are exact is written in docs/decisions/0005-exact-rounding-in-the-tile.md.
+in a buffer for the rule (`rule`). Why both are exact is written in docs/decisions/0005-exact-rounding-in-the-tile.md.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.cpu.jit.emit import Text, real, shuffle, splat
-from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_rule import ESTIMATE, ROW, ZERO_POINT, bounded, fused, limits
+from anydml.kernels.code.emit import Text, real, shuffle, splat
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.epilogue.rule import ESTIMATE, ROW, ZERO_POINT, bounded, fused, limits
 
 
 def undecided(target: Target) -> float:

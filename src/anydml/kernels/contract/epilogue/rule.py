@@ -7,9 +7,9 @@ docs/decisions/0005-exact-rounding-in-the-tile.md.
 
 from __future__ import annotations
 
-from anydml.kernels.cpu.jit.emit import Text, real, splat
-from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_dot import dot_of
+from anydml.kernels.code.emit import Text, real, splat
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import dot_of
 
 # The record of a row and where its fields are: int32 or float32 and, for the rule, float64. Two are there twice, once for
 # each vector of a row: a value that is needed once stays in memory as an operand, another takes a register that is not free.

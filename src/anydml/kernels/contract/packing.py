@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.cpu.jit.emit import Text, along, arguments, extend, fold, kernel, shuffle
-from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_dot import dot_of, shift_of
-from anydml.kernels.cpu.matmul_tile import panel_columns
+from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import dot_of, shift_of
+from anydml.kernels.contract.tile import panel_columns
 
 # --- B in panels ---
 
