@@ -12,18 +12,22 @@ from typing import Any
 from anydml import operators
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
+from anydml.devices.families import DEVICES
+from anydml.devices.link import link
 from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
-from anydml.forks import imported
 from anydml.kernels.call import pool
 from anydml.kernels.code import llvm, targets
-from anydml.kernels.kernel import Kernel, Machine, Refused
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.lower import lowerings
 from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.operator import Desc
+from anydml.schema.statement import stated
 from anydml.tensor import DataType, integer
 
-NAMES = ("cpu", "reference")
+NAMES = tuple(DEVICES)
 operators.every()  # finds them, and imports them now: a later import could be under way at a fork
 
 
@@ -97,7 +101,7 @@ class Device:
         raise UnsupportedError(f"none of the requested feature levels is at or below this device's {self.feature_level}")
 
     def compile(self, desc: Desc | Checked[Desc], *, flags: ExecutionFlags = ExecutionFlags.NONE) -> CompiledOperator:
-        """Check a desc against this device's feature level and pick the first kernel that takes it.
+        """Check a desc against this device's feature level and pick the first kernel that takes its statement.
 
         DescError where the desc breaks rules; UnsupportedError for a desc that was checked for a level above the device's;
         MemoryError where every kernel would take more scratch and persistent memory than this machine has.
@@ -117,23 +121,20 @@ class Device:
         newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
         refused: list[dict[str, str]] = []
         least: int | None = None
-        for kernel in _kernels(self.name):
-            if kernel.implements not in (None, type(newest.desc)):
-                continue
-            reason = kernel.refuses(newest, self.machine)
-            if reason is None:
+        for name, made in lowerings(DEVICES[self.name], stated(newest.desc), newest, self.machine):
+            if isinstance(made, Refused):
+                reason = made.reason
+            else:
                 try:
-                    built = kernel.build(newest, self.machine)
-                except Refused as refusal:
-                    reason = str(refusal)
+                    compiled = CompiledOperator(checked, name, link(made) if isinstance(made, Lowered) else made)
+                except Uncompilable as error:
+                    reason = str(error)
                 else:
-                    name = kernel.name if kernel.implements else f"{kernel.name}:{newest.desc.spec.name.lower()}"
-                    compiled = CompiledOperator(checked, name, built)
                     if (needed := compiled.most_bytes) <= memory_bytes():
                         break
                     least = min(needed, least or needed)
                     reason = f"{needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
-            refused.append({"kernel": kernel.name, "reason": reason})
+            refused.append({"kernel": name, "reason": reason})
         else:
             raise MemoryError(
                 f"{checked.desc.spec.name} takes at least {least} bytes of scratch and persistent memory for this desc, "
@@ -151,12 +152,6 @@ class Device:
             }
             verbose.write("compile", **members, **({"refused": refused} if level > 1 else {}))
         return compiled
-
-
-@cache
-def _kernels(device: str) -> tuple[Kernel, ...]:
-    kernels: tuple[Kernel, ...] = imported(f"anydml.devices.{device}").KERNELS
-    return kernels
 
 
 @cache
