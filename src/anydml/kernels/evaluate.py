@@ -129,7 +129,7 @@ class _Source:
     """The functions of a statement, made on demand; one namespace for all."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._arrays = {name: raw(array) for name, array in arrays.items()}
+        self._arrays = arrays
         self._names = count()
         self._space: dict[str, Any] = {
             **{f"f_{name}": f for name, f in _CALLS.items()},
@@ -174,7 +174,7 @@ class _Source:
     def tensor(self, t: Tensor) -> str:
         if t.definition is not None:
             return self._stored(t)
-        return self.keep(self._arrays[t.name])
+        return self.keep(raw(self._arrays[t.name]), ("array", t.name))
 
     def _stored(self, t: Tensor) -> str:
         """A tensor that the operator keeps inside: computed slice by slice along its first index when first read."""

@@ -164,19 +164,18 @@ def parts(of: str, field: str, count: str) -> tuple[Constraint, ...]:
     """The tensors of an array are the parts of a tensor along `Axis`: as large elsewhere, and together as large there."""
     whole, name = snake_case(of), snake_case(field)
 
-    def sizes(d: Any) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-        found = [t.sizes for t in getattr(d, name)]
-        if {*map(len, found)} - {len(getattr(d, whole).sizes)}:
+    def comparable(a: TensorDesc, b: TensorDesc) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if len(a.sizes) != len(b.sizes):
             raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
-        return getattr(d, whole).sizes, found
+        return a.sizes, b.sizes
 
     def equal_elsewhere(d: Any, k: int) -> bool:
-        total, found = sizes(d)
-        return found[k] == (*total[: d.axis], found[k][d.axis], *total[d.axis + 1 :])
+        part, total = comparable(getattr(d, name)[k], getattr(d, whole))
+        return part == (*total[: d.axis], part[d.axis], *total[d.axis + 1 :])
 
     def complete(d: Any) -> bool:
-        total, found = sizes(d)
-        return not found or sum(part[d.axis] for part in found) == total[d.axis]
+        pairs = [comparable(part, getattr(d, whole)) for part in getattr(d, name)]
+        return not pairs or sum(part[d.axis] for part, _ in pairs) == getattr(d, whole).sizes[d.axis]
 
     def one_longer(d: Any, axis: int) -> Mapping[str, Any]:
         *others, last = getattr(d, name)
