@@ -111,7 +111,7 @@ class Expr:
 
     def __floordiv__(self, other: int | Symbol) -> Expr:
         """Of indices: the quotient rounded down."""
-        return self if other == 1 else make("floordiv", (self, lift(other)))
+        return self if type(other) is int and other == 1 else make("floordiv", (self, lift(other)))
 
     def __mod__(self, other: int | Symbol) -> Expr:
         """Of indices: the remainder, from 0 to other - 1."""

@@ -148,7 +148,12 @@ def sizes_are(wire: str, sentence: str, sizes: Callable[[Any], tuple[int, ...]])
 
     def fit(d: Any) -> bool:
         t = getattr(d, name)
-        return t is None or bool(t.sizes == sizes(d))
+        if t is None:
+            return True
+        wanted = sizes(d)
+        if len(t.sizes) != len(wanted):
+            raise ValueError("a rule about dimension counts is broken, and sizes cannot be compared")
+        return bool(t.sizes == wanted)
 
     def changes(d: Any) -> Mapping[str, Any]:
         t = getattr(d, name)
@@ -195,10 +200,12 @@ def fusable_activation(*names: str, field: str = "FusedActivation") -> tuple[Con
 
     def bare(d: Any) -> bool:
         activation = getattr(d, name)
-        return activation is None or next(activation.tensors(), None) is None
+        return activation is None or not activation.spec.fusable or next(activation.tensors(), None) is None
 
     return (
-        Constraint(f"{name}_fusable", f"`{field}` is an activation that can be fused.", allowed),
+        Constraint(
+            f"{name}_fusable", f"`{field}` is an activation that can be fused.", allowed, breaks=lambda d: {name: d}
+        ),
         Constraint(f"{name}_without_tensors", f"`{field}` has no tensors of its own.", bare),
     )
 
