@@ -191,22 +191,28 @@ def count_is_dimension_count(tensor: str = "InputTensor", count: str = "Dimensio
     )
 
 
-def fusable_activation(*names: str, field: str = "FusedActivation") -> tuple[Constraint, ...]:
-    """A fused activation is one of the operators that can be, and its own tensors are absent."""
+def fusable_activation(field: str = "FusedActivation") -> tuple[Constraint, ...]:
+    """A fused activation, or each of a list, is one of the operators that can be, and its own tensors are absent."""
     name = snake_case(field)
 
+    def activations(d: Any) -> tuple[Any, ...]:
+        value = getattr(d, name)
+        return value if isinstance(value, tuple) else () if value is None else (value,)
+
     def allowed(d: Any) -> bool:
-        return getattr(d, name) is None or getattr(d, name).spec.fusable
+        return all(activation.spec.fusable for activation in activations(d))
 
     def bare(d: Any) -> bool:
-        activation = getattr(d, name)
-        return activation is None or not activation.spec.fusable or next(activation.tensors(), None) is None
+        return all(not a.spec.fusable or next(a.tensors(), None) is None for a in activations(d))
 
+    def changes(d: Any) -> Mapping[str, Any]:
+        return {name: (*getattr(d, name)[:-1], d) if isinstance(getattr(d, name), tuple) else d}
+
+    are = "are activations" if field.endswith("s") else "is an activation"
+    have = "have no tensors of their own" if field.endswith("s") else "has no tensors of its own"
     return (
-        Constraint(
-            f"{name}_fusable", f"`{field}` is an activation that can be fused.", allowed, breaks=lambda d: {name: d}
-        ),
-        Constraint(f"{name}_without_tensors", f"`{field}` has no tensors of its own.", bare),
+        Constraint(f"{name}_fusable", f"`{field}` {are} that can be fused.", allowed, breaks=changes),
+        Constraint(f"{name}_without_tensors", f"`{field}` {have}.", bare),
     )
 
 
