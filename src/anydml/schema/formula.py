@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from anydml.schema.expression import INDEX, Expr, Tensor, bound_by, free, walk
+from anydml.schema.expression import INDEX, Expr, Tensor, Variable, bound_by, free, walk
 from anydml.schema.kinds import UINT
 from anydml.schema.statement import Nest, stated, tensors_read
 from anydml.schema.symbol import Symbol
@@ -53,19 +53,21 @@ def formulas(desc: Any) -> dict[str, str]:
     for name, n in statement.items():
         field, _, place = name.partition("[")
         made[name] = formula(wires[field] + (f"[{place}" if place else ""), n)
-    return made | {t.name: formula(t.name, t.definition, t.data_type.name.lower()) for t in _kept(statement.values())}
+    for t, definition in _kept(statement.values()).items():
+        made[t.name] = formula(t.name, definition, t.data_type.name.lower())
+    return made
 
 
-def _kept(nests: Iterable[Nest]) -> list[Tensor]:
+def _kept(nests: Iterable[Nest]) -> dict[Tensor, Nest]:
     """The tensors that an operator keeps inside, each once, in the order in which they are read."""
-    found: dict[Tensor, None] = {}
+    found: dict[Tensor, Nest] = {}
     stack = list(nests)
     while stack:
         for t in tensors_read(stack.pop()):
             if t.definition is not None and t not in found:
-                found[t] = None
+                found[t] = t.definition
                 stack.append(t.definition)
-    return list(found)
+    return found
 
 
 def _sized(name: str, t: Any) -> Any:
@@ -91,14 +93,13 @@ class _Text:
     def __init__(self, n: Nest) -> None:
         self._index, self._body = n.index, n.body
         self.plain = self.elementwise(n.body)
+        self._outer = {v.name: v for v in n.variables}
         self.named: dict[Expr, str] = {}
         uses = Counter(a for e in walk(n.body) for a in dict.fromkeys(e.args))
         often = [e for e in walk(n.body) if uses[e] > 1 and e.sort != INDEX and (bound_by(e) or len(list(walk(e))) > SHORT)]
         for e in often if not self.plain else ():
-            free_in = sorted(v.name for v in free(e)[e])
-            self.named[e] = (
-                f"{LETTERS[len(self.named) % len(LETTERS)]}[{', '.join(free_in)}]" if free_in else LETTERS[len(self.named)]
-            )
+            letter, inner = LETTERS[len(self.named) % len(LETTERS)], sorted(self._name(v) for v in free(e)[e])
+            self.named[e] = f"{letter}[{', '.join(inner)}]" if inner else letter
 
     def defined(self, e: Expr) -> str:
         """The text of a part that has a name."""
@@ -133,7 +134,11 @@ class _Text:
         return f"{_NAMES.get(e.op, e.op)}({', '.join(self.of(a) for a in e.args)})"
 
     def _variable(self, e: Expr, outer: int) -> str:
-        return str(e.data.name)
+        return self._name(e.data)
+
+    def _name(self, v: Variable) -> str:
+        """A variable's name; of one that is bound inside, not that of the element's own."""
+        return v.name if self._outer.get(v.name, v) is v else f"{v.name}'"
 
     def _constant(self, e: Expr, outer: int) -> str:
         value = e.data.value
@@ -154,13 +159,13 @@ class _Text:
 
     def _reduce(self, e: Expr, outer: int) -> str:
         kind, bound = e.data
-        runs = ", ".join(f"{v.name} < {v.size!r}" for v in bound)
+        runs = ", ".join(f"{self._name(v)} < {v.size!r}" for v in bound)
         where = f" where {self.of(e.args[1])}" if len(e.args) > 1 else ""
         made = f"{_REDUCTIONS[kind]} over {runs}{where} of {self.of(e.args[0], 2)}"
         return f"({made})" if outer > -2 else made
 
     def _first_largest(self, e: Expr, outer: int) -> str:
-        runs = ", ".join(f"{v.name} < {v.size!r}" for v in e.data[0])
+        runs = ", ".join(f"{self._name(v)} < {v.size!r}" for v in e.data[0])
         return f"{_REDUCTIONS[e.op]} over {runs} of {self.of(e.args[0], 2)}"
 
     _first_smallest = _first_largest
@@ -168,7 +173,7 @@ class _Text:
     def _rank(self, e: Expr, outer: int) -> str:
         (v,), decreasing = e.data
         order = "decreasing" if decreasing else "increasing"
-        return f"position {self.of(e.args[1])} in {order} order over {v.name} < {v.size!r} of {self.of(e.args[0], 2)}"
+        return f"position {self.of(e.args[1])} in {order} order over {self._name(v)} < {v.size!r} of {self.of(e.args[0], 2)}"
 
     def _neg(self, e: Expr, outer: int) -> str:
         return f"-{self.of(e.args[0], 3)}"
