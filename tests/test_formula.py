@@ -16,7 +16,8 @@ SHOWN = {
     "ACTIVATION_SOFTMAX1": "Output[i, j, k, l] = exp(Input[i, j, k, l] - P[i, j, k])"
     " / (sum over l' < Input.Sizes[3] of exp(Input[i, j, k, l'] - P[i, j, k]))\n"
     "    where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']",
-    "MATRIX_MULTIPLY_INTEGER": "Output[i, j] = sum over k < A.Sizes[1] of (A[i, k] - AZeroPoint[0]) * (B[k, j] - BZeroPoint[0])",
+    "MATRIX_MULTIPLY_INTEGER": "Output[i, j] = sum over k < A.Sizes[1]"
+    " of (A[i, k] - AZeroPoint[0]) * (B[k, j] - BZeroPoint[0])",
     "GATHER": "Output[i] = Input[Indices[i]]",
 }
 
