@@ -213,6 +213,8 @@ class BoundOperator:
         self._run = self._reporting(run) if self.compiled.reports else run
         self._lock = threading.Lock()
         self._generation = forks.generation()
+        if self.compiled._build.bare and not self._checks and not self.compiled.reports:
+            self.__dict__["execute"] = run  # nothing to look at or to keep apart, in a child neither: no cost beyond the call
 
     def _make_ready_again(self) -> None:
         """In a child of a fork: another thread of the parent may have been executing, with this lock and this scratch."""

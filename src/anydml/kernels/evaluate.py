@@ -21,7 +21,7 @@ from anydml.exact.philox import philox
 from anydml.exact.reals import NEGATIVE_ZERO, ONE, ZERO, Real, as_arb, decoded, encoded, refined, whole
 from anydml.schema.expression import Expr, Tensor, Variable, bound_by, free, integral, walk
 from anydml.schema.identities import rewritten
-from anydml.schema.statement import Nest
+from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
 
 FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
@@ -83,16 +83,23 @@ def stores(data_type: DataType, body: Expr) -> Callable[[Real], int]:
     return saturated
 
 
-class Evaluator:
-    """One nest over arrays, ready to give its element at any index.
+def evaluators(
+    statement: Statement, data_types: Mapping[str, DataType], arrays: Mapping[str, NDArray[Any]]
+) -> dict[str, Evaluator]:
+    """One evaluator for each output; what several outputs depend on is computed once.
 
     arrays: what the statement reads, by field name, in tensor form.
     """
+    source = _Source(arrays)
+    return {name: Evaluator(nest, data_types[name], source) for name, nest in statement.items()}
 
-    def __init__(self, nest: Nest, data_type: DataType, arrays: Mapping[str, NDArray[Any]]) -> None:
+
+class Evaluator:
+    """One nest over arrays, ready to give its element at any index."""
+
+    def __init__(self, nest: Nest, data_type: DataType, source: _Source) -> None:
         self.nest, self.data_type = nest, data_type
-        self._source = _Source(arrays)
-        self._element = self._source.function(nest, data_type)
+        self._element = source.function(nest, data_type)
         self._store = None if nest.moves else stores(data_type, nest.body)
 
     def number(self, *at: int) -> Real:
@@ -424,7 +431,7 @@ class Block:
             return self._read(e)
         if e.op == "select":
             return self._branch(e, self.value(e.args[0]), e.args[1], e.args[2])
-        if e.sort == "index" or (e.sort == "truth" and e.args[0].sort == "index"):
+        if e.sort == "index" or (e.sort == "truth" and any(a.sort == "index" for a in e.args)):
             return self._of_indices(e)
         if e.op in ("both", "either"):
             return self._name(f"{self.value(e.args[0])} {'and' if e.op == 'both' else 'or'} {self.value(e.args[1])}")
