@@ -195,7 +195,8 @@ def test_not_a_number_keeps_its_payload() -> None:
 def test_a_further_shape_of_a_known_kind_compiles_nothing() -> None:
     device = dml.Device(threads=1)
     x = np.zeros((100, 100), np.float32)
-    dml.slice1(x, (0, 0), (100, 100), (1, 2), device=device)
+    for n in (100, 45):  # rows that follow one another, and rows that do not: prefetching may differ
+        dml.slice1(x, (0, 0), (n, n), (1, 2), device=device)
     before = jit.compiled.cache_info().misses
     for n in range(50, 90):
         dml.slice1(x, (0, 0), (n, n), (1, 2), device=device)

@@ -81,7 +81,7 @@ def test_arm_rows_on_linux_are_those_of_the_auxiliary_vector(machine: Any, hwcap
     ],
 )
 def test_arm_rows_on_macos_are_those_that_sysctl_names(machine: Any, known: dict[str, int], rows: list[str]) -> None:
-    assert machine("arm64-apple-darwin23.1.0", "darwin", _sysctl=lambda name: known.get(name, 0)) == rows
+    assert machine("arm64-apple-darwin23.1.0", "darwin", sysctl=lambda name: known.get(name, 0)) == rows
 
 
 @pytest.mark.parametrize(

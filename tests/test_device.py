@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import subprocess
@@ -234,3 +235,29 @@ def test_an_import_brings_nothing_that_a_first_call_does_not_need() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("n", [8, 256])
+def test_a_copy_without_scratch_is_executed_by_the_bare_call(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, out = np.arange(n * n, dtype=np.float32).reshape(n, n), np.zeros((n, n), np.float32)
+    desc = dml.Slice1(
+        input_tensor=dml.TensorDesc.of(x),
+        output_tensor=dml.TensorDesc.of(out),
+        input_window_offsets=(0, 0),
+        input_window_sizes=(n, n),
+        input_window_strides=(-1, 1),
+    )
+    execute = dml.Device(threads=1).compile(desc).bind(input_tensor=x, output_tensor=out).execute
+    assert isinstance(execute, functools.partial)  # NumPy's copy or machine code, and nothing around it
+    assert execute() is None
+    np.testing.assert_array_equal(out, x[::-1])
+    x += 1
+    execute()
+    np.testing.assert_array_equal(out, x[::-1])
+
+
+def test_a_call_with_scratch_or_data_rules_is_not_bare() -> None:
+    compiled = dml.Device().compile(example_desc(dml.QuantizedLinearMatrixMultiply))
+    example = dml.QuantizedLinearMatrixMultiply.spec.examples[0]
+    execute = compiled.bind(**example.inputs, output_tensor=np.empty_like(example.output)).execute
+    assert not isinstance(execute, functools.partial)

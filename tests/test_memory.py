@@ -196,7 +196,7 @@ def test_descs_that_took_minutes_or_gigabytes_to_compile(name: str, planned: lis
 @pytest.mark.parametrize("draw", [matmul, copy])
 def test_whatever_sizes_and_strides_a_desc_has(draw: Callable[[Random], Desc], threads: int, planned: list[Step]) -> None:
     names: dict[str, int] = {}
-    for seed in range(400):
+    for seed in range(200):
         desc = draw(Random(seed))
         peak, made = measured(dml.Device(threads=threads), desc, planned)
         assert peak < MOST, desc
@@ -205,8 +205,8 @@ def test_whatever_sizes_and_strides_a_desc_has(draw: Callable[[Random], Desc], t
         names[name] = names.get(name, 0) + 1
     print(names)
     if jit.unavailable() is None:
-        assert names["cpu"] > 150
-    assert names["numpy"] > 10
+        assert names["cpu"] > 75
+    assert names["numpy"] > 5
 
 
 @needs_code

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from anydml.exact import functions, reals
 from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, wrapped
 from anydml.exact.philox import philox
-from anydml.exact.reals import NEGATIVE_ZERO, ONE, ZERO, Real, decoded, encoded, refined, whole
+from anydml.exact.reals import NEGATIVE_ZERO, ONE, ZERO, Real, as_arb, decoded, encoded, refined, whole
 from anydml.schema.expression import Expr, Tensor, Variable, bound_by, free, integral, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest, Statement
@@ -141,6 +141,14 @@ class Evaluator:
             return int(self._element(*at))
         return refined(lambda: store(self._element(*at)))
 
+    def digits(self, *at: int) -> str:
+        """The element before it is rounded, in decimal; of an element that is moved, nothing."""
+        if self._store is None:
+            return ""
+        self.stored(*at)  # leaves the precision at which the rounding is decided
+        value = self.number(*at)
+        return str(float(value)) if type(value) is float else as_arb(value).str(20, radius=False)
+
     def all(self, sizes: Sequence[int]) -> NDArray[Any]:
         """Every element, as an array of the tensor's type."""
         return self.at(product(*map(range, sizes)), math.prod(sizes)).reshape(tuple(sizes))
@@ -156,7 +164,7 @@ class _Source:
     """The functions of a statement, made on demand; one namespace for all."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._arrays = {name: raw(array) for name, array in arrays.items()}
+        self._arrays = arrays
         self._names = count()
         self._space: dict[str, Any] = {
             **{f"f_{name}": f for name, f in _CALLS.items()},
@@ -201,7 +209,7 @@ class _Source:
     def tensor(self, t: Tensor) -> str:
         if t.definition is not None:
             return self._stored(t)
-        return self.keep(self._arrays[t.name])
+        return self.keep(raw(self._arrays[t.name]), ("array", t.name))
 
     def _stored(self, t: Tensor) -> str:
         """A tensor that the operator keeps inside: computed slice by slice along its first index when first read."""
@@ -615,9 +623,8 @@ class Block:
         if e.op == "position":
             return f"fmpq({self.index(e.args[0])})"
         if e.op == "philox":
-            words = ", ".join(f"int(whole({self.value(a)}))" for a in e.args[:6])
-            c = words.split(", ")
-            return f"fmpq(philox(({', '.join(c[:4])}), ({', '.join(c[4:])}))[{self.index(e.args[6])}])"
+            counter, key, word = map(self.index, e.args)
+            return f"fmpq(philox({counter}, {key})[{word}])"
         if e.op == "round":
             return f"rounded({self.value(e.args[0])}, {self.source.keep(FORMATS[e.data])})"
         if e.op == "power":

@@ -26,9 +26,7 @@ from anydml.tensor import DataType, TensorDesc
 
 ALL = "InputTensor FilterTensor BiasTensor OutputTensor"
 FORWARD, BACKWARD = ConvolutionDirection.FORWARD, ConvolutionDirection.BACKWARD
-SPATIAL = (
-    "`InputTensor.Sizes`, `FilterTensor.Sizes`, `Strides`, `Dilations`, `StartPadding`, `EndPadding` and `OutputPadding`"
-)
+SPATIAL = "`InputTensor.Sizes`, `FilterTensor.Sizes`, `Strides`, `Dilations`, `StartPadding`, `EndPadding` and `OutputPadding`"
 
 
 def float32(*sizes: int) -> TensorDesc:
@@ -60,13 +58,17 @@ def plane(rows: Any) -> NDArray[Any]:
 
 def two(size: int, output: int, **others: Any) -> dict[str, Any]:
     """The fields of an example with one channel, two spatial dimensions and a filter of 2 x 2."""
-    return dict(
-        input_tensor=float32(1, 1, size, size),
-        filter_tensor=float32(1, 1, 2, 2),
-        output_tensor=float32(1, 1, output, output),
-        **{"strides": (1, 1), "dilations": (1, 1)},
-        **dict.fromkeys(("start_padding", "end_padding", "output_padding"), (0, 0)),
-    ) | others
+    return (
+        dict(
+            input_tensor=float32(1, 1, size, size),
+            filter_tensor=float32(1, 1, 2, 2),
+            output_tensor=float32(1, 1, output, output),
+            strides=(1, 1),
+            dilations=(1, 1),
+            **dict.fromkeys(("start_padding", "end_padding", "output_padding"), (0, 0)),
+        )
+        | others
+    )
 
 
 NINE, FOUR = plane([[1, 2, 3], [4, 5, 6], [7, 8, 9]]), plane([[1, 2], [3, 4]])
@@ -207,7 +209,9 @@ class Convolution(Desc):
         c, *k = terms = each((channels, *taps), "cuvw")
         flipped = k if d.mode == ConvolutionMode.CROSS_CORRELATION else [size - 1 - u for u, size in zip(k, taps, strict=True)]
         window = list(zip(o, k, d.strides, d.dilations, d.start_padding, strict=True))
-        conditions = [p < size - end for p, size, end in zip(o, d.output_tensor.sizes[2:], d.output_padding, strict=True) if end]
+        conditions = [
+            p < size - end for p, size, end in zip(o, d.output_tensor.sizes[2:], d.output_padding, strict=True) if end
+        ]
         grouped = d.group_count > 1
         filters_each = filters.sizes[1] if d.direction == BACKWARD else d.output_tensor.sizes[1] // d.group_count
         channel = m // filters_each * channels + c if grouped else c

@@ -27,7 +27,6 @@ from anydml.schema.expression import (
     equal,
     index,
     minimum,
-    number,
     select,
 )
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects

@@ -331,9 +331,9 @@ def index(x: Expr) -> Expr:
     return make("index", (x,))
 
 
-def philox(counter: Sequence[Expr], key: Sequence[Expr], word: Operand) -> Expr:
-    """A word of Philox 4x32-10's output for a counter of four words and a key of two."""
-    return make("philox", (*map(number, counter), *map(number, key), lift(word)))
+def philox(counter: Expr, key: Expr, word: Operand) -> Expr:
+    """A word, 0 to 3, of Philox 4x32-10's output for a counter modulo 2^128 and a key of 64 bits, all of them indices."""
+    return make("philox", (counter, key, lift(word)))
 
 
 # --- reductions ---
@@ -360,6 +360,25 @@ def over(i: Sequence[Expr], sizes: Sequence[Any], axes: Iterable[int]) -> Indice
     made = Indices(make("variable", (), variables[a]) if a in axes else x for a, x in enumerate(i))
     made.bound = tuple(variables.values())
     return made
+
+
+def row_major(i: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
+    """The place of an element in row-major order, as an index."""
+    place = i[0]
+    for x, n in zip(i[1:], sizes[1:], strict=True):
+        place = place * n + x
+    return place
+
+
+def pieces(i: Expr, starts: Sequence[Any], values: Sequence[Expr]) -> Expr:
+    """Of several values the one whose piece an index lies in, where piece k goes from starts[k] to starts[k + 1] - 1.
+
+    It is found by halving, so that a thousand pieces are ten conditions deep.
+    """
+    if len(values) == 1:
+        return values[0]
+    half = len(values) // 2
+    return select(i < starts[half], pieces(i, starts[:half], values[:half]), pieces(i, starts[half:], values[half:]))
 
 
 def _name(i: Expr) -> str:

@@ -402,7 +402,11 @@ def rejections(cls: type[Desc]) -> tuple[Rejects, ...]:
     """An example that breaks each rule of an operator: those of its file, and those that rules bring along."""
     given = {r.constraint for r in cls.spec.rejecting}
     desc = example_desc(cls)
-    made = (Rejects(r.name, r.breaks(desc)) for r in cls.spec.rules if r.breaks is not None and r.name not in given)
+    made = (
+        Rejects(r.name, r.breaks(desc), max(level for level in FeatureLevel if r.before is None or level < r.before))
+        for r in cls.spec.rules
+        if r.breaks is not None and r.name not in given
+    )
     return (*cls.spec.rejecting, *made)
 
 

@@ -183,11 +183,79 @@ def not_owned(tensors: str) -> tuple[Constraint, ...]:
 def count_is_dimension_count(tensor: str = "InputTensor", count: str = "DimensionCount") -> Constraint:
     """A count field that says the tensors' dimension count once more."""
     of, name = snake_case(tensor), snake_case(count)
+
+    def one_more(d: Any) -> Mapping[str, Any]:
+        counted = {f.name: getattr(d, f.name) for f in d.spec.fields if f.sized_by == count}
+        return {name: getattr(d, name) + 1, **{n: (*entries, entries[-1]) for n, entries in counted.items()}}
+
     return Constraint(
         f"{name}_matches",
         f"`{count}` = `{tensor}.DimensionCount`.",
         lambda d: getattr(d, name) == getattr(d, of).dimension_count,
         expected=lambda d: {count: getattr(d, of).dimension_count},
+        breaks=one_more,
+    )
+
+
+def scalar_type(field: str, tensor: str = "OutputTensor") -> Constraint:
+    """The data type that a DML_SCALAR_UNION is read with is a tensor's."""
+    name, of = snake_case(field), snake_case(tensor)
+
+    def other(d: Any) -> Mapping[str, Any]:
+        return {name: next(t for t in (DataType.FLOAT32, DataType.FLOAT64) if t != getattr(d, of).data_type)}
+
+    return Constraint(
+        f"{name}_matches",
+        f"`{field}` = `{tensor}.DataType`.",
+        lambda d: getattr(d, name) == getattr(d, of).data_type,
+        expected=lambda d: {field: getattr(d, of).data_type},
+        breaks=other,
+    )
+
+
+def parts(of: str, field: str, count: str) -> tuple[Constraint, ...]:
+    """The tensors of an array are the parts of a tensor along `Axis`: as large elsewhere, and together as large there."""
+    whole, name = snake_case(of), snake_case(field)
+
+    def comparable(a: TensorDesc, b: TensorDesc) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if len(a.sizes) != len(b.sizes):
+            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+        return a.sizes, b.sizes
+
+    def equal_elsewhere(d: Any, k: int) -> bool:
+        part, total = comparable(getattr(d, name)[k], getattr(d, whole))
+        return part == (*total[: d.axis], part[d.axis], *total[d.axis + 1 :])
+
+    def complete(d: Any) -> bool:
+        pairs = [comparable(part, getattr(d, whole)) for part in getattr(d, name)]
+        return not pairs or sum(part[d.axis] for part, _ in pairs) == getattr(d, whole).sizes[d.axis]
+
+    def one_longer(d: Any, axis: int) -> Mapping[str, Any]:
+        *others, last = getattr(d, name)
+        longer = tuple(n + (i == axis) for i, n in enumerate(last.sizes))
+        return {name: (*others, replace(last, sizes=longer, strides=None))}
+
+    return (
+        Constraint(
+            f"{snake_case(count)}_at_least_one",
+            f"`{count}` >= 1.",
+            lambda d: getattr(d, snake_case(count)) >= 1,
+            expected=lambda d: {count: range(1, 2**32)},
+            breaks=lambda d: {name: (), snake_case(count): 0},
+        ),
+        Constraint(
+            "sizes_equal_off_axis",
+            f"`{field}.Sizes` = `{of}.Sizes` in every dimension but `Axis`.",
+            equal_elsewhere,
+            each=field,
+            breaks=lambda d: one_longer(d, 0 if d.axis else 1),
+        ),
+        Constraint(
+            "axis_sizes_sum",
+            f"`{field}.Sizes` add up to `{of}.Sizes` along `Axis`.",
+            complete,
+            breaks=lambda d: one_longer(d, d.axis),
+        ),
     )
 
 
@@ -263,5 +331,5 @@ def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
 
 __all__ = [
     "axes", "axis_in_range", "count_is_dimension_count", "effective_rank_at_most_two", "fusable_activation", "granular",
-    "not_owned", "same", "sizes_are",
+    "not_owned", "parts", "same", "scalar_type", "sizes_are",
 ]  # fmt: skip

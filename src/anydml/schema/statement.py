@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anydml.schema.expression import Expr, Indices, Operand, Tensor, Variable, each, lift, number, walk
+from anydml.schema.expression import Expr, Operand, Tensor, Variable, each, lift, number, walk
 from anydml.tensor import DataType
 
 

@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from anydml.kernels.cpu.copy_gather import leave, settle
-from anydml.kernels.cpu.copy_text import LINE, loop, prefetch, short, to_multiple, when
+from anydml.kernels.cpu.copy_text import LINE, Prefetch, loop, prefetch, short, to_multiple, when
 from anydml.kernels.cpu.jit.emit import Text, module
 from anydml.kernels.cpu.jit.targets import Target
 
 DIMENSIONS = 7  # a tensor has eight, and one is the row
 ARGUMENTS = 5 + 3 * DIMENSIONS + 1
-FARTHER = {False: 4096, True: 6144}  # bytes ahead of which a longer row is prefetched, from the cache or from memory
 FETCHED = 2048  # bytes of a row up to which it is prefetched as a whole
 DECLARATIONS = (
     "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
@@ -157,28 +156,29 @@ def _advance(
     return merged
 
 
-def region(text: Text, start: str, size: str) -> None:
+def region(text: Text, cache: int, start: str, size: str) -> None:
     """Prefetch so many bytes from a place on, unless there are so many that `along` does it."""
 
     def fetch() -> None:
-        loop(text, "0", LINE, lambda i: text.op(f"icmp ult i64 {i}, {size}"), lambda i: prefetch(text, start, i))
-        prefetch(text, start, text.op(f"sub i64 {size}, 1"))  # in one line more, where the first is not entered at its start
+        loop(text, "0", LINE, lambda i: text.op(f"icmp ult i64 {i}, {size}"), lambda i: prefetch(text, cache, start, i))
+        # in one line more, where the first is not entered at its start
+        prefetch(text, cache, start, text.op(f"sub i64 {size}, 1"))
 
     when(text, text.op(f"icmp ule i64 {size}, {FETCHED}"), fetch)
 
 
-def along(text: Text, source: str, at: str, extent: str, size: int, far_away: bool, *, down: bool = False) -> None:
-    """Prefetch `size` bytes, FARTHER bytes further along a row than `at`, or in the next row where this one ends before."""
+def along(text: Text, how: Prefetch, source: str, at: str, extent: str, size: int, *, down: bool = False) -> None:
+    """Prefetch `size` bytes further along a row than `at`, or in the next row where this one ends before."""
 
     def fetch() -> None:
-        far = text.op(f"add i64 {at}, {FARTHER[far_away]}")
+        far = text.op(f"add i64 {at}, {how.along}")
         beyond = text.op(f"sub i64 {far}, {extent}")
         inside = text.op(f"icmp slt i64 {beyond}, 0")
         row = text.op(f"select i1 {inside}, ptr {source}, ptr %fs")
         offset = text.op(f"select i1 {inside}, i64 {far}, i64 {beyond}")
         place = text.at(row, text.op(f"sub i64 0, {offset}") if down else offset)
         for line in range(0, size, LINE):
-            prefetch(text, place, -line if down else line)
+            prefetch(text, how.cache, place, -line if down else line)
 
     when(text, text.op(f"icmp ugt i64 {extent}, {FETCHED}"), fetch)
 
@@ -186,7 +186,7 @@ def along(text: Text, source: str, at: str, extent: str, size: int, far_away: bo
 # --- contiguous rows ---
 
 
-def rows(target: Target, stream: bool, dense: bool = False) -> str:
+def rows(target: Target, stream: bool, dense: bool = False, ahead: Prefetch | None = None) -> str:
     """Rows of n contiguous bytes, n >= 1.
 
     Vectors of the output lie at multiples of their width. With `stream`, whole cache lines of the output go past the cache,
@@ -198,8 +198,8 @@ def rows(target: Target, stream: bool, dense: bool = False) -> str:
     def body(text: Text, s: str, d: str) -> None:
         def move(i: str, count: int, *, past_cache: bool) -> None:
             source, into = text.at(s, i), text.at(d, i)
-            if count > 1:
-                along(text, s, i, "%n", count * width, stream)
+            if count > 1 and ahead:
+                along(text, ahead, s, i, "%n", count * width)
             values = [text.load(vector, source, width * j) for j in range(count)]
             for j, value in enumerate(values):
                 text.store(vector, value, into, width * j, stream=width if past_cache else 0)
@@ -224,64 +224,78 @@ def rows(target: Target, stream: bool, dense: bool = False) -> str:
         few = text.op(f"icmp ule i64 %n, {block}")
         when(text, few, lambda: short(text, s, d, "%n", block + 1, width), long_past_cache if stream else long)
 
-    return kernel(body, lambda text, source: region(text, source, "%n"), dense=int(dense), width=width)
+    fetch = partial(_row_region, ahead.cache) if ahead else None
+    return kernel(body, fetch, dense=int(dense), width=width)
 
 
-def elements(target: Target, itemsize: int) -> str:
+def _row_region(cache: int, text: Text, source: str) -> None:
+    region(text, cache, source, "%n")
+
+
+def elements(target: Target, itemsize: int, ahead: Prefetch | None = None) -> str:
     """Rows of n elements, any stride on either side."""
     kind = f"i{8 * itemsize}"
 
     def body(text: Text, s: str, d: str) -> None:
-        stride = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
-        stride = text.op(f"call i64 @llvm.umax.i64(i64 {stride}, i64 1)")
-        lines = text.op(f"udiv i64 {FARTHER[True]}, {stride}")
-        lines = text.op(f"call i64 @llvm.umax.i64(i64 {lines}, i64 {FARTHER[True] // LINE})")
-
-        long = text.op(f"icmp ugt i64 {text.op(f'mul i64 {stride}, %n')}, {FETCHED}")
-
-        def fetch_four(i: str) -> None:
-            further = text.op(f"add i64 {i}, {lines}")
-            beyond = text.op(f"sub i64 {further}, %n")
-            inside = text.op(f"icmp slt i64 {beyond}, 0")
-            row = text.op(f"select i1 {inside}, ptr {s}, ptr %fs")
-            number = text.op(f"select i1 {inside}, i64 {further}, i64 {beyond}")
-            for j in range(4):  # some lines twice, where a line has several elements: it costs less than to tell
-                prefetch(text, row, text.op(f"mul i64 {text.op(f'add i64 {number}, {j}')}, %source_stride"))
-
         def single(i: str) -> None:
             source = text.at(s, text.op(f"mul i64 {i}, %source_stride"))
             into = text.at(d, text.op(f"mul i64 {i}, %target_stride"))
             text.store(kind, text.load(kind, source), into)
 
+        further = _elements_along(text, s, ahead) if ahead else None
+
         def four(i: str) -> None:
-            when(text, long, lambda: fetch_four(i))
+            if further:
+                further(i)
             for j in range(4):
                 single(text.op(f"add i64 {i}, {j}"))
 
         end = loop(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
         loop(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
 
-    def fetch(text: Text, source: str) -> None:
-        far = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
-        each_line = text.op(f"icmp ult i64 {far}, {LINE}")
-        size = text.op(f"mul i64 {far}, %n")
-        down = text.op("icmp slt i64 %source_stride, 0")
+    return kernel(body, partial(_elements_region, ahead.cache) if ahead else None)
 
-        def near() -> None:  # the elements lie close together
-            start = text.at(source, text.op(f"select i1 {down}, i64 {text.op(f'sub i64 0, {size}')}, i64 0"))
-            region(text, start, size)
 
-        def apart() -> None:  # each has a line of its own
-            end = text.op(f"call i64 @llvm.umin.i64(i64 %n, i64 {FETCHED // LINE})")
-            inside = partial(prefetch, text, source)
-            loop(
-                text,
-                "0",
-                1,
-                lambda i: text.op(f"icmp ult i64 {i}, {end}"),
-                lambda i: inside(text.op(f"mul i64 {i}, %source_stride")),
-            )
+def _elements_along(text: Text, s: str, ahead: Prefetch) -> Callable[[str], None]:
+    """What prefetches four elements further along a long row than the i-th, or in the next row."""
+    stride = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
+    stride = text.op(f"call i64 @llvm.umax.i64(i64 {stride}, i64 1)")
+    lines = text.op(f"udiv i64 {ahead.along}, {stride}")
+    lines = text.op(f"call i64 @llvm.umax.i64(i64 {lines}, i64 {ahead.along // LINE})")
+    long = text.op(f"icmp ugt i64 {text.op(f'mul i64 {stride}, %n')}, {FETCHED}")
 
-        when(text, each_line, near, apart)
+    def fetch_four(i: str) -> None:
+        further = text.op(f"add i64 {i}, {lines}")
+        beyond = text.op(f"sub i64 {further}, %n")
+        inside = text.op(f"icmp slt i64 {beyond}, 0")
+        row = text.op(f"select i1 {inside}, ptr {s}, ptr %fs")
+        number = text.op(f"select i1 {inside}, i64 {further}, i64 {beyond}")
+        for j in range(4):  # some lines twice, where a line has several elements: it costs less than to tell
+            prefetch(text, ahead.cache, row, text.op(f"mul i64 {text.op(f'add i64 {number}, {j}')}, %source_stride"))
 
-    return kernel(body, fetch)
+    return lambda i: when(text, long, lambda: fetch_four(i))
+
+
+def _elements_region(cache: int, text: Text, source: str) -> None:
+    """Prefetch the first elements of a row."""
+    far = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
+    each_line = text.op(f"icmp ult i64 {far}, {LINE}")
+    size = text.op(f"mul i64 {far}, %n")
+    down = text.op("icmp slt i64 %source_stride, 0")
+
+    def near() -> None:  # the elements lie close together
+        start = text.at(source, text.op(f"select i1 {down}, i64 {text.op(f'sub i64 0, {size}')}, i64 0"))
+        region(text, cache, start, size)
+
+    def apart() -> None:  # each has a line of its own
+        end = text.op(f"call i64 @llvm.umin.i64(i64 %n, i64 {FETCHED // LINE})")
+        inside = partial(prefetch, text, cache, source)
+        loop(
+            text,
+            "0",
+            1,
+            lambda i: text.op(f"icmp ult i64 {i}, {end}"),
+            lambda i: inside(text.op(f"mul i64 {i}, %source_stride")),
+        )
+
+    when(text, each_line, near, apart)

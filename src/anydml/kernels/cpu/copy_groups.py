@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 from anydml.kernels.cpu.copy_emit import FETCHED, along, kernel, region
-from anydml.kernels.cpu.copy_text import LINE, each, loop, prefetch, to_multiple, when
+from anydml.kernels.cpu.copy_text import LINE, Prefetch, each, loop, prefetch, to_multiple, when
 from anydml.kernels.cpu.jit.emit import Text, shuffle
 from anydml.kernels.cpu.jit.targets import Target
 
@@ -14,7 +14,14 @@ LANE = 16  # permutes of bytes work within lanes of 16
 
 
 def groups(
-    target: Target, pattern: tuple[int, ...], step: int, width: int, vectors: int, stream: bool, dense: bool = False
+    target: Target,
+    pattern: tuple[int, ...],
+    step: int,
+    width: int,
+    vectors: int,
+    stream: bool,
+    dense: bool = False,
+    ahead: Prefetch | None = None,
 ) -> str:
     """Rows of n groups: byte b of group i comes from source + i * step + pattern[b]; groups are contiguous in the output.
 
@@ -39,8 +46,9 @@ def groups(
             assert lanes is not None
             source = text.at(s, text.op(f"mul i64 {i}, {step}"))
             into = text.at(d, text.op(f"mul i64 {i}, {group}"))
-            if abs(step) <= LINE:
-                along(text, s, text.op(f"mul i64 {i}, {abs(step)}"), extent, abs(step) * per_block, stream, down=step < 0)
+            if ahead and abs(step) <= LINE:
+                at = text.op(f"mul i64 {i}, {abs(step)}")
+                along(text, ahead, s, at, extent, abs(step) * per_block, down=step < 0)
             for j, vector in enumerate(_vectors(text, source, lanes, width)):
                 text.store(f"<{width} x i8>", vector, into, j * width, stream=width if past_cache else 0)
 
@@ -77,10 +85,11 @@ def groups(
             least = text.op(f"icmp uge i64 %n, {4 * per_block if stream else per_block}")
             when(text, least, many_past_cache if stream else many, one_by_one)
 
-    return kernel(body, partial(_fetch, pattern, step), dense=group if dense else 0, width=target.vector_bytes)
+    fetch = partial(_fetch, pattern, step, ahead.cache) if ahead else None
+    return kernel(body, fetch, dense=group if dense else 0, width=target.vector_bytes)
 
 
-def _fetch(pattern: tuple[int, ...], step: int, text: Text, source: str) -> None:
+def _fetch(pattern: tuple[int, ...], step: int, cache: int, text: Text, source: str) -> None:
     """Prefetch the first groups of a row: everything from the first to the last byte, or only the lines that are used."""
     low, high = min(pattern), max(pattern) + 1
     between = text.op(f"mul i64 {text.op('sub i64 %n, 1')}, {abs(step)}")
@@ -90,14 +99,14 @@ def _fetch(pattern: tuple[int, ...], step: int, text: Text, source: str) -> None
             used.append(offset)
     if len(used) * LINE >= high - low - LINE and abs(step) <= high - low + LINE:
         size = text.op(f"add i64 {between}, {high - low}")
-        region(text, text.at(source, text.op(f"sub i64 {high}, {size}") if step < 0 else low), size)
+        region(text, cache, text.at(source, text.op(f"sub i64 {high}, {size}") if step < 0 else low), size)
         return
     most = text.op(f"call i64 @llvm.umin.i64(i64 %n, i64 {max(1, FETCHED // LINE // len(used))})")
 
     def group(i: str) -> None:
         place = text.at(source, text.op(f"mul i64 {i}, {step}"))
         for offset in used:
-            prefetch(text, place, offset)
+            prefetch(text, cache, place, offset)
 
     loop(text, "0", 1, lambda i: text.op(f"icmp ult i64 {i}, {most}"), group)
 

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from anydml.kernels.cpu.jit.emit import Text
 
 LINE = 64  # bytes of a cache line
+
+
+class Prefetch(NamedTuple):
+    """How input is fetched ahead of its use: into which cache, 1 (the nearest) or 2, and how many bytes ahead.
+
+    along: within a row that is too long to be fetched as a whole. rows: where short ones are.
+    """
+
+    cache: int
+    along: int
+    rows: int
 
 
 def when(text: Text, condition: str, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
@@ -59,8 +71,8 @@ def to_multiple(text: Text, place: str, of: int) -> str:
     return text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {of - 1}")
 
 
-def prefetch(text: Text, place: str, offset: int | str = 0) -> None:
-    text.do(f"call void @llvm.prefetch.p0(ptr {text.at(place, offset)}, i32 0, i32 3, i32 1)")
+def prefetch(text: Text, cache: int, place: str, offset: int | str = 0) -> None:
+    text.do(f"call void @llvm.prefetch.p0(ptr {text.at(place, offset)}, i32 0, i32 {4 - cache}, i32 1)")
 
 
 def short(text: Text, s: str, d: str, n: str, below: int, width: int) -> None:

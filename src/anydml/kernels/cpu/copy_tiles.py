@@ -14,7 +14,6 @@ LANE = 16  # interleaving instructions work within lanes of 16 bytes
 BLOCK = 256  # bytes of an input row that a block takes
 WRITTEN = 128  # bytes of an output row
 PITCH = BLOCK + LINE  # bytes between the rows in scratch memory
-ROWS_AHEAD = 16  # how far ahead rows are prefetched
 BROAD = 4  # lines of an output row that are written before those of the next rows
 
 
@@ -69,8 +68,10 @@ def tiles(target: Target, itemsize: int, width: int, span: int) -> str:
     return kernel(body, first=1)
 
 
-def blocks(target: Target, itemsize: int, width: int, span: int) -> str:
+def blocks(target: Target, itemsize: int, width: int, span: int, cache: int, ahead: int) -> str:
     """The same for what no cache holds, by way of scratch memory behind the arguments.
+
+    Rows are prefetched into a cache, 1 or 2, so many rows `ahead`.
 
     A block is 256 bytes each of as many input rows as make 128 bytes of an output row: memory gives and takes single lines of
     far rows at a quarter of its speed. While one block is transposed from scratch memory, past the cache, the next one is
@@ -96,7 +97,7 @@ def blocks(target: Target, itemsize: int, width: int, span: int) -> str:
 
         def copy(source: str, soon: str, into: str, r: str) -> None:
             """Row r of a block into scratch memory, a row further on and the first ones of the next block prefetched."""
-            further = text.op(f"add i64 {r}, {ROWS_AHEAD}")
+            further = text.op(f"add i64 {r}, {ahead}")
             here = text.op(f"icmp ult i64 {further}, {rows}")
             base = text.op(f"select i1 {here}, ptr {source}, ptr {soon}")
             number = text.op(f"select i1 {here}, i64 {further}, i64 {text.op(f'sub i64 {further}, {rows}')}")
@@ -104,7 +105,7 @@ def blocks(target: Target, itemsize: int, width: int, span: int) -> str:
             row = text.at(source, text.op(f"mul i64 {r}, %source_stride"))
             place = text.at(into, text.op(f"mul i64 {r}, {PITCH}"))
             for at in range(0, BLOCK, LINE):
-                prefetch(text, near, at)
+                prefetch(text, cache, near, at)
             values = [text.load(kind, row, at) for at in range(0, BLOCK, target.vector_bytes)]
             for at, value in zip(range(0, BLOCK, target.vector_bytes), values, strict=True):
                 text.store(kind, value, place, at)

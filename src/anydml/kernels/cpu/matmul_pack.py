@@ -12,6 +12,7 @@ from anydml.kernels.cpu.matmul_tile import panel_columns
 # --- B in panels ---
 
 ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
+FLIP = f"splat (i32 {0x80808080 - (1 << 32)})"  # the highest bit of every byte
 PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad")
 
 
@@ -26,23 +27,20 @@ def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
     columns = panel_columns(target)
     vector = f"<{width // 4} x i32>"
     packed_signed = dot.b_signed(a_signed, b_signed)
-    flip = shift_of(target, a_signed, b_signed) != 0
     ones = f"splat (i32 {dot.ones})"
     text = Text()
     arguments(text, PACK, {"b", "packed", "sums", "pad"})
 
     def group(rows: list[str], into: str, sums: list[str]) -> list[str]:
         loads = [text.load(f"<{columns} x i8>", r) for r in rows]
-        parts = [_twos(text, loads, target, b_signed)] if dot.group == 2 else [_fours(text, x, target) for x in _by_four(loads)]
-        if flip:
-            parts = [[text.op(f"xor {vector} {x}, splat (i32 {0x80808080 - (1 << 32)})") for x in part] for part in parts]
+        parts = interleaved(text, loads, target, a_signed, b_signed)
         for part in parts:
             sums = [dot.emit(text, s, ones, x, a_signed, packed_signed) for s, x in zip(sums, part, strict=True)]
-        interleaved = parts[0]
+        ready = parts[0]
         if dot.square:  # a column's eight bytes side by side
             orders = (0, 4, 1, 5), (2, 6, 3, 7)
-            interleaved = [shuffle(text, x, y, vector, o) for x, y in zip(*parts, strict=True) for o in orders]
-        for n, packed in enumerate(interleaved):
+            ready = [shuffle(text, x, y, vector, o) for x, y in zip(*parts, strict=True) for o in orders]
+        for n, packed in enumerate(ready):
             text.store(vector, packed, into, n * width)
         return sums
 
@@ -98,6 +96,18 @@ def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
     fold(text, "0", text.op(f"udiv i64 {text.op(f'add i64 %k, {ROWS - 1}')}, {ROWS}"), 1, [], block)
     text.do("ret i64 0")
     return kernel(text, ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations])
+
+
+def interleaved(text: Text, rows: list[str], target: Target, a_signed: bool, b_signed: bool) -> list[list[str]]:
+    """A group's rows of a panel of B, as dot products take them: for each four elements of K (or two), the columns' vectors."""
+    vector = f"<{target.vector_bytes // 4} x i32>"
+    if dot_of(target).group == 2:
+        parts = [_twos(text, rows, target, b_signed)]
+    else:
+        parts = [_fours(text, x, target) for x in _by_four(rows)]
+    if shift_of(target, a_signed, b_signed):
+        parts = [[text.op(f"xor {vector} {x}, {FLIP}") for x in part] for part in parts]
+    return parts
 
 
 def _by_four(rows: list[str]) -> list[list[str]]:

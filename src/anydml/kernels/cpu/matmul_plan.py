@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anydml.kernels.cpu import copies, matmul_pack, matmul_records, matmul_wide
+from anydml.kernels.cpu import copies, matmul_pack, matmul_records, matmul_thin, matmul_wide
 from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit import processor
 from anydml.kernels.cpu.jit.steps import At, Repeat, Step, repeat
 from anydml.kernels.cpu.jit.targets import Target
 from anydml.kernels.cpu.matmul_dot import dot_of, shift_of
@@ -26,9 +27,10 @@ WRAPS = 33_025  # elements of K up to which a sum of full-range products fits in
 BLOCK_OF_K = 1 << 15
 LONG = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
 MOST_ROWS = 1 << 16  # of A that have records at once: each takes as much memory as a row of 64 elements
-# bytes of A that a core keeps at hand while the panels of B pass by; benchmarks.tiles block: 4096 cubed 0.945 of the limit,
-# 0.93 with 800 KB, 0.91 with 400; without blocks 0.96 while no other core wants the last cache, else 0.86; others equal
-BLOCK = 1000 << 10
+# bytes of A that a core keeps at hand while the panels of B pass by: nearly all of its second cache. benchmarks.tiles block,
+# of 1 MB: 4096 cubed 0.945 of the limit with 1000 KB, 0.93 with 800, 0.91 with 400; without blocks 0.96 while no other core
+# wants the last cache, else 0.86; others equal
+BLOCK = processor.caches().second // 1024 * 1000
 # bytes of B that are packed before they are multiplied, and are at hand then; benchmarks.tiles chunk: nothing between 16 KB
 # and 768 KB is better by more than the noise, for any M
 CHUNK = 256 << 10
@@ -92,6 +94,9 @@ class Plan:
         self.threads = threads if self.m * self.k * self.n * self.batches >= ALONE else 1
         self.whole = Part(range(self.lead[0]), range(self.lead[1]), range(self.m), range(self.panels))
         self._share()
+        # B that is neither packed before nor shared, as it lies
+        few = self.m <= matmul_thin.MOST_ROWS and self.blocks == 1 and self.n >= self.width
+        self.thin = few and not self.shared and self.b.column == 1 and matmul_thin.serves(target)
         self.rounds = self._rounds()
 
     def _share(self) -> None:
@@ -275,6 +280,8 @@ class Plan:
         scratch = self.scratch
         records, modes = scratch.take(m * ROW), scratch.take(8)
         chunk = end - first if self.shared else max(2, CHUNK // self.panel_bytes)
+        if self.thin:
+            chunk = matmul_thin.COLUMNS // self.width
         columns = scratch.take(min(chunk, end - first) * column_bytes(self.target))
         mark = top = scratch.size  # what a batch takes from here on, the next one takes again
 
@@ -342,6 +349,8 @@ class Plan:
             packed, sums = self._shared(batch)
             packed, sums = packed + first * self.panel_bytes, sums + 4 * first * self.width
             sums_block = 4 * self.panels * self.width
+        elif self.thin:
+            sums, packed, sums_block = *(yield from self._products(batch, m, start, last, end - first, a)), 0
         else:
             packed = scratch.take((end - first) * self.panel_bytes)
             sums_block = 4 * (end - first) * self.width
@@ -371,9 +380,13 @@ class Plan:
             c = scratch.take(m * c_row)
         if self.blocks == 1:
             yield records_of_columns(sums, self.k)
-            yield from self._tiles(
-                a, m, self.groups, (packed, end - first), (c, c_row, last * self.size), records, columns, modes
-            )
+            into = c, c_row, last * self.size
+            if self.thin:  # what is left is to add the terms, and to round
+                row, code = 4 * (end - first) * self.width, jit.compiled(multiply, self.target, self.kind, m, True)
+                where = (packed, row, packed, 4 * self.width, *into[:2])
+                yield Step(code, (*where, 0, 1, 1, end - first, records, columns, modes, into[2]))
+            else:
+                yield from self._tiles(a, m, self.groups, (packed, end - first), into, records, columns, modes)
         else:
             count = (end - first) * self.width
             partial, totals = scratch.take(4 * m * count), scratch.take(8 * m * count)
@@ -396,6 +409,19 @@ class Plan:
         if not direct:
             to = self.c.of(batch, first_row, start)
             yield self._copy((m, n), (c_row, self.size), (self.c.row, self.c.column), self.size, c, to)
+
+    def _products(
+        self, batch: Batch, m: int, start: int, last: int, panels: int, a: tuple[At, int]
+    ) -> Generator[Step, None, tuple[At, At]]:
+        """The sums of B's columns and of its products with m rows of A, panel by panel."""
+        row = 4 * panels * self.width
+        sums, products = self.scratch.take(row), self.scratch.take(m * row)
+        pad = At("constants", 64 if shift_of(self.target, self.a_signed, self.b_signed) else 0)
+        rows = matmul_thin.rows_at_once(self.b.row)
+        code = jit.compiled(matmul_thin.thin, self.target, self.a_signed, self.b_signed, m, rows)
+        b = self.b.of(batch, 0, start)
+        yield Step(code, (*a, b, self.b.row, self.k, panels, products, row, sums, last, pad))
+        return sums, products
 
     def _row_sums(self, batch: Batch, a: At, a_row: int, row_bytes: int, m: int, records: At) -> Step:
         code = jit.compiled(matmul_records.row_sums, self.target, self.a_signed, self.b_signed, self.kind.full)

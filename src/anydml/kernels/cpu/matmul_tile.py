@@ -43,11 +43,12 @@ def column_bytes(target: Target) -> int:
     return 12 * panel_columns(target)
 
 
-def multiply(target: Target, kind: Kind, height: int) -> str:
+def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) -> str:
     """Tiles of `height` rows: `block` tiles of every panel, then the next `block`, until `tiles` of all panels are done.
 
     Arguments: ARGUMENTS in order, int64 each. a_row, b_panel, c_row: bytes from row to row or panel to panel. groups:
     steps of K. last: where in a row of C the last panel begins, in bytes; it may overlap the one before.
+    multiplied: b has, panel by panel, not B but int32 sums of products, in rows a_row bytes apart; one tile.
     """
     dot = dot_of(target)
     size = 4 if kind.output == "i32" else 1
@@ -81,7 +82,11 @@ def multiply(target: Target, kind: Kind, height: int) -> str:
     text.do(f"%at = phi ptr [ {a0}, %panel ], [ %atnext, %tilenext ]")
     text.do(f"%ct = phi ptr [ {cp}, %panel ], [ %ctnext, %tilenext ]")
     text.do(f"%rt = phi ptr [ {r0}, %panel ], [ %rtnext, %tilenext ]")
-    sums = _sums(text, target, kind, height, "%at", bp, "%rt", col)
+    sums = _start(text, target, kind, height, "%rt", col)
+    if multiplied:
+        sums = _added(text, target, sums, bp)
+    else:
+        sums = _sums(text, target, kind, height, sums, "%at", bp)
     if slots is None:
         for m, row in enumerate(sums):
             into = text.at("%ct", text.op(f"mul i64 %c_row, {m}"))
@@ -108,8 +113,8 @@ def multiply(target: Target, kind: Kind, height: int) -> str:
     return kernel(text, others)
 
 
-def _sums(text: Text, target: Target, kind: Kind, height: int, a: str, b: str, row: str, column: str) -> list[list[str]]:
-    """The tile's sums, row by row: vectors of int32."""
+def _start(text: Text, target: Target, kind: Kind, height: int, row: str, column: str) -> list[list[str]]:
+    """The correction terms of a tile, row by row: vectors of int32."""
     dot, width = dot_of(target), target.vector_bytes
     vector = f"<{width // 4} x i32>"
 
@@ -125,6 +130,23 @@ def _sums(text: Text, target: Target, kind: Kind, height: int, a: str, b: str, r
             start.append([text.op(f"add {vector} {x}, {y}") for x, y in zip(left, right, strict=True)])
         else:
             start.append([text.op(f"add {vector} {term}, {x}") for x in terms])
+    return start
+
+
+def _added(text: Text, target: Target, start: list[list[str]], sums: str) -> list[list[str]]:
+    """The terms, and sums of products that lie in memory."""
+    vector = f"<{target.vector_bytes // 4} x i32>"
+    found = []
+    for m, row in enumerate(start):
+        at = text.at(sums, text.op(f"mul i64 %a_row, {m}"))
+        loads = [text.load(vector, at, n * target.vector_bytes) for n in range(len(row))]
+        found.append([text.op(f"add {vector} {x}, {y}") for x, y in zip(row, loads, strict=True)])
+    return found
+
+
+def _sums(text: Text, target: Target, kind: Kind, height: int, start: list[list[str]], a: str, b: str) -> list[list[str]]:
+    """The terms, and the sums of the tile's products."""
+    dot = dot_of(target)
     # three rows to a pointer: the others are reached by the strides that addressing scales by itself
     pointers = [text.at(a, text.op(f"mul i64 %a_row, {m}")) if m else a for m in range(0, height, 3)] + [b]
     if dot.square:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.steps import Sheet, address_of, prepared
+from anydml.kernels.cpu.jit.address import address_of
+from anydml.kernels.cpu.jit.steps import Sheet, prepared
 from anydml.kernels.cpu.jit.targets import named
 from anydml.kernels.cpu.matmul_plan import CONSTANTS, Plan
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, Refused, Unfit
@@ -21,6 +22,7 @@ LINE = 64
 MOST_K = 1 << 24
 # bytes to work in: these, and so many for each byte of the tensors; more is asked for where zero strides make one huge
 WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
+CONSTANTS_AT = address_of(CONSTANTS)
 SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
@@ -42,8 +44,10 @@ def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:
 
 
 def _addresses(sheet: Sheet, arrays: Arrays, **others: int) -> list[int]:
-    constants = others | {"constants": address_of(CONSTANTS)}
-    return [constants[base] if base in constants else address_of(arrays[base]) for base in sheet.bases]
+    return [
+        others[base] if base in others else CONSTANTS_AT if base == "constants" else address_of(arrays[base])
+        for base in sheet.bases
+    ]
 
 
 def _again(

@@ -9,6 +9,7 @@ import numpy as np
 
 from anydml.kernels.cpu import copies
 from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.cpu.jit.address import address_of
 from anydml.kernels.cpu.jit.steps import prepared, table
 from anydml.kernels.cpu.jit.targets import named
 from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
@@ -35,7 +36,7 @@ def _build_view(c: Checked[Any], machine: Machine) -> Built:
         source = arrays["input_tensor"].view(bits)[window]
         return partial(np.copyto, arrays["output_tensor"].view(bits), source)
 
-    return Built(bind)
+    return Built(bind, bare=True)
 
 
 def _refuses_compiled(c: Checked[Any], machine: Machine) -> str | None:
@@ -69,10 +70,11 @@ def _build_compiled(c: Checked[Any], machine: Machine) -> Built:
 
     def bind(arrays: Arrays) -> Execute:
         input, output = arrays["input_tensor"], arrays["output_tensor"]
-        code, arguments = copy.at(input.ctypes.data + start, output.ctypes.data)
-        return prepared([table(code, arguments)], target, (input, output), keeps_gil=size < SMALL * 8)
+        code, arguments = copy.at(address_of(input) + start, address_of(output))
+        return prepared([table(code, arguments)], target, (input, output), keeps_gil=size < SMALL * 8, status=False)
 
-    return Built(bind, copy.scratch * len(copy.blocks))
+    scratch = copy.scratch * len(copy.blocks)
+    return Built(bind, scratch, bare=not scratch and len(copy.blocks) == 1)
 
 
 VIEW = Kernel("numpy:slice1:view", Slice1, takes_all, _build_view)

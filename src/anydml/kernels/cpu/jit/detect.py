@@ -63,7 +63,7 @@ def features() -> tuple[str, frozenset[str]]:
         if which == "aarch64" and sys.platform in ("linux", "android"):
             return which, arm_linux(_auxval)
         if which == "aarch64" and sys.platform == "darwin":
-            return which, arm_macos(_sysctl)
+            return which, arm_macos(sysctl)
         if which == "aarch64" and sys.platform == "win32":
             return which, arm_windows(_present)
     except (AttributeError, OSError):  # a C library without the function
@@ -77,9 +77,9 @@ def _auxval(entry: int) -> int:
     return int(function(entry))
 
 
-def _sysctl(name: str) -> int:
+def sysctl(name: str) -> int:
     """The value of a name; 0 where it is unknown."""
-    value, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
+    value, size = ctypes.c_int64(0), ctypes.c_size_t(8)  # of 4 bytes or of 8; all are little-endian
     function = ctypes.CDLL(None).sysctlbyname
     function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     failed = function(name.encode(), ctypes.byref(value), ctypes.byref(size), None, 0)

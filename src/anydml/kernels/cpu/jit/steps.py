@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from anydml.kernels.cpu.jit import compile as jit
 from anydml.kernels.cpu.jit import pool
+from anydml.kernels.cpu.jit.address import address_of
 from anydml.kernels.cpu.jit.emit import Text, arguments, fold, kernel, module, when
 from anydml.kernels.cpu.jit.targets import Target
 
-_SIGNATURE: tuple[Any, ...] = (ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+_ARGUMENTS: tuple[Any, ...] = (ctypes.c_void_p, ctypes.c_int64)
 
 
 class Piece(NamedTuple):
@@ -32,9 +33,9 @@ class Piece(NamedTuple):
 
 def table(code: jit.Code, arguments: NDArray[np.int64]) -> list[Piece]:
     """The phase that calls one kernel with each row of an array, side by side."""
-    address, size = arguments.ctypes.data, arguments.strides[0]
+    address, size = address_of(arguments), arguments.strides[0]
     steps = np.array([(code.address, address + i * size) for i in range(len(arguments))], np.int64)
-    return [Piece(steps.ctypes.data + 16 * i, 1, (code, arguments, steps)) for i in range(len(arguments))]
+    return [Piece(address_of(steps) + 16 * i, 1, (code, arguments, steps)) for i in range(len(arguments))]
 
 
 def _in_order(text: Text, steps: str, count: str) -> str:
@@ -119,10 +120,11 @@ def runner(target: Target) -> str:
 
 
 @lru_cache(maxsize=32)
-def _function(target: Target, keeps_gil: bool) -> Any:
-    """The runner as a function of Python's; made once, since ctypes makes a class for each."""
+def _function(target: Target, keeps_gil: bool, status: bool) -> Any:
+    """The runner as a function of Python's; made once, since ctypes makes a class for each. status: whether it is returned."""
     code = jit.compiled(runner, target)
-    function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*_SIGNATURE)(code.address)
+    signature = (ctypes.c_int64 if status else None, *_ARGUMENTS)
+    function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*signature)(code.address)
     function.keep = code  # type: ignore[attr-defined]  # whose address is all that ctypes knows
     return function
 
@@ -135,32 +137,28 @@ def prepared(
     keeps_gil: bool = False,
     interruptible: bool = False,
     threads: int | None = None,
-) -> Callable[[], int]:
+    status: bool = True,
+) -> Callable[[], Any]:
     """The call that runs the phases, one after another, and returns the first status that is not 0.
 
     It is one call into machine code. All pieces of a phase run, even if one of them fails; where several do, which of
     their statuses is returned is left open.
     keep: what the arguments point to; it lives as long as the call. keeps_gil: for work so short that others can wait, if
     no phase has several pieces. interruptible: for long work; each phase is a call of its own, between which signals are
-    handled. threads: at most so many at once, the caller's included; otherwise as many as a phase has pieces.
+    handled. threads: at most so many at once, the caller's included; otherwise as many as a phase has pieces. status: False
+    where a single piece cannot fail; then it may return None.
     """
     if interruptible and len(phases) > 1:
         calls = [prepared([phase], target, keep, keeps_gil=keeps_gil, threads=threads) for phase in phases]
         return lambda: next((status for call in calls if (status := call())), 0)
     if len(phases) == 1 and len(phases[0]) == 1:
         piece = phases[0][0]
-        made = partial(_function(target, keeps_gil), piece.steps, piece.length)
+        made = partial(_function(target, keeps_gil, status), piece.steps, piece.length)
         made.keep = (piece, keep)  # type: ignore[attr-defined]  # what the numbers are addresses of
         return made
     code = jit.compiled(runner, target)
     shared = [[(piece.steps, piece.length) for piece in phase] for phase in phases]
     return pool.call(shared, code, target, (phases, keep), threads, keeps_gil=keeps_gil)
-
-
-def address_of(array: NDArray[Any]) -> int:
-    """The address of an array's first element, in half the time of `ctypes.data`."""
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 class At(NamedTuple):
