@@ -270,14 +270,16 @@ class Lstm(Desc):
         def step(i: Indices, cells: Tensor, states: Tensor) -> tuple[Expr, Expr]:
             t, r, b, j = i
 
-            def before(tensor: Tensor, start: Tensor | None, unit: Expr) -> Expr:
-                return select(t > 0, tensor[t - 1, r, b, unit], 0 if start is None else start[0, r, b, unit])
+            def before(tensor: Tensor, start: Tensor | None, unit: Expr) -> tuple[Expr, Operand]:
+                """A state after the step before, and before all steps."""
+                return tensor[t - 1, r, b, unit], 0 if start is None else start[0, r, b, unit]
 
             def gate(place: int, cell: Expr | None = None) -> Expr:
                 at = place * size + j
                 (k,), (u,) = read, fed = each((inputs,), "k"), each((size,), "u")
                 total = Sum(read, x[0, at_step(t, r, b), b, k] * weight[0, r, at, k])
-                total += Sum(fed, before(states, hidden_init, u) * recurrence[0, r, at, u])
+                later, first = (Sum(fed, h * recurrence[0, r, at, u]) for h in before(states, hidden_init, u))
+                total += select(t > 0, later, first)
                 if peephole is not None and cell is not None:
                     total += peephole[0, 0, r, at] * cell
                 if bias is not None:
@@ -288,7 +290,7 @@ class Lstm(Desc):
             def within(value: Expr) -> Expr:
                 return value if lengths is None else select(t < length(b), value, 0)
 
-            old = before(cells, cell_init, j)
+            old = select(t > 0, *before(cells, cell_init, j))
             new_gate = gate(I, old)
             forget = 1 - new_gate if d.couple_input_forget else gate(F, old)
             new = cells[i]
