@@ -431,7 +431,7 @@ class Block:
             return self._read(e)
         if e.op == "select":
             return self._branch(e, self.value(e.args[0]), e.args[1], e.args[2])
-        if e.sort == "index" or (e.sort == "truth" and e.args[0].sort == "index"):
+        if e.sort == "index" or (e.sort == "truth" and any(a.sort == "index" for a in e.args)):
             return self._of_indices(e)
         if e.op in ("both", "either"):
             return self._name(f"{self.value(e.args[0])} {'and' if e.op == 'both' else 'or'} {self.value(e.args[1])}")

@@ -313,7 +313,7 @@ class Lstm(Desc):
         example("Two steps", (0.20835685, 0.39145183), 0.70732635),
         example("Input and forget gates coupled", (0.19363164, 0.33768794), 0.58789754, couple_input_forget=True),
         example(
-            "The clip applies to the gates, and not to C'", (0.20407704, 0.28758928), 0.4998777,
+            "The clip applies to the gates, and not to C'", (0.20407704, 0.28758928), 0.49987772,
             clip_threshold=0.5, use_clip_threshold=True,
         ),
         example("A sequence of one step: 0 beyond it", (0.20835685, 0), 0.37951285, 1),
