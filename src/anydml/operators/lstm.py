@@ -20,6 +20,7 @@ from anydml.schema.enumerations import RecurrentNetworkDirection
 from anydml.schema.expression import (
     Expr,
     Indices,
+    Operand,
     Sum,
     Tensor,
     clamp,
@@ -128,7 +129,7 @@ class Layer(NamedTuple):
 
     def step(self, i: Indices, cells: Tensor, states: Tensor) -> tuple[Expr, Expr]:
         t, r, b, _ = i
-        old = self.before(cells, self.cell_init, i)
+        old = select(t > 0, *self.before(cells, self.cell_init, i))
         new_gate = self.gate(I, i, states, old)
         forget = 1 - new_gate if self.d.couple_input_forget else self.gate(F, i, states, old)
         cell = forget * old + new_gate * self.gate(C, i, states)
@@ -140,7 +141,9 @@ class Layer(NamedTuple):
         at = place * self.sizes[3] + j
         (k,), (u,) = read, fed = each(self.x.sizes[3:], "k"), each(self.sizes[3:], "u")
         total = Sum(read, self.x[0, self.at_step(t, r, b), b, k] * self.weight[0, r, at, k])
-        total += Sum(fed, self.before(states, self.hidden_init, (t, r, b, u)) * self.recurrence[0, r, at, u])
+        before = self.before(states, self.hidden_init, (t, r, b, u))
+        later, first = (Sum(fed, h * self.recurrence[0, r, at, u]) for h in before)
+        total += select(t > 0, later, first)
         if self.peephole is not None and cell is not None:
             total += self.peephole[0, 0, r, at] * cell
         if self.bias is not None:
@@ -148,10 +151,10 @@ class Layer(NamedTuple):
         clip = self.d.clip_threshold
         return self.function(1 if place == C else 0, r, clamp(total, -clip, clip) if self.d.use_clip_threshold else total)
 
-    def before(self, states: Tensor, start: Tensor | None, i: Sequence[Expr]) -> Expr:
-        """A state after the step before."""
+    def before(self, states: Tensor, start: Tensor | None, i: Sequence[Expr]) -> tuple[Expr, Operand]:
+        """A state after the step before, and before all steps."""
         t, r, b, j = i
-        return select(t > 0, states[t - 1, r, b, j], 0 if start is None else start[0, r, b, j])
+        return states[t - 1, r, b, j], 0 if start is None else start[0, r, b, j]
 
     def function(self, place: int, r: Expr, x: Expr) -> Expr:
         forward, *backward = (activated(a, x) for a in self.d.activation_descs[place::3])

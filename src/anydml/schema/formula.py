@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from anydml.schema.expression import Expr, Tensor, bound_by, walk
+from anydml.schema.expression import Expr, Tensor, Variable, bound_by, walk
 from anydml.schema.kinds import UINT
-from anydml.schema.statement import Nest, stated
+from anydml.schema.statement import Nest, stated, tensors_read
 from anydml.schema.symbol import Symbol
 
 _INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "floordiv": ("//", 2), "mod": ("mod", 2),
@@ -19,7 +20,10 @@ _REDUCTIONS = {"sum": "sum", "product": "product", "max": "max", "min": "min",
 
 
 def formulas(desc: Any) -> dict[str, str]:
-    """Output field -> its formula, for operators of the newest version; sizes and numbers are those of any desc."""
+    """Output field -> its formula, for operators of the newest version; sizes and numbers are those of any desc.
+
+    Tensors that the operator keeps inside follow the outputs, by the names that the formulas have for them.
+    """
     spec = desc.spec
     values: dict[str, Any] = {}
     for f in spec.fields:
@@ -44,7 +48,21 @@ def formulas(desc: Any) -> dict[str, str]:
         field, _, place = name.partition("[")
         return Tensor(wires[field] + (f"[{place}" if place else ""), t.sizes, t.data_type)
 
-    return {name: formula(wires.get(name.partition("[")[0], name), n) for name, n in stated(traced, symbol).items()}
+    nests = stated(traced, symbol)
+    made = {name: formula(wires.get(name.partition("[")[0], name), n) for name, n in nests.items()}
+    return made | {name: formula(name, n) for name, n in _kept(nests.values()).items()}
+
+
+def _kept(nests: Iterable[Nest]) -> dict[str, Nest]:
+    """The tensors that an operator keeps inside, as far as others read them."""
+    found: dict[str, Nest] = {}
+    waiting = list(nests)
+    while waiting:
+        for tensor in tensors_read(waiting.pop()):
+            if tensor.definition is not None and tensor.name not in found:
+                found[tensor.name] = tensor.definition
+                waiting.append(tensor.definition)
+    return found
 
 
 def _sized(name: str, t: Any) -> Any:
@@ -63,6 +81,7 @@ class _Text:
     def __init__(self, n: Nest) -> None:
         self._index, self._body = n.index, n.body
         self._plain = self.elementwise(n.body)
+        self._taken = {i.data.name: i.data for i in n.index}
 
     def elementwise(self, body: Expr) -> bool:
         return all(
@@ -87,7 +106,11 @@ class _Text:
         return f"{_NAMES.get(e.op, e.op)}({', '.join(self.of(a) for a in e.args)})"
 
     def _variable(self, e: Expr, outer: int) -> str:
-        return str(e.data.name)
+        return self._named(e.data)
+
+    def _named(self, v: Variable) -> str:
+        """A variable's name, with a stroke where an index of the output has the same one."""
+        return v.name if self._taken.get(v.name, v) is v else f"{v.name}'"
 
     def _constant(self, e: Expr, outer: int) -> str:
         value = e.data.value
@@ -108,13 +131,13 @@ class _Text:
 
     def _reduce(self, e: Expr, outer: int) -> str:
         kind, bound = e.data
-        runs = ", ".join(f"{v.name} < {v.size!r}" for v in bound)
+        runs = ", ".join(f"{self._named(v)} < {v.size!r}" for v in bound)
         where = f" where {self.of(e.args[1])}" if len(e.args) > 1 else ""
         made = f"{_REDUCTIONS[kind]} over {runs}{where} of {self.of(e.args[0], 2)}"
         return f"({made})" if outer > -2 else made
 
     def _first_largest(self, e: Expr, outer: int) -> str:
-        runs = ", ".join(f"{v.name} < {v.size!r}" for v in e.data[0])
+        runs = ", ".join(f"{self._named(v)} < {v.size!r}" for v in e.data[0])
         return f"{_REDUCTIONS[e.op]} over {runs} of {self.of(e.args[0], 2)}"
 
     _first_smallest = _first_largest
@@ -122,7 +145,7 @@ class _Text:
     def _rank(self, e: Expr, outer: int) -> str:
         (v,), decreasing = e.data
         order = "decreasing" if decreasing else "increasing"
-        return f"position {self.of(e.args[1])} in {order} order over {v.name} < {v.size!r} of {self.of(e.args[0], 2)}"
+        return f"position {self.of(e.args[1])} in {order} order over {self._named(v)} < {v.size!r} of {self.of(e.args[0], 2)}"
 
     def _neg(self, e: Expr, outer: int) -> str:
         return f"-{self.of(e.args[0], 3)}"
