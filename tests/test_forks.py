@@ -282,7 +282,7 @@ def test_an_engine_is_disposed_of_under_the_guard() -> None:
 
 
 def jit_target() -> Any:
-    return importlib.import_module("anydml.kernels.cpu.engine.targets").targets()[0]
+    return importlib.import_module("anydml.kernels.code.targets").targets()[0]
 
 
 def test_nothing_is_imported_late_outside_of_the_guard() -> None:

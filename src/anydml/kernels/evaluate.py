@@ -448,9 +448,7 @@ def _guards(e: Expr) -> list[Expr]:
 class Block:
     """Lines of source, and the names of the nodes that they have computed."""
 
-    def __init__(
-        self, source: _Source, moves: DataType | None = None, places: Mapping[Expr, int] | None = None
-    ) -> None:
+    def __init__(self, source: _Source, moves: DataType | None = None, places: Mapping[Expr, int] | None = None) -> None:
         self.source, self.moves, self._places = source, moves, places
         self.lines: list[str] = []
         self.depth = 1
