@@ -24,7 +24,8 @@ from anydml.kernels.cpu.jit.targets import ARM, Target
 from anydml.kernels.cpu.matmul_plan import CONSTANTS, Plan
 from anydml.schema.operator import Desc
 from emulated import Case, Recorder
-from strategies import SETTINGS, arrays_for, descs, laid_over
+from strategies import arrays_for, descs
+from tensors import SETTINGS, laid_over
 from test_operators import bits_of, expected, quantized_desc
 
 # the oldest processor of each row: what a row does not allow ends the program there

@@ -147,10 +147,14 @@ def fusable_activation(*names: str, field: str = "FusedActivation") -> tuple[Con
 
     def bare(d: Any) -> bool:
         activation = getattr(d, name)
+        if not allowed(d):
+            raise ValueError("the rule about what can be fused is broken, and of another operator nothing more is asked")
         return activation is None or next(activation.tensors(), None) is None
 
     return (
-        Constraint(f"{name}_fusable", f"`{field}` is an activation that can be fused.", allowed),
+        Constraint(
+            f"{name}_fusable", f"`{field}` is an activation that can be fused.", allowed, breaks=lambda d: {name: replace(d)}
+        ),
         Constraint(f"{name}_without_tensors", f"`{field}` has no tensors of its own.", bare),
     )
 
