@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import anydml as dml
 import hurting
 from agreement import SOAK, agree, matches
-from anydml import DataType, FeatureLevel, TensorDesc, operators
-from anydml.errors import DataError, DescError
+from anydml import DataType, TensorDesc, operators
+from anydml.errors import DescError
 from anydml.schema.check import check
 from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.operator import Desc, example_desc, rejections
-from anydml.schema.types import EIGHT, ELEVEN, FLOATS, INDICES, TEN
+from anydml.schema.types import ELEVEN, FLOATS, INDICES, TEN
 
 Rng = np.random.Generator
 Case = tuple[Desc, dict[str, Any]]
@@ -78,7 +77,9 @@ def softmax(rng: Rng) -> Case:
 def reduction(function: ReduceFunction) -> Callable[[Rng], Case]:
     def case(rng: Rng) -> Case:
         floats = function.name in ("AVERAGE", "L2", "LOG_SUM", "LOG_SUM_EXP")
-        data_type = pick(rng, FLOATS if floats or rng.random() < 0.6 else TEN if function.name.startswith(("ARG", "M")) else WORDS)
+        data_type = pick(
+            rng, FLOATS if floats or rng.random() < 0.6 else TEN if function.name.startswith(("ARG", "M")) else WORDS
+        )
         if function == ReduceFunction.MULTIPLY and data_type not in WORDS:
             data_type = pick(rng, WORDS)
         sizes = some_sizes(rng, 250)
