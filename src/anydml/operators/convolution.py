@@ -49,7 +49,7 @@ def smallest(d: Any, i: int) -> int:
 
 
 def largest(d: Any, i: int) -> int:
-    return smallest(d, i) + (d.strides[i] - 1 if d.direction == BACKWARD else 0)  # type: ignore[no-any-return]
+    return smallest(d, i) + (d.strides[i] - 1 if d.direction == BACKWARD else 0)
 
 
 def plane(rows: Any) -> NDArray[Any]:
@@ -217,15 +217,15 @@ class Convolution(Desc):
         channel = m // filters_each * channels + c if grouped else c
         if d.direction == FORWARD:
             at = [p * stride + u * dilation - start for p, u, stride, dilation, start in window]
-            weight = filters[(m, c, *flipped)]
+            weight = filters[[m, c, *flipped]]
         else:
             scattered = [p + start - u * dilation for p, u, _, dilation, start in window]
             conditions += [equal(q % stride, 0) for q, stride in zip(scattered, d.strides, strict=True) if stride > 1]
             at = [q // stride for q, stride in zip(scattered, d.strides, strict=True)]
-            weight = filters[(channel, m % filters_each if grouped else m, *flipped)]
+            weight = filters[[channel, m % filters_each if grouped else m, *flipped]]
         where = reduce(both, conditions) if conditions else None
         total = Sum(terms, x.skipped((n, channel, *at)) * weight, where)
-        return nest(i, activated(d.fused_activation, total if bias is None else total + bias[(0, m, *(0,) * len(o))]))
+        return nest(i, activated(d.fused_activation, total if bias is None else total + bias[[0, m, *(0,) * len(o)]]))
 
     examples = (
         Example(

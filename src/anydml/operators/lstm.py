@@ -39,7 +39,7 @@ from anydml.tensor import DataType, TensorDesc
 FLOAT_INPUTS = "InputTensor WeightTensor RecurrenceTensor BiasTensor HiddenInitTensor CellMemInitTensor PeepholeTensor"
 FLOAT_OUTPUTS = "OutputSequenceTensor OutputSingleTensor OutputCellSingleTensor"
 FORWARD, BACKWARD, BIDIRECTIONAL = RecurrentNetworkDirection
-I, O, F, C = range(4)  # the order of the gates in weights and biases; peepholes have the first three
+INPUT, OUTPUT, FORGET, CELL = range(4)  # the gates' order in weights and biases; peepholes have the first three
 HIDDEN = "where the last of `RecurrenceTensor.Sizes` is hidden"
 
 
@@ -255,7 +255,7 @@ class Lstm(Desc):
         _, steps, batches, inputs = x.sizes
         _, count, _, size = recurrence.sizes
 
-        def length(b: Expr) -> Operand:
+        def length(b: Expr) -> Any:
             return steps if lengths is None else minimum(index(lengths[0, 0, 0, b]), steps)
 
         def at_step(t: Expr, r: Expr, b: Expr) -> Expr:
@@ -285,21 +285,21 @@ class Lstm(Desc):
                 if bias is not None:
                     total += bias[0, 0, r, at] + bias[0, 0, r, at + 4 * size]
                 clipped = clamp(total, -d.clip_threshold, d.clip_threshold) if d.use_clip_threshold else total
-                return function(1 if place == C else 0, r, clipped)
+                return function(1 if place == CELL else 0, r, clipped)
 
             def within(value: Expr) -> Expr:
                 return value if lengths is None else select(t < length(b), value, 0)
 
             old = select(t > 0, *before(cells, cell_init, j))
-            new_gate = gate(I, old)
-            forget = 1 - new_gate if d.couple_input_forget else gate(F, old)
+            new_gate = gate(INPUT, old)
+            forget = 1 - new_gate if d.couple_input_forget else gate(FORGET, old)
             new = cells[i]
-            return within(forget * old + new_gate * gate(C)), within(gate(O, new) * function(2, r, new))
+            return within(forget * old + new_gate * gate(CELL)), within(gate(OUTPUT, new) * function(2, r, new))
 
         cells, states = stored("C H", (steps, count, batches, size), x.data_type, step)
         t, r, b, j = every = each((steps, count, batches, size))
         sequence = states[at_step(t, r, b), r, b, j]
-        one, r1, b1, j1 = last = each((1, count, batches, size))
+        _, r1, b1, j1 = last = each((1, count, batches, size))
 
         def at_end(tensor: Tensor) -> Expr:
             value = tensor[length(b1) - 1, r1, b1, j1]
