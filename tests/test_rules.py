@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -200,6 +199,8 @@ class DescStandIn:
         self._wire = {f.name: f for f in desc.spec.fields}
 
     def __getattr__(self, name: str) -> Any:
+        if name == "spec":
+            return self._desc.spec
         f, value = self._wire[name], getattr(self._desc, name)
         if not f.is_tensor:
             self._seen.add(f.wire)

@@ -343,10 +343,12 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
         def counted(d: Any) -> bool:
             return getattr(d, name) is None or len(getattr(d, name)) == getattr(d, count)
 
-        sentence = f"`{f.wire}` has `{f.sized_by}` entries."
-        yield Constraint(
-            f"{name}_counted", sentence, counted, breaks=lambda d: {name: (*getattr(d, name), *getattr(d, name)[-1:])}
-        )
+        def miscounted(d: Any) -> Mapping[str, Any]:
+            if sum(g.sized_by == f.sized_by for g in spec.fields) == 1:
+                return {count: getattr(d, count) + 1}
+            return {name: (*getattr(d, name), *getattr(d, name)[-1:])}
+
+        yield Constraint(f"{name}_counted", f"`{f.wire}` has `{f.sized_by}` entries.", counted, breaks=miscounted)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(
