@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from anydml.errors import BindingError, DataError, DescError
 from anydml.functional.faults import matmul_error
 from anydml.functional.parameters import output_dtypes, same_dimension_count, scale, zero_point
 from anydml.functional.run import (
-    CACHED,
     Signature,
     contiguous,
     deliver,
@@ -35,9 +33,9 @@ ZeroPoint = int | np.integer[Any] | NDArray[Any] | None
 
 def matrix_multiply_integer(
     a: NDArray[Any],
-    a_zero_point: ZeroPoint,
     b: NDArray[Any],
-    b_zero_point: ZeroPoint,
+    a_zero_point: ZeroPoint = None,
+    b_zero_point: ZeroPoint = None,
     *,
     out: NDArray[np.int32] | None = None,
     device: Device | str | None = None,
@@ -57,14 +55,13 @@ def matrix_multiply_integer(
         if b_zero_point is not None:
             inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", right.dtype)
         same_dimension_count(inputs)
-        operator = _integer(device_of(device), into, tuple([(name, signature(x)) for name, x in inputs.items()]))
+        operator = device_of(device).cached(_integer, into, tuple([(name, signature(x)) for name, x in inputs.items()]))
         return deliver(operator, out, inputs)
     except (BindingError, DescError) as error:
-        arguments = {"a": a, "a_zero_point": a_zero_point, "b": b, "b_zero_point": b_zero_point}
+        arguments = {"a": a, "b": b, "a_zero_point": a_zero_point, "b_zero_point": b_zero_point}
         raise matmul_error(error, MatrixMultiplyInteger, device, arguments, out) from None
 
 
-@lru_cache(maxsize=CACHED)
 def _integer(device: Device, out: Signature | None, inputs: tuple[tuple[str, Signature], ...]) -> CompiledOperator:
     descs: dict[str, Any] = {name: TensorDesc.lying(*x) for name, x in inputs}
     packed = TensorDesc(DataType.INT32, (*descs["a_tensor"].sizes[:-1], descs["b_tensor"].sizes[-1]))
@@ -113,7 +110,7 @@ def quantized_linear_matrix_multiply(
             inputs["output_zero_point_tensor"] = zero_point("output_zero_point", output_zero_point, "row", dtype)
         same_dimension_count(inputs)
         described = tuple([(name, signature(x)) for name, x in inputs.items()])
-        operator = _quantized(device_of(device), dtype, into, described)
+        operator = device_of(device).cached(_quantized, dtype, into, described)
         return deliver(operator, out, inputs)
     except (BindingError, DataError, DescError) as error:
         arguments = {
@@ -129,7 +126,6 @@ def quantized_linear_matrix_multiply(
         raise matmul_error(error, QuantizedLinearMatrixMultiply, device, arguments, out, output_data_type) from None
 
 
-@lru_cache(maxsize=CACHED)
 def _quantized(
     device: Device, dtype: np.dtype[Any], out: Signature | None, inputs: tuple[tuple[str, Signature], ...]
 ) -> CompiledOperator:

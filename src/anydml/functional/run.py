@@ -21,7 +21,6 @@ from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc
 
 Signature = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
-CACHED = 512  # compiled operators kept for each eager function
 
 
 def fail(name: str, message: str) -> BindingError:
@@ -115,10 +114,15 @@ def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) ->
     raise AssertionError(f"{function.__name__} delivers nothing")
 
 
+def announced(desc: Desc, inputs: dict[str, NDArray[Any]]) -> None:
+    """End the call here where it is to be described."""
+    if _describing.get():
+        raise _Described(desc, inputs)
+
+
 def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
     """Execute into a fresh array or into `out`, and return it; BindingError where `out` is not as the result is."""
-    if _describing.get():
-        raise _Described(operator.desc, inputs)
+    announced(operator.desc, inputs)
     desc: TensorDesc = operator.desc.output_tensor  # type: ignore[attr-defined]  # all four operators have it
     sizes, dtype = desc.sizes, desc.data_type.dtype
     if out is not None:
@@ -129,7 +133,7 @@ def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[s
             return out
         if not out.flags.writeable:
             raise fail("out", "is not writable")
-    result = _allocate(sizes, dtype, operator.binding_properties.temporary_resource_size)
+    result = allocate(sizes, dtype, operator.binding_properties.temporary_resource_size)
     operator.bind_described({**inputs, "output_tensor": result}).execute()
     if out is None:
         return result
@@ -137,7 +141,8 @@ def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[s
     return out
 
 
-def _allocate(sizes: tuple[int, ...], dtype: np.dtype[Any], scratch: int) -> NDArray[Any]:
+def allocate(sizes: tuple[int, ...], dtype: np.dtype[Any], scratch: int) -> NDArray[Any]:
+    """A fresh output; MemoryError where the machine has no room for it beside the scratch, in bytes."""
     needed = dtype.itemsize
     for size in sizes:
         needed *= size

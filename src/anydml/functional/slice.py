@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DescError
 from anydml.functional.faults import slice_error
 from anydml.functional.run import (
-    CACHED,
     Signature,
     contiguous,
     deliver,
@@ -55,8 +53,8 @@ def slice1(
             if unspellable(x):
                 x = contiguous(x)
         sizes = integers(input_window_sizes, "input_window_sizes")
-        operator = _slice1(
-            device_of(device),
+        operator = device_of(device).cached(
+            _slice1,
             signature(x),
             flipped,
             integers(input_window_offsets, "input_window_offsets"),
@@ -76,7 +74,6 @@ def slice1(
         raise slice_error(error, device, input, numbers, out, _slice1_desc) from None
 
 
-@lru_cache(maxsize=CACHED)
 def _slice1(
     device: Device,
     x: Signature,
@@ -151,8 +148,8 @@ def slice(
         if unspellable(x):
             x = contiguous(x)
         size = integers(sizes, "sizes")
-        operator = _slice(
-            device_of(device),
+        operator = device_of(device).cached(
+            _slice,
             signature(x),
             integers(offsets, "offsets"),
             size,
@@ -165,7 +162,6 @@ def slice(
         raise slice_error(error, device, input, numbers, out, _slice_desc) from None
 
 
-@lru_cache(maxsize=CACHED)
 def _slice(
     device: Device,
     x: Signature,

@@ -82,6 +82,7 @@ class Desc(ABC):
 
     spec: ClassVar[OperatorSpec]
     statement: ClassVar[State]
+    eager: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # attribute -> its default in an eager call, from the inputs
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
@@ -97,7 +98,7 @@ class Desc(ABC):
             assert f.kind is not None
             data_type = getattr(self, snake_case(f.kind.typed_by)) if isinstance(f.kind, Scalar) else None
             if f.sized_by:
-                put(f.name, _entries(f, value))
+                put(f.name, entries(f, value))
             else:
                 put(f.name, f.kind.convert(value, f.name, data_type))
         for count, sized in self.spec.counts.items():
@@ -180,7 +181,8 @@ def _tensors(f: Field, values: Any) -> tuple[TensorDesc, ...]:
     return tuple(_tensor(f, value) for value in found)
 
 
-def _entries(f: Field, values: Any) -> tuple[Any, ...]:
+def entries(f: Field, values: Any) -> tuple[Any, ...]:
+    """The values of an array attribute, converted; TypeError or ValueError naming the field."""
     assert f.kind is not None
     try:
         found = tuple(values)
@@ -405,5 +407,6 @@ def rejections(cls: type[Desc]) -> tuple[Rejects, ...]:
 
 
 __all__ = [
-    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "example_desc", "like", "operator", "rejections", "rejects",
+    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "entries", "example_desc", "like", "operator", "rejections",
+    "rejects",
 ]  # fmt: skip
