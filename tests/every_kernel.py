@@ -33,7 +33,7 @@ def kernels_of(operator: Operator) -> Iterator[Kernel]:
     """Every kernel of every device that serves an operator, each once."""
     newest = type(example_desc(operator).as_newest())
     modules = (importlib.import_module(f"anydml.devices.{device}") for device in DEVICES)
-    kernels: dict[str, Kernel] = {kernel.name: kernel for module in modules for kernel in module.KERNELS}
+    kernels: dict[str, Kernel] = {k.name: k for module in modules for k in module.kernels(newest.spec.name)}
     return (kernel for kernel in kernels.values() if kernel.implements in (operator, newest))
 
 

@@ -290,7 +290,8 @@ def test_leading_dimensions_broadcast_as_matmul_s_do(operands: tuple[Array, Arra
 
 def test_matrices_that_do_not_fit_are_refused() -> None:
     ones = np.ones((2, 3, 4, 5), np.uint8)
-    for call in (lambda a, b: dml.matrix_multiply_integer(a, b), quantized):
+    calls: tuple[Callable[[Any, Any], Any], ...] = (dml.matrix_multiply_integer, quantized)
+    for call in calls:
         with pytest.raises(dml.BindingError, match=r"b has shape \(2, 3\) and a has shape \(2, 3\): K is 2 in b and 3 in a"):
             call(A, A)
         with pytest.raises(dml.BindingError, match=r"b has shape \(3, 2, 5, 4\), whose leading sizes do not broadcast"):
@@ -672,12 +673,13 @@ def test_an_output_too_large_for_memory(device: str, monkeypatch: pytest.MonkeyP
     tall = np.broadcast_to(np.float64(1), (2**28,))
     tracemalloc.start()
     try:
-        for call in (
+        calls: tuple[Callable[[], Any], ...] = (
             lambda: quantized(a, b, device=device),
             lambda: dml.matrix_multiply_integer(a, b, device=device),
             lambda: dml.slice1(tall, (0,), tall.shape, device=device),
             lambda: dml.slice(tall, (0,), tall.shape, device=device),
-        ):
+        )
+        for call in calls:
             with pytest.raises(MemoryError):
                 call()
         _, peak = tracemalloc.get_traced_memory()

@@ -299,12 +299,13 @@ def test_a_copy_of_what_no_desc_can_spell_counts(small_machine: int) -> None:
     odd = np.lib.stride_tricks.as_strided(np.zeros(4, np.uint16), (2, small_machine), (3, 0))
     scale = np.broadcast_to(np.array([1, 2], np.float32)[:, None, None], (2, small_machine, 1))[::-1]
     one = np.ones((1, 1, 1), np.uint8)
-    for call in (
+    calls: tuple[Callable[[], Any], ...] = (
         lambda: dml.slice1(odd, (0, 0), (1, 1)),
         lambda: dml.slice(odd, (0, 0), (1, 1)),
         lambda: dml.matrix_multiply_integer(backwards, backwards.T),
         lambda: dml.quantized_linear_matrix_multiply(one, scale, None, one, 1.0, None, 1.0, None, output_data_type="UINT8"),
-    ):
+    )
+    for call in calls:
         with pytest.raises(MemoryError, match="this machine has"):
             call()
 

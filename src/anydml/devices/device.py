@@ -15,9 +15,7 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
-from anydml.forks import imported
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import pool, targets
+from anydml.forks import guard, imported
 from anydml.kernels.kernel import Kernel, Machine, Refused
 from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.operator import Desc
@@ -55,6 +53,9 @@ class Device:
         threads: int | None = None,
         isa: str | None = None,
     ) -> None:
+        with guard:  # here and not above: `import anydml` needs none of it
+            from anydml.kernels.cpu.jit import compile as jit
+            from anydml.kernels.cpu.jit import pool, targets
         if not isinstance(name, str) or name not in NAMES:
             raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join(NAMES)}")
         self.feature_level = as_feature_level(feature_level)
@@ -77,6 +78,9 @@ class Device:
 
     def __repr__(self) -> str:
         """The name, the feature level, and what computes: the instruction set and the threads in use, or NumPy."""
+        with guard:
+            from anydml.kernels.cpu.jit import compile as jit
+            from anydml.kernels.cpu.jit import pool, targets
         using = ""
         if self.name == "cpu":
             using = ", NumPy"
@@ -126,9 +130,7 @@ class Device:
         newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
         refused: list[dict[str, str]] = []
         least: int | None = None
-        for kernel in _kernels(self.name):
-            if kernel.implements not in (None, type(newest.desc)):
-                continue
+        for kernel in _kernels(self.name, newest.desc.spec.name):
             reason = kernel.refuses(newest, self.machine)
             if reason is None:
                 try:
@@ -167,8 +169,8 @@ def _again(name: str, feature_level: FeatureLevel, isa: str | None, threads: int
 
 
 @cache
-def _kernels(device: str) -> tuple[Kernel, ...]:
-    kernels: tuple[Kernel, ...] = imported(f"anydml.devices.{device}").KERNELS
+def _kernels(device: str, operator: str) -> tuple[Kernel, ...]:
+    kernels: tuple[Kernel, ...] = imported(f"anydml.devices.{device}").kernels(operator)
     return kernels
 
 

@@ -5,6 +5,7 @@ Argument names are the fields' without the suffix Tensor; sizes broadcast where 
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -287,6 +288,7 @@ class Asked:
         """Attributes as construction has them, those left out with the defaults that depend on inputs."""
         fields = [f for f in self.spec.attributes if f.name not in self.spec.counts]
         self._attributes: dict[str, Any] = {f.name: None for f in self.spec.attributes}
+        self._defaults = {f.name: f.default for f in dataclasses.fields(self.cls) if f.default is not dataclasses.MISSING}
         known = None
         for f, given in sorted(zip(fields, self._given, strict=True), key=lambda x: isinstance(x[0].kind, Scalar)):
             value = given
@@ -298,6 +300,8 @@ class Asked:
                     if self.faults:
                         continue
                     raise
+            if value is None:
+                value = self._defaults.get(f.name)
             if value is None and f.optional:
                 continue
             assert f.kind is not None

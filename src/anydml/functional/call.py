@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml import operators
 from anydml.devices.binding import WRAP, as_array, identical, refused_by_name, share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError
 from anydml.forks import imported
 from anydml.functional.asked import Asked, Several, array_of_number, fault
-from anydml.functional.run import allocate, announced, contiguous, signature, unspellable
-from anydml.schema.operator import Desc
+from anydml.functional.run import allocate, announced, contiguous, operator_of, signature, unspellable
 from anydml.tensor import DataType, TensorDesc
 
 Array = NDArray[Any]
@@ -48,14 +45,6 @@ class Prepared(NamedTuple):
     inputs: tuple[Placed, ...]
     outputs: tuple[Any, ...]
     in_place: frozenset[str]
-
-
-@lru_cache(maxsize=1024)
-def operator_of(name: str) -> type[Desc]:
-    """The desc class of an operator, by its name without DML_OPERATOR_."""
-    found = operators.find(name)
-    assert found is not None, name
-    return found
 
 
 def call(

@@ -15,8 +15,9 @@ from anydml.devices.binding import as_array, identical, refused_by_name, share_m
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
 from anydml.functional.asked import Asked, Several, argument, array_of_number
-from anydml.functional.call import keyed, kind_of, operator_of, taken
+from anydml.functional.call import keyed, kind_of, taken
 from anydml.functional.faults import type_refused
+from anydml.functional.run import operator_of
 from anydml.schema.check import check
 from anydml.schema.constraint import UNJUDGED
 from anydml.schema.field import Field

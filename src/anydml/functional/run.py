@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml import operators
 from anydml.devices.binding import WRAP, as_array, refused_by_name, share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.memory import memory_bytes
@@ -87,6 +89,14 @@ def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
     if out is None or out[0] != packed.sizes or out[2] != packed.data_type.dtype:
         return packed
     return TensorDesc.lying(*out)
+
+
+@lru_cache(maxsize=1024)
+def operator_of(name: str) -> type[Desc]:
+    """The desc class of an operator, by its name without DML_OPERATOR_."""
+    found = operators.find(name)
+    assert found is not None, name
+    return found
 
 
 class _Described(Exception):

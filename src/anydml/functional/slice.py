@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
-from anydml.errors import BindingError, DescError
-from anydml.functional.faults import slice_error
+from anydml.errors import BindingError, DescError, Error
+from anydml.forks import imported
 from anydml.functional.run import (
     Signature,
     contiguous,
@@ -71,7 +71,7 @@ def slice1(
             "input_window_strides": input_window_strides,
             "output_sizes": output_sizes,
         }
-        raise slice_error(error, device, input, numbers, out, _slice1_desc) from None
+        raise _explained(error, device, input, numbers, out, _slice1_desc) from None
 
 
 def _slice1(
@@ -128,6 +128,11 @@ def _slice1_desc(
     )
 
 
+def _explained(error: Error, *call: Any) -> Error:
+    explain: Callable[..., Error] = imported("anydml.functional.faults").slice_error  # which a call that fails needs alone
+    return explain(error, *call)
+
+
 def slice(
     input: NDArray[Any],
     offsets: Sequence[int],
@@ -159,7 +164,7 @@ def slice(
         return deliver(operator, out, {"input_tensor": x})
     except (BindingError, DescError) as error:
         numbers = {"offsets": offsets, "sizes": sizes, "strides": strides}
-        raise slice_error(error, device, input, numbers, out, _slice_desc) from None
+        raise _explained(error, device, input, numbers, out, _slice_desc) from None
 
 
 def _slice(

@@ -17,12 +17,13 @@ from anydml.schema import field as fields
 from anydml.schema.constraint import DIMENSION, Constraint, DataRule
 from anydml.schema.field import ATTRIBUTE, INPUT, OUTPUT, Field
 from anydml.schema.kinds import Scalar
-from anydml.schema.statement import State
 from anydml.schema.support import Support, Table, tabulate
 from anydml.tensor import DataType, TensorDesc
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
+
+    from anydml.schema.statement import State
 else:
 
     def dataclass_transform(**_: Any) -> Callable[[Any], Any]:
@@ -228,6 +229,12 @@ class OperatorSpec:
     @property
     def wire_name(self) -> str:
         return f"DML_OPERATOR_{self.name}"
+
+    @property
+    def page(self) -> str:
+        """The address of the documentation page; those of 5_1 and later are elsewhere."""
+        place = "windows/ai/directml/api" if self.since >= FeatureLevel.FL_5_1 else "windows/win32/api/directml"
+        return f"https://learn.microsoft.com/{place}/ns-directml-dml_{self.name.lower()}_operator_desc"
 
     @computed_once
     def tensors(self) -> tuple[Field, ...]:
