@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.cpu import copy_emit
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.emit import Text, module
-from anydml.kernels.cpu.jit.steps import prepared, table
-from anydml.kernels.cpu.jit.targets import X86, Target, named, targets
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine, llvm
+from anydml.kernels.code.emit import Text, module
+from anydml.kernels.code.targets import X86, Target, named, targets
+from anydml.kernels.copy import copies as kernels
+from anydml.kernels.copy import emit as copy_emit
+from anydml.kernels.copy.text import Prefetch
 
 
 def aligned(nbytes: int) -> NDArray[np.uint8]:
@@ -26,7 +30,7 @@ def aligned(nbytes: int) -> NDArray[np.uint8]:
 
 
 def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
-    """Contiguous copies of so many bytes, to be timed: NumPy's, and ours with plain and with streaming stores."""
+    """Contiguous copies of so many bytes, to be timed: NumPy's, and ours, of every kind."""
     source, target = aligned(nbytes), aligned(nbytes)
     calls: dict[str, Callable[[], object]] = {}
     if threads == 1:
@@ -36,15 +40,52 @@ def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
     step = -(-nbytes // threads // 64) * 64
     starts = range(0, nbytes, step)
     triples = [1, 0, 0] * copy_emit.DIMENSIONS
-    for stream in (False, True):
-        code = jit.compiled(copy_emit.rows, best, stream)
+    for stream, ahead in ((False, None), (False, Prefetch(1, 4096, 8192)), (True, Prefetch(1, 6144, 8192))):
+        code = engine.compiled(copy_emit.rows, best, stream, False, ahead)
         blocks = [
             (source.ctypes.data + at, target.ctypes.data + at, min(step, nbytes - at), 1, 1, *triples, 0) for at in starts
         ]
         arguments = np.array(blocks, np.int64)
         call = prepared([table(code, arguments)], best, (source, target))
-        calls[f"limit: {'streaming' if stream else 'plain'}"] = call
+        calls[f"limit: {'streaming' if stream else 'prefetched' if ahead else 'plain'}"] = call
     return calls
+
+
+def runs(view: NDArray[Any]) -> tuple[dict[str, Callable[[], object]], int]:
+    """Copies of the same runs of input, as wide as they are, to be timed, and the bytes of input; none where all is one run.
+
+    A run is what lies together in the input, with gaps of less than a cache line. Every way of prefetching takes part.
+    """
+    target = named(None)
+    assert target is not None
+    extent, inner = view.itemsize, set[int]()
+    for i in sorted(range(view.ndim), key=lambda i: abs(view.strides[i])):
+        if abs(view.strides[i]) - extent >= 64:
+            break
+        inner.add(i)
+        extent += (view.shape[i] - 1) * abs(view.strides[i])
+    outer = [i for i in range(view.ndim) if i not in inner]
+    if not outer:
+        return {}, extent
+    sizes, strides = [*(view.shape[i] for i in outer), extent], [*(view.strides[i] for i in outer), 1]
+    packed = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    into = aligned(math.prod(sizes))
+    start = view.ctypes.data + sum((view.shape[i] - 1) * min(0, view.strides[i]) for i in inner)
+    calls: dict[str, Callable[[], object]] = {}
+    for name, ahead in AHEAD.items():
+        with patch.object(kernels, "_ahead", lambda p, past_cache, ahead=ahead: ahead):
+            made = kernels.copy(target, sizes, strides, packed, 1, stream=True)
+        code, arguments = made.at(start, into.ctypes.data)
+        calls[f"runs: {name}"] = prepared([table(code, arguments)], target, (view, into))
+    return calls, math.prod(sizes)
+
+
+AHEAD = {
+    "nothing": None,
+    "near": Prefetch(1, 6144, 8192),
+    "second, 3 KB": Prefetch(2, 3072, 16384),
+    "second, 6 KB": Prefetch(2, 6144, 16384),
+}
 
 
 # --- dot products ---
@@ -77,9 +118,9 @@ TURNS = 4096
 
 def instruction_sets() -> list[str]:
     """Those of this processor whose limit is known here, the best last; kernels need not be compiled for them yet."""
-    if jit.unavailable() or not targets() or targets()[0].architecture != "x86":
+    if llvm.unavailable() or not targets() or targets()[0].architecture != "x86":
         return []
-    has = jit.host_features()
+    has = llvm.host_features()
     return [name for name in DOTS if all(has.get(feature, False) for feature in target_of(name).features)]
 
 
@@ -126,11 +167,11 @@ def dot_loop(_: Target, name: str) -> str:
 def dots(name: str) -> tuple[Callable[[], object], int]:
     """The bare loop of an instruction set's dot product, to be timed, and how many multiply-accumulates a call does."""
     dot, target = DOTS[name], target_of(name)
-    _inspect(jit.assembly(dot_loop(target, name), target), dot)
+    _inspect(engine.assembly(dot_loop(target, name), target), dot)
     memory = aligned(4096)
     memory[:] = np.random.default_rng(0).integers(0, 256, memory.size)  # of which power, and so the clock, depend
     arguments = memory.view(np.int64).reshape(1, -1)
-    call = prepared([table(jit.compiled(dot_loop, target, name), arguments)], target, (memory,))
+    call = prepared([table(engine.compiled(dot_loop, target, name), arguments)], target, (memory,))
     return call, TURNS * dot.accumulators * dot.bits // (16 if dot.widened else 8)
 
 
@@ -194,6 +235,6 @@ def reads(nbytes: int, name: str) -> dict[str, Callable[[], object]]:
             arguments = np.zeros((1, 128), np.int64)
             turns = nbytes // (UNROLL * target.vector_bytes)
             arguments[0, :3] = source.ctypes.data, turns, nbytes // streams
-            call = prepared([table(jit.compiled(read_loop, target, streams, ahead), arguments)], target, (source,))
+            call = prepared([table(engine.compiled(read_loop, target, streams, ahead), arguments)], target, (source,))
             calls[f"read: {streams} streams, {ahead} ahead"] = call
     return calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import anydml as dml
-from benchmarks.limits import copies
+from benchmarks.limits import copies, runs
 from benchmarks.timing import best
 
 Array = NDArray[Any]
@@ -46,23 +47,38 @@ def cases() -> dict[str, tuple[tuple[int, ...], tuple[slice, ...], tuple[int, ..
     }
 
 
+TITLES = {
+    "GB/s out": "gigabytes_per_second",
+    "of limit": "share_of_limit",
+    "of runs": "share_of_runs",
+    "x NumPy": "times_numpy",
+    "out=": "out_times_numpy",
+    "eager": "eager_times_numpy",
+    "2 threads": "two_threads",
+    "of limit ": "two_threads_share",
+}
+
+
 def run(types: tuple[str, ...] = ("float32", "uint8", "float16", "int64"), seconds: float = 0.4) -> list[dict[str, Any]]:
     rows = []
-    print(f"{'':30}{'GB/s out':>9}{'of limit':>9}{'x NumPy':>9}{'2 threads':>10}{'of limit':>9}  peers, x")
+    print(f"{'':30}" + "".join(f"{title:>10}" for title in TITLES) + "  peers, x")
     for dtype in types:
         for name, (sizes, slices, order) in cases().items():
             rows.append(row := _case(name, np.dtype(dtype), sizes, slices, order, seconds))
             peers = "  ".join(f"{peer} {ratio:.2f}" for peer, ratio in row["peers"].items())
-            print(
-                f"{dtype + ', ' + name:30}{row['gigabytes_per_second']:9.2f}{row['share_of_limit']:9.2f}"
-                f"{row['times_numpy']:9.2f}{row['two_threads']:10.2f}{row['two_threads_share']:9.2f}  {peers}  {row['kernel']}",
-                flush=True,
-            )
+            figures = "".join(f"{'-' if row[key] is None else format(row[key], '.2f'):>10}" for key in TITLES.values())
+            print(f"{dtype + ', ' + name:30}{figures}  {peers}  {row['kernel']}", flush=True)
     large = [r for r in rows if r["output_bytes"] > 4 << 20]
 
     def mean(key: str, of: list[dict[str, Any]]) -> float:
         return math.exp(sum(math.log(r[key]) for r in of) / len(of))
 
+    jumping = [r for r in large if r["share_of_runs"]]
+    print(
+        f"of the better limit of the runs: {mean('share_of_runs', jumping):.2f} (worst "
+        f"{min(r['share_of_runs'] for r in jumping):.2f}); with out= {mean('out_times_numpy', rows):.2f} x NumPy, eager "
+        f"{mean('eager_times_numpy', rows):.2f} x the view's copy"
+    )
     print(
         f"geometric means: {mean('times_numpy', rows):.2f} x NumPy (worst {min(r['times_numpy'] for r in rows):.2f}); "
         f"over 4 MB, {mean('share_of_limit', large):.2f} of the limit (worst {min(r['share_of_limit'] for r in large):.2f}), "
@@ -95,22 +111,35 @@ def _case(
         input_window_sizes=tuple(size for _, size, _ in spans),
         input_window_strides=tuple(stride for _, _, stride in spans),
     )
-    compiled = dml.Device(threads=1).compile(desc)
+    one = dml.Device(threads=1)
+    compiled = one.compile(desc)
+    window = desc.input_window_offsets, desc.input_window_sizes, desc.input_window_strides
+    along, run_bytes = runs(view)
     read = _lines_read(view) * 64
     half = (read + view.nbytes) // 2
     calls: dict[str, Callable[[], object]] = {
         "anydml": compiled.bind(input_tensor=x, output_tensor=out).execute,
-        "two": dml.Device(threads=2).compile(desc).bind(input_tensor=x, output_tensor=out).execute,
         "numpy": partial(np.copyto, out, view),
+        "out": partial(dml.slice1, x, *window, out=out, device=one),
+        "eager": partial(dml.slice1, x, *window, device=one),
+        "numpy fresh": partial(view.copy, "C"),
+        **along,
         **copies(half),
-        **{f"two {k}": v for k, v in copies(half, 2).items()},
         **_peers(x, view, slices),
     }
     calls["anydml"]()
     np.testing.assert_array_equal(out, view)
-    t = best(calls, seconds=seconds)
+    # by a clock that stands still while other processes run; two threads need the other one
+    t = best(calls, seconds=seconds, clock=time.thread_time)
+    both: dict[str, Callable[[], object]] = {
+        "one": calls["anydml"],
+        "two": dml.Device(threads=2).compile(desc).bind(input_tensor=x, output_tensor=out).execute,
+        **{f"limit {count} {k}": v for count in (1, 2) for k, v in copies(half, count).items()},
+    }
+    beside = best(both, seconds=seconds)
     rate = max(2 * half / s for k, s in t.items() if k.startswith("limit"))
-    rate_two = max(2 * half / s for k, s in t.items() if k.startswith("two limit"))
+    rate_two = max(2 * half / s for k, s in beside.items() if k.startswith("limit"))
+    run_rate = max((2 * run_bytes / s for k, s in t.items() if k.startswith("runs")), default=None)
     return {
         "case": name,
         "type": dtype.name,
@@ -118,9 +147,12 @@ def _case(
         "output_bytes": view.nbytes,
         "gigabytes_per_second": view.nbytes / t["anydml"] / 1e9,
         "share_of_limit": 2 * half / rate / t["anydml"],
+        "share_of_runs": 2 * half / run_rate / t["anydml"] if run_rate else None,
         "times_numpy": t["numpy"] / t["anydml"],
-        "two_threads": t["anydml"] / t["two"],
-        "two_threads_share": 2 * half / max(rate, rate_two) / t["two"],
+        "out_times_numpy": t["numpy"] / t["out"],
+        "eager_times_numpy": t["numpy fresh"] / t["eager"],
+        "two_threads": beside["one"] / beside["two"],
+        "two_threads_share": 2 * half / rate_two / beside["two"],
         "peers": {k.removeprefix("peer "): s / t["anydml"] for k, s in t.items() if k.startswith("peer")},
     }
 

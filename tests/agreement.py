@@ -24,6 +24,8 @@ def attribute(value: Any) -> Any:
         return value.spec.name, attributes(value)
     if isinstance(value, DataType):
         return value
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(map(attribute, value))
     return value.name if isinstance(value, enum.Enum) else value
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from anydml import Checked, TensorFlags
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import NAMES as DEVICES
-from anydml.kernels.cpu.jit.targets import targets
+from anydml.kernels.code.targets import targets
 from anydml.kernels.kernel import Kernel, Machine
 from anydml.schema.operator import Desc, example_desc
 

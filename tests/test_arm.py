@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 import emulated
 import hard_cases
 from anydml import DataType, MatrixMultiplyInteger, QuantizedLinearMatrixMultiply, Slice1, TensorDesc, TensorFlags, check
-from anydml.kernels.cpu import copies
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.steps import At, Repeat, Step
-from anydml.kernels.cpu.jit.targets import ARM, Target
-from anydml.kernels.cpu.matmul_plan import CONSTANTS, Plan
+from anydml.kernels.call.steps import At, Repeat, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import ARM, Target
+from anydml.kernels.contract.plan import CONSTANTS, Plan
+from anydml.kernels.copy import copies
 from anydml.schema.operator import Desc
 from emulated import Case, Recorder
 from strategies import SETTINGS, arrays_for, descs, laid_over
@@ -41,7 +41,7 @@ pytestmark = [
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     made = Recorder()
-    monkeypatch.setattr(jit, "compiled", made.compiled)
+    monkeypatch.setattr(engine, "compiled", made.compiled)
     return made
 
 

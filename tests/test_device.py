@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import subprocess
@@ -14,13 +15,13 @@ import pytest
 
 import anydml as dml
 from anydml.feature_level import FeatureLevel
-from anydml.kernels.cpu import copies
-from anydml.kernels.cpu.jit import pool
-from anydml.kernels.cpu.jit.compile import unavailable
-from anydml.kernels.cpu.jit.targets import targets
-from anydml.kernels.cpu.matmul_plan import Plan
-from anydml.kernels.cpu.matrix_multiply import INTEGER
+from anydml.kernels.call import pool
+from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.code.targets import targets
+from anydml.kernels.contract.plan import Plan
+from anydml.kernels.copy import copies
 from anydml.kernels.kernel import Machine
+from anydml.kernels.numpy.contract import INTEGER
 from anydml.schema.operator import example_desc
 from anydml.tensor import DataType
 
@@ -234,3 +235,29 @@ def test_an_import_brings_nothing_that_a_first_call_does_not_need() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("n", [8, 256])
+def test_a_copy_without_scratch_is_executed_by_the_bare_call(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, out = np.arange(n * n, dtype=np.float32).reshape(n, n), np.zeros((n, n), np.float32)
+    desc = dml.Slice1(
+        input_tensor=dml.TensorDesc.of(x),
+        output_tensor=dml.TensorDesc.of(out),
+        input_window_offsets=(0, 0),
+        input_window_sizes=(n, n),
+        input_window_strides=(-1, 1),
+    )
+    execute = dml.Device(threads=1).compile(desc).bind(input_tensor=x, output_tensor=out).execute
+    assert isinstance(execute, functools.partial)  # NumPy's copy or machine code, and nothing around it
+    assert execute() is None
+    np.testing.assert_array_equal(out, x[::-1])
+    x += 1
+    execute()
+    np.testing.assert_array_equal(out, x[::-1])
+
+
+def test_a_call_with_scratch_or_data_rules_is_not_bare() -> None:
+    compiled = dml.Device().compile(example_desc(dml.QuantizedLinearMatrixMultiply))
+    example = dml.QuantizedLinearMatrixMultiply.spec.examples[0]
+    execute = compiled.bind(**example.inputs, output_tensor=np.empty_like(example.output)).execute
+    assert not isinstance(execute, functools.partial)

@@ -719,3 +719,18 @@ def test_eager_calls_are_those_of_the_object_model(device: str) -> None:
         dml.Device(device).compile(desc).bind(**arrays, output_tensor=output).execute()
         np.testing.assert_array_equal(eager, output)
         assert len(np.unique(output)) > 3
+
+
+def test_a_large_fresh_result_has_its_pages_taken_from_their_ends() -> None:
+    huge = run.HUGE
+    memory = np.full(3 * huge + 5, 7, np.uint8)
+    run._take_pages(memory)
+    written = np.flatnonzero(memory == 0)
+    assert written.size == 3
+    assert ((written + memory.ctypes.data) % huge == huge - 1).all()
+
+
+def test_a_large_fresh_result_is_the_copy() -> None:
+    x = np.random.default_rng(0).integers(0, 256, (3000, 3001), np.uint8)
+    assert x.nbytes > 2 * run.HUGE
+    np.testing.assert_array_equal(dml.slice1(x, (0, 1), (3000, 3000)), x[:, 1:])

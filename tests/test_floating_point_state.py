@@ -229,7 +229,7 @@ def test_a_subnormal_scale_is_not_zero_and_zero_is(mxcsr: Context, state: int, d
         with pytest.raises(dml.DataError) as caught:
             dml.quantized_linear_matrix_multiply(one, 1.0, None, one, 1.0, None, scales[:, 2:], None, device=device)
     assert results == [[[1]], [[1]]]
-    assert caught.value.tensor == "output_scale_tensor"
+    assert caught.value.tensor == "output_scale"
 
 
 @by_state

@@ -50,7 +50,9 @@ def test_a_function_is_documented_and_its_example_holds(operator: type[Desc]) ->
         assert f"\n{name} : " in text
     test = doctest.DocTestParser().get_doctest(text, {"np": np, "dml": dml}, function.__name__, None, None)
     runner = doctest.DocTestRunner()
-    assert runner.run(test, out=sys.stdout.write) == (0, 1)
+    failed, tried = runner.run(test, out=sys.stdout.write)
+    assert failed == 0
+    assert tried == len(test.examples) > 0
 
 
 def test_sizes_broadcast_as_numpys_do() -> None:
@@ -116,7 +118,7 @@ def test_arrays_of_too_few_dimensions_gain_leading_ones_which_the_result_loses()
 def test_empty_arrays_give_empty_results_and_are_checked() -> None:
     empty = np.zeros((0, 3), np.float32)
     for result in (dml.activation_gelu(empty, device=REFERENCE), dml.element_wise_add(empty, X, device=REFERENCE)):
-        assert (result.shape, result.dtype) == ((0, 3), np.float32)
+        assert (result.shape, result.dtype) == ((0, 3), np.dtype(np.float32))
     with pytest.raises(dml.BindingError, match="input is int32; it takes float32 or float16"):
         dml.activation_gelu(empty.astype(np.int32), device=REFERENCE)
 
@@ -138,7 +140,7 @@ def test_other_libraries_arrays_and_subclasses_are_taken_for_their_memory() -> N
         def __dlpack_device__(self) -> Any:
             return X.__dlpack_device__()
 
-    for x in (Foreign(), X.view(np.recarray), np.asarray(memoryview(X))):
+    for x in (Foreign(), X.view(np.recarray), np.asarray(X.view(np.recarray))):
         assert dml.element_wise_add(x, 1, device=REFERENCE).tolist() == [2, 3, 4]  # type: ignore[arg-type]
 
 

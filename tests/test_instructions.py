@@ -13,20 +13,28 @@ from typing import Any
 
 import pytest
 
-from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles, matmul_pack, matmul_records, matmul_wide
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import detect, pool_emit, steps
-from anydml.kernels.cpu.jit.targets import ARM, OTHER, X86, Target
-from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_tile import Kind, multiply
+from anydml.kernels.call import pool_emit, steps
+from anydml.kernels.code import detect, engine, llvm
+from anydml.kernels.code.targets import ARM, OTHER, X86, Target
+from anydml.kernels.contract import packing as matmul_pack
+from anydml.kernels.contract import thin as matmul_thin
+from anydml.kernels.contract import wide as matmul_wide
+from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.epilogue import records as matmul_records
+from anydml.kernels.contract.tile import Kind, multiply
+from anydml.kernels.copy import emit as copy_emit
+from anydml.kernels.copy import groups as copy_groups
+from anydml.kernels.copy import tiles as copy_tiles
+from anydml.kernels.copy.text import Prefetch
 
-pytestmark = pytest.mark.skipif(jit.unavailable() is not None, reason="there is no LLVM here")
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
 TRIPLES = {
     "x86": ("x86_64-unknown-linux-gnu", "x86_64-apple-macosx", "x86_64-pc-windows-msvc"),
     "aarch64": ("aarch64-unknown-linux-gnu", "arm64-apple-macosx", "aarch64-pc-windows-msvc"),
 }
 EVERY = [pytest.param(row, triple, id=f"{row.name}-{triple}") for row in X86 + ARM for triple in TRIPLES[row.architecture]]
+AHEAD = (None, Prefetch(2, 3072, 16384))  # how copies prefetch, if they do
 PAGE = 4096  # a larger frame would have to be probed page by page, on Windows by a function that is not there
 
 # --- what LLVM may use in a row: patterns over "mnemonic operands" ---
@@ -91,11 +99,16 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         for a, b in packed:
             for output, full in (("i32", True), ("i32", False), ("u8", True), ("i8", False)):
                 add(multiply, Kind(a, b, output, full), height)
+    for output in ("i32", "u8"):
+        add(multiply, Kind(False, True, output, True), 3, True)
     for a, b in signs:
         add(matmul_pack.pack, a, b)
         add(matmul_records.row_sums, a, b, a)
         add(matmul_records.columns, a, b, b, 4 if a else 0, 1 if b else 0)
         add(matmul_pack.widen, a)
+        if matmul_thin.serves(row):
+            for height in (1, matmul_thin.MOST_ROWS):
+                add(matmul_thin.thin, a, b, height, matmul_thin.ROWS)
     for output in ("i32", "u8", "i8"):
         add(matmul_records.parameters, True, output)
     add(matmul_wide.carry)
@@ -104,15 +117,17 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
     for emit in (steps.runner, pool_emit.call, pool_emit.serve):
         add(emit)
     for lines, dense in ((False, False), (True, False), (False, True)):
-        add(copy_emit.rows, lines, dense)
+        for ahead in AHEAD:
+            add(copy_emit.rows, lines, dense, ahead)
         for pattern, step in (((0,), -1), ((0,), 5), ((0, 1, 2, 3), 8), ((0, 3, 7), 21), ((4, 5, 0, 1), 8)):
             for width in {16, row.vector_bytes}:
-                add(copy_groups.groups, pattern, step, width, 1, lines, dense)
+                add(copy_groups.groups, pattern, step, width, 1, lines, dense, AHEAD[step % 2])
     for itemsize in (1, 2, 4, 8):
-        add(copy_emit.elements, itemsize)
+        for ahead in AHEAD:
+            add(copy_emit.elements, itemsize, ahead)
         for width, span in copy_tiles.spans(row, itemsize):
             add(copy_tiles.tiles, itemsize, width, span)
-            add(copy_tiles.blocks, itemsize, width, copy_tiles.LANE)
+            add(copy_tiles.blocks, itemsize, width, copy_tiles.LANE, 2, 32)
     return found
 
 
@@ -125,7 +140,7 @@ def instructions(assembly: str) -> list[str]:
 @cache
 def assembled(row: Target, triple: str) -> dict[str, list[str]]:
     texts = kernels(row, "linux" not in triple)
-    return {name: instructions(jit.assembly(text, row, triple)) for name, text in texts.items()}
+    return {name: instructions(engine.assembly(text, row, triple)) for name, text in texts.items()}
 
 
 def frame(code: list[str]) -> int:
@@ -190,7 +205,9 @@ def test_elsewhere_no_kernel_calls_a_library(processor: str) -> None:
     for name, text in kernels(row, True).items():
         if not name.startswith("serve "):  # nor do threads share work
             called = {
-                line for line in instructions(jit.assembly(text, row, f"{processor}-unknown-linux-gnu")) if library.match(line)
+                line
+                for line in instructions(engine.assembly(text, row, f"{processor}-unknown-linux-gnu"))
+                if library.match(line)
             }
             assert not called, f"{name}: {sorted(called)[:9]}"
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import anydml as dml
 import oracle
+from anydml import program
 from hard_cases import QuantizedCase, expected, quantized_cases
 
 Array = NDArray[Any]
@@ -24,7 +25,7 @@ by_device = pytest.mark.parametrize("device", ["cpu", "reference"])
 
 def as_program(bound: dml.BoundOperator, folder: Path, device: str, like: Array) -> Array:
     """What the call gives as a program that was saved, loaded and run; the program never saw the output."""
-    bound.to_program().save(folder)
+    program.of(bound).save(folder)
     results = dml.program.load(folder).run(device, output_path=folder)
     return results["OutputTensor"].view(like.dtype).reshape(like.shape)
 

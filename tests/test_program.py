@@ -779,21 +779,16 @@ def product(k: int, n: int, *, owned: bool) -> str:
     return json.dumps({"resources": resources, "dispatchables": {"product": dispatchable}, "commands": commands})
 
 
-@pytest.mark.parametrize(
-    ("owned", "memory"),
-    [
-        (True, 2**31),  # of 2.1 GB that are kept
-        (False, 2**28),  # of 270 MB of scratch
-    ],
-)
-def test_what_operators_take_counts_before_anything_is_allocated(
-    owned: bool, memory: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = loaded(product(2**20, 2**11, owned=owned))
+@pytest.mark.parametrize("owned", [True, False])  # 17 MB that are kept, and as many while B is packed; 4 MB of scratch
+def test_what_operators_take_counts_before_anything_is_allocated(owned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = loaded(product(2**14, 2**10, owned=owned))
     operator = dml.Device().compile(program.dispatchables["product"].desc)
     assert operator.kernel_name == "cpu:matrix_multiply_integer:compiled"
-    monkeypatch.setattr(checking, "memory_bytes", lambda: memory)
-    properties = operator.binding_properties
+    kept = operator.binding_properties.persistent_resource_size
+    others = operator.most_bytes - kept
+    needed = 4 + 2**12 + kept + others
+    assert needed > 2**22
+    monkeypatch.setattr(checking, "memory_bytes", lambda: needed - 1)
     for attempt in (program.check, program.run):
         tracemalloc.start()
         try:
@@ -804,21 +799,38 @@ def test_what_operators_take_counts_before_anything_is_allocated(
             tracemalloc.stop()
         (fault,) = raised.value.faults
         assert fault.pointer == "/dispatchables"
-        assert f"take {properties.persistent_resource_size} bytes for what they keep" in fault.message
-        assert f" {properties.temporary_resource_size} for what one of them computes with" in fault.message
-        assert peak < 2**24
-    monkeypatch.setattr(checking, "memory_bytes", lambda: 2**63)
-    program.check()
+        assert fault.message == (
+            f"take {kept} bytes for what they keep and {others} for what one of them computes with, {needed} bytes together "
+            f"with the resources, and this machine has {needed - 1}"
+        )
+        assert peak < 2**21
+    monkeypatch.setattr(checking, "memory_bytes", lambda: needed)
+    tracemalloc.start()
+    try:
+        program.run()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < needed + 2**20  # that was all
+
+
+def test_an_operator_that_no_kernel_has_the_memory_for_is_a_fault_of_its_dispatchable(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = loaded(product(2**14, 2**10, owned=False))
+    monkeypatch.setattr("anydml.devices.device.memory_bytes", lambda: 2**10)
+    with pytest.raises(dml.ProgramError, match="scratch and persistent memory") as raised:
+        program.check()
+    assert [fault.pointer for fault in raised.value.faults] == ["/dispatchables/product"]
 
 
 def test_operators_share_scratch_and_keep_what_each_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    document = json.loads(product(2**14, 64, owned=True))
-    one = dml.Device().compile(loaded(json.dumps(document)).dispatchables["product"].desc).binding_properties
+    document = json.loads(product(2**10, 64, owned=True))
+    one = dml.Device().compile(loaded(json.dumps(document)).dispatchables["product"].desc)
+    kept = one.binding_properties.persistent_resource_size
     document["dispatchables"] |= {f"p{i}": document["dispatchables"]["product"] for i in range(9)}
     document["commands"] += [document["commands"][0] | {"dispatchable": f"p{i}"} for i in range(9)]
     program = loaded(json.dumps(document))
-    needed = 4 + 4 * 64 + 10 * one.persistent_resource_size + one.temporary_resource_size
-    assert one.temporary_resource_size
+    needed = 4 + 4 * 64 + 9 * kept + one.most_bytes
+    assert one.most_bytes > kept
     monkeypatch.setattr(checking, "memory_bytes", lambda: needed)
     program.run()
     monkeypatch.setattr(checking, "memory_bytes", lambda: needed - 1)

@@ -70,30 +70,20 @@ def texts() -> list[str]:
 
 TEXTS = texts()
 TOKENS = [TOKEN.findall(text) for text in TEXTS]
-NUMBERS = [str(2**power) for power in range(9)] + [
-    "0",
-    "-1",
-    "-2",
-    "65536",
-    str(2**31),
-    str(2**32 - 1),
-    str(2**32),
-    str(2**62),
-    str(2**64),
-]
-NUMBERS += ["1e400", "0.5", "-0.0"]
+NUMBERS = [str(2**power) for power in range(9)] + ["0", "-1", "-2", "65536", str(2**31), str(2**32 - 1), str(2**32), str(2**62)]
+NUMBERS += [str(2**64), "1e400", "0.5", "-0.0"]
 ODD = ["null", "true", "false", "[]", "{}", "[1]", '{"name":"npy"}', '""', '"nan"', '"../x"', '"/etc/passwd"', '"\\ud800"']
 ODD += ['"\\u0000"', "NaN", "//", "/*", "*/", '"', "\\", "\0", "é", *"[]{}:,", "[" * 70]
-ODD += [
+HOSTILE = [
     '"\\n"',
-    '"x.npy"',
     '".y"',
     '"\\u202e"',
     '"a\\nb: \\u2066"',
     '"\\u001b[2J"',
     '"\\u2028/\\u0085"',
-    '"GEMM"',
+    '"x.npy"',
     '"sub/y.npy/y"',
+    '"GEMM"',
 ]
 STRINGS = sorted({token for tokens in TOKENS for token in tokens if token[0] == '"'})
 BATCH = EXAMPLES // 500  # texts of one Hypothesis example, which costs more than they do, and remembers each example
@@ -102,7 +92,10 @@ BATCH = EXAMPLES // 500  # texts of one Hypothesis example, which costs more tha
 def mutated(random: Random) -> str:
     """Tokens of a program replaced (mostly by one of their kind), removed, repeated, inserted."""
     tokens = list(random.choice(TOKENS))
-    for _ in range(random.randint(1, 3)):
+    if random.randrange(4) == 0:  # a name, or a word of the format, wherever it stands
+        name, hostile = random.choice([token for token in tokens if token[0] == '"']), random.choice(HOSTILE)
+        tokens = [hostile if token == name else token for token in tokens]
+    for _ in range(random.randint(0, 3)):
         kind, at = random.randrange(13), random.randrange(len(tokens) or 1)
         if kind < 6:
             at = next((i for i in range(at, len(tokens)) if tokens[i][0] in "-0123456789"), at)
@@ -115,7 +108,7 @@ def mutated(random: Random) -> str:
         elif kind == 10:
             tokens[at:at] = tokens[at : at + random.randint(1, 12)]
         else:
-            tokens[at : at + kind - 11] = [random.choice(ODD + NUMBERS + STRINGS)]
+            tokens[at : at + kind - 11] = [random.choice(ODD + HOSTILE + NUMBERS + STRINGS)]
     return " ".join(token + "\n" if token.startswith("//") else token for token in tokens)
 
 

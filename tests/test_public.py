@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.kernels.cpu.jit import pool
-from anydml.kernels.cpu.jit.compile import unavailable
-from anydml.kernels.cpu.jit.targets import ARM, X86, targets
+from anydml.kernels.call import pool
+from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.code.targets import ARM, X86, targets
 
 
 def without_llvmlite(code: str, **environment: str) -> str:
@@ -105,14 +105,13 @@ def modules_after(code: str) -> set[str]:
 
 
 def test_an_import_takes_no_operator_and_a_copy_takes_what_copies_need() -> None:
-    imported = modules_after("import anydml")
-    assert not any(name.startswith(("anydml.operators.", "anydml.kernels.cpu", "anydml.functional")) for name in imported)
+    later = ("anydml.operators.", "anydml.kernels.call", "anydml.kernels.co", "anydml.functional")
+    assert not [name for name in modules_after("import anydml") if name.startswith(later)]
     copied = modules_after("import anydml, numpy; anydml.slice1(numpy.zeros((8, 8)), (0, 0), (8, 8))")
     assert {name for name in copied if name.startswith("anydml.operators.")} == {"anydml.operators.slice"}
-    assert "anydml.kernels.cpu.slice" in copied
-    assert not [
-        name for name in copied if "matmul" in name or "kernels.cpu.matrix" in name or name.startswith("anydml.exact.re")
-    ]
+    assert "anydml.kernels.copy.family" in copied
+    others = ("anydml.kernels.contract", "anydml.kernels.numpy", "anydml.exact.re", "anydml.functional.faults")
+    assert not [name for name in copied if name.startswith(others)]
 
 
 def test_importing_everything_leaves_the_builtins_alone() -> None:

@@ -172,9 +172,8 @@ def docstring(cls: type[Desc], made: list[Parameter]) -> str:
     raises = "\n".join(f"{kind}\n{_meaning(meaning)}" for kind, meaning in errors)
     parts.append(f"Raises\n------\n{raises}")
     call = as_call(cls, spec.examples[0])
-    asked = call.text.replace("\n", "\n... ")
     parts.append(f"Notes\n-----\nDirectML's page: <{spec.page}>")
-    parts.append(f"Examples\n--------\n>>> {asked}\n{call.result}")
+    parts.append(f"Examples\n--------\n{call.session}")
     escaped = "\n\n".join(parts).replace("\\", "\\\\")
     return f'"""{escaped}\n"""'
 
@@ -200,7 +199,7 @@ def _entry(cls: type[Desc], p: Parameter) -> str:
         if p.field.is_tensor:
             text += f" {_takes(cls, p.field.wire)}"
         elif p.field.name in cls.eager:
-            text += " The default depends on the inputs."
+            text += f" By default, {cls.eager[p.field.name][0]}."
         elif p.field.kind is not None and isinstance(p.field.kind, Enumerated) and p.field.kind.python != "DataType":
             text += f" One of {', '.join(p.field.kind.enumeration.__members__)}."
     return f"{p.name} : {kind}{', ' if said else ''}{said}\n{_meaning(text)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,6 @@ from anydml.schema.constraint import DataRule
 from anydml.schema.field import OUTPUT
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorFlags
-
-if TYPE_CHECKING:
-    from anydml.program import Program
-
 
 JUDGED = 1 << 18  # elements that a data rule is asked about at a time, which takes a few bytes for each
 
@@ -115,13 +111,15 @@ class CompiledOperator:
 
     def _shared(self, views: Mapping[str, NDArray[Any]]) -> Iterator[Fault]:
         """The outputs that share memory with another tensor; one that is identical to an input may, where the page says so."""
-        for at, output in enumerate(self._outputs):
-            for name, view in views.items():
-                if name in self._outputs[: at + 1] or not (how := share_memory(views[output], view)):
+        others = dict(views)
+        for output in self._outputs:
+            own = others.pop(output)
+            for name, view in others.items():
+                if not (how := share_memory(own, view)):
                     continue
                 if name not in self._in_place:
                     yield Fault(output, f"{how} {name}, and the operator does not work in place")
-                elif not identical(views[output], view):
+                elif not identical(own, view):
                     yield Fault(output, f"{how} {name}; in place, both are the same elements in the same layout")
 
     def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
@@ -206,15 +204,17 @@ class BoundOperator:
 
     def __init__(self, compiled: CompiledOperator, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.compiled = compiled
-        self._arrays = arrays
+        self.arrays = arrays
         self._checks = [] if compiled._build.judges else compiled._data_checks(arrays)
         self._make_ready()
 
     def _make_ready(self) -> None:
-        run = self.compiled._build.bind(self._arrays)
+        run = self.compiled._build.bind(self.arrays)
         self._run = self._reporting(run) if self.compiled.reports else run
         self._lock = threading.Lock()
         self._generation = forks.generation()
+        if self.compiled._build.bare and not self._checks and not self.compiled.reports:
+            self.__dict__["execute"] = run  # nothing to look at or to keep apart, in a child neither: no cost beyond the call
 
     def _make_ready_again(self) -> None:
         """In a child of a fork: another thread of the parent may have been executing, with this lock and this scratch."""
@@ -232,15 +232,9 @@ class BoundOperator:
             try:
                 self._run()
             except Unfit:
-                for judge in self.compiled._data_checks(self._arrays):
+                for judge in self.compiled._data_checks(self.arrays):
                     judge()
                 raise
-
-    def to_program(self) -> Program:
-        """This call with copies of its inputs, as a Program: `save` it, and hand the folder to someone."""
-        program = forks.imported("anydml.program")  # above this layer, and needed by this convenience alone
-        made: Program = program.of(self.compiled.desc, self._arrays)
-        return made
 
     def _reporting(self, run: Callable[[], object]) -> Callable[[], None]:
         operator, kernel = self.compiled.desc.spec.wire_name, self.compiled.kernel_name

@@ -9,13 +9,14 @@ def kernels(operator: str) -> tuple[Kernel, ...]:
     """The kernels that an operator's descs are offered to, in order; what serves other operators is not imported."""
     with guard:
         if operator == "SLICE1":
-            from anydml.kernels.cpu.slice import COMPILED, VIEW
+            from anydml.kernels.copy.family import COMPILED, VIEW
 
             return COMPILED, VIEW, REFERENCE
         if operator in ("MATRIX_MULTIPLY_INTEGER", "QUANTIZED_LINEAR_MATRIX_MULTIPLY"):
-            from anydml.kernels.cpu import matrix_multiply, matrix_multiply_compiled
+            from anydml.kernels.contract import family as compiled
+            from anydml.kernels.numpy import contract as numpy
 
             if operator == "MATRIX_MULTIPLY_INTEGER":
-                return matrix_multiply_compiled.INTEGER, matrix_multiply.INTEGER, REFERENCE
-            return matrix_multiply_compiled.QUANTIZED, matrix_multiply.QUANTIZED, REFERENCE
+                return compiled.INTEGER, numpy.INTEGER, REFERENCE
+            return compiled.QUANTIZED, numpy.QUANTIZED, REFERENCE
     return (REFERENCE,)

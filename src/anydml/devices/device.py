@@ -54,15 +54,15 @@ class Device:
         isa: str | None = None,
     ) -> None:
         with guard:  # here and not above: `import anydml` needs none of it
-            from anydml.kernels.cpu.jit import compile as jit
-            from anydml.kernels.cpu.jit import pool, targets
+            from anydml.kernels.call import pool
+            from anydml.kernels.code import llvm, targets
         if not isinstance(name, str) or name not in NAMES:
             raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join(NAMES)}")
         self.feature_level = as_feature_level(feature_level)
         if threads is not None and integer(threads, "threads") < 1:
             raise ValueError(f"threads is {threads}, and at least one thread works")
         if isa is not None:
-            if (reason := jit.unavailable()) is not None:
+            if (reason := llvm.unavailable()) is not None:
                 raise UnsupportedError(f"isa = {isa!r} cannot be had: nothing can be compiled ({reason})")
             available = [target.name for target in targets.targets()]
             if isa not in available:
@@ -79,12 +79,12 @@ class Device:
     def __repr__(self) -> str:
         """The name, the feature level, and what computes: the instruction set and the threads in use, or NumPy."""
         with guard:
-            from anydml.kernels.cpu.jit import compile as jit
-            from anydml.kernels.cpu.jit import pool, targets
+            from anydml.kernels.call import pool
+            from anydml.kernels.code import llvm, targets
         using = ""
         if self.name == "cpu":
             using = ", NumPy"
-            if jit.unavailable() is None and (target := targets.named(self.machine.isa)):
+            if llvm.unavailable() is None and (target := targets.named(self.machine.isa)):
                 threads = pool.in_use(self.machine.threads, target)
                 using = f", {target.name}, {threads} thread{'s' if threads > 1 else ''}"
         return f"<Device {self.name}: feature level {self.feature_level}{using}>"

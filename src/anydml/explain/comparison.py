@@ -56,7 +56,7 @@ class Comparison:
     for copies, whose elements are not compared by size. worst: the farthest off, for a copy the first. within: no difference
     lies farther from a tie, those of saturated outputs left out; rounded up. saturated_low, saturated_high, ties, wrapped: of
     all outputs, right or wrong. differing_clamped: how many of the differing outputs saturate (or wrap). causes: deviations
-    that explain the differences, the one that explains most first.
+    that explain the differences, the one that explains most first. unit: of steps, " ULP" for floats.
     """
 
     total: int
@@ -70,6 +70,7 @@ class Comparison:
     wrapped: int = 0
     differing_clamped: int = 0
     causes: tuple[Cause, ...] = ()
+    unit: str = ""
 
     @property
     def equal(self) -> bool:
@@ -108,7 +109,7 @@ class Comparison:
 
     def _by_steps(self, one: bool) -> str:
         sizes = sorted(set(map(abs, self.steps)))
-        sentence = f" by {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
+        sentence = f" by {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "") + self.unit
         if self.differing_clamped:
             some = self.differing > self.differing_clamped
             which = f"{self.differing_clamped} " if some else "" if one else "all "

@@ -295,7 +295,7 @@ class Asked:
             if value is None and f.name in self.cls.eager:
                 known = known or self._known()
                 try:
-                    value = self.cls.eager[f.name](known)
+                    value = self.cls.eager[f.name][1](known)
                 except UNJUDGED:
                     if self.faults:
                         continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
+import re
 import textwrap
 from collections import namedtuple
 from collections.abc import Callable, Sequence
@@ -19,12 +20,14 @@ from numpy.typing import NDArray
 
 from anydml import operators
 from anydml.functional import call, matrix_multiply, slice
-from anydml.functional.asked import argument, asks
+from anydml.functional.asked import argument, asks, equal
 from anydml.schema.field import Field
 from anydml.schema.kinds import Enumerated, Pair
 from anydml.schema.operator import Desc, Example
 from anydml.tensor import TensorDesc
 
+_JOINED = "\x00"  # stands for a blank at which no line is broken
+_SHAPE = re.compile(r"\([-\d, ]{,40}\)")
 WIDTH = 100  # characters of a line of an example
 SPECIAL: dict[str, Callable[..., Any]] = {  # functions that take more than the fields say, or mirror negative strides
     "SLICE": slice.slice,
@@ -62,9 +65,12 @@ def parameters(cls: type[Desc]) -> list[Parameter]:
     if special := SPECIAL.get(spec.name):
         return _special(cls, special)
     defaults = {f.name: f.default for f in dataclasses.fields(cls)}
+    inputs = {f.name for f in spec.inputs if not f.sized_by}
+    groups = [inputs.intersection(group) for group in equal(spec, "Sizes")]
+    numbers = {name for group in groups if len(group) > 1 for name in group}  # a number is repeated where sizes are equal
     made = []
     for f in sorted(spec.inputs, key=lambda f: f.optional):
-        one = "NDArray[Any]" if len(spec.inputs) == 1 or f.sized_by else "NDArray[Any] | float"
+        one = "NDArray[Any] | float" if f.name in numbers else "NDArray[Any]"
         kind = f"Sequence[{one}]" if f.sized_by else one
         made.append(Parameter(argument(f), f"{kind} | None" if f.optional else kind, "None" if f.optional else None, f))
     for f in spec.attributes:
@@ -123,10 +129,18 @@ def _literal(default: Any) -> str | None:
 
 
 class Call(NamedTuple):
-    """An example as an eager call, and what it returns."""
+    """An example as an eager call, and what it returns: expressions of `result` where it has several outputs."""
 
     text: str
-    result: str
+    results: tuple[tuple[str, str], ...]
+
+    @property
+    def session(self) -> str:
+        """The call and its result as Python's prompt shows them."""
+        asked = self.text.replace("\n", "\n... ")
+        if self.results[0][0] == "":
+            return f">>> {asked}\n{self.results[0][1]}"
+        return "\n".join([f">>> result = {asked}", *(f">>> {expression}\n{shown}" for expression, shown in self.results)])
 
 
 def as_call(cls: type[Desc], example: Example) -> Call:
@@ -158,7 +172,18 @@ def as_call(cls: type[Desc], example: Example) -> Call:
     result = _evaluate(text, cls)
     if not _equal(result, example):
         raise ValueError(f"{text}\ngives\n{result!r}\nwhere the example of {spec.name} has\n{example.outputs!r}")
-    return Call(text, repr(result))
+    if not isinstance(result, (tuple, list)):
+        return Call(text, (("", _shown(result)),))
+    if isinstance(result, list):
+        named = [(f"result[{i}]", x) for i, x in enumerate(result)]
+    else:
+        named = [(f"result.{name}", x) for name, x in zip(type(result)._fields, result, strict=True) if x is not None]  # type: ignore[attr-defined]
+    return Call(text, tuple((expression, _shown(x)) for expression, x in named))
+
+
+def _shown(x: Any) -> str:
+    """An array as the prompt shows it; doctest takes an empty line for the end of what is shown."""
+    return "\n".join(line or "<BLANKLINE>" for line in repr(x).split("\n"))
 
 
 def _sizes(value: Any) -> Any:
@@ -172,11 +197,14 @@ def _text(name: str, arguments: Sequence[str]) -> str:
         return text
     lines = [f"dml.{name.lower()}("]
     for given in arguments:
+        whole = re.sub(
+            r"\(([^()]*)\)(?=[,\]]|$)", lambda m: f"({m[1].replace(' ', _JOINED)})" if len(m[1]) < 40 else m[0], given
+        )
         lines += textwrap.wrap(
-            f"{given},", WIDTH, initial_indent="    ", subsequent_indent="        ", break_long_words=False,
+            f"{whole},", WIDTH, initial_indent="    ", subsequent_indent="        ", break_long_words=False,
             break_on_hyphens=False,
         )  # fmt: skip
-    return "\n".join([*lines, ")"])
+    return "\n".join([*lines, ")"]).replace(_JOINED, " ")
 
 
 def _evaluate(text: str, cls: type[Desc]) -> Any:
@@ -219,8 +247,10 @@ def outputs_type(cls: type[Desc]) -> Any:
 
 def _equal(result: Any, example: Example) -> bool:
     wanted = list(example.outputs.values())
-    found = [x for x in result if x is not None] if isinstance(result, tuple) else [result]
-    return all(map(_same, found, wanted))
+    found = dict(zip(result._fields, result, strict=True)) if isinstance(result, tuple) else None  # type: ignore[attr-defined]
+    if found is None:
+        return _same(result, wanted[0])
+    return all(_same(found[name.removesuffix("_tensor")], value) for name, value in example.outputs.items())
 
 
 def _same(found: Any, wanted: Any) -> bool:

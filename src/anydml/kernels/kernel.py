@@ -24,6 +24,7 @@ class Built(NamedTuple):
     initialize_resource_size: scratch that only `initialize` takes, in bytes. Memory is taken as these numbers say, and they
     are looked at before any is.
     judges: the call itself looks at the values that data rules are about, before it writes, and raises Unfit.
+    bare: the call works in no memory but its arrays', so that two at once do no harm, never fails, and returns None.
     """
 
     bind: Callable[[Arrays], Execute]
@@ -32,6 +33,7 @@ class Built(NamedTuple):
     persistent_resource_size: int = 0
     initialize_resource_size: int = 0
     judges: bool = False
+    bare: bool = False
 
 
 class Unfit(Exception):

@@ -76,7 +76,7 @@ class Dispatchable:
     name: str
     pointer: str
     desc: Desc
-    bindings: Mapping[str, Binding]
+    bindings: Mapping[str, tuple[Binding, ...]]
     places: Mapping[str, str]
 
 
@@ -84,7 +84,7 @@ class Dispatchable:
 class Dispatch:
     pointer: str
     dispatchable: str
-    bindings: Mapping[str, Binding]
+    bindings: Mapping[str, tuple[Binding, ...]]
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.
             kind.fault(f"{wire_name} is refused: {reason}; this runs DirectML operators")
         elif isinstance(kind.value, str):
             kind.fault(operators.why_missing(wire_name))
-        _bindings(node.get("bindings"), resources, known=False)
+        _bindings(node.get("bindings"), resources)
         return None
     node.get("executionFlags").flags(ExecutionFlags.NONE, "DML_EXECUTION_FLAG_")
     how = node.get("dmlCompileType")
@@ -236,8 +236,7 @@ def _command(node: Node, resources: Mapping[str, Any], dispatchables: Dispatchab
     if name == "dispatch":
         node.ignore("threadGroupCount")
         dispatchable = node.take("dispatchable").reference("dispatchable", dispatchables)
-        known = dispatchables.get(dispatchable) is not None
-        command = model.Dispatch(node.pointer, dispatchable, _bindings(node.take("bindings"), resources, known))
+        command = model.Dispatch(node.pointer, dispatchable, _bindings(node.take("bindings"), resources))
     elif name in ("print", "writefile"):
         resource = node.take("resource").reference("resource", resources)
         if name == "print":
@@ -252,18 +251,12 @@ def _command(node: Node, resources: Mapping[str, Any], dispatchables: Dispatchab
     return command
 
 
-def _bindings(node: Node, resources: Mapping[str, Any], known: bool = True) -> dict[str, model.Binding]:
-    """What is bound to each tensor. known: whether the operator is; else nobody can say how many resources a tensor takes."""
-    return {name: _binding(source, resources, known) for name, source in node.members()}
-
-
-def _binding(node: Node, resources: Mapping[str, Any], known: bool) -> model.Binding:
-    several = isinstance(node.value, list)
-    if known and several and len(node.value) != 1:
-        node.fault(f"binds {len(node.value)} resources where the tensor takes one")
-        return model.Binding(node.pointer, "")
-    bound = [_source(source, resources) for source in (node.entries() if several else (node,))]
-    return bound[0] if bound else model.Binding(node.pointer, "")
+def _bindings(node: Node, resources: Mapping[str, Any]) -> dict[str, tuple[model.Binding, ...]]:
+    """What is bound to each tensor, in a list to each of an array of tensors."""
+    return {
+        name: tuple(_source(entry, resources) for entry in (source.entries() if isinstance(source.value, list) else (source,)))
+        for name, source in node.members()
+    }
 
 
 def _source(node: Node, resources: Mapping[str, Any]) -> model.Binding:

@@ -77,10 +77,11 @@ def _indices(at: Sequence[Operand]) -> tuple[Expr, ...]:
 class Expr:
     """A node: an operation, its arguments, and data that are no nodes."""
 
-    __slots__ = ("__weakref__", "args", "data", "op", "sort")
+    __slots__ = ("__weakref__", "args", "data", "op", "rewritten", "sort")
 
     def __init__(self, op: str, args: tuple[Expr, ...], data: Any, sort: str) -> None:
         self.op, self.args, self.data, self.sort = op, args, data, sort
+        self.rewritten: Expr | None = None  # see `identities`
 
     def __repr__(self) -> str:
         return f"{self.op}({', '.join(map(repr, self.args)) or self.data!r})"
@@ -111,7 +112,7 @@ class Expr:
 
     def __floordiv__(self, other: int | Symbol) -> Expr:
         """Of indices: the quotient rounded down."""
-        return self if other == 1 else make("floordiv", (self, lift(other)))
+        return self if type(other) is int and other == 1 else make("floordiv", (self, lift(other)))
 
     def __mod__(self, other: int | Symbol) -> Expr:
         """Of indices: the remainder, from 0 to other - 1."""
@@ -142,7 +143,9 @@ class Expr:
 
 def make(op: str, args: tuple[Expr, ...] = (), data: Any = None) -> Expr:
     """The one node with this operation, these arguments and these data."""
-    key = (op, args, type(data), data)
+    # by identity: a key that held what a recurrence reads would hold the node itself
+    known_by = (id(data[0]), data[1]) if op == "read" else data
+    key = (op, tuple(map(id, args)), type(data), known_by)
     node = _nodes.get(key)
     if node is None:
         node = _nodes[key] = Expr(op, args, data, _sort(op, args))
@@ -328,9 +331,9 @@ def index(x: Expr) -> Expr:
     return make("index", (x,))
 
 
-def philox(counter: Sequence[Expr], key: Sequence[Expr], word: Operand) -> Expr:
-    """A word of Philox 4x32-10's output for a counter of four words and a key of two."""
-    return make("philox", (*map(number, counter), *map(number, key), lift(word)))
+def philox(counter: Expr, key: Expr, word: Operand) -> Expr:
+    """A word, 0 to 3, of Philox 4x32-10's output for a counter modulo 2^128 and a key of 64 bits, all of them indices."""
+    return make("philox", (counter, key, lift(word)))
 
 
 # --- reductions ---
@@ -357,6 +360,25 @@ def over(i: Sequence[Expr], sizes: Sequence[Any], axes: Iterable[int]) -> Indice
     made = Indices(make("variable", (), variables[a]) if a in axes else x for a, x in enumerate(i))
     made.bound = tuple(variables.values())
     return made
+
+
+def row_major(i: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
+    """The place of an element in row-major order, as an index."""
+    place = i[0]
+    for x, n in zip(i[1:], sizes[1:], strict=True):
+        place = place * n + x
+    return place
+
+
+def pieces(i: Expr, starts: Sequence[Any], values: Sequence[Expr]) -> Expr:
+    """Of several values the one whose piece an index lies in, where piece k goes from starts[k] to starts[k + 1] - 1.
+
+    It is found by halving, so that a thousand pieces are ten conditions deep.
+    """
+    if len(values) == 1:
+        return values[0]
+    half = len(values) // 2
+    return select(i < starts[half], pieces(i, starts[:half], values[:half]), pieces(i, starts[half:], values[half:]))
 
 
 def _name(i: Expr) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, nearest, significand
 from anydml.schema.symbol import Symbol
-from anydml.tensor import DataType, integer, member
+from anydml.tensor import DataType, integer, limits, member
 
 UINT_RANGE, INT_RANGE = range(2**32), range(-(2**31), 2**31)
 _FORMATS = {DataType.FLOAT32: FLOAT32, DataType.FLOAT16: FLOAT16, DataType.FLOAT64: FLOAT64}
@@ -47,6 +47,16 @@ def rounded_to(value: Any, form: Format) -> float:
         return -math.inf if bits & form.sign else math.inf
     m, e = significand(bits, form)
     return math.copysign(math.ldexp(m, e), -1.0 if bits & form.sign else 1.0)
+
+
+def stored_in(value: float, data_type: DataType) -> Any:
+    """A float as a tensor stores it: rounded half to even, or in an integer type truncated and saturated, NaN as 0."""
+    if (form := _FORMATS.get(data_type)) is not None:
+        return rounded_to(value, form)
+    low, high = limits(data_type)
+    if math.isfinite(value):
+        return min(high, max(low, math.trunc(value)))
+    return 0 if value != value else low if value < 0 else high
 
 
 def real(value: Any, name: str) -> Any:

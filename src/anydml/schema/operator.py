@@ -83,7 +83,8 @@ class Desc(ABC):
 
     spec: ClassVar[OperatorSpec]
     statement: ClassVar[State]
-    eager: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # attribute -> its default in an eager call, from the inputs
+    eager: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}  # attribute -> its default in an eager call: in
+    # words, and from the inputs
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
@@ -151,7 +152,10 @@ class Desc(ABC):
         return self
 
     def outputs(d) -> Outputs:
-        """Each output's sizes and data type, from inputs and attributes alone."""
+        """Each output's sizes and data type, from inputs and attributes alone.
+
+        What they do not tell is None; an output of which they tell nothing is left out.
+        """
         raise NotImplementedError
 
 
@@ -342,10 +346,12 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
         def counted(d: Any) -> bool:
             return getattr(d, name) is None or len(getattr(d, name)) == getattr(d, count)
 
-        sentence = f"`{f.wire}` has `{f.sized_by}` entries."
-        yield Constraint(
-            f"{name}_counted", sentence, counted, breaks=lambda d: {name: (*getattr(d, name), *getattr(d, name)[-1:])}
-        )
+        def miscounted(d: Any) -> Mapping[str, Any]:
+            if sum(g.sized_by == f.sized_by for g in spec.fields) == 1:
+                return {count: getattr(d, count) + 1}
+            return {name: (*getattr(d, name), *getattr(d, name)[-1:])}
+
+        yield Constraint(f"{name}_counted", f"`{f.wire}` has `{f.sized_by}` entries.", counted, breaks=miscounted)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(
@@ -389,6 +395,11 @@ def operator(
     return declare
 
 
+def defaults(**entries: tuple[str, Callable[[Any], Any]]) -> Mapping[str, tuple[str, Callable[[Any], Any]]]:
+    """The `eager` of an operator: attribute -> its default in words, and as a function of the inputs."""
+    return entries
+
+
 def like(name: str) -> Callable[[Any], Outputs]:
     """The `outputs` of an operator with one output, of an input's sizes and data type."""
 
@@ -409,11 +420,15 @@ def rejections(cls: type[Desc]) -> tuple[Rejects, ...]:
     """An example that breaks each rule of an operator: those of its file, and those that rules bring along."""
     given = {r.constraint for r in cls.spec.rejecting}
     desc = example_desc(cls)
-    made = (Rejects(r.name, r.breaks(desc)) for r in cls.spec.rules if r.breaks is not None and r.name not in given)
+    made = (
+        Rejects(r.name, r.breaks(desc), max(level for level in FeatureLevel if r.before is None or level < r.before))
+        for r in cls.spec.rules
+        if r.breaks is not None and r.name not in given
+    )
     return (*cls.spec.rejecting, *made)
 
 
 __all__ = [
-    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "entries", "example_desc", "like", "operator", "rejections",
-    "rejects",
+    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "defaults", "entries", "example_desc", "like", "operator",
+    "rejections", "rejects",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 from anydml.names import snake_case
 from anydml.schema.constraint import Constraint
-from anydml.tensor import DataType, TensorDesc
+from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 
 def same(aspects: str, tensors: str, *, name: str = "") -> tuple[Constraint, ...]:
@@ -127,31 +127,160 @@ def _counted(d: Any, name: str, value: tuple[int, ...]) -> Mapping[str, Any]:
     return {name: value, snake_case(field.sized_by): len(value)}
 
 
+def effective_rank_at_most_two() -> Constraint:
+    """InputTensor, whose sizes are also the output's, is {1, .., 1, BatchCount, Width}."""
+
+    def larger(d: Any) -> Mapping[str, Any]:
+        made = replace(d.input_tensor, sizes=(2, *d.input_tensor.sizes[1:]), strides=None)
+        return {"input_tensor": made, "output_tensor": made}
+
+    return Constraint(
+        "effective_rank_at_most_two",
+        "`InputTensor.Sizes` are 1 before the last two.",
+        lambda d: all(n == 1 for n in d.input_tensor.sizes[:-2]),
+        breaks=larger,
+    )
+
+
+def sizes_are(wire: str, sentence: str, sizes: Callable[[Any], tuple[int, ...]]) -> Constraint:
+    """A tensor, if it is there, has the sizes that others give; `sentence` names what they are read from."""
+    name = snake_case(wire)
+
+    def fit(d: Any) -> bool:
+        t = getattr(d, name)
+        if t is None:
+            return True
+        wanted = sizes(d)
+        if len(t.sizes) != len(wanted):
+            raise ValueError("a rule about dimension counts is broken, and sizes cannot be compared")
+        return bool(t.sizes == wanted)
+
+    def changes(d: Any) -> Mapping[str, Any]:
+        t = getattr(d, name)
+        return {name: replace(t, sizes=(*t.sizes[:-1], t.sizes[-1] + 1), strides=None)}
+
+    return Constraint(
+        f"{name.removesuffix('_tensor')}_sizes", sentence, fit, expected=lambda d: {f"{wire}.Sizes": sizes(d)}, breaks=changes
+    )
+
+
+def not_owned(tensors: str) -> tuple[Constraint, ...]:
+    """Inputs that an operator does not take as DML_TENSOR_FLAG_OWNED_BY_DML."""
+
+    def rule(wire: str) -> Constraint:
+        name = snake_case(wire)
+        return Constraint(
+            f"{name.removesuffix('_tensor')}_not_owned",
+            f"`{wire}.Flags` do not have OWNED_BY_DML, which the operator does not take.",
+            lambda d: getattr(d, name) is None or not getattr(d, name).flags & TensorFlags.OWNED_BY_DML,
+            expected=lambda d: {f"{wire}.Flags": TensorFlags.NONE},
+            breaks=lambda d: {name: replace(getattr(d, name), flags=TensorFlags.OWNED_BY_DML)},
+        )
+
+    return tuple(map(rule, tensors.split()))
+
+
 def count_is_dimension_count(tensor: str = "InputTensor", count: str = "DimensionCount") -> Constraint:
     """A count field that says the tensors' dimension count once more."""
     of, name = snake_case(tensor), snake_case(count)
+
+    def one_more(d: Any) -> Mapping[str, Any]:
+        counted = {f.name: getattr(d, f.name) for f in d.spec.fields if f.sized_by == count}
+        return {name: getattr(d, name) + 1, **{n: (*entries, entries[-1]) for n, entries in counted.items()}}
+
     return Constraint(
         f"{name}_matches",
         f"`{count}` = `{tensor}.DimensionCount`.",
         lambda d: getattr(d, name) == getattr(d, of).dimension_count,
         expected=lambda d: {count: getattr(d, of).dimension_count},
+        breaks=one_more,
     )
 
 
-def fusable_activation(*names: str, field: str = "FusedActivation") -> tuple[Constraint, ...]:
-    """A fused activation is one of the operators that can be, and its own tensors are absent."""
-    name = snake_case(field)
+def scalar_type(field: str, tensor: str = "OutputTensor") -> Constraint:
+    """The data type that a DML_SCALAR_UNION is read with is a tensor's."""
+    name, of = snake_case(field), snake_case(tensor)
 
-    def allowed(d: Any) -> bool:
-        return getattr(d, name) is None or getattr(d, name).spec.fusable
+    def other(d: Any) -> Mapping[str, Any]:
+        return {name: next(t for t in (DataType.FLOAT32, DataType.FLOAT64) if t != getattr(d, of).data_type)}
 
-    def bare(d: Any) -> bool:
-        activation = getattr(d, name)
-        return activation is None or next(activation.tensors(), None) is None
+    return Constraint(
+        f"{name}_matches",
+        f"`{field}` = `{tensor}.DataType`.",
+        lambda d: getattr(d, name) == getattr(d, of).data_type,
+        expected=lambda d: {field: getattr(d, of).data_type},
+        breaks=other,
+    )
+
+
+def parts(of: str, field: str, count: str) -> tuple[Constraint, ...]:
+    """The tensors of an array are the parts of a tensor along `Axis`: as large elsewhere, and together as large there."""
+    whole, name = snake_case(of), snake_case(field)
+
+    def comparable(a: TensorDesc, b: TensorDesc) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if len(a.sizes) != len(b.sizes):
+            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+        return a.sizes, b.sizes
+
+    def equal_elsewhere(d: Any, k: int) -> bool:
+        part, total = comparable(getattr(d, name)[k], getattr(d, whole))
+        return part == (*total[: d.axis], part[d.axis], *total[d.axis + 1 :])
+
+    def complete(d: Any) -> bool:
+        pairs = [comparable(part, getattr(d, whole)) for part in getattr(d, name)]
+        return not pairs or sum(part[d.axis] for part, _ in pairs) == getattr(d, whole).sizes[d.axis]
+
+    def one_longer(d: Any, axis: int) -> Mapping[str, Any]:
+        *others, last = getattr(d, name)
+        longer = tuple(n + (i == axis) for i, n in enumerate(last.sizes))
+        return {name: (*others, replace(last, sizes=longer, strides=None))}
 
     return (
-        Constraint(f"{name}_fusable", f"`{field}` is an activation that can be fused.", allowed),
-        Constraint(f"{name}_without_tensors", f"`{field}` has no tensors of its own.", bare),
+        Constraint(
+            f"{snake_case(count)}_at_least_one",
+            f"`{count}` >= 1.",
+            lambda d: getattr(d, snake_case(count)) >= 1,
+            expected=lambda d: {count: range(1, 2**32)},
+            breaks=lambda d: {name: (), snake_case(count): 0},
+        ),
+        Constraint(
+            "sizes_equal_off_axis",
+            f"`{field}.Sizes` = `{of}.Sizes` in every dimension but `Axis`.",
+            equal_elsewhere,
+            each=field,
+            breaks=lambda d: one_longer(d, 0 if d.axis else 1),
+        ),
+        Constraint(
+            "axis_sizes_sum",
+            f"`{field}.Sizes` add up to `{of}.Sizes` along `Axis`.",
+            complete,
+            breaks=lambda d: one_longer(d, d.axis),
+        ),
+    )
+
+
+def fusable_activation(field: str = "FusedActivation") -> tuple[Constraint, ...]:
+    """A fused activation, or each of a list, is one of the operators that can be, and its own tensors are absent."""
+    name = snake_case(field)
+
+    def activations(d: Any) -> tuple[Any, ...]:
+        value = getattr(d, name)
+        return value if isinstance(value, tuple) else () if value is None else (value,)
+
+    def allowed(d: Any) -> bool:
+        return all(activation.spec.fusable for activation in activations(d))
+
+    def bare(d: Any) -> bool:
+        return all(not a.spec.fusable or next(a.tensors(), None) is None for a in activations(d))
+
+    def changes(d: Any) -> Mapping[str, Any]:
+        return {name: (*getattr(d, name)[:-1], d) if isinstance(getattr(d, name), tuple) else d}
+
+    are = "are activations" if field.endswith("s") else "is an activation"
+    have = "have no tensors of their own" if field.endswith("s") else "has no tensors of its own"
+    return (
+        Constraint(f"{name}_fusable", f"`{field}` {are} that can be fused.", allowed, breaks=changes),
+        Constraint(f"{name}_without_tensors", f"`{field}` {have}.", bare),
     )
 
 
@@ -200,4 +329,7 @@ def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
     )
 
 
-__all__ = ["axes", "axis_in_range", "count_is_dimension_count", "fusable_activation", "granular", "same"]
+__all__ = [
+    "axes", "axis_in_range", "count_is_dimension_count", "effective_rank_at_most_two", "fusable_activation", "granular",
+    "not_owned", "parts", "same", "scalar_type", "sizes_are",
+]  # fmt: skip
