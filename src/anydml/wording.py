@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 LEVEL = "FeatureLevel"
-_PLACES = {"first": 0, "second": 1, "second last": -2, "last": -1}
+_PLACES = {"first": 0, "second": 1, "third": 2, "second last": -2, "last": -1}
 _ORDINAL = "|".join(sorted(_PLACES, key=len, reverse=True))
 _PHRASE = re.compile(rf"(?:([Tt]he (?:{_ORDINAL}) of ))?`([^`]+)`")
 _ONE = rf"(?:[Tt]he (?:{_ORDINAL}) of )?`[^`]+`"
 _SUBJECTS = re.compile(rf"(Each of )?{_ONE}(?:(?:, | and ){_ONE})*")  # nothing but paths
-_ARITHMETIC = re.compile(r" [-+*/] |\|")
+_ARITHMETIC = re.compile("[-+*/|] ?\\(?\0|\0\\)? [-+*/]|\0\\|")  # beside a path, for which a 0 stands
 _INDEX = re.compile(r"\[[^]]*\]")
 
 Spell = Callable[[str], str]
@@ -46,7 +46,7 @@ def word(sentence: str, values: Mapping[str, Any], expected: Mapping[str, Any], 
     subject, must, rest = text.partition(" must ")
     subjects = _phrases(subject)
     judged = _SUBJECTS.fullmatch(subject) if must else None
-    inline = judged is not None and not _ARITHMETIC.search(_PHRASE.sub("", rest))
+    inline = judged is not None and not _ARITHMETIC.search(_PHRASE.sub("\0", rest))
     told = set(subjects) if inline else set()
 
     def key(path: str) -> str:

@@ -17,12 +17,12 @@ from anydml.schema.statement import stated
 def evaluated(desc: Desc, arrays: Arrays) -> dict[str, NDArray[Any]]:
     """Every output of an operator's newest desc, exactly; arrays: its inputs in tensor form, by name."""
     with guard:
-        from anydml.kernels.evaluate import Evaluator  # with python-flint, which those who never come here do not need
+        from anydml.kernels.evaluate import evaluators  # with python-flint, which those who never come here do not need
 
     tensors = {found.name: found.desc for found in desc.tensors()}
-    return {
-        name: Evaluator(nest, tensors[name].data_type, arrays).all(tensors[name].sizes) for name, nest in stated(desc).items()
-    }
+    statement = stated(desc)
+    types = {name: tensors[name].data_type for name in statement}
+    return {name: found.all(tensors[name].sizes) for name, found in evaluators(statement, types, arrays).items()}
 
 
 def _build(c: Checked[Any], machine: Machine) -> Built:

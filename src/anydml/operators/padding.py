@@ -114,7 +114,7 @@ class Padding1(Desc):
     padding_value: float = field.scalar(
         "PaddingValue", "PaddingValueDataType", "What CONSTANT pads with; other modes ignore it.", default=0
     )
-    dimension_count: int | None = field.count("DimensionCount", "Entries of the two arrays.")
+    dimension_count: int | None = field.count("DimensionCount", "Entries of the two arrays.", default=None)
     start_padding: tuple[int, ...] = field.attribute(
         "StartPadding", field.UINT, "Elements before the input, in each dimension.", sized_by="DimensionCount"
     )
@@ -196,7 +196,7 @@ class Padding(Desc):
     padding_value: float = field.attribute(
         "PaddingValue", field.FLOAT, "What CONSTANT pads with; other modes ignore it.", default=0.0
     )
-    dimension_count: int | None = field.count("DimensionCount", "Entries of the two arrays.")
+    dimension_count: int | None = field.count("DimensionCount", "Entries of the two arrays.", default=None)
     start_padding: tuple[int, ...] = field.attribute(
         "StartPadding", field.UINT, "Elements before the input, in each dimension.", sized_by="DimensionCount"
     )

@@ -36,7 +36,7 @@ class Split(Desc):
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to cut.")
-    output_count: int | None = field.count("OutputCount", "Into how many parts.")
+    output_count: int | None = field.count("OutputCount", "Into how many parts.", default=None)
     output_tensors: tuple[TensorDesc, ...] = field.output(
         "OutputTensors", "The parts, alike in every dimension but Axis.", sized_by="OutputCount"
     )

@@ -120,7 +120,7 @@ class Desc(ABC):
             value = getattr(self, f.name)
             counted = f.name in self.spec.counts and value == len(getattr(self, self.spec.counts[f.name]) or ())
             if not (counted or (value is None and made.default is None)):
-                shown.append(f"{f.name}={value!r}")
+                shown.append(f"{f.name}={_shown(f, value)}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def tensors(self) -> Iterator[TensorField]:
@@ -160,6 +160,16 @@ class Desc(ABC):
     def outputs(d) -> Outputs:
         """Each output's sizes and data type, from inputs and attributes alone."""
         raise NotImplementedError
+
+
+def _shown(f: Field, value: Any) -> str:
+    """A field's value as Python spells it in a call."""
+    if f.kind is None or value is None:
+        return repr(value)
+    if not f.sized_by:
+        return f.kind.show(value)
+    entries = [f.kind.show(v) for v in value]
+    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
 
 
 def _tensor_document(t: TensorDesc) -> dict[str, Any]:
@@ -354,10 +364,13 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
         def counted(d: Any) -> bool:
             return getattr(d, name) is None or len(getattr(d, name)) == getattr(d, count)
 
+        def miscounted(d: Any) -> Mapping[str, Any]:
+            if sum(g.sized_by == f.sized_by for g in spec.fields) == 1:
+                return {count: getattr(d, count) + 1}
+            return {name: (*getattr(d, name), *getattr(d, name)[-1:])}
+
         sentence = f"`{f.wire}` must have as many entries as `{f.sized_by}` says."
-        yield Constraint(
-            f"{name}_counted", sentence, counted, breaks=lambda d: {name: (*getattr(d, name), *getattr(d, name)[-1:])}
-        )
+        yield Constraint(f"{name}_counted", sentence, counted, breaks=miscounted)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(
@@ -418,15 +431,23 @@ def example_desc(cls: type[D], changes: Mapping[str, Any] | None = None) -> D:
 
 
 def rejections(cls: type[Desc]) -> tuple[Rejects, ...]:
-    """An example that breaks each rule of an operator: those of its file, and those that rules bring along."""
-    given = {r.constraint for r in cls.spec.rejecting}
+    """An example that breaks each rule of an operator: those of its file, and those that follow from its rules and level."""
+    spec = cls.spec
+    given = {r.constraint for r in spec.rejecting}
     desc = example_desc(cls)
-    made = (
-        Rejects(r.name, r.breaks(desc), max(level for level in FeatureLevel if r.before is None or level < r.before))
-        for r in cls.spec.rules
+    made = [
+        Rejects(r.name, r.breaks(desc), _level_below(r.before), r.extension)
+        for r in spec.rules
         if r.breaks is not None and r.name not in given
-    )
-    return (*cls.spec.rejecting, *made)
+    ]
+    if "available" not in given and spec.since > min(FeatureLevel):
+        made.insert(0, Rejects("available", {}, _level_below(spec.since)))
+    return (*spec.rejecting, *made)
+
+
+def _level_below(level: FeatureLevel | None) -> FeatureLevel:
+    """The newest level below another; the newest of all below none."""
+    return max(other for other in FeatureLevel if level is None or other < level)
 
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 
 from anydml.names import snake_case
 from anydml.schema.constraint import Constraint
-from anydml.tensor import DataType, TensorDesc
+from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 
 def same(aspects: str, tensors: str, *, name: str = "") -> tuple[Constraint, ...]:
@@ -133,6 +133,59 @@ def _counted(d: Any, name: str, value: tuple[int, ...]) -> Mapping[str, Any]:
     return {name: value, snake_case(field.sized_by): len(value)}
 
 
+def effective_rank_at_most_two() -> Constraint:
+    """InputTensor, whose sizes are also the output's, is {1, .., 1, BatchCount, Width}."""
+
+    def larger(d: Any) -> Mapping[str, Any]:
+        made = replace(d.input_tensor, sizes=(2, *d.input_tensor.sizes[1:]), strides=None)
+        return {"input_tensor": made, "output_tensor": made}
+
+    return Constraint(
+        "effective_rank_at_most_two",
+        "`InputTensor.Sizes` must be 1 before the last two.",
+        lambda d: all(n == 1 for n in d.input_tensor.sizes[:-2]),
+        breaks=larger,
+    )
+
+
+def sizes_are(wire: str, sentence: str, sizes: Callable[[Any], tuple[int, ...]]) -> Constraint:
+    """The sizes of a tensor, if it is there, follow from other fields, which `sentence` names."""
+    name = snake_case(wire)
+
+    def fit(d: Any) -> bool:
+        t = getattr(d, name)
+        if t is None:
+            return True
+        wanted = sizes(d)
+        if len(t.sizes) != len(wanted):
+            raise ValueError("a rule about dimension counts is broken, and sizes cannot be compared")
+        return bool(t.sizes == wanted)
+
+    def changes(d: Any) -> Mapping[str, Any]:
+        t = getattr(d, name)
+        return {name: replace(t, sizes=(*t.sizes[:-1], t.sizes[-1] + 1), strides=None)}
+
+    return Constraint(
+        f"{name.removesuffix('_tensor')}_sizes", sentence, fit, expected=lambda d: {f"{wire}.Sizes": sizes(d)}, breaks=changes
+    )
+
+
+def not_owned(tensors: str) -> tuple[Constraint, ...]:
+    """Inputs that an operator does not take as DML_TENSOR_FLAG_OWNED_BY_DML."""
+
+    def rule(wire: str) -> Constraint:
+        name = snake_case(wire)
+        return Constraint(
+            f"{name.removesuffix('_tensor')}_not_owned",
+            f"`{wire}.Flags` must not have OWNED_BY_DML: the operator does not take this input so.",
+            lambda d: getattr(d, name) is None or not getattr(d, name).flags & TensorFlags.OWNED_BY_DML,
+            expected=lambda d: {f"{wire}.Flags": TensorFlags.NONE},
+            breaks=lambda d: {name: replace(getattr(d, name), flags=TensorFlags.OWNED_BY_DML)},
+        )
+
+    return tuple(map(rule, tensors.split()))
+
+
 def count_is_dimension_count(tensor: str = "InputTensor", count: str = "DimensionCount") -> Constraint:
     """A count field that says the tensors' dimension count once more."""
     of, name = snake_case(tensor), snake_case(count)
@@ -170,19 +223,18 @@ def parts(of: str, field: str, count: str) -> tuple[Constraint, ...]:
     """The tensors of an array are the parts of a tensor along `Axis`: as large elsewhere, and together as large there."""
     whole, name = snake_case(of), snake_case(field)
 
-    def sizes(d: Any) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-        found = [t.sizes for t in getattr(d, name)]
-        if {*map(len, found)} - {len(getattr(d, whole).sizes)}:
+    def comparable(a: TensorDesc, b: TensorDesc) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if len(a.sizes) != len(b.sizes):
             raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
-        return getattr(d, whole).sizes, found
+        return a.sizes, b.sizes
 
     def equal_elsewhere(d: Any, k: int) -> bool:
-        total, found = sizes(d)
-        return found[k] == (*total[: d.axis], found[k][d.axis], *total[d.axis + 1 :])
+        part, total = comparable(getattr(d, name)[k], getattr(d, whole))
+        return part == (*total[: d.axis], part[d.axis], *total[d.axis + 1 :])
 
     def complete(d: Any) -> bool:
-        total, found = sizes(d)
-        return not found or sum(part[d.axis] for part in found) == total[d.axis]
+        pairs = [comparable(part, getattr(d, whole)) for part in getattr(d, name)]
+        return not pairs or sum(part[d.axis] for part, _ in pairs) == getattr(d, whole).sizes[d.axis]
 
     def one_longer(d: Any, axis: int) -> Mapping[str, Any]:
         *others, last = getattr(d, name)
@@ -298,5 +350,6 @@ def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
 
 
 __all__ = [
-    "axes", "axis_in_range", "count_is_dimension_count", "fusable_activation", "granular", "parts", "same", "scalar_type",
+    "axes", "axis_in_range", "count_is_dimension_count", "effective_rank_at_most_two", "fusable_activation", "granular",
+    "not_owned", "parts", "same", "scalar_type", "sizes_are",
 ]  # fmt: skip
