@@ -18,8 +18,8 @@ from anydml.errors import DataError, DescError, Violation
 from anydml.names import class_name
 from anydml.schema.check import check
 from anydml.schema.constraint import Constraint, DataRule
-from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.operator import Desc, Example, Rejects, example_desc, rejections
+from anydml.schema.support import LEVEL_RULES
 from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
 from anydml.tensor import TensorDesc, TensorFlags
 
@@ -115,7 +115,7 @@ def _constraint(operator: type[Desc], breaking: Rejects, rule: Constraint | None
     violation = _violation(operator, breaking)
     return {
         "id": violation.constraint,
-        "sentence": violation.sentence,
+        "sentence": LEVEL_RULES.get(violation.constraint, violation.sentence),
         "each": rule and rule.each,
         "extension": rule is not None and rule.extension,
         "example": {
@@ -137,15 +137,14 @@ def _violation(operator: type[Desc], breaking: Rejects) -> Violation:
 
 
 def _tensor_constraint(operator: type[Desc], rule: Constraint) -> Facts:
-    role = OUTPUT if rule in ON_OUTPUTS else INPUT
-    field = next(f for f in operator.spec.tensors if f.role == role)
-    tensor = BREAKS[rule.name]
-    found, dimension = next(broken(tensor, role))
+    fields = operator.spec.outputs if rule in ON_OUTPUTS else operator.spec.tensors
+    field, tensor = fields[0], BREAKS[rule.name]
+    found, dimension = next(broken(tensor, field.role))
     return {
         "id": rule.name,
         "sentence": rule.sentence,
         "each": rule.each,
-        "outputs_only": role == OUTPUT,
+        "outputs_only": rule in ON_OUTPUTS,
         "example": {
             "tensor": plain(tensor),
             "message": found.violation(operator.spec.name, tensor, dimension, within=field.wire).wire_text(),
@@ -261,7 +260,7 @@ def text(facts: Facts) -> str:
     lines += ["", "Rules, and what breaking them says"]
     for rule in facts["constraints"]:
         lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}"]
-        lines += [f"      {line.strip()}" for line in rule["example"]["message"].splitlines()[1:]]  # the first is the sentence
+        lines += [f"      {line.strip()}" for line in rule["example"]["message"].partition(": ")[2].splitlines()]
     lines += [f"  {r['id']} (values): {', '.join(r['tensors'])}: {r['sentence']}" for r in facts["data_rules"]]
     lines += ["", "Rules of every tensor"]
     lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}" for rule in facts["tensor_constraints"]]
