@@ -89,3 +89,20 @@ def test_links_between_files_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#]*)(?:#[^)]*)?\)", prose):
         generated = "operators/" in link and "src/" not in link
         assert not link or "://" in link or generated or (page.parent / link).exists(), link
+
+
+FILES = [f"/{path.relative_to(ROOT).as_posix()}" for folder in ("src", "tests", "docs", "examples", "benchmarks")
+         for path in (ROOT / folder).rglob("*")] + [f"/{path.name}" for path in ROOT.iterdir()]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_are_named_are_there(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for name in re.findall(r"`((?:\w+/)*\w+\.(?:py|toml)|(?:\w+/)+)`", prose):
+        if name != "element_wise_atan_yx.py":  # the one that is to be added
+            assert any(path.endswith(f"/{name.rstrip('/')}") for path in FILES), name
+
+
+def test_the_class_that_contributing_shows_is_the_file_s() -> None:
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M | re.S)
+    assert f"\n{shown}" in (ROOT / "src/anydml/operators/element_wise_exp.py").read_text(encoding="utf-8")
