@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from anydml import operators
@@ -15,16 +15,14 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
-from anydml.forks import imported
-from anydml.kernels.call import pool
-from anydml.kernels.code import llvm, targets
+from anydml.forks import guard, imported
 from anydml.kernels.kernel import Kernel, Machine, Refused
 from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.operator import Desc
 from anydml.tensor import DataType, integer
 
 NAMES = ("cpu", "reference")
-operators.every()  # finds them, and imports them now: a later import could be under way at a fork
+CACHED = 1024  # compiled operators that a device keeps for eager calls
 
 
 class ExecutionFlags(enum.IntFlag):
@@ -55,6 +53,9 @@ class Device:
         threads: int | None = None,
         isa: str | None = None,
     ) -> None:
+        with guard:  # here and not above: `import anydml` needs none of it
+            from anydml.kernels.call import pool
+            from anydml.kernels.code import llvm, targets
         if not isinstance(name, str) or name not in NAMES:
             raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join(NAMES)}")
         self.feature_level = as_feature_level(feature_level)
@@ -68,9 +69,18 @@ class Device:
                 raise UnsupportedError(f"this processor has no {isa!r}; the instruction sets here are {', '.join(available)}")
         self.name = name
         self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()))
+        # make, key: make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
+        self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(self._make)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, in another process too, compiles anew."""
+        return _again, (self.name, self.feature_level, *self.machine)
 
     def __repr__(self) -> str:
         """The name, the feature level, and what computes: the instruction set and the threads in use, or NumPy."""
+        with guard:
+            from anydml.kernels.call import pool
+            from anydml.kernels.code import llvm, targets
         using = ""
         if self.name == "cpu":
             using = ", NumPy"
@@ -96,6 +106,9 @@ class Device:
             return max(within)
         raise UnsupportedError(f"none of the requested feature levels is at or below this device's {self.feature_level}")
 
+    def _make(self, make: Callable[..., Any], *key: Hashable) -> Any:
+        return make(self, *key)
+
     def compile(self, desc: Desc | Checked[Desc], *, flags: ExecutionFlags = ExecutionFlags.NONE) -> CompiledOperator:
         """Check a desc against this device's feature level and pick the first kernel that takes it.
 
@@ -117,9 +130,7 @@ class Device:
         newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
         refused: list[dict[str, str]] = []
         least: int | None = None
-        for kernel in _kernels(self.name):
-            if kernel.implements not in (None, type(newest.desc)):
-                continue
+        for kernel in _kernels(self.name, newest.desc.spec.name):
             reason = kernel.refuses(newest, self.machine)
             if reason is None:
                 try:
@@ -153,9 +164,13 @@ class Device:
         return compiled
 
 
+def _again(name: str, feature_level: FeatureLevel, isa: str | None, threads: int) -> Device:
+    return Device(name, feature_level=feature_level, threads=threads, isa=isa)
+
+
 @cache
-def _kernels(device: str) -> tuple[Kernel, ...]:
-    kernels: tuple[Kernel, ...] = imported(f"anydml.devices.{device}").KERNELS
+def _kernels(device: str, operator: str) -> tuple[Kernel, ...]:
+    kernels: tuple[Kernel, ...] = imported(f"anydml.devices.{device}").kernels(operator)
     return kernels
 
 

@@ -568,7 +568,7 @@ class Block:
         return self._name(f"-{texts[0]}")
 
     def _place(self, e: Expr) -> int:
-        return 0 if self._places is None else self._places[e]
+        return self._places[e] if self._places else 0
 
     def guard(self, e: Expr) -> str:
         """The condition that every index of a read lies inside."""

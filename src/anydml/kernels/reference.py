@@ -11,13 +11,13 @@ from anydml.forks import guard
 from anydml.kernels.kernel import Arrays, Built, Kernel, Machine, takes_all
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
-from anydml.schema.statement import stated
 
 
 def evaluated(desc: Desc, arrays: Arrays) -> dict[str, NDArray[Any]]:
     """Every output of an operator's newest desc, exactly; arrays: its inputs in tensor form, by name."""
     with guard:
         from anydml.kernels.evaluate import evaluators  # with python-flint, which those who never come here do not need
+        from anydml.schema.statement import stated
 
     tensors = {found.name: found.desc for found in desc.tensors()}
     statement = stated(desc)

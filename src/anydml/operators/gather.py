@@ -14,7 +14,7 @@ from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import constraint, data_rule
 from anydml.schema.expression import Tensor, each, index, lift, select
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import axis_in_range, same
 from anydml.schema.statement import Nest, move
 from anydml.schema.support import support
@@ -51,6 +51,11 @@ class Gather(Desc):
     axis: int = field.attribute("Axis", field.UINT, "The axis of Input that the indices count along.")
     index_dimensions: int = field.attribute(
         "IndexDimensions", field.UINT, "How many dimensions of Indices count, the last ones; those before have size 1."
+    )
+
+    eager = defaults(
+        axis=("0", lambda d: 0),
+        index_dimensions=("as many as the indices have", lambda d: d.indices_tensor.dimension_count),
     )
 
     rows = (

@@ -30,7 +30,7 @@ from anydml.schema.expression import (
     minimum,
     select,
 )
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import fusable_activation, not_owned, same, sizes_are
 from anydml.schema.statement import Nest, activated, nest, stored
 from anydml.schema.support import support
@@ -226,11 +226,21 @@ class Lstm(Desc):
         "ActivationDescs", field.OPERATOR, "The functions f, g, h of each direction.", sized_by="ActivationDescCount"
     )
     direction: RecurrentNetworkDirection = field.attribute(
-        "Direction", field.RECURRENT_NETWORK_DIRECTION, "FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward."
+        "Direction",
+        field.RECURRENT_NETWORK_DIRECTION,
+        "FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward.",
+        default=RecurrentNetworkDirection.FORWARD,
     )
     clip_threshold: float = field.attribute("ClipThreshold", field.FLOAT, "The limit of magnitudes.", default=0.0)
     use_clip_threshold: bool = field.attribute("UseClipThreshold", field.BOOL, "Whether it limits.", default=False)
     couple_input_forget: bool = field.attribute("CoupleInputForget", field.BOOL, "Whether F is 1 - i.", default=False)
+
+    eager = defaults(
+        activation_descs=(
+            "SIGMOID, TANH, TANH for each direction",
+            lambda d: (ActivationSigmoid(), ActivationTanh(), ActivationTanh()) * d.weight_tensor.sizes[1],
+        )
+    )
 
     rows = (
         support("1_0", f"{FLOAT_INPUTS} {FLOAT_OUTPUTS}", (4, 4), FLOATS),

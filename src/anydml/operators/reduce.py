@@ -35,7 +35,7 @@ from anydml.schema.expression import (
     over,
     sqrt,
 )
-from anydml.schema.operator import Desc, Example, Outputs, Rejects, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, Rejects, defaults, operator, rejects
 from anydml.schema.rules import axes as axis_rules
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest
@@ -141,6 +141,8 @@ class Reduce(Desc):
     output_tensor: TensorDesc = field.output("OutputTensor", "The results; reduced axes have size 1.")
     axis_count: int | None = field.count("AxisCount", "Entries of Axes.", default=None)
     axes: tuple[int, ...] = field.attribute("Axes", field.UINT, "The axes that are reduced.", sized_by="AxisCount")
+
+    eager = defaults(axes=("all", lambda d: range(d.input_tensor.dimension_count)))
 
     rows = (  # of all functions together; the rules have each one's own
         support("1_0", "InputTensor", (4, 4), FLOATS),

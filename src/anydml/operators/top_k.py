@@ -112,7 +112,10 @@ class TopK1(Desc):
     axis: int = field.attribute("Axis", field.UINT, "The axis along which the lines lie.")
     k: int = field.attribute("K", field.UINT, "How many elements of a line are selected.")
     axis_direction: AxisDirection = field.attribute(
-        "AxisDirection", field.AXIS_DIRECTION, "INCREASING: the smallest, smallest first; DECREASING: the largest."
+        "AxisDirection",
+        field.AXIS_DIRECTION,
+        "INCREASING: the smallest, smallest first; DECREASING: the largest.",
+        default=AxisDirection.DECREASING,
     )
 
     rows = since_2_1()
