@@ -20,6 +20,7 @@ lint: .venv/test
 soak: .venv/test
 	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest tests/test_program_fuzz.py
 	ANYDML_MATMUL_OUTPUTS=100000000 $(BIN)/python -m pytest tests/test_matmul_exact.py -k test_generated_products
+	ANYDML_SOAK=20 $(BIN)/python -m pytest tests/test_pilots_pointwise.py
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

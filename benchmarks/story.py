@@ -18,11 +18,14 @@ import anydml as dml
 from anydml.devices import device
 from anydml.exact.requantization import Requantize
 from anydml.forks import guard
-from anydml.kernels.cpu import matmul_plan, matmul_records, matrix_multiply
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.targets import Target, named
-from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_tile import Kind, multiply
+from anydml.kernels.code import engine
+from anydml.kernels.code.llvm import binding
+from anydml.kernels.code.targets import Target, named
+from anydml.kernels.contract import plan as matmul_plan
+from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.epilogue import records as matmul_records
+from anydml.kernels.contract.tile import Kind, multiply
+from anydml.kernels.numpy import contract as matrix_multiply
 from benchmarks.limits import dots
 from benchmarks.matmul_cases import Array, Case, Data, bound, data
 from benchmarks.matmuls import _one_thread
@@ -42,10 +45,10 @@ class Step(NamedTuple):
 
 def optimised(target: Target, kind: Kind, height: int) -> str:
     """The tile after LLVM's own O3 pipeline."""
-    llvm = jit._binding()
+    llvm = binding()
     with guard:
         module = llvm.parse_assembly(multiply(target, kind, height), llvm.create_context())
-        passes = llvm.create_pass_builder(jit._machine(llvm, target), llvm.create_pipeline_tuning_options(speed_level=3))
+        passes = llvm.create_pass_builder(engine._machine(llvm, target), llvm.create_pipeline_tuning_options(speed_level=3))
         passes.getModulePassManager().run(module, passes)
         return str(module)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from anydml.kernels.cpu.jit.compile import unavailable
+from anydml.kernels.code.llvm import unavailable
 from anydml.kernels.kernel import Kernel
 from every_kernel import Ran
 

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 import anydml as dml
 import guarded
-from anydml.kernels.cpu import copies
-from anydml.kernels.cpu import slice as kernels
-from anydml.kernels.cpu.copy_plan import canonical
-from anydml.kernels.cpu.copy_plan import plan as planned
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import targets
-from anydml.kernels.cpu.jit.steps import prepared, table
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine, llvm, targets
+from anydml.kernels.copy import copies
+from anydml.kernels.copy import family as kernels
+from anydml.kernels.copy.plan import canonical
+from anydml.kernels.copy.plan import plan as planned
 
 # one row for each width of vectors: rows of one width differ in instructions that no copy uses (tests/test_instructions.py)
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -197,10 +196,10 @@ def test_a_further_shape_of_a_known_kind_compiles_nothing() -> None:
     x = np.zeros((100, 100), np.float32)
     for n in (100, 45):  # rows that follow one another, and rows that do not: prefetching may differ
         dml.slice1(x, (0, 0), (n, n), (1, 2), device=device)
-    before = jit.compiled.cache_info().misses
+    before = engine.compiled.cache_info().misses
     for n in range(50, 90):
         dml.slice1(x, (0, 0), (n, n), (1, 2), device=device)
-    assert jit.compiled.cache_info().misses == before
+    assert engine.compiled.cache_info().misses == before
 
 
 def test_dimensions_are_dropped_and_merged() -> None:
@@ -211,7 +210,7 @@ def test_dimensions_are_dropped_and_merged() -> None:
 
 
 def test_where_nothing_can_be_compiled_the_list_goes_on(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    monkeypatch.setattr(jit, "unavailable", lambda: "llvmlite cannot be used: No module named 'llvmlite'")
+    monkeypatch.setattr(llvm, "unavailable", lambda: "llvmlite cannot be used: No module named 'llvmlite'")
     monkeypatch.setenv("ANYDML_VERBOSE", "dispatch")
     x = np.arange(64, dtype=np.float32).reshape(8, 8)
     desc = dml.Slice1(

@@ -15,13 +15,13 @@ import pytest
 
 import anydml as dml
 from anydml.feature_level import FeatureLevel
-from anydml.kernels.cpu import copies
-from anydml.kernels.cpu.jit import pool
-from anydml.kernels.cpu.jit.compile import unavailable
-from anydml.kernels.cpu.jit.targets import targets
-from anydml.kernels.cpu.matmul_plan import Plan
-from anydml.kernels.cpu.matrix_multiply import INTEGER
+from anydml.kernels.call import pool
+from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.code.targets import targets
+from anydml.kernels.contract.plan import Plan
+from anydml.kernels.copy import copies
 from anydml.kernels.kernel import Machine
+from anydml.kernels.numpy.contract import INTEGER
 from anydml.schema.operator import example_desc
 from anydml.tensor import DataType
 

@@ -20,7 +20,7 @@ import anydml as dml
 from anydml import forks
 from anydml.computed import computed_once
 from anydml.devices.compiled import BoundOperator, CompiledOperator
-from anydml.kernels.cpu.jit import compile as jit
+from anydml.kernels.code import engine, llvm
 from anydml.kernels.kernel import Arrays, Built
 from anydml.schema.operator import example_desc
 
@@ -266,7 +266,7 @@ def test_what_guards_libraries_is_held_over_a_fork_and_free_in_both() -> None:
 
 def test_an_engine_is_disposed_of_under_the_guard() -> None:
     """Wherever the last reference to its code goes, in a finalizer of any thread."""
-    if (reason := jit.unavailable()) is not None:
+    if (reason := llvm.unavailable()) is not None:
         pytest.skip(reason)
     disposed: list[bool] = []
 
@@ -274,15 +274,15 @@ def test_an_engine_is_disposed_of_under_the_guard() -> None:
         def __del__(self) -> None:
             disposed.append(forks.guard._is_owned())  # type: ignore[attr-defined]
 
-    code = jit.Code(Engine(), 1)
+    code = engine.Code(Engine(), 1)
     del code
     assert disposed == []
-    jit.compiled(lambda target: "define i64 @kernel(ptr %arguments) { ret i64 1 }", jit_target())
+    engine.compiled(lambda target: "define i64 @kernel(ptr %arguments) { ret i64 1 }", jit_target())
     assert disposed == [True]
 
 
 def jit_target() -> Any:
-    return importlib.import_module("anydml.kernels.cpu.jit.targets").targets()[0]
+    return importlib.import_module("anydml.kernels.code.targets").targets()[0]
 
 
 def test_nothing_is_imported_late_outside_of_the_guard() -> None:

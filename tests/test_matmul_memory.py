@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import guarded
 from anydml import DataError
-from anydml.kernels.cpu import matmul_plan
+from anydml.kernels.contract import plan as matmul_plan
 from anydml.kernels.kernel import Kernel, Machine
 from every_kernel import Ran
 from hard_cases import TYPE_COMBINATIONS, scales_of

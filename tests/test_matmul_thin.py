@@ -9,16 +9,17 @@ import pytest
 
 import anydml as dml
 import guarded
-from anydml.kernels.cpu import matmul_pack, matmul_plan, matmul_thin
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import targets
+from anydml.kernels.code import engine, llvm, targets
+from anydml.kernels.contract import packing as matmul_pack
+from anydml.kernels.contract import plan as matmul_plan
+from anydml.kernels.contract import thin as matmul_thin
 from anydml.schema.check import check
 from anydml.tensor import TensorFlags
 
 TARGETS = [target for target in targets.targets() if matmul_thin.serves(target)]
 
 pytestmark = [
-    pytest.mark.skipif(jit.unavailable() is not None or not TARGETS, reason="no dot products of bytes here"),
+    pytest.mark.skipif(llvm.unavailable() is not None or not TARGETS, reason="no dot products of bytes here"),
     pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect"),
 ]
 isas = pytest.mark.parametrize("isa", [target.name for target in TARGETS])
@@ -37,16 +38,16 @@ def _desc(
 
 
 def _emitters(desc: dml.MatrixMultiplyInteger, isa: str, monkeypatch: pytest.MonkeyPatch) -> set[object]:
-    target, asked, compiled = targets.named(isa), set(), jit.compiled
+    target, asked, compiled = targets.named(isa), set(), engine.compiled
     assert target is not None
 
-    def recording(emit: Any, *arguments: Any) -> jit.Code:
+    def recording(emit: Any, *arguments: Any) -> engine.Code:
         asked.add(emit)
-        code: jit.Code = compiled(emit, *arguments)
+        code: engine.Code = compiled(emit, *arguments)
         return code
 
     with monkeypatch.context() as m:
-        m.setattr(jit, "compiled", recording)
+        m.setattr(engine, "compiled", recording)
         matmul_plan.Plan(check(desc), target, 1)
     return asked
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from anydml.devices.compiled import BoundOperator
-from anydml.kernels.cpu import matmul_plan
+from anydml.kernels.contract import plan as matmul_plan
 from anydml.kernels.kernel import Kernel, Machine
 from every_kernel import Ran
 from hard_cases import TYPE_COMBINATIONS

@@ -20,16 +20,16 @@ from anydml.devices import compiled as compiled_module
 from anydml.devices import device as device_module
 from anydml.devices.compiled import CompiledOperator
 from anydml.functional import run
-from anydml.kernels.cpu import matmul_plan
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.steps import Step
+from anydml.kernels.call.steps import Step
+from anydml.kernels.code import llvm
+from anydml.kernels.contract import plan as matmul_plan
 from anydml.schema.operator import Desc, example_desc
 
 MOST = 50 << 20  # bytes that a compilation may take
 STEPS = 4000  # of a plan, for four threads
 SPAN = 2**32 - 1  # elements of a tensor
 
-needs_code = pytest.mark.skipif(jit.unavailable() is not None, reason=str(jit.unavailable()))
+needs_code = pytest.mark.skipif(llvm.unavailable() is not None, reason=str(llvm.unavailable()))
 
 
 # --- compilation ---
@@ -204,7 +204,7 @@ def test_whatever_sizes_and_strides_a_desc_has(draw: Callable[[Random], Desc], t
         name = made.kernel_name.split(":")[0] if made else "none"
         names[name] = names.get(name, 0) + 1
     print(names)
-    if jit.unavailable() is None:
+    if llvm.unavailable() is None:
         assert names["cpu"] > 75
     assert names["numpy"] > 5
 

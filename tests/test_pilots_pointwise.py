@@ -80,7 +80,7 @@ ACTIVATIONS: dict[str, tuple[dict[str, float], tuple[float, ...]]] = {
     "SOFTSIGN": ({}, (2.0**24, 2.0**11, 2.0**-24)),
     "THRESHOLDED_RELU": ({"alpha": 1.0}, ATTRIBUTES),
     "SHRINK": ({"bias": 0.0, "threshold": 0.5}, ATTRIBUTES),
-    "GELU": ({}, (-14.2, -13.1, 5.4, -5.4, 2.0**-24)),
+    "GELU": ({}, (-14.2, -13.1, 5.4, -5.4, 2.0**-24, -7.5e5, -1e6, -2e6)),
 }
 TYPES = {
     "RELU": (FLOAT32, FLOAT16, DataType.INT32, DataType.INT16, DataType.INT8),

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.kernels.cpu.jit import pool
-from anydml.kernels.cpu.jit.compile import unavailable
-from anydml.kernels.cpu.jit.targets import ARM, X86, targets
+from anydml.kernels.call import pool
+from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.code.targets import ARM, X86, targets
 
 
 def without_llvmlite(code: str, **environment: str) -> str:

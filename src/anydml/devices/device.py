@@ -16,8 +16,8 @@ from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.forks import imported
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import pool, targets
+from anydml.kernels.call import pool
+from anydml.kernels.code import llvm, targets
 from anydml.kernels.kernel import Kernel, Machine, Refused
 from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.operator import Desc
@@ -61,7 +61,7 @@ class Device:
         if threads is not None and integer(threads, "threads") < 1:
             raise ValueError(f"threads is {threads}, and at least one thread works")
         if isa is not None:
-            if (reason := jit.unavailable()) is not None:
+            if (reason := llvm.unavailable()) is not None:
                 raise UnsupportedError(f"isa = {isa!r} cannot be had: nothing can be compiled ({reason})")
             available = [target.name for target in targets.targets()]
             if isa not in available:
@@ -74,7 +74,7 @@ class Device:
         using = ""
         if self.name == "cpu":
             using = ", NumPy"
-            if jit.unavailable() is None and (target := targets.named(self.machine.isa)):
+            if llvm.unavailable() is None and (target := targets.named(self.machine.isa)):
                 threads = pool.in_use(self.machine.threads, target)
                 using = f", {target.name}, {threads} thread{'s' if threads > 1 else ''}"
         return f"<Device {self.name}: feature level {self.feature_level}{using}>"

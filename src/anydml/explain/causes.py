@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anydml.explain import deviations
 from anydml.explain.changes import PRODUCT_INPUTS, Deviation, Inputs
 from anydml.explain.comparison import Cause
-from anydml.kernels.cpu.matrix_multiply import aligned
+from anydml.kernels.numpy.contract import aligned
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice1

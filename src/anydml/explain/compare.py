@@ -19,8 +19,8 @@ from anydml.explain.causes import causes
 from anydml.explain.comparison import Comparison, Difference, Value
 from anydml.explain.quotient import Quotient
 from anydml.functional.run import described
-from anydml.kernels.cpu.matrix_multiply import aligned
 from anydml.kernels.evaluate import evaluators
+from anydml.kernels.numpy.contract import aligned
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice1

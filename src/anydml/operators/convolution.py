@@ -5,6 +5,7 @@ Source: ns-directml-dml_convolution_operator_desc.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -16,7 +17,7 @@ from anydml.operators.activation_relu import ActivationRelu
 from anydml.schema import field
 from anydml.schema.constraint import constraint
 from anydml.schema.enumerations import ConvolutionDirection, ConvolutionMode
-from anydml.schema.expression import Sum, Tensor, both, each, equal
+from anydml.schema.expression import Expr, Sum, Tensor, both, each, equal
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.rules import fusable_activation, same, sizes_are
 from anydml.schema.statement import Nest, activated, nest
@@ -50,6 +51,43 @@ def smallest(d: Any, i: int) -> int:
 
 def largest(d: Any, i: int) -> int:
     return smallest(d, i) + (d.strides[i] - 1 if d.direction == BACKWARD else 0)
+
+
+def gathered(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> tuple[list[Expr], Expr | None]:
+    """Forward: where an output's term for a position of the filter lies in the input."""
+    window = zip(o, k, d.strides, d.dilations, d.start_padding, strict=True)
+    return [p * stride + u * dilation - start for p, u, stride, dilation, start in window], all_of(before_end(d, o))
+
+
+def scattered(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> tuple[list[Expr], Expr | None]:
+    """Backward: which input is added to an output by a position of the filter, and where one is."""
+    window = zip(o, k, d.dilations, d.start_padding, strict=True)
+    strided = list(zip([p + start - u * dilation for p, u, dilation, start in window], d.strides, strict=True))
+    met = [equal(q % stride, 0) for q, stride in strided if stride > 1]
+    return [q // stride for q, stride in strided], all_of([*before_end(d, o), *met])
+
+
+def before_end(d: Any, o: Sequence[Expr]) -> list[Expr]:
+    """An output is no part of the OutputPadding."""
+    return [p < size - end for p, size, end in zip(o, d.output_tensor.sizes[2:], d.output_padding, strict=True) if end]
+
+
+def all_of(conditions: list[Expr]) -> Expr | None:
+    return reduce(both, conditions) if conditions else None
+
+
+def channels(d: Any, m: Expr, c: Expr) -> tuple[Expr, tuple[Expr, Expr]]:
+    """For output channel m and channel c of its group: the input channel, and the first two indices of the filter."""
+    grouped, forward = d.group_count > 1, d.direction == FORWARD
+    of_group = d.output_tensor.sizes[1] // d.group_count if forward else d.filter_tensor.sizes[1]
+    read = m // of_group * (d.input_tensor.sizes[1] // d.group_count) + c if grouped else c
+    return read, (m, c) if forward else (read, m % of_group if grouped else m)
+
+
+def flipped(d: Any, k: Sequence[Expr]) -> Sequence[Expr]:
+    """The position of the filter, counted from its end in the mode CONVOLUTION."""
+    sizes = d.filter_tensor.sizes[2:]
+    return k if d.mode == ConvolutionMode.CROSS_CORRELATION else [n - 1 - u for u, n in zip(k, sizes, strict=True)]
 
 
 def plane(rows: Any) -> NDArray[Any]:
@@ -205,27 +243,11 @@ class Convolution(Desc):
 
     def statement(d, x: Tensor, filters: Tensor, bias: Tensor | None) -> Nest:
         n, m, *o = i = each(d.output_tensor.sizes)
-        channels, taps = x.sizes[1] // d.group_count, filters.sizes[2:]
-        c, *k = terms = each((channels, *taps), "cuvw")
-        flipped = k if d.mode == ConvolutionMode.CROSS_CORRELATION else [size - 1 - u for u, size in zip(k, taps, strict=True)]
-        window = list(zip(o, k, d.strides, d.dilations, d.start_padding, strict=True))
-        conditions = [
-            p < size - end for p, size, end in zip(o, d.output_tensor.sizes[2:], d.output_padding, strict=True) if end
-        ]
-        grouped = d.group_count > 1
-        filters_each = filters.sizes[1] if d.direction == BACKWARD else d.output_tensor.sizes[1] // d.group_count
-        channel = m // filters_each * channels + c if grouped else c
-        if d.direction == FORWARD:
-            at = [p * stride + u * dilation - start for p, u, stride, dilation, start in window]
-            weight = filters[[m, c, *flipped]]
-        else:
-            scattered = [p + start - u * dilation for p, u, _, dilation, start in window]
-            conditions += [equal(q % stride, 0) for q, stride in zip(scattered, d.strides, strict=True) if stride > 1]
-            at = [q // stride for q, stride in zip(scattered, d.strides, strict=True)]
-            weight = filters[[channel, m % filters_each if grouped else m, *flipped]]
-        where = reduce(both, conditions) if conditions else None
-        total = Sum(terms, x.skipped((n, channel, *at)) * weight, where)
-        return nest(i, activated(d.fused_activation, total if bias is None else total + bias[[0, m, *(0,) * len(o)]]))
+        c, *k = terms = each((x.sizes[1] // d.group_count, *filters.sizes[2:]), "cuvw")
+        at, where = gathered(d, o, k) if d.direction == FORWARD else scattered(d, o, k)
+        read, weight = channels(d, m, c)
+        total = Sum(terms, x.skipped([n, read, *at]) * filters[[*weight, *flipped(d, k)]], where)
+        return nest(i, activated(d.fused_activation, total if bias is None else total + bias[[0, m, *[0] * len(o)]]))
 
     examples = (
         Example(

@@ -5,7 +5,8 @@ Source: ns-directml-dml_lstm_operator_desc. Its equations are those of ONNX's LS
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ from anydml.tensor import DataType, TensorDesc
 FLOAT_INPUTS = "InputTensor WeightTensor RecurrenceTensor BiasTensor HiddenInitTensor CellMemInitTensor PeepholeTensor"
 FLOAT_OUTPUTS = "OutputSequenceTensor OutputSingleTensor OutputCellSingleTensor"
 FORWARD, BACKWARD, BIDIRECTIONAL = RecurrentNetworkDirection
-INPUT, OUTPUT, FORGET, CELL = range(4)  # the gates' order in weights and biases; peepholes have the first three
+INPUT, OUTPUT, FORGET, CELL = range(4)  # the order of the gates in weights and biases; peepholes have the first three
 HIDDEN = "where the last of `RecurrenceTensor.Sizes` is hidden"
 
 
@@ -107,6 +108,76 @@ def example(title: str, sequence: tuple[float, float], cell: float, length: int 
             output_cell_single_tensor=row(cell),
         ),
     )
+
+
+class Layer(NamedTuple):
+    """The equations of an LSTM over its desc and tensors. t: a step, r: a direction, b: a sequence of the batch, j: a unit."""
+
+    d: Any
+    x: Tensor
+    weight: Tensor
+    recurrence: Tensor
+    bias: Tensor | None
+    hidden_init: Tensor | None
+    cell_init: Tensor | None
+    lengths: Tensor | None
+    peephole: Tensor | None
+
+    @property
+    def sizes(self) -> tuple[Any, ...]:
+        return self.x.sizes[1], self.recurrence.sizes[1], self.x.sizes[2], self.recurrence.sizes[3]
+
+    def step(self, i: Indices, cells: Tensor, states: Tensor) -> tuple[Expr, Expr]:
+        t, r, b, _ = i
+        old = select(t > 0, *self.before(cells, self.cell_init, i))
+        new_gate = self.gate(INPUT, i, states, old)
+        forget = 1 - new_gate if self.d.couple_input_forget else self.gate(FORGET, i, states, old)
+        cell = forget * old + new_gate * self.gate(CELL, i, states)
+        hidden = self.gate(OUTPUT, i, states, cells[i]) * self.function(2, r, cells[i])
+        return self.within(t, b, cell), self.within(t, b, hidden)
+
+    def gate(self, place: int, i: Indices, states: Tensor, cell: Expr | None = None) -> Expr:
+        t, r, b, j = i
+        at = place * self.sizes[3] + j
+        (k,), (u,) = read, fed = each(self.x.sizes[3:], "k"), each(self.sizes[3:], "u")
+        total = Sum(read, self.x[0, self.at_step(t, r, b), b, k] * self.weight[0, r, at, k])
+        before = self.before(states, self.hidden_init, (t, r, b, u))
+        later, first = (Sum(fed, h * self.recurrence[0, r, at, u]) for h in before)
+        total += select(t > 0, later, first)
+        if self.peephole is not None and cell is not None:
+            total += self.peephole[0, 0, r, at] * cell
+        if self.bias is not None:
+            total += self.bias[0, 0, r, at] + self.bias[0, 0, r, at + 4 * self.sizes[3]]
+        clip = self.d.clip_threshold
+        return self.function(1 if place == CELL else 0, r, clamp(total, -clip, clip) if self.d.use_clip_threshold else total)
+
+    def before(self, states: Tensor, start: Tensor | None, i: Sequence[Expr]) -> tuple[Expr, Operand]:
+        """A state after the step before, and before all steps."""
+        t, r, b, j = i
+        return states[t - 1, r, b, j], 0 if start is None else start[0, r, b, j]
+
+    def function(self, place: int, r: Expr, x: Expr) -> Expr:
+        forward, *backward = (activated(a, x) for a in self.d.activation_descs[place::3])
+        return select(equal(r, 0), forward, backward[0]) if backward else forward
+
+    def length(self, b: Expr) -> Any:
+        """The steps of a sequence: an index, or a size where all have the same."""
+        return self.sizes[0] if self.lengths is None else minimum(index(self.lengths[0, 0, 0, b]), self.sizes[0])
+
+    def within(self, t: Expr, b: Expr, value: Expr) -> Expr:
+        """A value of a step that its sequence has; 0 beyond."""
+        return value if self.lengths is None else select(t < self.length(b), value, 0)
+
+    def at_step(self, t: Expr, r: Expr, b: Expr) -> Expr:
+        """Where the input of a step lies; and at which step a place is reached."""
+        backward = self.length(b) - 1 - t
+        chosen: dict[Any, Expr] = {FORWARD: t, BACKWARD: backward, BIDIRECTIONAL: select(equal(r, 0), t, backward)}
+        return chosen[self.d.direction]
+
+    def at_end(self, states: Tensor, last: Indices) -> Expr:
+        _, r, b, j = last
+        value = states[self.length(b) - 1, r, b, j]
+        return value if self.lengths is None else select(self.length(b) > 0, value, 0)
 
 
 @operator("DML_OPERATOR_LSTM", 77, since=FeatureLevel.FL_1_0)
@@ -241,74 +312,15 @@ class Lstm(Desc):
             "output_cell_single_tensor": (one, data_type),
         }
 
-    def statement(
-        d,
-        x: Tensor,
-        weight: Tensor,
-        recurrence: Tensor,
-        bias: Tensor | None,
-        hidden_init: Tensor | None,
-        cell_init: Tensor | None,
-        lengths: Tensor | None,
-        peephole: Tensor | None,
-    ) -> tuple[Nest, Nest, Nest]:
-        _, steps, batches, inputs = x.sizes
-        _, count, _, size = recurrence.sizes
-
-        def length(b: Expr) -> Any:
-            return steps if lengths is None else minimum(index(lengths[0, 0, 0, b]), steps)
-
-        def at_step(t: Expr, r: Expr, b: Expr) -> Expr:
-            """Where the input of a step lies; and at which step a place is reached."""
-            backward = length(b) - 1 - t
-            return t if d.direction == FORWARD else backward if d.direction == BACKWARD else select(equal(r, 0), t, backward)
-
-        def function(place: int, r: Expr, x: Expr) -> Expr:
-            forward, *backward = (activated(a, x) for a in d.activation_descs[place::3])
-            return select(equal(r, 0), forward, backward[0]) if backward else forward
-
-        def step(i: Indices, cells: Tensor, states: Tensor) -> tuple[Expr, Expr]:
-            t, r, b, j = i
-
-            def before(tensor: Tensor, start: Tensor | None, unit: Expr) -> tuple[Expr, Operand]:
-                """A state after the step before, and before all steps."""
-                return tensor[t - 1, r, b, unit], 0 if start is None else start[0, r, b, unit]
-
-            def gate(place: int, cell: Expr | None = None) -> Expr:
-                at = place * size + j
-                (k,), (u,) = read, fed = each((inputs,), "k"), each((size,), "u")
-                total = Sum(read, x[0, at_step(t, r, b), b, k] * weight[0, r, at, k])
-                later, first = (Sum(fed, h * recurrence[0, r, at, u]) for h in before(states, hidden_init, u))
-                total += select(t > 0, later, first)
-                if peephole is not None and cell is not None:
-                    total += peephole[0, 0, r, at] * cell
-                if bias is not None:
-                    total += bias[0, 0, r, at] + bias[0, 0, r, at + 4 * size]
-                clipped = clamp(total, -d.clip_threshold, d.clip_threshold) if d.use_clip_threshold else total
-                return function(1 if place == CELL else 0, r, clipped)
-
-            def within(value: Expr) -> Expr:
-                return value if lengths is None else select(t < length(b), value, 0)
-
-            old = select(t > 0, *before(cells, cell_init, j))
-            new_gate = gate(INPUT, old)
-            forget = 1 - new_gate if d.couple_input_forget else gate(FORGET, old)
-            new = cells[i]
-            return within(forget * old + new_gate * gate(CELL)), within(gate(OUTPUT, new) * function(2, r, new))
-
-        cells, states = stored("C H", (steps, count, batches, size), x.data_type, step)
-        t, r, b, j = every = each((steps, count, batches, size))
-        sequence = states[at_step(t, r, b), r, b, j]
-        _, r1, b1, j1 = last = each((1, count, batches, size))
-
-        def at_end(tensor: Tensor) -> Expr:
-            value = tensor[length(b1) - 1, r1, b1, j1]
-            return value if lengths is None else select(length(b1) > 0, value, 0)
-
+    def statement(d, *inputs: Any) -> tuple[Nest, Nest, Nest]:
+        layer = Layer(d, *inputs)
+        cells, states = stored("C H", layer.sizes, d.input_tensor.data_type, layer.step)
+        (t, r, b, j), last = every, _ = each(layer.sizes), each((1, *layer.sizes[1:]))
+        sequence = states[layer.at_step(t, r, b), r, b, j]
         return (
-            nest(every, sequence if lengths is None else select(t < length(b), sequence, 0)),
-            nest(last, at_end(states)),
-            nest(last, at_end(cells)),
+            nest(every, layer.within(t, b, sequence)),
+            nest(last, layer.at_end(states, last)),
+            nest(last, layer.at_end(cells, last)),
         )
 
     examples = (
