@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +22,7 @@ from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import stated
 
 Operator = type[Desc]
+SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # how many times as many cases as by default
 Ran = Callable[[int, int], None]
 
 
@@ -64,7 +66,7 @@ def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> Com
 
 
 def kernels_of(operator: Operator) -> Iterator[Kernel]:
-    """Every kernel of every device that serves an operator, each once."""
+    """Every kernel of every device that serves an operator, each once: the reference serves them all."""
     checked = newest_of(check(example_desc(operator)))
     statement = stated(checked.desc)
     patterns = {"copy": moves(statement), "contract": product(statement, checked)}
@@ -83,13 +85,45 @@ def machines_for(kernel: Kernel) -> list[Machine]:
 
 def some(count: int, kernel: Kernel) -> int:
     """So many examples; fewer for what is compiled, which takes a good part of a second each time that it is new."""
-    return count // 6 if kernel.name.endswith(":compiled") else count
+    return max(1, SOAK * count // 6 if kernel.name.endswith(":compiled") else SOAK * count)
 
 
 def run(compiled: CompiledOperator, inputs: Mapping[str, Any], output: Any, *, initialize: bool = True) -> None:
-    """DirectML's sequence: owned inputs at initialize, the others at bind."""
-    owned = {name: x for name, x in inputs.items() if getattr(compiled.desc, name).flags & TensorFlags.OWNED_BY_DML}
-    if owned and initialize:
-        compiled.initialize(**owned)
-    others = {name: x for name, x in inputs.items() if name not in owned}
-    compiled.bind(**others, output_tensor=output).execute()
+    """DirectML's sequence: owned inputs at initialize, the others at bind. `output` is that of an operator with one.
+
+    Names are those of `Desc.tensors`, `input_tensors[1]` in an array; of several outputs, `output` maps them to arrays.
+    """
+    outputs = output if isinstance(output, dict) else {compiled.desc.spec.outputs[0].name: output}
+    if initialize and (owned := only_owned(compiled.desc, inputs)):
+        compiled.initialize(**nested(compiled.desc, owned))
+    others = {name: x for name, x in inputs.items() if name not in only_owned(compiled.desc, inputs)}
+    compiled.bind(**nested(compiled.desc, {**others, **outputs})).execute()
+
+
+def only_owned(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the inputs is bound at initialize."""
+    owned = {t.name for t in desc.tensors() if t.desc.flags & TensorFlags.OWNED_BY_DML}
+    return {name: x for name, x in named.items() if name in owned}
+
+
+def nested(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
+    """What is bound, by the names of `Desc.tensors`, as `bind` takes it: a list for an array of tensors, without those of
+    which nothing is bound."""
+    arguments: dict[str, Any] = {}
+    for found in desc.tensors():
+        if found.field.sized_by:
+            arguments.setdefault(found.field.name, []).append(named.get(found.name))
+        elif found.name in named:
+            arguments[found.name] = named[found.name]
+    return {
+        name: value for name, value in arguments.items() if not isinstance(value, list) or any(v is not None for v in value)
+    }
+
+
+def flat(desc: Desc, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What is bound, as `bind` takes it, by the names of `Desc.tensors`."""
+    arrays = {f.name for f in desc.spec.tensors if f.sized_by}
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        found |= {f"{name}[{i}]": v for i, v in enumerate(value)} if name in arrays else {name: value}
+    return found

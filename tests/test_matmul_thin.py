@@ -11,10 +11,10 @@ import anydml as dml
 import guarded
 from anydml.kernels.code import engine, llvm, targets
 from anydml.kernels.contract import packing as matmul_pack
-from anydml.kernels.contract import plan as matmul_plan
 from anydml.kernels.contract import thin as matmul_thin
 from anydml.schema.check import check
 from anydml.tensor import TensorFlags
+from every_kernel import plan_of
 
 TARGETS = [target for target in targets.targets() if matmul_thin.serves(target)]
 
@@ -48,7 +48,7 @@ def _emitters(desc: dml.MatrixMultiplyInteger, isa: str, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as m:
         m.setattr(engine, "compiled", recording)
-        matmul_plan.Plan(check(desc), target, 1)
+        plan_of(check(desc), target, 1)
     return asked
 
 
@@ -102,7 +102,7 @@ def test_the_code_takes_steps_of_every_batch(isa: str) -> None:
     """Two batches with a B each: both are read where they lie."""
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 256, (3, 2, 50), np.uint8), rng.integers(-128, 128, (3, 50, 70), np.int8)
-    got = dml.matrix_multiply_integer(a, 7, b, -3, device=dml.Device(isa=isa, threads=2))
+    got = dml.matrix_multiply_integer(a, b, 7, -3, device=dml.Device(isa=isa, threads=2))
     np.testing.assert_array_equal(got, (a.astype(np.int64) - 7) @ (b.astype(np.int64) + 3))
 
 

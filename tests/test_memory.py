@@ -201,11 +201,11 @@ def test_whatever_sizes_and_strides_a_desc_has(draw: Callable[[Random], Desc], t
         peak, made = measured(dml.Device(threads=threads), desc, planned)
         assert peak < MOST, desc
         assert len(planned) < STEPS, desc
-        name = made.kernel_name.split(":")[0] if made else "none"
+        name = made.kernel_name.split(":")[1] if made else "none"
         names[name] = names.get(name, 0) + 1
     print(names)
     if llvm.unavailable() is None:
-        assert names["cpu"] > 75
+        assert names["compiled"] > 75
     assert names["numpy"] > 5
 
 
@@ -270,11 +270,11 @@ def test_what_is_owned_counts(name: str, small_machine: int) -> None:
 def test_what_is_packed_and_scratch_count(small_machine: int) -> None:
     """A kernel that takes more memory than there is leaves the desc to the next one."""
     columns = small_machine // 100
-    for flags, name in (("NONE", "numpy:"), ("OWNED_BY_DML", "numpy:")):
+    for flags in ("NONE", "OWNED_BY_DML"):
         # one B for two batches is packed, K rows of N columns, though it is one byte
         desc = integer(zeros("UINT8", (2, 1, 128)), zeros("UINT8", (2, 128, columns), flags=flags))
         made = dml.Device().compile(desc)
-        assert made.kernel_name.startswith(name)
+        assert made.kernel_name == "contract:numpy"
         assert sum(made.binding_properties) <= small_machine
     made = dml.Device().compile(integer(zeros("UINT8", (2, 1, 128)), zeros("UINT8", (2, 128, columns // 10))))
     assert made.kernel_name == "contract:compiled"
@@ -291,7 +291,7 @@ def test_the_reference_counts_what_it_computes_with(small_machine: int) -> None:
 def test_an_eager_call_counts_output_and_scratch_together(name: str, small_machine: int) -> None:
     a, b = np.broadcast_to(np.uint8(1), (2000, 200)), np.broadcast_to(np.uint8(1), (200, 2000))
     with pytest.raises(MemoryError, match=str(small_machine)):  # 16,000,000 bytes of output, and what the kernel works in
-        dml.matrix_multiply_integer(a, None, b, None, device=name)
+        dml.matrix_multiply_integer(a, b, device=name)
 
 
 def test_a_copy_of_what_no_desc_can_spell_counts(small_machine: int) -> None:
@@ -299,12 +299,13 @@ def test_a_copy_of_what_no_desc_can_spell_counts(small_machine: int) -> None:
     odd = np.lib.stride_tricks.as_strided(np.zeros(4, np.uint16), (2, small_machine), (3, 0))
     scale = np.broadcast_to(np.array([1, 2], np.float32)[:, None, None], (2, small_machine, 1))[::-1]
     one = np.ones((1, 1, 1), np.uint8)
-    for call in (
+    calls: tuple[Callable[[], Any], ...] = (
         lambda: dml.slice1(odd, (0, 0), (1, 1)),
         lambda: dml.slice(odd, (0, 0), (1, 1)),
-        lambda: dml.matrix_multiply_integer(backwards, None, backwards.T, None),
+        lambda: dml.matrix_multiply_integer(backwards, backwards.T),
         lambda: dml.quantized_linear_matrix_multiply(one, scale, None, one, 1.0, None, 1.0, None, output_data_type="UINT8"),
-    ):
+    )
+    for call in calls:
         with pytest.raises(MemoryError, match="this machine has"):
             call()
 

@@ -111,13 +111,15 @@ class CompiledOperator:
 
     def _shared(self, views: Mapping[str, NDArray[Any]]) -> Iterator[Fault]:
         """The outputs that share memory with another tensor; one that is identical to an input may, where the page says so."""
-        for at, output in enumerate(self._outputs):
-            for name, view in views.items():
-                if name in self._outputs[: at + 1] or not (how := share_memory(views[output], view)):
+        others = dict(views)
+        for output in self._outputs:
+            own = others.pop(output)
+            for name, view in others.items():
+                if not (how := share_memory(own, view)):
                     continue
                 if name not in self._in_place:
                     yield Fault(output, f"{how} {name}, and the operator does not work in place")
-                elif not identical(views[output], view):
+                elif not identical(own, view):
                     yield Fault(output, f"{how} {name}; in place, both are the same elements in the same layout")
 
     def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
@@ -164,7 +166,8 @@ class CompiledOperator:
                 wanted = len(getattr(self.desc, name) or ())
                 if len(value) != wanted:
                     faults.append(Fault(name, f"has {len(value)} arrays where the desc has {wanted} tensors"))
-                found.update((f"{name}[{i}]", array) for i, array in enumerate(value[:wanted]))
+                # None stands in the place of a tensor that is bound elsewhere, at initialize or at bind
+                found.update((f"{name}[{i}]", array) for i, array in enumerate(value[:wanted]) if array is not None)
         return found, faults
 
     def _data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:

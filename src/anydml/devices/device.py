@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from anydml import operators
@@ -17,8 +17,7 @@ from anydml.devices.link import link
 from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
-from anydml.kernels.call import pool
-from anydml.kernels.code import llvm, targets
+from anydml.forks import guard
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
@@ -28,7 +27,7 @@ from anydml.schema.statement import stated
 from anydml.tensor import DataType, integer
 
 NAMES = tuple(DEVICES)
-operators.every()  # finds them, and imports them now: a later import could be under way at a fork
+CACHED = 1024  # compiled operators that a device keeps for eager calls
 
 
 class ExecutionFlags(enum.IntFlag):
@@ -59,6 +58,9 @@ class Device:
         threads: int | None = None,
         isa: str | None = None,
     ) -> None:
+        with guard:  # here and not above: `import anydml` needs none of it
+            from anydml.kernels.call import pool
+            from anydml.kernels.code import llvm, targets
         if not isinstance(name, str) or name not in NAMES:
             raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join(NAMES)}")
         self.feature_level = as_feature_level(feature_level)
@@ -72,9 +74,18 @@ class Device:
                 raise UnsupportedError(f"this processor has no {isa!r}; the instruction sets here are {', '.join(available)}")
         self.name = name
         self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()))
+        # make, key: make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
+        self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(self._make)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, in another process too, compiles anew."""
+        return _again, (self.name, self.feature_level, *self.machine)
 
     def __repr__(self) -> str:
         """The name, the feature level, and what computes: the instruction set and the threads in use, or NumPy."""
+        with guard:
+            from anydml.kernels.call import pool
+            from anydml.kernels.code import llvm, targets
         using = ""
         if self.name == "cpu":
             using = ", NumPy"
@@ -99,6 +110,9 @@ class Device:
         if within := [level for level in requested if level <= self.feature_level]:
             return max(within)
         raise UnsupportedError(f"none of the requested feature levels is at or below this device's {self.feature_level}")
+
+    def _make(self, make: Callable[..., Any], *key: Hashable) -> Any:
+        return make(self, *key)
 
     def compile(self, desc: Desc | Checked[Desc], *, flags: ExecutionFlags = ExecutionFlags.NONE) -> CompiledOperator:
         """Check a desc against this device's feature level and pick the first kernel that takes its statement.
@@ -152,6 +166,10 @@ class Device:
             }
             verbose.write("compile", **members, **({"refused": refused} if level > 1 else {}))
         return compiled
+
+
+def _again(name: str, feature_level: FeatureLevel, isa: str | None, threads: int) -> Device:
+    return Device(name, feature_level=feature_level, threads=threads, isa=isa)
 
 
 @cache

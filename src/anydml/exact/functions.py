@@ -68,8 +68,9 @@ def _odd(of_interval: Callable[[Any], Any], at: dict[float, Any], low: float = -
 
 def _erfc(a: Any) -> Any:
     """Far out arb's interval does not say that it is positive; there e^(-a^2) / (a sqrt(pi)) (1 - 1 / (2 a^2) .. 1) does."""
-    if not a > 1 << 20:
-        return a.erfc()
+    found = a.erfc()
+    if found > 0 or not a > 1 << 10:
+        return found
     return (-(a * a)).exp() / (a * arb.pi().sqrt()) * (1 - 1 / (2 * a * a)).union(arb(1))
 
 

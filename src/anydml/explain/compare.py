@@ -19,7 +19,7 @@ from anydml.explain.causes import causes
 from anydml.explain.comparison import Comparison, Difference, Value
 from anydml.explain.quotient import Quotient
 from anydml.functional.run import described
-from anydml.kernels.evaluate import Evaluator
+from anydml.kernels.evaluate import evaluators
 from anydml.kernels.numpy.contract import aligned
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
@@ -158,7 +158,7 @@ def _computed(case: Case, nest: Nest) -> Comparison:
         steps[step] += comparable
         ranked.append((abs(step) if comparable else math.inf, c))
     ranked.sort(key=lambda pair: -pair[0])
-    evaluator = Evaluator(nest, DATA_TYPES[expected.dtype], views)
+    evaluator = evaluators({"it": nest}, {"it": DATA_TYPES[expected.dtype]}, views)["it"]
     worst = tuple(Difference(c, _value(expected[c]), _value(actual[c]), evaluator.digits(*c)) for _, c in ranked[:WORST])
     kept = {step: count for step, count in steps.items() if count}
     return Comparison(expected.size, len(at), kept, worst, unit=" ULP" if floats else "")

@@ -21,10 +21,11 @@ from anydml.exact.philox import philox
 from anydml.exact.reals import NEGATIVE_ZERO, ONE, ZERO, Real, as_arb, decoded, encoded, refined, whole
 from anydml.schema.expression import Expr, Tensor, Variable, bound_by, free, integral, walk
 from anydml.schema.identities import rewritten
-from anydml.schema.statement import Nest
+from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
 
 FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
+LONGEST = 200  # binary places of numbers that are added as integers: those of FLOAT32 and FLOAT16, and no more
 KEPT = 1 << 16  # decoded elements, and values of a reduction, that are kept for the next element
 NESTED = 12  # conditions inside one another before the rest becomes a function of its own; Python's limit is 100
 
@@ -56,6 +57,33 @@ class Elements(dict[int, Any]):
         return found
 
 
+class NotFinite(Exception):
+    """An element is no number that `Places` could show."""
+
+
+class Places(dict[int, int]):
+    """The finite numbers that a float type's bits stand for, as integers: in units of its smallest subnormal number."""
+
+    def __init__(self, data_type: DataType) -> None:
+        form = FORMATS[data_type]
+        self._width, self._sign = form.precision - 1, form.sign
+        self._hidden, self._exponents = 1 << self._width, form.infinity >> self._width
+
+    def __missing__(self, bits: int) -> int:
+        exponent = bits >> self._width & self._exponents
+        if exponent == self._exponents:
+            raise NotFinite
+        if len(self) >= KEPT:
+            self.clear()
+        found = bits & self._hidden - 1
+        if exponent:
+            found = (found | self._hidden) << exponent - 1
+        if bits & self._sign:
+            found = -found
+        self[bits] = found
+        return found
+
+
 def raw(array: NDArray[Any]) -> memoryview:
     """An array as integers: the bits of floats, the values of integers."""
     if not array.flags.aligned:  # a memoryview reads no such element
@@ -83,16 +111,23 @@ def stores(data_type: DataType, body: Expr) -> Callable[[Real], int]:
     return saturated
 
 
-class Evaluator:
-    """One nest over arrays, ready to give its element at any index.
+def evaluators(
+    statement: Statement, data_types: Mapping[str, DataType], arrays: Mapping[str, NDArray[Any]]
+) -> dict[str, Evaluator]:
+    """One evaluator for each output; what several outputs depend on is computed once.
 
     arrays: what the statement reads, by field name, in tensor form.
     """
+    source = _Source(arrays)
+    return {name: Evaluator(nest, data_types[name], source) for name, nest in statement.items()}
 
-    def __init__(self, nest: Nest, data_type: DataType, arrays: Mapping[str, NDArray[Any]]) -> None:
+
+class Evaluator:
+    """One nest over arrays, ready to give its element at any index."""
+
+    def __init__(self, nest: Nest, data_type: DataType, source: _Source) -> None:
         self.nest, self.data_type = nest, data_type
-        self._source = _Source(arrays)
-        self._element = self._source.function(nest, data_type)
+        self._element = source.function(nest, data_type)
         self._store = None if nest.moves else stores(data_type, nest.body)
 
     def number(self, *at: int) -> Real:
@@ -129,13 +164,13 @@ class _Source:
     """The functions of a statement, made on demand; one namespace for all."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._arrays = {name: raw(array) for name, array in arrays.items()}
+        self._arrays = arrays
         self._names = count()
         self._space: dict[str, Any] = {
             **{f"f_{name}": f for name, f in _CALLS.items()},
             "fmpq": fmpq, "ctx": ctx, "whole": whole, "ZERO": ZERO, "ONE": ONE, "philox": philox, "settled": _settled_sum,
             "rounded": lambda a, form: decoded(encoded(a, form), form), "add": reals.add, "multiply": reals.multiply,
-            "first": _first, "place": _place, "NEGATIVE_ZERO": NEGATIVE_ZERO, "INFINITY": math.inf,
+            "first": _first, "place": _place, "NotFinite": NotFinite, "NEGATIVE_ZERO": NEGATIVE_ZERO, "INFINITY": math.inf,
         }  # fmt: skip
         self._made: dict[Any, str] = {}
 
@@ -174,7 +209,7 @@ class _Source:
     def tensor(self, t: Tensor) -> str:
         if t.definition is not None:
             return self._stored(t)
-        return self.keep(self._arrays[t.name])
+        return self.keep(raw(self._arrays[t.name]), ("array", t.name))
 
     def _stored(self, t: Tensor) -> str:
         """A tensor that the operator keeps inside: computed slice by slice along its first index when first read."""
@@ -196,20 +231,27 @@ class _Source:
 
     # --- reductions ---
 
-    def reduction(self, e: Expr, *, plain: bool = False) -> str:
-        """A call of the function that reduces; its results are kept by what it depends on. plain: in Python's integers."""
+    def places(self, data_type: DataType) -> str:
+        return self.keep(Places(data_type), ("places", data_type))
+
+    def reduction(self, e: Expr, places: Mapping[Expr, int] | None = None) -> str:
+        """A call of the function that reduces; its results are kept by what it depends on.
+
+        places: the sum is one in Python's integers (see `_places`).
+        """
         variables = sorted(free(e)[e], key=lambda v: (v.name, id(v)))
-        key = ("reduction", e, plain)
+        key = ("reduction", e, places is None)
         if key not in self._made:
             self._made[key] = name = f"r{next(self._names)}"
-            self._execute(name, list(self._adds(name, e, variables) if plain else self._reduces(name, e, variables)))
+            lines = self._reduces(name, e, variables) if places is None else self._adds(name, e, variables, places)
+            self._execute(name, list(lines))
         return f"{self._made[key]}({', '.join(map(_variable_name, variables))})"
 
-    def _adds(self, name: str, e: Expr, variables: Sequence[Variable]) -> Iterator[str]:
+    def _adds(self, name: str, e: Expr, variables: Sequence[Variable], places: Mapping[Expr, int]) -> Iterator[str]:
         """A sum of integers."""
         yield f"def {name}({', '.join(map(_variable_name, variables))}):"
         yield "    total = 0"
-        block = Block(self)
+        block = Block(self, places=places)
         yield from block.loops(e)
         value = block.integer(e.args[0])
         yield from block.taken()
@@ -227,6 +269,13 @@ class _Source:
         yield "    if total is None:"
         yield f"        if len({kept}) > {KEPT}: {kept}.clear()"
         kind = e.data[0] if e.op == "reduce" else e.op
+        if kind == "sum" and (places := _places(e)) is not None:
+            yield "        try:"
+            yield f"            total = {self.reduction(e, places)}"
+            yield "            if total:"  # the sign of a zero depends on those of its terms
+            yield f"                {kept}[key] = total = fmpq(total, {self.keep(1 << places[e], ('unit', places[e]))})"
+            yield "                return total"
+            yield "        except NotFinite: pass"
         yield f"        total = {_START[kind]}"
         if kind == "sum":
             yield "        largest = 0"
@@ -276,11 +325,10 @@ _END = {
 
 def _settled_sum(total: Real, x: Real, largest: Any) -> tuple[Real, Any]:
     """A longer sum, and the largest magnitude among its terms where it is asked for."""
-    if ctx.prec < reals.CUTOFF or type(total) is float or type(x) is float:
+    if ctx.prec <= reals.NEAR or type(total) is float or type(x) is float:
         return reals.add(total, x), largest
     largest = max(largest or reals.magnitude(total), reals.magnitude(x))
-    longer = total + x
-    return (reals.settled(longer, largest) if longer.contains(0) else longer), largest
+    return reals.settled(total + x, largest), largest
 
 
 def _first(keys: Sequence[Real], smallest: bool, last: bool) -> int:
@@ -323,22 +371,21 @@ def _place(keys: Sequence[Real], decreasing: bool) -> list[int]:
 
 
 class _Stored:
-    """The elements of an inner tensor, by index, in slices along the first one."""
+    """The elements of an inner tensor as `raw` shows them, by index, in slices along the first one."""
 
     def __init__(self, t: Tensor) -> None:
-        self.sizes, self.known, self.slices = t.sizes, dict[tuple[int, ...], Real](), 0
+        self.sizes, self.known, self.slices = t.sizes, dict[tuple[int, ...], int](), 0
         self.element: Callable[..., Real] = lambda *at: None
         self.store: Callable[[Real], int] = lambda a: 0
-        self.decode = Elements(t.data_type)
         self.busy = False
 
-    def __getitem__(self, at: tuple[int, ...]) -> Real:
+    def __getitem__(self, at: tuple[int, ...]) -> int:
         while self.slices <= at[0] and not self.busy:
             self.busy, bits = True, ctx.prec
             try:
                 for rest in product(*map(range, self.sizes[1:])):
                     where = (self.slices, *rest)
-                    self.known[where] = self.decode[refined(lambda where=where: self.store(self.element(*where)))]  # type: ignore[misc]
+                    self.known[where] = refined(lambda where=where: self.store(self.element(*where)))  # type: ignore[misc]
             finally:
                 self.busy, ctx.prec = False, bits
             self.slices += 1
@@ -353,21 +400,42 @@ def _real(value: Any) -> Real:
     return value if isinstance(value, float) else fmpq(value.numerator, value.denominator)
 
 
-def _is_plain(e: Expr) -> bool:
-    """Whether a node is made of sums and products of integers and of nothing else: Python's integers are enough."""
-    known: dict[Expr, bool] = {}
+def _places(e: Expr) -> dict[Expr, int] | None:
+    """For a node made of sums and products of elements: how many binary places its and its arguments' values have.
+
+    None for what is made of anything else. A value is then a Python integer in units of 2^-places, as long as all elements
+    are finite; only the sign of a zero is not in it.
+    """
+    known: dict[Expr, int] = {}
     for node in walk(e):
         if node.op == "constant":
-            known[node] = node.data.integral
+            value = node.data.value
+            if isinstance(value, float) or value.denominator.bit_length() > LONGEST:
+                return None
+            if value.denominator & value.denominator - 1:
+                return None
+            known[node] = value.denominator.bit_length() - 1
         elif node.op == "read":
-            known[node] = node.data[1] != "otherwise" and integral(node) and node.data[0].definition is None
-        elif node.op == "reduce":
-            known[node] = node.data[0] == "sum" and known[node.args[0]]
-        elif node.op in ("add", "sub", "mul", "neg"):
-            known[node] = node.sort == "index" or all(known[a] for a in node.args)
+            form = FORMATS.get(node.data[0].data_type)
+            if node.data[1] == "otherwise" or (form is not None and -form.lowest > LONGEST):
+                return None
+            known[node] = 0 if form is None else -form.lowest
+        elif node.op == "reduce" and node.data[0] == "sum":
+            known[node] = known[node.args[0]]
+        elif node.op in ("add", "sub", "neg") and node.sort == "number":
+            known[node] = max(known[a] for a in node.args)
+        elif node.op == "mul" and node.sort == "number":
+            known[node] = known[node.args[0]] + known[node.args[1]]
+        elif node.sort == "number" and node.op != "position":
+            return None
         else:
-            known[node] = node.sort == "index" or node.op == "position"
-    return known[e]
+            known[node] = 0  # an index, its value, or a condition
+    return known
+
+
+def _is_plain(e: Expr) -> bool:
+    """Whether a node is made of sums and products of integers and of nothing else: Python's integers are enough."""
+    return integral(e) and _places(e) is not None
 
 
 def _guards(e: Expr) -> list[Expr]:
@@ -379,8 +447,8 @@ def _guards(e: Expr) -> list[Expr]:
 class Block:
     """Lines of source, and the names of the nodes that they have computed."""
 
-    def __init__(self, source: _Source, moves: DataType | None = None) -> None:
-        self.source, self.moves = source, moves
+    def __init__(self, source: _Source, moves: DataType | None = None, places: Mapping[Expr, int] | None = None) -> None:
+        self.source, self.moves, self._places = source, moves, places
         self.lines: list[str] = []
         self.depth = 1
         self._known: dict[Any, str] = {}
@@ -424,7 +492,7 @@ class Block:
             return self._read(e)
         if e.op == "select":
             return self._branch(e, self.value(e.args[0]), e.args[1], e.args[2])
-        if e.sort == "index" or (e.sort == "truth" and e.args[0].sort == "index"):
+        if e.sort == "index" or (e.sort == "truth" and any(a.sort == "index" for a in e.args)):
             return self._of_indices(e)
         if e.op in ("both", "either"):
             return self._name(f"{self.value(e.args[0])} {'and' if e.op == 'both' else 'or'} {self.value(e.args[1])}")
@@ -483,24 +551,31 @@ class Block:
 
     def _integer(self, e: Expr) -> str:
         if e.op == "constant":
-            return str(int(e.data.value))
+            return str(int(e.data.value * (1 << self._place(e))))
         if e.op == "read":
-            tensor = e.data[0]
-            return self._name(f"{self.source.tensor(tensor)}[{', '.join(map(self.index, e.args))}]")
+            data_type = e.data[0].data_type
+            return self._name(f"{self.source.places(data_type)}[{self._raw(e)}]" if data_type in FORMATS else self._raw(e))
         if e.op == "position":
             return self.index(e.args[0])
         if e.op == "reduce":
-            return self._name(self.source.reduction(e, plain=True))
+            return self._name(self.source.reduction(e, self._places or {}))
         texts = [self.integer(a) for a in e.args]
+        if e.op in ("add", "sub"):  # in the same units
+            shifts = [self._place(e) - self._place(a) for a in e.args]
+            texts = [f"({text} << {shift})" if shift else text for text, shift in zip(texts, shifts, strict=True)]
         if e.op in _INFIX:
             return self._name(f"{texts[0]} {_INFIX[e.op]} {texts[1]}")
         return self._name(f"-{texts[0]}")
 
+    def _place(self, e: Expr) -> int:
+        return self._places[e] if self._places else 0
+
     def guard(self, e: Expr) -> str:
         """The condition that every index of a read lies inside."""
         tensor = e.data[0]
-        tests = (f"0 <= {self.index(a)} < {size}" for a, size in zip(e.args, tensor.sizes, strict=False))
-        return " and ".join(tests)
+        places = zip(e.args, tensor.sizes, strict=False)
+        tests = (f"0 <= {self.index(a)} < {n}" for a, n in places if a.op != "variable" or a.data.size > n)
+        return " and ".join(tests) or "True"
 
     def _read(self, e: Expr) -> str:
         tensor, mode = e.data
@@ -512,13 +587,12 @@ class Block:
 
     def _element(self, e: Expr) -> str:
         tensor: Tensor = e.data[0]
-        at = ", ".join(self.index(a) for a in e.args[: len(tensor.sizes)])
-        name = self.source.tensor(tensor)
-        if tensor.definition is not None:
-            return self._name(f"{name}[{at},]")
-        if self.moves is not None:
-            return self._name(f"{name}[{at}]")
-        return self._name(f"{self.source.elements(tensor.data_type)}[{name}[{at}]]")
+        shown = self._raw(e)
+        return self._name(shown if self.moves is not None else f"{self.source.elements(tensor.data_type)}[{shown}]")
+
+    def _raw(self, e: Expr) -> str:
+        tensor: Tensor = e.data[0]
+        return f"{self.source.tensor(tensor)}[{', '.join(self.index(a) for a in e.args[: len(tensor.sizes)])},]"
 
     def _branch(self, e: Expr, condition: str, a: Expr | None, b: Expr) -> str:
         """`a if condition else b`, each computed in its own branch; None stands for the element that `e` reads."""

@@ -22,9 +22,10 @@ def evaluated(desc: Desc, arrays: Arrays) -> dict[str, NDArray[Any]]:
 
 def _evaluated(statement: Statement, tensors: Mapping[str, TensorDesc], arrays: Arrays) -> dict[str, NDArray[Any]]:
     with guard:
-        from anydml.kernels.evaluate import Evaluator  # with python-flint, which those who never come here do not need
+        from anydml.kernels.evaluate import evaluators  # with python-flint, which those who never come here do not need
 
-    return {name: Evaluator(nest, tensors[name].data_type, arrays).all(tensors[name].sizes) for name, nest in statement.items()}
+    types = {name: tensors[name].data_type for name in statement}
+    return {name: found.all(tensors[name].sizes) for name, found in evaluators(statement, types, arrays).items()}
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built:

@@ -69,6 +69,7 @@ class FillValueSequence(Desc):
         rejects("value_delta_fits", output_tensor=BYTES, value_data_type=DataType.UINT8, value_start=1, value_delta=-2),
     )
     errata = (
+        "Nothing is added for k = 0, not even 0 times an infinite ValueDelta: the first number is ValueStart (our decision).",
         "The page adds ValueDelta again and again, which would round each time; the multiple is exact (our decision).",
         "The page's example has a ValueDelta of -2 in UINT8, which is the 254 that the union holds.",
         "The page's pseudocode calls the two values Value and Delta.",

@@ -39,7 +39,7 @@ class Join(Desc):
     Here o is the sum of the sizes along the axis of the inputs before n. Bits are moved as they are.
     """
 
-    input_count: int | None = field.count("InputCount", "How many tensors are joined.")
+    input_count: int | None = field.count("InputCount", "How many tensors are joined.", default=None)
     input_tensors: tuple[TensorDesc, ...] = field.input(
         "InputTensors", "The tensors to join, alike in every dimension but Axis.", sized_by="InputCount"
     )

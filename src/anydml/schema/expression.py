@@ -78,10 +78,11 @@ def _indices(at: Sequence[Operand]) -> tuple[Expr, ...]:
 class Expr:
     """A node: an operation, its arguments, and data that are no nodes."""
 
-    __slots__ = ("__weakref__", "args", "data", "op", "sort")
+    __slots__ = ("__weakref__", "args", "data", "op", "rewritten", "sort")
 
     def __init__(self, op: str, args: tuple[Expr, ...], data: Any, sort: str) -> None:
         self.op, self.args, self.data, self.sort = op, args, data, sort
+        self.rewritten: Expr | None = None  # see `identities`
 
     def __repr__(self) -> str:
         return f"{self.op}({', '.join(map(repr, self.args)) or self.data!r})"
@@ -112,7 +113,7 @@ class Expr:
 
     def __floordiv__(self, other: int | Symbol) -> Expr:
         """Of indices: the quotient rounded down."""
-        return self if other == 1 else make("floordiv", (self, lift(other)))
+        return self if type(other) is int and other == 1 else make("floordiv", (self, lift(other)))
 
     def __mod__(self, other: int | Symbol) -> Expr:
         """Of indices: the remainder, from 0 to other - 1."""
@@ -143,7 +144,9 @@ class Expr:
 
 def make(op: str, args: tuple[Expr, ...] = (), data: Any = None) -> Expr:
     """The one node with this operation, these arguments and these data."""
-    key = (op, args, type(data), data)
+    # by identity: a key that held what a recurrence reads would hold the node itself
+    known_by = (id(data[0]), data[1]) if op == "read" else data
+    key = (op, tuple(map(id, args)), type(data), known_by)
     node = _nodes.get(key)
     if node is None:
         node = _nodes[key] = Expr(op, args, data, _sort(op, args))

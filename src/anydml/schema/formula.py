@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from anydml.schema.expression import Expr, Tensor, bound_by, walk
+from anydml.schema.expression import INDEX, Expr, Tensor, Variable, bound_by, free, walk
 from anydml.schema.kinds import UINT
-from anydml.schema.statement import Nest, stated
+from anydml.schema.statement import Nest, stated, tensors_read
 from anydml.schema.symbol import Symbol
 
+LETTERS = "PQRSTUVW"  # names of what occurs again and again
+SHORT = 12  # nodes of what is written out each time
 _INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "floordiv": ("//", 2), "mod": ("mod", 2),
           "less": ("<", 0), "less_equal": ("<=", 0), "equal": ("=", 0), "both": ("and", -1), "either": ("or", -1)}  # fmt: skip
 _MIRRORED = {"less": ">", "less_equal": ">=", "equal": "="}
@@ -44,7 +48,26 @@ def formulas(desc: Any) -> dict[str, str]:
         field, _, place = name.partition("[")
         return Tensor(wires[field] + (f"[{place}" if place else ""), t.sizes, t.data_type)
 
-    return {name: formula(wires.get(name.partition("[")[0], name), n) for name, n in stated(traced, symbol).items()}
+    statement = stated(traced, symbol)
+    made = {}
+    for name, n in statement.items():
+        field, _, place = name.partition("[")
+        made[name] = formula(wires[field] + (f"[{place}" if place else ""), n)
+    for t, definition in _kept(statement.values()).items():
+        made[t.name] = formula(t.name, definition, t.data_type.name.lower())
+    return made
+
+
+def _kept(nests: Iterable[Nest]) -> dict[Tensor, Nest]:
+    """The tensors that an operator keeps inside, each once, in the order in which they are read."""
+    found: dict[Tensor, Nest] = {}
+    stack = list(nests)
+    while stack:
+        for t in tensors_read(stack.pop()):
+            if t.definition is not None and t not in found:
+                found[t] = t.definition
+                stack.append(t.definition)
+    return found
 
 
 def _sized(name: str, t: Any) -> Any:
@@ -52,17 +75,39 @@ def _sized(name: str, t: Any) -> Any:
     return SimpleNamespace(sizes=sizes, data_type=t.data_type, dimension_count=len(sizes))
 
 
-def formula(output: str, n: Nest) -> str:
-    """One output's formula: without indices where every element depends on the same elements of the inputs alone."""
-    plain = _Text(n).of(n.body)
-    at = "" if _Text(n).elementwise(n.body) else f"[{', '.join(map(_Text(n).of, n.index))}]"
-    return f"{output}{at} = {plain}"
+def formula(output: str, n: Nest, rounding: str = "") -> str:
+    """One tensor's formula: without indices where every element depends on the same elements of the inputs alone.
+
+    What occurs again and again has a name of its own, in a line of its own. rounding: the type that each element is rounded
+    to where the definition says so.
+    """
+    text = _Text(n)
+    at = "" if text.plain else f"[{', '.join(map(text.of, n.index))}]"
+    made = text.of(n.body)
+    lines = [f"{output}{at} = {f'{rounding}({made})' if rounding else made}"]
+    lines += [f"{name} = {text.defined(e)}" for e, name in list(text.named.items())]
+    return "\n".join((lines[0], *(f"    where {line}" for line in lines[1:])))
 
 
 class _Text:
     def __init__(self, n: Nest) -> None:
         self._index, self._body = n.index, n.body
-        self._plain = self.elementwise(n.body)
+        self.plain = self.elementwise(n.body)
+        self._outer = {v.name: v for v in n.variables}
+        self.named: dict[Expr, str] = {}
+        uses = Counter(a for e in walk(n.body) for a in dict.fromkeys(e.args))
+        often = [e for e in walk(n.body) if uses[e] > 1 and e.sort != INDEX and (bound_by(e) or len(list(walk(e))) > SHORT)]
+        for e in often if not self.plain else ():
+            letter, inner = LETTERS[len(self.named) % len(LETTERS)], sorted(self._name(v) for v in free(e)[e])
+            self.named[e] = f"{letter}[{', '.join(inner)}]" if inner else letter
+
+    def defined(self, e: Expr) -> str:
+        """The text of a part that has a name."""
+        name = self.named.pop(e)
+        try:
+            return self.of(e)
+        finally:
+            self.named[e] = name
 
     def elementwise(self, body: Expr) -> bool:
         return all(
@@ -72,6 +117,8 @@ class _Text:
 
     def of(self, e: Expr, outer: int = -2) -> str:
         """A formula as a reader writes it; brackets where `outer` binds more tightly."""
+        if e in self.named:
+            return self.named[e]
         if e.op in _MIRRORED and e.args[0].op == "constant" != e.args[1].op:  # a reader writes x >= 0, not 0 <= x
             made = f"{self.of(e.args[1], 0)} {_MIRRORED[e.op]} {self.of(e.args[0], 0)}"
             return f"({made})" if outer > 0 else made
@@ -87,7 +134,11 @@ class _Text:
         return f"{_NAMES.get(e.op, e.op)}({', '.join(self.of(a) for a in e.args)})"
 
     def _variable(self, e: Expr, outer: int) -> str:
-        return str(e.data.name)
+        return self._name(e.data)
+
+    def _name(self, v: Variable) -> str:
+        """A variable's name; of one that is bound inside, not that of the element's own."""
+        return v.name if self._outer.get(v.name, v) is v else f"{v.name}'"
 
     def _constant(self, e: Expr, outer: int) -> str:
         value = e.data.value
@@ -100,7 +151,7 @@ class _Text:
     def _read(self, e: Expr, outer: int) -> str:
         tensor, mode = e.data
         at = ", ".join(self.of(a) for a in e.args[: len(tensor.sizes)])
-        place = tensor.name if self._plain else f"{tensor.name}[{at}]"
+        place = tensor.name if self.plain else f"{tensor.name}[{at}]"
         if mode == "otherwise":
             made = f"{place} where it exists, else {self.of(e.args[-1])}"
             return f"({made})" if outer > -2 else made
@@ -108,13 +159,13 @@ class _Text:
 
     def _reduce(self, e: Expr, outer: int) -> str:
         kind, bound = e.data
-        runs = ", ".join(f"{v.name} < {v.size!r}" for v in bound)
+        runs = ", ".join(f"{self._name(v)} < {v.size!r}" for v in bound)
         where = f" where {self.of(e.args[1])}" if len(e.args) > 1 else ""
         made = f"{_REDUCTIONS[kind]} over {runs}{where} of {self.of(e.args[0], 2)}"
         return f"({made})" if outer > -2 else made
 
     def _first_largest(self, e: Expr, outer: int) -> str:
-        runs = ", ".join(f"{v.name} < {v.size!r}" for v in e.data[0])
+        runs = ", ".join(f"{self._name(v)} < {v.size!r}" for v in e.data[0])
         return f"{_REDUCTIONS[e.op]} over {runs} of {self.of(e.args[0], 2)}"
 
     _first_smallest = _first_largest
@@ -122,7 +173,7 @@ class _Text:
     def _rank(self, e: Expr, outer: int) -> str:
         (v,), decreasing = e.data
         order = "decreasing" if decreasing else "increasing"
-        return f"position {self.of(e.args[1])} in {order} order over {v.name} < {v.size!r} of {self.of(e.args[0], 2)}"
+        return f"position {self.of(e.args[1])} in {order} order over {self._name(v)} < {v.size!r} of {self.of(e.args[0], 2)}"
 
     def _neg(self, e: Expr, outer: int) -> str:
         return f"-{self.of(e.args[0], 3)}"

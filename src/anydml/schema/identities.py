@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
 
 from anydml.schema.expression import Expr, erfc, expm1, lift, log1p, make, walk
 
 Identity = Callable[[Expr], Expr | None]
-_known: WeakKeyDictionary[Expr, Expr] = WeakKeyDictionary()
 
 
 def _is_one(e: Expr) -> bool:
@@ -48,11 +46,10 @@ IDENTITIES: tuple[Identity, ...] = (one_plus_erf, exp_minus_one, log_of_one_plus
 
 def rewritten(e: Expr) -> Expr:
     """The expression with every identity applied where it fits."""
-    if (known := _known.get(e)) is not None:
-        return known
-    made: dict[Expr, Expr] = {}
-    for node in walk(e):
-        same = make(node.op, tuple(made[a] for a in node.args), node.data)
-        made[node] = next((found for identity in IDENTITIES if (found := identity(same)) is not None), same)
-    _known[e] = made[e]
-    return made[e]
+    if e.rewritten is None:
+        made: dict[Expr, Expr] = {}
+        for node in walk(e):
+            same = make(node.op, tuple(made[a] for a in node.args), node.data)
+            made[node] = next((found for identity in IDENTITIES if (found := identity(same)) is not None), same)
+        e.rewritten = made[e]
+    return e.rewritten

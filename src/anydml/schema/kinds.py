@@ -116,7 +116,7 @@ class Integer(Kind):
 
     def __init__(self, wire: str, carries: range) -> None:
         self.wire, self._carries = wire, carries
-        self.carried = f"{carries[0]}..{carries[-1]}"
+        self.carried = f"{carries[0]} to {carries[-1]}"
         self.misfit = carries[-1] + 1  # type: ignore[misc]  # each of the two has its own
         self.samples = tuple(dict.fromkeys((carries[0], 0, 1, 2, 7, carries[-1])))
 
@@ -154,6 +154,9 @@ class Float(Kind):
 
     def json(self, value: Any) -> Any:
         return value if math.isfinite(value) else "nan" if value != value else "inf" if value > 0 else "-inf"
+
+    def show(self, value: Any) -> str:
+        return repr(value) if math.isfinite(value) else f"float({self.json(value)!r})"
 
 
 class Boolean(Kind):
@@ -198,7 +201,7 @@ class Pair(Kind):
 
     def __init__(self, wire: str, made: type[Any], kind: Kind) -> None:
         self.wire, self.python, self._made, self._kind = wire, made.__name__, made, kind
-        self.carried = kind.carried and f"two of {kind.carried}"
+        self.carried = kind.carried and f"two numbers of {kind.carried}"
         self.misfit = None if kind.misfit is None else made(1, kind.misfit)  # type: ignore[misc]
         self.samples = tuple(made(a, b) for a, b in zip(kind.samples, reversed(kind.samples), strict=True))
 
@@ -227,7 +230,7 @@ class Pair(Kind):
         return {f.capitalize(): self._kind.json(v) for f, v in zip(self._made._fields, value, strict=True)}
 
     def show(self, value: Any) -> str:
-        return f"({', '.join(map(repr, value))})"
+        return f"({', '.join(map(self._kind.show, value))})"
 
 
 class Scalar(Kind):
@@ -271,6 +274,9 @@ class Scalar(Kind):
 
     def json(self, value: Any) -> Any:
         return Float().json(value) if isinstance(value, float) else value
+
+    def show(self, value: Any) -> str:
+        return Float().show(value) if isinstance(value, float) else repr(value)
 
 
 class OperatorDesc(Kind):

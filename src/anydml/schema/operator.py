@@ -17,12 +17,13 @@ from anydml.schema import field as fields
 from anydml.schema.constraint import DIMENSION, Constraint, DataRule
 from anydml.schema.field import ATTRIBUTE, INPUT, OUTPUT, Field
 from anydml.schema.kinds import Scalar
-from anydml.schema.statement import State
 from anydml.schema.support import Support, Table, tabulate
 from anydml.tensor import DataType, TensorDesc
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
+
+    from anydml.schema.statement import State
 else:
 
     def dataclass_transform(**_: Any) -> Callable[[Any], Any]:
@@ -82,6 +83,8 @@ class Desc(ABC):
 
     spec: ClassVar[OperatorSpec]
     statement: ClassVar[State]
+    eager: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}  # attribute -> its default in an eager call: in
+    # words, and from the inputs
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
@@ -97,7 +100,7 @@ class Desc(ABC):
             assert f.kind is not None
             data_type = getattr(self, snake_case(f.kind.typed_by)) if isinstance(f.kind, Scalar) else None
             if f.sized_by:
-                put(f.name, _entries(f, value))
+                put(f.name, entries(f, value))
             else:
                 put(f.name, f.kind.convert(value, f.name, data_type))
         for count, sized in self.spec.counts.items():
@@ -120,7 +123,7 @@ class Desc(ABC):
             value = getattr(self, f.name)
             counted = f.name in self.spec.counts and value == len(getattr(self, self.spec.counts[f.name]) or ())
             if not (counted or (value is None and made.default is None)):
-                shown.append(f"{f.name}={value!r}")
+                shown.append(f"{f.name}={_shown(f, value)}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def tensors(self) -> Iterator[TensorField]:
@@ -133,6 +136,15 @@ class Desc(ABC):
                 yield from (TensorField(f"{f.name}[{i}]", f, t) for i, t in enumerate(value))
             else:
                 yield TensorField(f.name, f, value)
+
+    def activations(self) -> Iterator[tuple[str, Desc]]:
+        """Every operator desc that is an attribute, such as a fused activation, with its path."""
+        for f in self.spec.activations:
+            value = getattr(self, f.name)
+            if f.sized_by:
+                yield from ((f"{f.wire}[{i}]", entry) for i, entry in enumerate(value or ()))
+            elif value is not None:
+                yield f.wire, value
 
     def document(self) -> dict[str, Any]:
         """The fields that are there as the JSON format has them, by wire name."""
@@ -149,8 +161,21 @@ class Desc(ABC):
         return self
 
     def outputs(d) -> Outputs:
-        """Each output's sizes and data type, from inputs and attributes alone."""
+        """Each output's sizes and data type, from inputs and attributes alone.
+
+        What they do not tell is None; an output of which they tell nothing is left out.
+        """
         raise NotImplementedError
+
+
+def _shown(f: Field, value: Any) -> str:
+    """A field's value as Python spells it in a call."""
+    if f.kind is None or value is None:
+        return repr(value)
+    if not f.sized_by:
+        return f.kind.show(value)
+    entries = [f.kind.show(v) for v in value]
+    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
 
 
 def _tensor_document(t: TensorDesc) -> dict[str, Any]:
@@ -180,7 +205,8 @@ def _tensors(f: Field, values: Any) -> tuple[TensorDesc, ...]:
     return tuple(_tensor(f, value) for value in found)
 
 
-def _entries(f: Field, values: Any) -> tuple[Any, ...]:
+def entries(f: Field, values: Any) -> tuple[Any, ...]:
+    """The values of an array attribute, converted; TypeError or ValueError naming the field."""
     assert f.kind is not None
     try:
         found = tuple(values)
@@ -227,6 +253,12 @@ class OperatorSpec:
     def wire_name(self) -> str:
         return f"DML_OPERATOR_{self.name}"
 
+    @property
+    def page(self) -> str:
+        """The address of the documentation page; those of 5_1 and later are elsewhere."""
+        place = "windows/ai/directml/api" if self.since >= FeatureLevel.FL_5_1 else "windows/win32/api/directml"
+        return f"https://learn.microsoft.com/{place}/ns-directml-dml_{self.name.lower()}_operator_desc"
+
     @computed_once
     def tensors(self) -> tuple[Field, ...]:
         return tuple(f for f in self.fields if f.is_tensor)
@@ -242,6 +274,11 @@ class OperatorSpec:
     @computed_once
     def attributes(self) -> tuple[Field, ...]:
         return tuple(f for f in self.fields if f.role == ATTRIBUTE)
+
+    @computed_once
+    def activations(self) -> tuple[Field, ...]:
+        """The attributes whose values are operator descs."""
+        return tuple(f for f in self.fields if f.kind is fields.OPERATOR)
 
     @computed_once
     def counts(self) -> Mapping[str, str]:
@@ -288,6 +325,13 @@ class OperatorSpec:
             for level, at in rules.items()
         }
 
+    @computed_once
+    def judged_fused(self) -> Mapping[FeatureLevel, tuple[Constraint, ...]]:
+        """Level -> the rules that hold there of the operator as an activation without tensors."""
+        tensors = {f.wire for f in self.tensors}
+        rules = [r for r in self.rules if tensors.isdisjoint(path.split(".")[0] for path in r.paths)]
+        return {level: tuple(r for r in rules if r.before is None or level < r.before) for level in FeatureLevel}
+
 
 def _key_of(f: Field) -> Callable[[Any], Any]:
     if f.kind is None or f.kind.key.__func__ is fields.UINT.key.__func__:  # type: ignore[attr-defined]
@@ -304,19 +348,19 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
         if spec.fusable and not f.optional:
             yield Constraint(
                 f"{name}_present",
-                f"`{f.wire}` is there.",
+                f"`{f.wire}` must be there.",
                 lambda d: getattr(d, name) is not None,
                 breaks=lambda d: {name: None},
             )
     elif isinstance(kind, Scalar):
         typed_by = snake_case(kind.typed_by)
         yield Constraint(
-            f"{name}_fits", f"`{f.wire}` fits the type that `{kind.typed_by}` names.",
+            f"{name}_fits", f"`{f.wire}` must fit the type that `{kind.typed_by}` names.",
             lambda d: kind.fits_type(getattr(d, name), getattr(d, typed_by)), carries=True,
             breaks=lambda d: {name: 2**64, typed_by: DataType.UINT8},
         )  # fmt: skip
     elif kind is not None and kind.misfit is not None:
-        sentence = f"`{f.wire}` fits {kind.wire}, {kind.carried}."
+        sentence = f"{'Each of ' if f.sized_by else ''}`{f.wire}` must fit {kind.wire}, {kind.carried}."
 
         def fits(d: Any) -> bool:
             value = getattr(d, name)
@@ -333,10 +377,13 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
         def counted(d: Any) -> bool:
             return getattr(d, name) is None or len(getattr(d, name)) == getattr(d, count)
 
-        sentence = f"`{f.wire}` has `{f.sized_by}` entries."
-        yield Constraint(
-            f"{name}_counted", sentence, counted, breaks=lambda d: {name: (*getattr(d, name), *getattr(d, name)[-1:])}
-        )
+        def miscounted(d: Any) -> Mapping[str, Any]:
+            if sum(g.sized_by == f.sized_by for g in spec.fields) == 1:
+                return {count: getattr(d, count) + 1}
+            return {name: (*getattr(d, name), *getattr(d, name)[-1:])}
+
+        sentence = f"`{f.wire}` must have as many entries as `{f.sized_by}` says."
+        yield Constraint(f"{name}_counted", sentence, counted, breaks=miscounted)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(
@@ -380,6 +427,11 @@ def operator(
     return declare
 
 
+def defaults(**entries: tuple[str, Callable[[Any], Any]]) -> Mapping[str, tuple[str, Callable[[Any], Any]]]:
+    """The `eager` of an operator: attribute -> its default in words, and as a function of the inputs."""
+    return entries
+
+
 def like(name: str) -> Callable[[Any], Outputs]:
     """The `outputs` of an operator with one output, of an input's sizes and data type."""
 
@@ -397,17 +449,26 @@ def example_desc(cls: type[D], changes: Mapping[str, Any] | None = None) -> D:
 
 
 def rejections(cls: type[Desc]) -> tuple[Rejects, ...]:
-    """An example that breaks each rule of an operator: those of its file, and those that rules bring along."""
-    given = {r.constraint for r in cls.spec.rejecting}
+    """An example that breaks each rule of an operator: those of its file, and those that follow from its rules and level."""
+    spec = cls.spec
+    given = {r.constraint for r in spec.rejecting}
     desc = example_desc(cls)
-    made = (
-        Rejects(r.name, r.breaks(desc), max(level for level in FeatureLevel if r.before is None or level < r.before))
-        for r in cls.spec.rules
+    made = [
+        Rejects(r.name, r.breaks(desc), _level_below(r.before), r.extension)
+        for r in spec.rules
         if r.breaks is not None and r.name not in given
-    )
-    return (*cls.spec.rejecting, *made)
+    ]
+    if "available" not in given and spec.since > min(FeatureLevel):
+        made.insert(0, Rejects("available", {}, _level_below(spec.since)))
+    return (*spec.rejecting, *made)
+
+
+def _level_below(level: FeatureLevel | None) -> FeatureLevel:
+    """The newest level below another; the newest of all below none."""
+    return max(other for other in FeatureLevel if level is None or other < level)
 
 
 __all__ = [
-    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "example_desc", "like", "operator", "rejections", "rejects",
+    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "defaults", "entries", "example_desc", "like", "operator",
+    "rejections", "rejects",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anydml.schema.expression import Expr, Indices, Operand, Tensor, Variable, each, lift, number, walk
+from anydml.schema.expression import Expr, Operand, Tensor, Variable, each, lift, number, walk
 from anydml.tensor import DataType
 
 
@@ -47,15 +47,19 @@ def move(i: Sequence[Expr], body: Expr) -> Nest:
     return Nest(tuple(i), body, moves=True)
 
 
-def stored(name: str, sizes: Sequence[Any], data_type: DataType, define: Callable[[Tensor, Indices], Operand]) -> Tensor:
-    """A tensor that an operator keeps inside, each element rounded to its type; `define` may read the tensor itself.
+def stored(
+    names: str, sizes: Sequence[Any], data_type: DataType, define: Callable[..., Sequence[Operand]]
+) -> tuple[Tensor, ...]:
+    """Tensors of one size that an operator keeps inside, each element rounded to their type: the states of a recurrence.
 
-    An element may depend on elements with a smaller first index alone: the steps of a recurrence.
+    `define(i, *tensors)` gives the elements of each. An element may depend on elements of all of them with a smaller first
+    index, and on those of the tensors before its own with the same one.
     """
-    tensor = Tensor(name, sizes, data_type)
+    tensors = tuple(Tensor(name, sizes, data_type) for name in names.split())
     i = each(sizes, "tijklmn")
-    tensor.definition = nest(i, define(tensor, i))
-    return tensor
+    for tensor, body in zip(tensors, define(i, *tensors), strict=True):
+        tensor.definition = nest(i, body)
+    return tensors
 
 
 def elementwise(formula: Callable[..., Operand], *, moves: bool = False) -> State:

@@ -52,10 +52,10 @@ class Symbol:
         return -self if _is(other, 0) else _joined(other, "-", self)
 
     def __mul__(self, other: Any) -> Any:
-        return self if _is(other, 1) else _joined(self, "*", other)
+        return other if _is(other, 0) else self if _is(other, 1) else _joined(self, "*", other)
 
     def __rmul__(self, other: Any) -> Any:
-        return self if _is(other, 1) else _joined(other, "*", self)
+        return other if _is(other, 0) else self if _is(other, 1) else _joined(other, "*", self)
 
     def __floordiv__(self, other: Any) -> Any:
         return self if _is(other, 1) else _joined(self, "//", other)
