@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs soak
+.PHONY: demo test lint bench docs functions soak
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -21,6 +21,10 @@ soak: .venv/test
 	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest tests/test_program_fuzz.py
 	ANYDML_MATMUL_OUTPUTS=100000000 $(BIN)/python -m pytest tests/test_matmul_exact.py -k test_generated_products
 	ANYDML_SOAK=20 $(BIN)/python -m pytest tests/test_pilots_pointwise.py
+
+# what is made from the operator files and checked in
+functions: .venv/test
+	$(BIN)/python tools/functions.py
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

@@ -692,7 +692,7 @@ def test_the_site_s_pages_are_those_of_the_operators() -> None:
     names: dict[str, Any] = {"__file__": str(DOCS / "generate.py"), "__name__": "generate"}
     exec((DOCS / "generate.py").read_text(encoding="utf-8"), names)
     pages = names["pages"]()
-    assert len(pages) == 1 + 4
+    assert len(pages) == 1 + len(operators.every())
     assert all(f"({Path(path).name})" in pages["operators/index.md"] for path in pages if path != "operators/index.md")
 
 

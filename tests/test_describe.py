@@ -127,7 +127,7 @@ def test_an_example_is_a_whole_desc_with_its_data() -> None:
     example = describe(Slice1)["examples"][0]
     assert example["desc"]["DimensionCount"] == 4
     assert example["desc"]["InputTensor"] == {"DataType": "FLOAT32", "Sizes": [1, 1, 4, 4]}
-    assert example["output"] == [[[[2.0, 4.0], [10.0, 12.0]]]]
+    assert example["outputs"]["OutputTensor"] == [[[[2.0, 4.0], [10.0, 12.0]]]]
 
 
 def test_float32_is_written_as_short_as_it_can_be() -> None:

@@ -102,7 +102,7 @@ def test_the_code_takes_steps_of_every_batch(isa: str) -> None:
     """Two batches with a B each: both are read where they lie."""
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 256, (3, 2, 50), np.uint8), rng.integers(-128, 128, (3, 50, 70), np.int8)
-    got = dml.matrix_multiply_integer(a, 7, b, -3, device=dml.Device(isa=isa, threads=2))
+    got = dml.matrix_multiply_integer(a, b, 7, -3, device=dml.Device(isa=isa, threads=2))
     np.testing.assert_array_equal(got, (a.astype(np.int64) - 7) @ (b.astype(np.int64) + 3))
 
 

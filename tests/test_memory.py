@@ -291,7 +291,7 @@ def test_the_reference_counts_what_it_computes_with(small_machine: int) -> None:
 def test_an_eager_call_counts_output_and_scratch_together(name: str, small_machine: int) -> None:
     a, b = np.broadcast_to(np.uint8(1), (2000, 200)), np.broadcast_to(np.uint8(1), (200, 2000))
     with pytest.raises(MemoryError, match=str(small_machine)):  # 16,000,000 bytes of output, and what the kernel works in
-        dml.matrix_multiply_integer(a, None, b, None, device=name)
+        dml.matrix_multiply_integer(a, b, device=name)
 
 
 def test_a_copy_of_what_no_desc_can_spell_counts(small_machine: int) -> None:
@@ -299,12 +299,13 @@ def test_a_copy_of_what_no_desc_can_spell_counts(small_machine: int) -> None:
     odd = np.lib.stride_tricks.as_strided(np.zeros(4, np.uint16), (2, small_machine), (3, 0))
     scale = np.broadcast_to(np.array([1, 2], np.float32)[:, None, None], (2, small_machine, 1))[::-1]
     one = np.ones((1, 1, 1), np.uint8)
-    for call in (
+    calls: tuple[Callable[[], Any], ...] = (
         lambda: dml.slice1(odd, (0, 0), (1, 1)),
         lambda: dml.slice(odd, (0, 0), (1, 1)),
-        lambda: dml.matrix_multiply_integer(backwards, None, backwards.T, None),
+        lambda: dml.matrix_multiply_integer(backwards, backwards.T),
         lambda: dml.quantized_linear_matrix_multiply(one, scale, None, one, 1.0, None, 1.0, None, output_data_type="UINT8"),
-    ):
+    )
+    for call in calls:
         with pytest.raises(MemoryError, match="this machine has"):
             call()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from anydml.errors import DataError, DescError, Violation
 from anydml.names import class_name
 from anydml.schema.check import check
 from anydml.schema.constraint import Constraint, DataRule
+from anydml.schema.kinds import FLOAT
 from anydml.schema.operator import Desc, Example, Rejects, example_desc, rejections
 from anydml.schema.support import LEVEL_RULES
 from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
@@ -34,6 +36,10 @@ def plain(value: Any) -> Any:
         return value.name.removeprefix("FL_") if value.name else int(value.value)
     if isinstance(value, TensorDesc):
         return _tensor(value)
+    if isinstance(value, Desc):
+        return {"Type": value.spec.wire_name, **_by_wire_name(type(value), vars(value))}
+    if isinstance(value, float) and not math.isfinite(value):
+        return FLOAT.json(value)
     if isinstance(value, np.ndarray):
         return plain(value.tolist()) if value.dtype != np.float32 else _float32(value)
     if isinstance(value, Mapping):
@@ -45,7 +51,7 @@ def plain(value: Any) -> Any:
 
 def _float32(array: NDArray[Any]) -> Any:
     """Nested lists of the shortest numbers that are these float32: 0.0066, not 0.006599999964237213."""
-    return [_float32(row) for row in array] if array.ndim > 1 else [float(str(x)) for x in array]
+    return [_float32(row) for row in array] if array.ndim > 1 else [plain(float(str(x))) for x in array]
 
 
 def _tensor(t: TensorDesc) -> Facts:
@@ -174,7 +180,7 @@ def _example(operator: type[Desc], example: Example) -> Facts:
         "title": example.title,
         "desc": _by_wire_name(operator, vars(operator(**example.fields))),
         "inputs": _by_wire_name(operator, example.inputs),
-        "output": plain(example.output),
+        "outputs": _by_wire_name(operator, example.outputs),
     }
 
 
@@ -242,7 +248,8 @@ def markdown(facts: Facts) -> str:
     for example in facts["examples"]:
         lines += [f"### {example['title']}", "", "```json", _members(example["desc"]), "```", "", "```text"]
         lines += [f"{name}: {json.dumps(values)}" for name, values in example["inputs"].items()]
-        lines += [f"Output: {json.dumps(example['output'])}", "```", ""]
+        lines += [f"{name}: {json.dumps(values)}" for name, values in example["outputs"].items()]
+        lines += ["```", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -93,7 +93,7 @@ class Told:
         refused = {next(iter(v.values)): v for v in found if v.constraint == "data_type_supported"}
         for path, violation in refused.items():
             if name := self.tellers.get(_field(path)):
-                self.say(name, _type_refused(name, path, violation), violation)
+                self.say(name, type_refused(name, path, violation), violation)
         return [v for v in found if refused.keys().isdisjoint(v.values)]
 
     def error(self, rules: Iterable[Violation], order: Iterable[str], otherwise: Error) -> Error:
@@ -260,7 +260,7 @@ def _no_common_k(a: Array, b: Array) -> str:
     return told
 
 
-def _type_refused(name: str, path: str, violation: Violation) -> str:
+def type_refused(name: str, path: str, violation: Violation) -> str:
     read, level = violation.values[path], violation.values["FeatureLevel"]
     takes = [x.name.lower() for x in violation.expected[path]]
     if name.endswith("zero_point"):

@@ -18,7 +18,7 @@ from anydml.schema import field
 from anydml.schema.constraint import constraint
 from anydml.schema.enumerations import ConvolutionDirection, ConvolutionMode
 from anydml.schema.expression import Expr, Sum, Tensor, both, each, equal
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import fusable_activation, same, sizes_are
 from anydml.schema.statement import Nest, activated, nest
 from anydml.schema.support import support
@@ -157,6 +157,14 @@ class Convolution(Desc):
     group_count: int = field.attribute("GroupCount", field.UINT, "Groups that the channels are divided into.", default=1)
     fused_activation: Desc | None = field.attribute(
         "FusedActivation", field.OPERATOR, "The function f of the exact sum; without it, the sum.", default=None
+    )
+
+    eager = defaults(
+        strides=("ones", lambda d: (1,) * (d.input_tensor.dimension_count - 2)),
+        dilations=("ones", lambda d: (1,) * (d.input_tensor.dimension_count - 2)),
+        start_padding=("zeros", lambda d: (0,) * (d.input_tensor.dimension_count - 2)),
+        end_padding=("zeros", lambda d: (0,) * (d.input_tensor.dimension_count - 2)),
+        output_padding=("zeros", lambda d: (0,) * (d.input_tensor.dimension_count - 2)),
     )
 
     rows = (support("1_0", ALL, (4, 5), FLOATS), support("4_0", ALL, (3, 5), FLOATS))

@@ -30,7 +30,7 @@ from anydml.schema.expression import (
     minimum,
     select,
 )
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import fusable_activation, not_owned, same, sizes_are
 from anydml.schema.statement import Nest, activated, nest, stored
 from anydml.schema.support import support
@@ -40,7 +40,7 @@ from anydml.tensor import DataType, TensorDesc
 FLOAT_INPUTS = "InputTensor WeightTensor RecurrenceTensor BiasTensor HiddenInitTensor CellMemInitTensor PeepholeTensor"
 FLOAT_OUTPUTS = "OutputSequenceTensor OutputSingleTensor OutputCellSingleTensor"
 FORWARD, BACKWARD, BIDIRECTIONAL = RecurrentNetworkDirection
-I, O, F, C = range(4)  # noqa: E741, the names on the page; the order of the gates in weights and biases; peepholes have the first three
+INPUT, OUTPUT, FORGET, CELL = range(4)  # the order of the gates in weights and biases; peepholes have the first three
 HIDDEN = "where hidden is the last of `RecurrenceTensor.Sizes`"
 
 
@@ -130,10 +130,10 @@ class Layer(NamedTuple):
     def step(self, i: Indices, cells: Tensor, states: Tensor) -> tuple[Expr, Expr]:
         t, r, b, _ = i
         old = select(t > 0, *self.before(cells, self.cell_init, i))
-        new_gate = self.gate(I, i, states, old)
-        forget = 1 - new_gate if self.d.couple_input_forget else self.gate(F, i, states, old)
-        cell = forget * old + new_gate * self.gate(C, i, states)
-        hidden = self.gate(O, i, states, cells[i]) * self.function(2, r, cells[i])
+        new_gate = self.gate(INPUT, i, states, old)
+        forget = 1 - new_gate if self.d.couple_input_forget else self.gate(FORGET, i, states, old)
+        cell = forget * old + new_gate * self.gate(CELL, i, states)
+        hidden = self.gate(OUTPUT, i, states, cells[i]) * self.function(2, r, cells[i])
         return self.within(t, b, cell), self.within(t, b, hidden)
 
     def gate(self, place: int, i: Indices, states: Tensor, cell: Expr | None = None) -> Expr:
@@ -149,7 +149,7 @@ class Layer(NamedTuple):
         if self.bias is not None:
             total += self.bias[0, 0, r, at] + self.bias[0, 0, r, at + 4 * self.sizes[3]]
         clip = self.d.clip_threshold
-        return self.function(1 if place == C else 0, r, clamp(total, -clip, clip) if self.d.use_clip_threshold else total)
+        return self.function(1 if place == CELL else 0, r, clamp(total, -clip, clip) if self.d.use_clip_threshold else total)
 
     def before(self, states: Tensor, start: Tensor | None, i: Sequence[Expr]) -> tuple[Expr, Operand]:
         """A state after the step before, and before all steps."""
@@ -226,11 +226,21 @@ class Lstm(Desc):
         "ActivationDescs", field.OPERATOR, "The functions f, g, h of each direction.", sized_by="ActivationDescCount"
     )
     direction: RecurrentNetworkDirection = field.attribute(
-        "Direction", field.RECURRENT_NETWORK_DIRECTION, "FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward."
+        "Direction",
+        field.RECURRENT_NETWORK_DIRECTION,
+        "FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward.",
+        default=RecurrentNetworkDirection.FORWARD,
     )
     clip_threshold: float = field.attribute("ClipThreshold", field.FLOAT, "The limit of magnitudes.", default=0.0)
     use_clip_threshold: bool = field.attribute("UseClipThreshold", field.BOOL, "Whether it limits.", default=False)
     couple_input_forget: bool = field.attribute("CoupleInputForget", field.BOOL, "Whether F is 1 - i.", default=False)
+
+    eager = defaults(
+        activation_descs=(
+            "SIGMOID, TANH, TANH for each direction",
+            lambda d: (ActivationSigmoid(), ActivationTanh(), ActivationTanh()) * d.weight_tensor.sizes[1],
+        )
+    )
 
     rows = (
         support("1_0", f"{FLOAT_INPUTS} {FLOAT_OUTPUTS}", (4, 4), FLOATS),

@@ -17,7 +17,7 @@ from anydml.schema.constraint import DIMENSION, Constraint, constraint
 from anydml.schema.enumerations import PaddingMode
 from anydml.schema.expression import Expr, Tensor, clamp, each, lift, minimum
 from anydml.schema.kinds import stored_in
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import count_is_dimension_count, same, scalar_type
 from anydml.schema.statement import Nest, move
 from anydml.schema.support import support
@@ -121,6 +121,8 @@ class Padding1(Desc):
     end_padding: tuple[int, ...] = field.attribute(
         "EndPadding", field.UINT, "Elements after the input, in each dimension.", sized_by="DimensionCount"
     )
+
+    eager = defaults(padding_value_data_type=("the input's", lambda d: d.input_tensor.data_type))
 
     rows = (support("5_0", BOTH, (1, 8), ELEVEN),)
     same = same("DataType DimensionCount", BOTH)

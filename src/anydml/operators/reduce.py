@@ -35,7 +35,7 @@ from anydml.schema.expression import (
     over,
     sqrt,
 )
-from anydml.schema.operator import Desc, Example, Outputs, Rejects, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, Rejects, defaults, operator, rejects
 from anydml.schema.rules import axes as axis_rules
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest
@@ -121,8 +121,12 @@ def of_three(function: str, want: Any, data_type: DataType = DataType.FLOAT32) -
 
 def refused(constraint: str, function: str, data_type: DataType, at: str = "6_4", output: DataType | None = None) -> Rejects:
     """A function that does not take a type that others do."""
-    tensors = dict(input_tensor=tensor(data_type, 1, 1, 3, 3), output_tensor=tensor(output or data_type, 1, 1, 1, 3))
-    return rejects(constraint, at=FeatureLevel.parse(at), function=function, **tensors)
+    to = tensor(output or data_type, 1, 1, 1, 3)
+    return Rejects(
+        constraint,
+        dict(function=function, input_tensor=tensor(data_type, 1, 1, 3, 3), output_tensor=to),
+        FeatureLevel.parse(at),
+    )
 
 
 @operator("DML_OPERATOR_REDUCE", 55, since=FeatureLevel.FL_1_0)
@@ -138,6 +142,8 @@ class Reduce(Desc):
     output_tensor: TensorDesc = field.output("OutputTensor", "The results; reduced axes have size 1.")
     axis_count: int | None = field.count("AxisCount", "Entries of Axes.", default=None)
     axes: tuple[int, ...] = field.attribute("Axes", field.UINT, "The axes that are reduced.", sized_by="AxisCount")
+
+    eager = defaults(axes=("all", lambda d: range(d.input_tensor.dimension_count)))
 
     rows = (  # of all functions together; the rules have each one's own
         support("1_0", "InputTensor", (4, 4), FLOATS),

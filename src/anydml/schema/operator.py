@@ -17,12 +17,13 @@ from anydml.schema import field as fields
 from anydml.schema.constraint import DIMENSION, Constraint, DataRule
 from anydml.schema.field import ATTRIBUTE, INPUT, OUTPUT, Field
 from anydml.schema.kinds import Scalar
-from anydml.schema.statement import State
 from anydml.schema.support import Support, Table, tabulate
 from anydml.tensor import DataType, TensorDesc
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
+
+    from anydml.schema.statement import State
 else:
 
     def dataclass_transform(**_: Any) -> Callable[[Any], Any]:
@@ -82,6 +83,8 @@ class Desc(ABC):
 
     spec: ClassVar[OperatorSpec]
     statement: ClassVar[State]
+    eager: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}  # attribute -> its default in an eager call: in
+    # words, and from the inputs
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
@@ -97,7 +100,7 @@ class Desc(ABC):
             assert f.kind is not None
             data_type = getattr(self, snake_case(f.kind.typed_by)) if isinstance(f.kind, Scalar) else None
             if f.sized_by:
-                put(f.name, _entries(f, value))
+                put(f.name, entries(f, value))
             else:
                 put(f.name, f.kind.convert(value, f.name, data_type))
         for count, sized in self.spec.counts.items():
@@ -158,7 +161,10 @@ class Desc(ABC):
         return self
 
     def outputs(d) -> Outputs:
-        """Each output's sizes and data type, from inputs and attributes alone."""
+        """Each output's sizes and data type, from inputs and attributes alone.
+
+        What they do not tell is None; an output of which they tell nothing is left out.
+        """
         raise NotImplementedError
 
 
@@ -199,7 +205,8 @@ def _tensors(f: Field, values: Any) -> tuple[TensorDesc, ...]:
     return tuple(_tensor(f, value) for value in found)
 
 
-def _entries(f: Field, values: Any) -> tuple[Any, ...]:
+def entries(f: Field, values: Any) -> tuple[Any, ...]:
+    """The values of an array attribute, converted; TypeError or ValueError naming the field."""
     assert f.kind is not None
     try:
         found = tuple(values)
@@ -245,6 +252,12 @@ class OperatorSpec:
     @property
     def wire_name(self) -> str:
         return f"DML_OPERATOR_{self.name}"
+
+    @property
+    def page(self) -> str:
+        """The address of the documentation page; those of 5_1 and later are elsewhere."""
+        place = "windows/ai/directml/api" if self.since >= FeatureLevel.FL_5_1 else "windows/win32/api/directml"
+        return f"https://learn.microsoft.com/{place}/ns-directml-dml_{self.name.lower()}_operator_desc"
 
     @computed_once
     def tensors(self) -> tuple[Field, ...]:
@@ -414,6 +427,11 @@ def operator(
     return declare
 
 
+def defaults(**entries: tuple[str, Callable[[Any], Any]]) -> Mapping[str, tuple[str, Callable[[Any], Any]]]:
+    """The `eager` of an operator: attribute -> its default in words, and as a function of the inputs."""
+    return entries
+
+
 def like(name: str) -> Callable[[Any], Outputs]:
     """The `outputs` of an operator with one output, of an input's sizes and data type."""
 
@@ -451,5 +469,6 @@ def _level_below(level: FeatureLevel | None) -> FeatureLevel:
 
 
 __all__ = [
-    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "example_desc", "like", "operator", "rejections", "rejects",
+    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "defaults", "entries", "example_desc", "like", "operator",
+    "rejections", "rejects",
 ]  # fmt: skip
