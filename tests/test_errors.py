@@ -132,7 +132,7 @@ def test_every_violation_is_told_at_once() -> None:
         ("stride_not_zero", 1),
     ]
     assert str(error) == "\n".join(map(str, error.violations))
-    assert str(error).count("\n") == 5
+    assert str(error).count("\n") == 6
     assert all(v.operator == "SLICE1" for v in error.violations)
 
 
