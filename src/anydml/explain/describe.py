@@ -21,6 +21,7 @@ from anydml.schema.check import check
 from anydml.schema.constraint import Constraint, DataRule
 from anydml.schema.kinds import FLOAT
 from anydml.schema.operator import Desc, Example, Rejects, example_desc, rejections
+from anydml.schema.support import LEVEL_RULES
 from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
 from anydml.tensor import TensorDesc, TensorFlags
 
@@ -120,7 +121,7 @@ def _constraint(operator: type[Desc], breaking: Rejects, rule: Constraint | None
     violation = _violation(operator, breaking)
     return {
         "id": violation.constraint,
-        "sentence": violation.sentence,
+        "sentence": LEVEL_RULES.get(violation.constraint, violation.sentence),
         "each": rule and rule.each,
         "extension": rule is not None and rule.extension,
         "example": {
@@ -266,7 +267,7 @@ def text(facts: Facts) -> str:
     lines += ["", "Rules, and what breaking them says"]
     for rule in facts["constraints"]:
         lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}"]
-        lines += [f"      {line.strip()}" for line in rule["example"]["message"].splitlines()[1:]]  # the first is the sentence
+        lines += [f"      {line.strip()}" for line in rule["example"]["message"].partition(": ")[2].splitlines()]
     lines += [f"  {r['id']} (values): {', '.join(r['tensors'])}: {r['sentence']}" for r in facts["data_rules"]]
     lines += ["", "Rules of every tensor"]
     lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}" for rule in facts["tensor_constraints"]]
