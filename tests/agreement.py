@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,14 +13,18 @@ import anydml as dml
 import oracle
 from anydml.schema.operator import Desc
 from anydml.tensor import DataType
+from every_kernel import SOAK, flat, nested
 
-SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # how many times as many cases
+Arrays = Mapping[str, NDArray[Any]]
+__all__ = ["SOAK", "agree", "attributes", "bits", "bits_of", "computed", "expected", "matches"]
 
 
 def attribute(value: Any) -> Any:
     """An attribute as the oracle takes it: enums by name, operator descs as a name and their attributes."""
     if isinstance(value, Desc):
         return value.spec.name, attributes(value)
+    if isinstance(value, tuple) and any(isinstance(v, Desc) for v in value):
+        return [attribute(v) for v in value]
     if isinstance(value, DataType):
         return value
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
@@ -31,6 +34,54 @@ def attribute(value: Any) -> Any:
 
 def attributes(desc: Desc) -> dict[str, Any]:
     return {f.name: attribute(getattr(desc, f.name)) for f in desc.spec.attributes}
+
+
+def expected(desc: Desc, inputs: Arrays) -> dict[str, NDArray[Any]]:
+    """The oracle's outputs. Here and in the result, names are those of `Desc.tensors`."""
+    if desc.spec.name in OWN:
+        (t,) = (getattr(desc, f.name) for f in desc.spec.outputs)
+        made = np.ascontiguousarray(OWN[desc.spec.name](desc, inputs)).view(t.data_type.dtype)
+        return {desc.spec.outputs[0].name: made.reshape(t.sizes)}
+    asked: dict[str, Any] = {}
+    for f in desc.spec.outputs:
+        value = getattr(desc, f.name)
+        if value is not None:
+            pairs = [(t.sizes, t.data_type.dtype) for t in (value if f.sized_by else (value,))]
+            asked[f.name] = pairs if f.sized_by else pairs[0]
+    return flat(desc, oracle.compute(desc.spec.name, attributes(desc), nested(desc, inputs), asked))
+
+
+def _moved(tensor: oracle.Tensor[int], t: dml.TensorDesc) -> NDArray[Any]:
+    return np.array(tensor.elements, f"u{t.data_type.dtype.itemsize}")
+
+
+def _slice1(d: Any, inputs: Arrays) -> NDArray[Any]:
+    window = (d.input_window_offsets, d.input_window_sizes, d.input_window_strides)
+    return _moved(oracle.slice1(oracle.bits_of(inputs["input_tensor"]), *window, d.output_tensor.sizes), d.output_tensor)
+
+
+def _slice(d: Any, inputs: Arrays) -> NDArray[Any]:
+    return _moved(oracle.slice_(oracle.bits_of(inputs["input_tensor"]), d.offsets, d.sizes, d.strides), d.output_tensor)
+
+
+def _matrix_multiply_integer(d: Any, inputs: Arrays) -> NDArray[Any]:
+    zero_points = inputs.get("a_zero_point_tensor"), inputs.get("b_zero_point_tensor")
+    return oracle.matrix_multiply_integer(inputs["a_tensor"], zero_points[0], inputs["b_tensor"], zero_points[1])
+
+
+def _quantized_linear_matrix_multiply(d: Any, inputs: Arrays) -> NDArray[Any]:
+    limits = np.iinfo(d.output_tensor.data_type.dtype)
+    operands: list[Any] = [inputs.get(f.name) for f in d.spec.inputs]
+    result = oracle.quantized_linear_matrix_multiply_bulk(*operands, lo=int(limits.min), hi=int(limits.max))  # type: ignore[misc]
+    return result.astype(limits.dtype)
+
+
+OWN = {  # operators of whose oracle's functions the arguments are others
+    "MATRIX_MULTIPLY_INTEGER": _matrix_multiply_integer,
+    "QUANTIZED_LINEAR_MATRIX_MULTIPLY": _quantized_linear_matrix_multiply,
+    "SLICE": _slice,
+    "SLICE1": _slice1,
+}
 
 
 def computed(desc: Desc, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,6 +121,11 @@ def agree(desc: Desc, inputs: Mapping[str, Any]) -> int:
             )
             compared += have.size
     return compared
+
+
+def bits_of(array: NDArray[Any]) -> NDArray[Any]:
+    """The same elements as bit patterns, where they lie."""
+    return array.view(f"u{array.itemsize}")
 
 
 def bits(array: NDArray[Any]) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,13 +16,14 @@ from anydml.kernels.kernel import Kernel, Machine
 from anydml.schema.operator import Desc, example_desc
 
 Operator = type[Desc]
+SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # how many times as many cases as by default
 Ran = Callable[[int, int], None]
 
 
 def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
     """An operator compiled by one kernel and no other; a kernel of the newest version serves the older ones too."""
     newest = checked if kernel.implements is type(checked.desc) else replace(checked, desc=checked.desc.as_newest())
-    assert kernel.implements is type(newest.desc)
+    assert kernel.implements in (None, type(newest.desc))
     if kernel.refuses(newest, machine) is not None:
         return None
     compiled = CompiledOperator(checked, kernel.name, kernel.build(newest, machine))
@@ -30,11 +32,11 @@ def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> Com
 
 
 def kernels_of(operator: Operator) -> Iterator[Kernel]:
-    """Every kernel of every device that serves an operator, each once."""
+    """Every kernel of every device that serves an operator, each once: the reference serves them all."""
     newest = type(example_desc(operator).as_newest())
     modules = (importlib.import_module(f"anydml.devices.{device}") for device in DEVICES)
     kernels: dict[str, Kernel] = {k.name: k for module in modules for k in module.kernels(newest.spec.name)}
-    return (kernel for kernel in kernels.values() if kernel.implements in (operator, newest))
+    return (kernel for kernel in kernels.values() if kernel.implements in (None, operator, newest))
 
 
 def machines_for(kernel: Kernel) -> list[Machine]:
@@ -46,13 +48,45 @@ def machines_for(kernel: Kernel) -> list[Machine]:
 
 def some(count: int, kernel: Kernel) -> int:
     """So many examples; fewer for what is compiled, which takes a good part of a second each time that it is new."""
-    return count // 6 if kernel.name.startswith("cpu:") else count
+    return max(1, SOAK * count // 6 if kernel.name.startswith("cpu:") else SOAK * count)
 
 
 def run(compiled: CompiledOperator, inputs: Mapping[str, Any], output: Any, *, initialize: bool = True) -> None:
-    """DirectML's sequence: owned inputs at initialize, the others at bind."""
-    owned = {name: x for name, x in inputs.items() if getattr(compiled.desc, name).flags & TensorFlags.OWNED_BY_DML}
-    if owned and initialize:
-        compiled.initialize(**owned)
-    others = {name: x for name, x in inputs.items() if name not in owned}
-    compiled.bind(**others, output_tensor=output).execute()
+    """DirectML's sequence: owned inputs at initialize, the others at bind. `output` is that of an operator with one.
+
+    Names are those of `Desc.tensors`, `input_tensors[1]` in an array; of several outputs, `output` maps them to arrays.
+    """
+    outputs = output if isinstance(output, dict) else {compiled.desc.spec.outputs[0].name: output}
+    if initialize and (owned := only_owned(compiled.desc, inputs)):
+        compiled.initialize(**nested(compiled.desc, owned))
+    others = {name: x for name, x in inputs.items() if name not in only_owned(compiled.desc, inputs)}
+    compiled.bind(**nested(compiled.desc, {**others, **outputs})).execute()
+
+
+def only_owned(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the inputs is bound at initialize."""
+    owned = {t.name for t in desc.tensors() if t.desc.flags & TensorFlags.OWNED_BY_DML}
+    return {name: x for name, x in named.items() if name in owned}
+
+
+def nested(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
+    """What is bound, by the names of `Desc.tensors`, as `bind` takes it: a list for an array of tensors, without those of
+    which nothing is bound."""
+    arguments: dict[str, Any] = {}
+    for found in desc.tensors():
+        if found.field.sized_by:
+            arguments.setdefault(found.field.name, []).append(named.get(found.name))
+        elif found.name in named:
+            arguments[found.name] = named[found.name]
+    return {
+        name: value for name, value in arguments.items() if not isinstance(value, list) or any(v is not None for v in value)
+    }
+
+
+def flat(desc: Desc, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What is bound, as `bind` takes it, by the names of `Desc.tensors`."""
+    arrays = {f.name for f in desc.spec.tensors if f.sized_by}
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        found |= {f"{name}[{i}]": v for i, v in enumerate(value)} if name in arrays else {name: value}
+    return found

@@ -22,7 +22,7 @@ from anydml.devices.device import NAMES as DEVICES
 from anydml.functional import parameters, run
 from anydml.functional.parameters import round_to_float32
 from hard_cases import QuantizedCase, quantized_cases
-from strategies import SETTINGS, strided_arrays
+from tensors import SETTINGS, strided_arrays
 
 Array = NDArray[Any]
 

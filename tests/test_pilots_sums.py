@@ -175,7 +175,8 @@ def convolution(rng: Rng) -> Case:
     biased, kind = bool(rng.random() < 0.5), pick(rng, hurting.KINDS)
     desc = named("CONVOLUTION")(
         input_tensor=TensorDesc(data_type, x), filter_tensor=TensorDesc(data_type, f),
-        bias_tensor=TensorDesc(data_type, b) if biased else None, output_tensor=TensorDesc(data_type, (batches, outputs, *outer)),
+        bias_tensor=TensorDesc(data_type, b) if biased else None,
+        output_tensor=TensorDesc(data_type, (batches, outputs, *outer)),
         mode=pick(rng, ("CONVOLUTION", "CROSS_CORRELATION")), direction="BACKWARD" if backward else "FORWARD",
         strides=strides, dilations=dilations, start_padding=start, end_padding=end, output_padding=beyond, group_count=groups,
         fused_activation=fused(rng) if rng.random() < 0.3 else None,

@@ -166,7 +166,8 @@ class CompiledOperator:
                 wanted = len(getattr(self.desc, name) or ())
                 if len(value) != wanted:
                     faults.append(Fault(name, f"has {len(value)} arrays where the desc has {wanted} tensors"))
-                found.update((f"{name}[{i}]", array) for i, array in enumerate(value[:wanted]))
+                # None stands in the place of a tensor that is bound elsewhere, at initialize or at bind
+                found.update((f"{name}[{i}]", array) for i, array in enumerate(value[:wanted]) if array is not None)
         return found, faults
 
     def _data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:

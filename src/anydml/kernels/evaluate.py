@@ -325,11 +325,10 @@ _END = {
 
 def _settled_sum(total: Real, x: Real, largest: Any) -> tuple[Real, Any]:
     """A longer sum, and the largest magnitude among its terms where it is asked for."""
-    if ctx.prec < reals.CUTOFF or type(total) is float or type(x) is float:
+    if ctx.prec <= reals.NEAR or type(total) is float or type(x) is float:
         return reals.add(total, x), largest
     largest = max(largest or reals.magnitude(total), reals.magnitude(x))
-    longer = total + x
-    return (reals.settled(longer, largest) if longer.contains(0) else longer), largest
+    return reals.settled(total + x, largest), largest
 
 
 def _first(keys: Sequence[Real], smallest: bool, last: bool) -> int:

@@ -109,11 +109,11 @@ class Gather(Desc):
         surplus = d.index_dimensions - 1
         c = (*(lift(0),) * surplus, *i) if surplus >= 0 else i[1:]  # before leading ones were left out or put in front
         last = d.axis + d.index_dimensions
-        named = indices[(*(0,) * (len(indices.sizes) - d.index_dimensions), *c[d.axis : last])]
+        named = indices[[*(0,) * (len(indices.sizes) - d.index_dimensions), *c[d.axis : last]]]
         at = index(named)
         if indices.data_type in (DataType.INT32, DataType.INT64):
             at = select(at < 0, at + x.sizes[d.axis], at)
-        return move(i, x[(*c[: d.axis], at, *c[last:])])
+        return move(i, x[[*c[: d.axis], at, *c[last:]]])
 
     examples = (
         Example(
@@ -124,13 +124,19 @@ class Gather(Desc):
         ),
         Example(
             "Page, example 2: rows of a matrix",
-            dict(input_tensor=float32(3, 2), indices_tensor=uint32(1, 4), output_tensor=float32(4, 2), axis=0, index_dimensions=1),
+            dict(
+                input_tensor=float32(3, 2), indices_tensor=uint32(1, 4), output_tensor=float32(4, 2),
+                axis=0, index_dimensions=1,
+            ),
             dict(input_tensor=six(3, 2), indices_tensor=np.array([[0, 1, 1, 2]], np.uint32)),
             np.array([[1, 2], [3, 4], [3, 4], [5, 6]], np.float32),
         ),
         Example(
             "Page, example 3: columns of a matrix",
-            dict(input_tensor=float32(3, 2), indices_tensor=uint32(1, 2), output_tensor=float32(3, 2), axis=1, index_dimensions=1),
+            dict(
+                input_tensor=float32(3, 2), indices_tensor=uint32(1, 2), output_tensor=float32(3, 2),
+                axis=1, index_dimensions=1,
+            ),
             dict(input_tensor=six(3, 2), indices_tensor=np.array([[1, 0]], np.uint32)),
             np.array([[2, 1], [4, 3], [6, 5]], np.float32),
         ),

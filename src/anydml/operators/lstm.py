@@ -40,7 +40,7 @@ from anydml.tensor import DataType, TensorDesc
 FLOAT_INPUTS = "InputTensor WeightTensor RecurrenceTensor BiasTensor HiddenInitTensor CellMemInitTensor PeepholeTensor"
 FLOAT_OUTPUTS = "OutputSequenceTensor OutputSingleTensor OutputCellSingleTensor"
 FORWARD, BACKWARD, BIDIRECTIONAL = RecurrentNetworkDirection
-I, O, F, C = range(4)  # noqa: E741, the names on the page; the order of the gates in weights and biases; peepholes have the first three
+INPUT, OUTPUT, FORGET, CELL = range(4)  # the order of the gates in weights and biases; peepholes have the first three
 HIDDEN = "where the last of `RecurrenceTensor.Sizes` is hidden"
 
 
@@ -130,10 +130,10 @@ class Layer(NamedTuple):
     def step(self, i: Indices, cells: Tensor, states: Tensor) -> tuple[Expr, Expr]:
         t, r, b, _ = i
         old = select(t > 0, *self.before(cells, self.cell_init, i))
-        new_gate = self.gate(I, i, states, old)
-        forget = 1 - new_gate if self.d.couple_input_forget else self.gate(F, i, states, old)
-        cell = forget * old + new_gate * self.gate(C, i, states)
-        hidden = self.gate(O, i, states, cells[i]) * self.function(2, r, cells[i])
+        new_gate = self.gate(INPUT, i, states, old)
+        forget = 1 - new_gate if self.d.couple_input_forget else self.gate(FORGET, i, states, old)
+        cell = forget * old + new_gate * self.gate(CELL, i, states)
+        hidden = self.gate(OUTPUT, i, states, cells[i]) * self.function(2, r, cells[i])
         return self.within(t, b, cell), self.within(t, b, hidden)
 
     def gate(self, place: int, i: Indices, states: Tensor, cell: Expr | None = None) -> Expr:
@@ -149,7 +149,7 @@ class Layer(NamedTuple):
         if self.bias is not None:
             total += self.bias[0, 0, r, at] + self.bias[0, 0, r, at + 4 * self.sizes[3]]
         clip = self.d.clip_threshold
-        return self.function(1 if place == C else 0, r, clamp(total, -clip, clip) if self.d.use_clip_threshold else total)
+        return self.function(1 if place == CELL else 0, r, clamp(total, -clip, clip) if self.d.use_clip_threshold else total)
 
     def before(self, states: Tensor, start: Tensor | None, i: Sequence[Expr]) -> tuple[Expr, Operand]:
         """A state after the step before, and before all steps."""

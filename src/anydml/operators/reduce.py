@@ -55,9 +55,10 @@ def taken(functions: str, data_types: tuple[DataType, ...], before: str = "") ->
     among = tuple(ReduceFunction[name] for name in functions.split())
     level = FeatureLevel.parse(before) if before else None
     below = f" below feature level {before}" if before else ""
+    listed = ", ".join(map(str, data_types))
     return Constraint(
         f"{'_'.join(functions.lower().split())}_data_type{before and '_before_' + before}",
-        f"`InputTensor.DataType` is {', '.join(map(str, data_types))} where `Function` is {' or '.join(functions.split())}{below}.",
+        f"`InputTensor.DataType` is {listed} where `Function` is {' or '.join(functions.split())}{below}.",
         lambda d: d.function not in among or d.input_tensor.data_type in data_types,
         expected=lambda d: {"InputTensor.DataType": list(data_types)},
         before=level,
@@ -119,8 +120,12 @@ def of_three(function: str, want: Any, data_type: DataType = DataType.FLOAT32) -
 
 def refused(constraint: str, function: str, data_type: DataType, at: str = "6_4", output: DataType | None = None) -> Rejects:
     """A function that does not take a type that others do."""
-    tensors = dict(input_tensor=tensor(data_type, 1, 1, 3, 3), output_tensor=tensor(output or data_type, 1, 1, 1, 3))
-    return rejects(constraint, at=FeatureLevel.parse(at), function=function, **tensors)
+    to = tensor(output or data_type, 1, 1, 1, 3)
+    return Rejects(
+        constraint,
+        dict(function=function, input_tensor=tensor(data_type, 1, 1, 3, 3), output_tensor=to),
+        FeatureLevel.parse(at),
+    )
 
 
 @operator("DML_OPERATOR_REDUCE", 55, since=FeatureLevel.FL_1_0)

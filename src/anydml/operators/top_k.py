@@ -94,8 +94,8 @@ def made(values: Any, indices: Any) -> dict[str, Any]:
     return dict(output_value_tensor=np.array([[values]], np.float32), output_index_tensor=np.array([[indices]], np.uint32))
 
 
-BIGGER = dict(k=5, output_value_tensor=TensorDesc(DataType.FLOAT32, (1, 1, 3, 5)),
-              output_index_tensor=TensorDesc(UINT32, (1, 1, 3, 5)))  # fmt: skip
+BIGGER: dict[str, Any] = dict(k=5, output_value_tensor=TensorDesc(DataType.FLOAT32, (1, 1, 3, 5)),
+                               output_index_tensor=TensorDesc(UINT32, (1, 1, 3, 5)))  # fmt: skip
 
 
 @operator("DML_OPERATOR_TOP_K1", 112, since=FeatureLevel.FL_2_1)
@@ -128,7 +128,7 @@ class TopK1(Desc):
         i = each(d.output_value_tensor.sizes)
         k = over(i, x.sizes, [d.axis])
         at = rank(k, x[k], i[d.axis], decreasing=d.axis_direction == AxisDirection.DECREASING)
-        return move(i, x[(*i[: d.axis], at, *i[d.axis + 1 :])]), nest(i, at)
+        return move(i, x[[*i[: d.axis], at, *i[d.axis + 1 :]]]), nest(i, at)
 
     examples = (
         Example(

@@ -155,6 +155,9 @@ class Float(Kind):
     def json(self, value: Any) -> Any:
         return value if math.isfinite(value) else "nan" if value != value else "inf" if value > 0 else "-inf"
 
+    def show(self, value: Any) -> str:
+        return repr(value) if math.isfinite(value) else f"float({self.json(value)!r})"
+
 
 class Boolean(Kind):
     """BOOL."""
@@ -227,7 +230,7 @@ class Pair(Kind):
         return {f.capitalize(): self._kind.json(v) for f, v in zip(self._made._fields, value, strict=True)}
 
     def show(self, value: Any) -> str:
-        return f"({', '.join(map(repr, value))})"
+        return f"({', '.join(map(self._kind.show, value))})"
 
 
 class Scalar(Kind):
@@ -271,6 +274,9 @@ class Scalar(Kind):
 
     def json(self, value: Any) -> Any:
         return Float().json(value) if isinstance(value, float) else value
+
+    def show(self, value: Any) -> str:
+        return Float().show(value) if isinstance(value, float) else repr(value)
 
 
 class OperatorDesc(Kind):

@@ -123,7 +123,7 @@ class Desc(ABC):
             value = getattr(self, f.name)
             counted = f.name in self.spec.counts and value == len(getattr(self, self.spec.counts[f.name]) or ())
             if not (counted or (value is None and made.default is None)):
-                shown.append(f"{f.name}={value!r}")
+                shown.append(f"{f.name}={_shown(f, value)}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def tensors(self) -> Iterator[TensorField]:
@@ -157,6 +157,16 @@ class Desc(ABC):
         What they do not tell is None; an output of which they tell nothing is left out.
         """
         raise NotImplementedError
+
+
+def _shown(f: Field, value: Any) -> str:
+    """A field's value as Python spells it in a call."""
+    if f.kind is None or value is None:
+        return repr(value)
+    if not f.sized_by:
+        return f.kind.show(value)
+    entries = [f.kind.show(v) for v in value]
+    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
 
 
 def _tensor_document(t: TensorDesc) -> dict[str, Any]:
@@ -417,15 +427,23 @@ def example_desc(cls: type[D], changes: Mapping[str, Any] | None = None) -> D:
 
 
 def rejections(cls: type[Desc]) -> tuple[Rejects, ...]:
-    """An example that breaks each rule of an operator: those of its file, and those that rules bring along."""
-    given = {r.constraint for r in cls.spec.rejecting}
+    """An example that breaks each rule of an operator: those of its file, and those that follow from its rules and level."""
+    spec = cls.spec
+    given = {r.constraint for r in spec.rejecting}
     desc = example_desc(cls)
-    made = (
-        Rejects(r.name, r.breaks(desc), max(level for level in FeatureLevel if r.before is None or level < r.before))
-        for r in cls.spec.rules
+    made = [
+        Rejects(r.name, r.breaks(desc), _level_below(r.before), r.extension)
+        for r in spec.rules
         if r.breaks is not None and r.name not in given
-    )
-    return (*cls.spec.rejecting, *made)
+    ]
+    if "available" not in given and spec.since > min(FeatureLevel):
+        made.insert(0, Rejects("available", {}, _level_below(spec.since)))
+    return (*spec.rejecting, *made)
+
+
+def _level_below(level: FeatureLevel | None) -> FeatureLevel:
+    """The newest level below another; the newest of all below none."""
+    return max(other for other in FeatureLevel if level is None or other < level)
 
 
 __all__ = [
