@@ -49,11 +49,14 @@ def test_the_sessions_of_the_readme_are_so() -> None:
     assert commands >= 3
 
 
-def test_every_make_target_that_is_named_is_there() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = set(re.findall(r"\bmake (\w+)", "\n".join(re.findall(r"`make \w+`|^make \w+", TEXT, re.MULTILINE))))
-    assert named == {"demo", "test", "bench"}
-    assert all(f"\n{target}:" in makefile for target in named)
+@pytest.mark.parametrize(
+    ("page", "targets"),
+    [("README.md", {"demo", "test", "bench"}), ("CONTRIBUTING.md", {"test", "lint", "functions", "docs"})],
+)
+def test_every_make_target_that_is_named_is_there(page: str, targets: set[str]) -> None:
+    text, makefile = (ROOT / page).read_text(encoding="utf-8"), (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert set(re.findall(r"(?:`|^)make (\w+)", text, re.MULTILINE)) == targets
+    assert all(f"\n{target}:" in makefile or f" {target} " in makefile for target in targets)
 
 
 PAGES = [README, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "mkdocs.yml")),

@@ -47,7 +47,7 @@ def word(sentence: str, values: Mapping[str, Any], expected: Mapping[str, Any], 
     subjects = _phrases(subject)
     judged = _SUBJECTS.fullmatch(subject) if must else None
     inline = judged is not None and not _ARITHMETIC.search(_PHRASE.sub("\0", rest))
-    told = set(subjects) if inline else set()
+    mentioned = set(subjects) if inline else set()
 
     def key(path: str) -> str:
         return shown.get(_INDEX.sub("", path), path)
@@ -64,16 +64,21 @@ def word(sentence: str, values: Mapping[str, Any], expected: Mapping[str, Any], 
         if path == LEVEL:
             return f"feature level {value(ordinal, path)}"
         name = (ordinal or "") + spell(key(path))
-        if not inline or (ordinal, path) in told:
+        if not inline or (ordinal, path) in mentioned:
             return name
-        told.add((ordinal, path))
+        mentioned.add((ordinal, path))
         read = value(ordinal, path)
         return f"{name} {read}" if read.startswith("(") else f"{name} ({read})"
 
-    def fact(phrase: tuple[str | None, str]) -> str:
-        ordinal, path = phrase
-        name = "the feature level" if path == LEVEL else spell(key(path))
-        return f"{(ordinal or '').lower()}{name} is {value(ordinal, path)}"
+    def told(phrases: Iterable[tuple[str | None, str]]) -> str:
+        """The values read, and those that are equal in one breath."""
+        names: dict[str, list[str]] = {}
+        for ordinal, path in phrases:
+            name = "the feature level" if path == LEVEL else (ordinal or "").lower() + spell(key(path))
+            names.setdefault(value(ordinal, path), []).append(name)
+        facts = [f"{listed(n, 'and')} {'are' if len(n) > 1 else 'is'} {text}" for text, n in names.items()]
+        grouped = len(facts) > 1 and any(len(n) > 1 for n in names.values())
+        return f"{', '.join(facts[:-1])}, and {facts[-1]}" if grouped else listed(facts, "and")
 
     named = {_INDEX.sub("", path) for path in paths(text)}
     unnamed: list[tuple[str | None, str]] = [(None, path) for bare, path in shown.items() if bare not in named]
@@ -87,9 +92,8 @@ def word(sentence: str, values: Mapping[str, Any], expected: Mapping[str, Any], 
         if not text.startswith("`") and not text[:2].isupper():
             requirement = requirement[0].lower() + requirement[1:]
     sole = key(subjects[0][1]) if inline and len(subjects) == 1 else None
-    facts_told = listed(list(map(fact, facts)), "and")
     about = {LEVEL, sole, *(path for _, path in unnamed)}  # what the requirement may have said all of
-    return Wording(f"{facts_told}; {requirement}", _fits(expected, requirement, sole, about, spell, show))
+    return Wording(f"{told(facts)}; {requirement}", _fits(expected, requirement, sole, about, spell, show))
 
 
 def _fits(
@@ -106,7 +110,7 @@ def _fits(
     return ", or ".join(fits)
 
 
-def listed(words: Iterable[str], last: str = "or") -> str:
+def listed(words: Sequence[str], last: str = "or") -> str:
     """Words in a row, as English lists them: `a, b or c`."""
-    *others, final = words if isinstance(words, Sequence) else list(words)
+    *others, final = words
     return f"{', '.join(others)} {last} {final}" if others else final
