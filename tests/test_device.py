@@ -240,6 +240,18 @@ def test_an_import_brings_nothing_that_a_first_call_does_not_need() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(("n", "compiles"), [(8, False), (256, True)])
+def test_a_first_copy_imports_what_a_copy_needs(n: int, compiles: bool) -> None:
+    code = (
+        f"import sys, numpy as np, anydml as dml; x = np.zeros(({n}, {n}), np.float32); dml.slice1(x, (0, 0), x.shape, (1, -1)); "
+        "print([n for n in sys.modules if n.startswith(('anydml.kernels.contract', 'anydml.kernels.match.product', "
+        "'anydml.kernels.numpy.contract', 'anydml.kernels.reference', 'anydml.kernels.copy.copies', 'flint'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    compiled = compiles and unavailable() is None
+    assert done.stdout.strip() == str(["anydml.kernels.copy.copies"] if compiled else [])
+
+
 @pytest.mark.parametrize("n", [8, 256])
 def test_a_copy_without_scratch_is_executed_by_the_bare_call(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     x, out = np.arange(n * n, dtype=np.float32).reshape(n, n), np.zeros((n, n), np.float32)
