@@ -33,10 +33,9 @@ def blocks(page: str, language: str) -> list[str]:
 CROP = blocks("programs.md", "json")[0]
 BAD = CROP.replace('"InputWindowOffsets": [0, 0, 0, 1]', '"InputWindowOffsets": [0, 0, 0, 2]')
 RULE = (
-    "DML_OPERATOR_SLICE1.window_inside_input (dimension 3): "
-    "InputWindowOffsets + InputWindowSizes <= InputTensor.Sizes: the window lies inside the input.\n"
-    "    InputWindowOffsets[3] = 2, InputWindowSizes[3] = 3, InputTensor.Sizes[3] = 4; "
-    "would fit: InputWindowOffsets[3] = 0..1 or InputWindowSizes[3] = 1..2"
+    "DML_OPERATOR_SLICE1.window_inside_input: InputWindowOffsets[3] is 2 and InputWindowSizes[3] is 3; "
+    "they must add up to at most InputTensor.Sizes[3] (4): the window lies inside the input\n"
+    "    would fit: InputWindowOffsets[3] = 0 to 1, or InputWindowSizes[3] = 1 to 2"
 )
 
 
@@ -258,7 +257,7 @@ def test_data_that_breaks_a_rule_is_refused(call: Call, tmp_path: Path) -> None:
     (tmp_path / "zero.json").write_text(program, encoding="utf-8")
     status, _, err = call("run", "zero.json")
     assert status == 2
-    assert "a_scale_tensor[0] = 0.0: a scale is not 0, infinite or NaN." in err
+    assert "a_scale_tensor[0] is 0.0; a scale must not be 0, infinite or NaN" in err
 
 
 @pytest.mark.parametrize(

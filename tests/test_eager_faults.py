@@ -39,7 +39,7 @@ def at(level: str) -> dml.Device:
     return dml.Device(feature_level=level)
 
 
-EIGHT = "float32, float16, int32, int16, uint32, uint16, int8 or uint8"
+EIGHT = "float32, float16, int32, int16, int8, uint32, uint16 or uint8"
 K = "a has {3} columns but b has {2} rows: the shapes are {1} and {0}"
 TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
     "a float matrix, not its zero point": (
@@ -129,7 +129,7 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
     "out tells a type that no result has": (
         lambda: quantized(out=np.zeros((2, 2))),
         dml.BindingError,
-        "out is float64; it takes int8 or uint8",
+        "out is float64; feature level 6_4 takes int8 or uint8 here",
     ),
     "out among the inputs": (
         lambda: integer(X.view(np.int8), X.view(np.int8), out=X.view(np.int32)),

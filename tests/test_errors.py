@@ -82,9 +82,7 @@ def test_a_level_that_lacks_the_type() -> None:
 
 def test_a_level_that_lacks_the_operator() -> None:
     error = refused(window(), FeatureLevel.FL_2_0)
-    assert str(error) == (
-        "Slice1.available: the feature level is 2_0; it must be at least 2_1, with which SLICE1 came"
-    )
+    assert str(error) == ("Slice1.available: the feature level is 2_0; it must be at least 2_1, with which SLICE1 came")
 
 
 def test_a_tensor_s_own_rule_names_the_tensor() -> None:
@@ -134,7 +132,7 @@ def test_every_violation_is_told_at_once() -> None:
         ("stride_not_zero", 1),
     ]
     assert str(error) == "\n".join(map(str, error.violations))
-    assert str(error).count("\n") == 5
+    assert str(error).count("\n") == 6
     assert all(v.operator == "SLICE1" for v in error.violations)
 
 

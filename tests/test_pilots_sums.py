@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import anydml as dml
 import hurting
-from agreement import SOAK, agree, matches
+from agreement import SOAK, agree, computed
 from anydml import DataType, TensorDesc, operators
-from anydml.schema.check import check
+from anydml.errors import DataError
+from anydml.exact import reals
 from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.operator import Desc
 from anydml.schema.types import ELEVEN, FLOATS, INDICES, TEN
@@ -242,34 +244,6 @@ def test_the_reference_gives_the_oracles_bits(name: str) -> None:
         desc, inputs = case(rng)
         compared += agree(desc, inputs)
     print(f"{name}: {compared} outputs")
-
-
-# --- examples, and what breaks a rule ---
-
-ALL = ("ACTIVATION_SOFTMAX", "ACTIVATION_SOFTMAX1", "REDUCE", "TOP_K", "TOP_K1", "GATHER", "CONVOLUTION", "LSTM")
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_examples_hold(name: str) -> None:
-    op = named(name)
-    for example in op.spec.examples:
-        desc = op(**example.fields)
-        check(desc, strict=True)
-        matches(desc, example.inputs, example.outputs)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_outputs_are_those_of_the_examples(name: str) -> None:
-    op = named(name)
-    for example in op.spec.examples:
-        desc = op(**example.fields)
-        inferred = desc.outputs()
-        for f in op.spec.outputs:
-            if (t := getattr(desc, f.name)) is not None:
-                sizes, data_type = inferred[f.name]
-                stretched = name == "CONVOLUTION" and desc.direction == 1
-                assert sizes == t.sizes or (stretched and all(a <= b for a, b in zip(sizes, t.sizes, strict=True)))
-                assert data_type == t.data_type or (name == "REDUCE" and desc.function in ARGUMENTS)
 
 
 # --- what must end, and what must not begin ---

@@ -23,31 +23,27 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Buil
     if isinstance(found, str):
         return Refused(found)
     # copied as integers, so that every NaN keeps its payload
-    pairs = [
-        (move.source, move.target, f"u{checked.tensors[move.target].data_type.dtype.itemsize}", _window(move), _box(move))
-        for move in found
-    ]
+    bits = f"u{checked.tensors[found[0].target].data_type.dtype.itemsize}"
+    views = [(move.target, _box(move), move.source, _window(move)) for move in found]
 
     def bind(arrays: Arrays) -> Execute:
         calls = [
-            partial(np.copyto, box(arrays[target].view(bits)), window(arrays[source].view(bits)))
-            for source, target, bits, window, box in pairs
+            partial(np.copyto, arrays[target].view(bits)[box], window(arrays[source].view(bits)))
+            for target, box, source, window in views
         ]
-        if len(calls) == 1:
-            return calls[0]
-
-        def execute() -> None:
-            for call in calls:
-                call()
-
-        return execute
+        return calls[0] if len(calls) == 1 else partial(_each, calls)
 
     return Built(bind, bare=True)
 
 
-def _box(move: Move) -> View:
+def _each(calls: list[partial[None]]) -> None:
+    for call in calls:
+        call()
+
+
+def _box(move: Move) -> tuple[slice, ...]:
     """The elements of the output that a move writes."""
-    return _sliced(tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True)))
+    return tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
 
 
 def _window(move: Move) -> View:
@@ -55,9 +51,8 @@ def _window(move: Move) -> View:
     straight = len(move.start) == len(move.sizes)
     straight = straight and all(not step for i, steps in enumerate(move.steps) for j, step in enumerate(steps) if i != j)
     if straight and all(move.steps[i][i] or size == 1 for i, size in enumerate(move.sizes)):
-        return _sliced(
-            tuple(_slice(first, move.steps[i][i], move.sizes[i]) for i, first in enumerate(move.start)),
-        )
+        window = tuple(_slice(first, move.steps[i][i], move.sizes[i]) for i, first in enumerate(move.start))
+        return lambda x: x[window]
     corner = tuple(slice(first, first + 1) for first in move.start)
 
     def anyhow(x: NDArray[Any]) -> NDArray[Any]:
@@ -72,7 +67,3 @@ def _slice(first: int, step: int, size: int) -> slice:
         return slice(first, first + 1)
     end = first + step * size
     return slice(first, None if end < 0 else end, step)
-
-
-def _sliced(window: tuple[slice, ...]) -> View:
-    return lambda x: x[window]
