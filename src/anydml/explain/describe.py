@@ -34,6 +34,8 @@ def plain(value: Any) -> Any:
         return value.name.removeprefix("FL_") if value.name else int(value.value)
     if isinstance(value, TensorDesc):
         return _tensor(value)
+    if isinstance(value, Desc):
+        return {"Type": value.spec.wire_name, **value.document()}
     if isinstance(value, np.ndarray):
         return plain(value.tolist()) if value.dtype != np.float32 else _float32(value)
     if isinstance(value, Mapping):

@@ -209,7 +209,7 @@ class Convolution(Desc):
     bias_sizes = sizes_are(
         "BiasTensor",
         "`BiasTensor.Sizes` are {1, OutputChannelCount, 1, ..}: the second of `OutputTensor.Sizes` among ones.",
-        lambda d: (1, d.output_tensor.sizes[1], *(1,) * (d.output_tensor.dimension_count - 2)),
+        lambda d: (1, d.output_tensor.sizes[1], *(1,) * (len(d.output_tensor.sizes) - 2)),
     )
 
     @constraint(
