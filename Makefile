@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs soak
+.PHONY: demo test lint bench docs functions soak
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -22,6 +22,10 @@ soak: .venv/test
 	ANYDML_MATMUL_OUTPUTS=100000000 $(BIN)/python -m pytest tests/test_matmul_exact.py -k test_generated_products
 	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_pilots_pointwise.py
 	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_operators.py tests/test_rules.py tests/test_slice_and_matmul.py
+
+# what is made from the operator files and checked in
+functions: .venv/test
+	$(BIN)/python tools/functions.py
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

@@ -81,7 +81,7 @@ class Steps:
 
     def __iter__(self) -> Iterator[Step]:
         yield self._few_rows()
-        with patched(device, _kernels=lambda _: (matrix_multiply.QUANTIZED,)):
+        with patched(device, _kernels=lambda *_: (matrix_multiply.QUANTIZED,)):
             yield self._made("float32 products of exact blocks, NumPy's BLAS; rounded", self.case)
         yield self._made("machine code: tiles of one row, B packed once", self.sums, rows=1, chains=1)
         yield self._made("one row, its sums in eight parts", self.sums, rows=1)

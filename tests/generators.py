@@ -267,7 +267,7 @@ LONG = (*WORDS, DataType.INT64, DataType.UINT64)
 def reduce(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     plan = by_kinds(draw, "REDUCE", level)
     function, new = plan["function"].name, level >= FeatureLevel.FL_5_0
-    takes: dict[str, tuple[DataType, ...]] = {name: FLOAT_TYPES for name in ("AVERAGE", "L2", "LOG_SUM", "LOG_SUM_EXP")}
+    takes: dict[str, tuple[DataType, ...]] = dict.fromkeys(("AVERAGE", "L2", "LOG_SUM", "LOG_SUM_EXP"), FLOAT_TYPES)
     takes |= dict.fromkeys(("L1", "SUM_SQUARE"), LONG if new else FLOAT_TYPES)
     takes |= dict.fromkeys(("MULTIPLY", "SUM"), LONG if new else WORDS)
     takes |= dict.fromkeys(("MIN", "MAX"), ELEVEN if new else EIGHT)

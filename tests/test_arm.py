@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import emulated
 import hard_cases
+from agreement import bits_of, expected
 from anydml import DataType, MatrixMultiplyInteger, QuantizedLinearMatrixMultiply, Slice1, TensorDesc, TensorFlags, check
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
@@ -26,7 +27,7 @@ from anydml.schema.operator import Desc
 from emulated import Case, Recorder
 from strategies import arrays_for, descs
 from tensors import SETTINGS, laid_over
-from test_operators import bits_of, expected, quantized_desc
+from test_slice_and_matmul import quantized_desc
 
 # the oldest processor of each row: what a row does not allow ends the program there
 PROCESSORS = {"generic": "cortex-a72", "dotprod": "cortex-a76", "i8mm": "max"}

@@ -170,7 +170,7 @@ def test_integer_products_are_the_same_bits(mxcsr: Context, state: int, device: 
     a, b = rng.integers(0, 256, (9, 1500), np.uint8), rng.integers(0, 256, (1500, 11), np.uint8).view(np.int8)
     wanted = (a.astype(np.int64) - 200) @ (b.astype(np.int64) + 100)
     with mxcsr(state):
-        result = dml.matrix_multiply_integer(a, 200, b, -100, device=device)
+        result = dml.matrix_multiply_integer(a, b, 200, -100, device=device)
     np.testing.assert_array_equal(result, wanted)
 
 

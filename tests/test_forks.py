@@ -304,7 +304,7 @@ for operator in (dml.MatrixMultiplyInteger, dml.QuantizedLinearMatrixMultiply, d
         compiled.bind(**example.inputs, output_tensor=np.empty_like(example.output)).execute()
 x = np.zeros((1 << 11, 1 << 11), np.uint8)
 dml.slice1(x, (0, 0), x.shape, (1, -1))
-dml.matrix_multiply_integer(x, np.uint8(0), x[:, :8], np.uint8(0))
+dml.matrix_multiply_integer(x, x[:, :8], np.uint8(0), np.uint8(0))
 dml.compare
 dml.Device().supports_data_type(dml.DataType.INT8)
 """

@@ -9,10 +9,10 @@ from .arithmetic import divide, greater
 from .numbers import Value, half_even, limits, rounded, saturated, values
 
 
-def quantized(x: Value, s: Value, zero_point: int, kind: np.dtype[np.generic], dtype: np.dtype[np.generic]) -> int:
-    """The quotient is rounded to a kind of float, that half to even; NaN gives the least integer, infinities saturate."""
+def quantized(x: Value, s: Value, zero_point: int, dtype: np.dtype[np.generic]) -> int:
+    """The quotient is rounded to float32, that half to even; NaN gives the least integer, infinities saturate."""
     lo, hi = limits(dtype)
-    quotient = rounded(divide(x, s), kind)
+    quotient = rounded(divide(x, s), np.dtype(np.float32))
     if type(quotient) is float and quotient != 0:
         return hi if greater(quotient, 0.0) else lo
     return saturated((half_even(quotient) if quotient else 0) + zero_point, dtype)
@@ -23,7 +23,7 @@ def quantize_linear(attributes: Attributes, inputs: Inputs, outputs: Outputs) ->
     sizes, dtype = outputs["output_tensor"]
     zero_points = [0] * x.size if zero_point is None else zero_point.ravel().tolist()
     triples = zip(values(x), values(scale), zero_points, strict=True)
-    results = [quantized(a, s, z, scale.dtype, np.dtype(dtype)) for a, s, z in triples]
+    results = [quantized(a, s, z, np.dtype(dtype)) for a, s, z in triples]
     return {"output_tensor": np.array(results, dtype).reshape(sizes)}
 
 

@@ -2,9 +2,9 @@
 
 A number is a rational `fmpq` (its zero is +0), one of the floats -0.0, inf, -inf and nan, or an `arb`: an interval that
 holds the real number, at the precision that `refined` asks for. `Undecided` says that an interval is too wide for a
-decision (an order, a sign, a rounding); `refined` then evaluates again with more bits. It always ends, because from `CUTOFF`
-bits on a number within 2^-1024 of a boundary, relatively, is defined to lie on it, and so is a sum within 2^-1024 of its
-largest term's magnitude to be zero.
+decision (an order, a sign, a rounding); `refined` then evaluates again with more bits. It always ends, because a number
+within 2^-1024 of a boundary, relatively, is defined to lie on it, and so is a sum within 2^-1024 of its largest term's
+magnitude to be zero: what more than `NEAR` bits are needed for is asked for that first. At `CUTOFF` bits it shows.
 """
 
 from __future__ import annotations
@@ -69,16 +69,22 @@ def encoded(a: Real, form: Format) -> int:
             return form.quiet_nan
         return (form.sign if math.copysign(1, a) < 0 else 0) | (form.infinity if a else 0)
     low, high = _end(a.lower(), form), _end(a.upper(), form)
+    if ctx.prec > NEAR:
+        smaller = min(low, high, key=lambda p: p & ~form.sign)
+        beside = [smaller, smaller - 1] if low == high and smaller & ~form.sign else [smaller]
+        for boundary in (_midpoint(pattern, form) for pattern in beside):
+            if _is_near(a, boundary):
+                return nearest(int(boundary.p), int(boundary.q), form)
     if low == high:
         return low
-    if ctx.prec < CUTOFF:
-        raise Undecided
-    if low ^ high == form.sign and not low & ~form.sign:  # both round to zero, and no factor says of which sign
-        return 0
-    boundary = _midpoint(min(low, high, key=lambda p: p & ~form.sign), form)
-    if not abs(a - boundary) < abs(arb(boundary)) * arb(2) ** -NEAR:
-        raise Undecided
-    return nearest(int(boundary.p), int(boundary.q), form)
+    if ctx.prec >= CUTOFF and low ^ high == form.sign and not low & ~form.sign:
+        return 0  # both round to zero, and no factor says of which sign
+    raise Undecided
+
+
+def _is_near(a: Any, boundary: fmpq) -> bool:
+    """Whether a number within an interval of more than NEAR bits counts as on a boundary."""
+    return bool(abs(a - boundary) < abs(arb(boundary)) * arb(2) ** -NEAR)
 
 
 def _end(x: Any, form: Format) -> int:
@@ -222,13 +228,13 @@ def add(a: Real, b: Real) -> Real:
             return a + b if type(b) is float else a
         return b
     total = a + b
-    if ctx.prec >= CUTOFF and total.contains(0):
+    if ctx.prec > NEAR:
         return settled(total, max(magnitude(a), magnitude(b), key=_size))
     return total
 
 
 def settled(total: Any, largest: Any) -> Real:
-    """A sum in whose interval zero lies; ZERO where it is within 2^-1024 of its largest term's magnitude."""
+    """A sum at more than NEAR bits; ZERO where it is within 2^-1024 of its largest term's magnitude."""
     return ZERO if magnitude(total) <= largest * arb(2) ** -NEAR else total
 
 
@@ -311,13 +317,12 @@ def _integral(a: Real, of_rational: Callable[[Any], Any]) -> Real:
     if type(a) is arb:
         low, high = (_exactly(end) for end in (a.lower(), a.upper()))
         below, above = fmpz(of_rational(low)), fmpz(of_rational(high))
+        if ctx.prec > NEAR:
+            boundary = fmpq(half_even(int((low + high).p), int((low + high).q)), 2)  # the nearest half or whole number
+            if _is_near(a, boundary):
+                return _integral(boundary, of_rational)
         if below != above or (below == 0 and low < 0 < high):
-            if ctx.prec < CUTOFF:
-                raise Undecided
-            boundary = fmpq(fmpz(math.floor(2 * high)), 2)  # the half or whole number that lies between
-            if not abs(a - boundary) <= abs(arb(boundary)) * arb(2) ** -NEAR:
-                raise Undecided
-            return _integral(boundary, of_rational)
+            raise Undecided
         return NEGATIVE_ZERO if below == 0 and low < 0 else fmpq(below)
     if not a:
         return a

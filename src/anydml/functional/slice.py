@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,9 @@ from numpy.typing import NDArray
 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
-from anydml.errors import BindingError, DescError
-from anydml.functional.faults import slice_error
+from anydml.errors import BindingError, DescError, Error
+from anydml.forks import imported
 from anydml.functional.run import (
-    CACHED,
     Signature,
     contiguous,
     deliver,
@@ -55,8 +53,8 @@ def slice1(
             if unspellable(x):
                 x = contiguous(x)
         sizes = integers(input_window_sizes, "input_window_sizes")
-        operator = _slice1(
-            device_of(device),
+        operator = device_of(device).cached(
+            _slice1,
             signature(x),
             flipped,
             integers(input_window_offsets, "input_window_offsets"),
@@ -73,10 +71,9 @@ def slice1(
             "input_window_strides": input_window_strides,
             "output_sizes": output_sizes,
         }
-        raise slice_error(error, device, input, numbers, out, _slice1_desc) from None
+        raise _explained(error, device, input, numbers, out, _slice1_desc) from None
 
 
-@lru_cache(maxsize=CACHED)
 def _slice1(
     device: Device,
     x: Signature,
@@ -131,6 +128,11 @@ def _slice1_desc(
     )
 
 
+def _explained(error: Error, *call: Any) -> Error:
+    explain: Callable[..., Error] = imported("anydml.functional.faults").slice_error  # which a call that fails needs alone
+    return explain(error, *call)
+
+
 def slice(
     input: NDArray[Any],
     offsets: Sequence[int],
@@ -151,8 +153,8 @@ def slice(
         if unspellable(x):
             x = contiguous(x)
         size = integers(sizes, "sizes")
-        operator = _slice(
-            device_of(device),
+        operator = device_of(device).cached(
+            _slice,
             signature(x),
             integers(offsets, "offsets"),
             size,
@@ -162,10 +164,9 @@ def slice(
         return deliver(operator, out, {"input_tensor": x})
     except (BindingError, DescError) as error:
         numbers = {"offsets": offsets, "sizes": sizes, "strides": strides}
-        raise slice_error(error, device, input, numbers, out, _slice_desc) from None
+        raise _explained(error, device, input, numbers, out, _slice_desc) from None
 
 
-@lru_cache(maxsize=CACHED)
 def _slice(
     device: Device,
     x: Signature,

@@ -57,7 +57,7 @@ class Elements(dict[int, Any]):
         return found
 
 
-class _NotFinite(Exception):
+class NotFinite(Exception):
     """An element is no number that `Places` could show."""
 
 
@@ -72,7 +72,7 @@ class Places(dict[int, int]):
     def __missing__(self, bits: int) -> int:
         exponent = bits >> self._width & self._exponents
         if exponent == self._exponents:
-            raise _NotFinite
+            raise NotFinite
         if len(self) >= KEPT:
             self.clear()
         found = bits & self._hidden - 1
@@ -170,7 +170,7 @@ class _Source:
             **{f"f_{name}": f for name, f in _CALLS.items()},
             "fmpq": fmpq, "ctx": ctx, "whole": whole, "ZERO": ZERO, "ONE": ONE, "philox": philox, "settled": _settled_sum,
             "rounded": lambda a, form: decoded(encoded(a, form), form), "add": reals.add, "multiply": reals.multiply,
-            "first": _first, "place": _place, "NotFinite": _NotFinite, "NEGATIVE_ZERO": NEGATIVE_ZERO, "INFINITY": math.inf,
+            "first": _first, "place": _place, "NotFinite": NotFinite, "NEGATIVE_ZERO": NEGATIVE_ZERO, "INFINITY": math.inf,
         }  # fmt: skip
         self._made: dict[Any, str] = {}
 
@@ -325,11 +325,10 @@ _END = {
 
 def _settled_sum(total: Real, x: Real, largest: Any) -> tuple[Real, Any]:
     """A longer sum, and the largest magnitude among its terms where it is asked for."""
-    if ctx.prec < reals.CUTOFF or type(total) is float or type(x) is float:
+    if ctx.prec <= reals.NEAR or type(total) is float or type(x) is float:
         return reals.add(total, x), largest
     largest = max(largest or reals.magnitude(total), reals.magnitude(x))
-    longer = total + x
-    return (reals.settled(longer, largest) if longer.contains(0) else longer), largest
+    return reals.settled(total + x, largest), largest
 
 
 def _first(keys: Sequence[Real], smallest: bool, last: bool) -> int:
@@ -569,7 +568,7 @@ class Block:
         return self._name(f"-{texts[0]}")
 
     def _place(self, e: Expr) -> int:
-        return 0 if self._places is None else self._places[e]
+        return self._places[e] if self._places else 0
 
     def guard(self, e: Expr) -> str:
         """The condition that every index of a read lies inside."""

@@ -3,7 +3,6 @@
 import pkgutil
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import lru_cache
 
 from anydml.forks import imported
@@ -44,7 +43,7 @@ def why_missing(wire_name: str) -> str:
         return f"{PREFIX}{name} is not in anydml yet ({len(every())} of {len(NAMES)})"
     if len(name) > _LONGEST:
         return f"DirectML has no operator {wire_name[:_LONGEST]!r}.."
-    near = get_close_matches(name.upper(), NAMES, 1)
+    near = imported("difflib").get_close_matches(name.upper(), NAMES, 1)
     hint = f"; did you mean {near[0]!r}" + ("?" if find(near[0]) else ", which is not in anydml yet?") if near else ""
     return f"DirectML has no operator {wire_name!r}{hint}"
 

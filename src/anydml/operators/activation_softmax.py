@@ -10,7 +10,7 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.expression import Max, Sum, Tensor, each, exp, over
-from anydml.schema.operator import Desc, Example, like, operator
+from anydml.schema.operator import Desc, Example, defaults, like, operator
 from anydml.schema.rules import axes as axis_rules
 from anydml.schema.rules import effective_rank_at_most_two, same
 from anydml.schema.statement import Nest, nest
@@ -36,6 +36,8 @@ class ActivationSoftmax1(Desc):
     output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
     axis_count: int | None = field.count("AxisCount", "Entries of Axes.", default=None)
     axes: tuple[int, ...] = field.attribute("Axes", field.UINT, "The axes that a sum runs over.", sized_by="AxisCount")
+
+    eager = defaults(axes=("the last", lambda d: (d.input_tensor.dimension_count - 1,)))
 
     rows = (support("5_1", BOTH, (1, 8), FLOATS),)
     same = same("DataType DimensionCount Sizes", BOTH)

@@ -29,7 +29,7 @@ BYTES = TensorDesc(DataType.UINT8, (6,))
 class ElementWiseQuantizeLinear(Desc):
     """Quantizes every element: Output = clamp(round(Input / Scale) + ZeroPoint, Min, Max).
 
-    The quotient is rounded to the scale's type, as ONNX defines it, and round takes ties to even. Min and Max are the
+    The quotient is rounded to FLOAT32, as ONNX does it, and round takes ties to even. Min and Max are the
     limits of the output's type. An absent zero point is 0; a quotient that is NaN gives Min.
     """
 
@@ -56,13 +56,13 @@ class ElementWiseQuantizeLinear(Desc):
     same = same("DimensionCount Sizes", ALL)
 
     @constraint(
-        "`ScaleTensor.DataType` = `InputTensor.DataType`, or FLOAT32 where that is INT32.",
+        "`ScaleTensor.DataType` must equal `InputTensor.DataType`, or be FLOAT32 where that is INT32.",
         expected=lambda d: {"ScaleTensor.DataType": FLOAT32 if d.input_tensor.data_type == INT32 else d.input_tensor.data_type},
     )
     def scale_data_type(d) -> bool:
         return d.scale_tensor.data_type == (FLOAT32 if d.input_tensor.data_type == INT32 else d.input_tensor.data_type)
 
-    @constraint("`ZeroPointTensor` is there below feature level 6_2.", before=FeatureLevel.FL_6_2)
+    @constraint("`ZeroPointTensor` must be there below feature level 6_2.", before=FeatureLevel.FL_6_2)
     def zero_point_present(d) -> bool:
         return d.zero_point_tensor is not None
 
@@ -73,7 +73,7 @@ class ElementWiseQuantizeLinear(Desc):
     def statement(d, x: Tensor, scale: Tensor, zero_point: Tensor | None) -> Nest:
         i = each(d.output_tensor.sizes)
         low, high = limits(d.output_tensor.data_type)
-        quotient = rounded(x[i] / scale[i], d.scale_tensor.data_type)
+        quotient = rounded(x[i] / scale[i], DataType.FLOAT32)
         quantized = half_to_even(quotient) + (0 if zero_point is None else zero_point[i])
         return nest(i, select(is_nan(quotient), low, clamp(quantized, low, high)))
 
@@ -116,7 +116,7 @@ class ElementWiseQuantizeLinear(Desc):
     )
     errata = (
         "The page does not define round; it takes ties to even, as in ONNX (our decision).",
-        "The page does not say that the quotient is rounded; it is, to the scale's type, as in ONNX (our decision).",
+        "The page does not say that the quotient is rounded; it is, to FLOAT32 whatever the scale's type (our decision).",
         "The page says of a scale of 0 that it is undefined; the quotient is then what IEEE 754 says, infinities saturate "
         "and NaN gives Min (our decision).",
         "The page prints the zero point's type without the mark of an optional one, which it is from 6_2 on.",

@@ -14,7 +14,7 @@ from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import constraint, data_rule
 from anydml.schema.expression import Tensor, each, index, lift, select
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import axis_in_range, same
 from anydml.schema.statement import Nest, move
 from anydml.schema.support import support
@@ -53,6 +53,11 @@ class Gather(Desc):
         "IndexDimensions", field.UINT, "How many dimensions of Indices count, the last ones; those before have size 1."
     )
 
+    eager = defaults(
+        axis=("0", lambda d: 0),
+        index_dimensions=("as many as the indices have", lambda d: d.indices_tensor.dimension_count),
+    )
+
     rows = (
         support("1_0", BOTH, (4, 4), FLOATS),
         support("1_0", "IndicesTensor", (4, 4), (UINT32,)),
@@ -65,22 +70,22 @@ class Gather(Desc):
     axis_in_range = axis_in_range()
 
     @constraint(
-        "`IndexDimensions` <= `IndicesTensor.DimensionCount`.",
+        "`IndexDimensions` must be at most `IndicesTensor.DimensionCount`.",
         expected=lambda d: {"IndexDimensions": range(d.indices_tensor.dimension_count + 1)},
         breaks=lambda d: {"index_dimensions": d.indices_tensor.dimension_count + 1},
     )
     def index_dimensions_in_range(d) -> bool:
         return d.index_dimensions <= d.indices_tensor.dimension_count
 
-    @constraint("`IndicesTensor.Sizes` are 1 before the last `IndexDimensions`.")
+    @constraint("`IndicesTensor.Sizes` must be 1 before the last dimensions, as many as `IndexDimensions` says.")
     def indices_lead_with_ones(d) -> bool:
         if d.index_dimensions > len(d.indices_tensor.sizes):
             raise ValueError("there are not so many dimensions")
         return all(n == 1 for n in d.indices_tensor.sizes[: len(d.indices_tensor.sizes) - d.index_dimensions])
 
     @constraint(
-        "`OutputTensor.Sizes` are `InputTensor.Sizes` with the last `IndexDimensions` of `IndicesTensor.Sizes` in the place "
-        "of `Axis`; leading ones make them as many, or are left out.",
+        "`OutputTensor.Sizes` must be `InputTensor.Sizes` with those at the end of `IndicesTensor.Sizes`, as many as "
+        "`IndexDimensions` says, in the place of `Axis`; leading ones are added or left out.",
         expected=lambda d: {"OutputTensor.Sizes": gathered(d)},
         breaks=lambda d: {"output_tensor": float32(*d.output_tensor.sizes[:-1], d.output_tensor.sizes[-1] + 1)},
     )
@@ -104,11 +109,11 @@ class Gather(Desc):
         surplus = d.index_dimensions - 1
         c = (*(lift(0),) * surplus, *i) if surplus >= 0 else i[1:]  # before leading ones were left out or put in front
         last = d.axis + d.index_dimensions
-        named = indices[(*(0,) * (len(indices.sizes) - d.index_dimensions), *c[d.axis : last])]
+        named = indices[[*(0,) * (len(indices.sizes) - d.index_dimensions), *c[d.axis : last]]]
         at = index(named)
         if indices.data_type in (DataType.INT32, DataType.INT64):
             at = select(at < 0, at + x.sizes[d.axis], at)
-        return move(i, x[(*c[: d.axis], at, *c[last:])])
+        return move(i, x[[*c[: d.axis], at, *c[last:]]])
 
     examples = (
         Example(
@@ -119,13 +124,19 @@ class Gather(Desc):
         ),
         Example(
             "Page, example 2: rows of a matrix",
-            dict(input_tensor=float32(3, 2), indices_tensor=uint32(1, 4), output_tensor=float32(4, 2), axis=0, index_dimensions=1),
+            dict(
+                input_tensor=float32(3, 2), indices_tensor=uint32(1, 4), output_tensor=float32(4, 2),
+                axis=0, index_dimensions=1,
+            ),
             dict(input_tensor=six(3, 2), indices_tensor=np.array([[0, 1, 1, 2]], np.uint32)),
             np.array([[1, 2], [3, 4], [3, 4], [5, 6]], np.float32),
         ),
         Example(
             "Page, example 3: columns of a matrix",
-            dict(input_tensor=float32(3, 2), indices_tensor=uint32(1, 2), output_tensor=float32(3, 2), axis=1, index_dimensions=1),
+            dict(
+                input_tensor=float32(3, 2), indices_tensor=uint32(1, 2), output_tensor=float32(3, 2),
+                axis=1, index_dimensions=1,
+            ),
             dict(input_tensor=six(3, 2), indices_tensor=np.array([[1, 0]], np.uint32)),
             np.array([[2, 1], [4, 3], [6, 5]], np.float32),
         ),

@@ -30,7 +30,7 @@ from anydml.schema.expression import (
     minimum,
     select,
 )
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import fusable_activation, not_owned, same, sizes_are
 from anydml.schema.statement import Nest, activated, nest, stored
 from anydml.schema.support import support
@@ -40,8 +40,8 @@ from anydml.tensor import DataType, TensorDesc
 FLOAT_INPUTS = "InputTensor WeightTensor RecurrenceTensor BiasTensor HiddenInitTensor CellMemInitTensor PeepholeTensor"
 FLOAT_OUTPUTS = "OutputSequenceTensor OutputSingleTensor OutputCellSingleTensor"
 FORWARD, BACKWARD, BIDIRECTIONAL = RecurrentNetworkDirection
-I, O, F, C = range(4)  # noqa: E741, the names on the page; the order of the gates in weights and biases; peepholes have the first three
-HIDDEN = "where the last of `RecurrenceTensor.Sizes` is hidden"
+INPUT, OUTPUT, FORGET, CELL = range(4)  # the order of the gates in weights and biases; peepholes have the first three
+HIDDEN = "where hidden is the last of `RecurrenceTensor.Sizes`"
 
 
 def float32(*sizes: int) -> TensorDesc:
@@ -130,10 +130,10 @@ class Layer(NamedTuple):
     def step(self, i: Indices, cells: Tensor, states: Tensor) -> tuple[Expr, Expr]:
         t, r, b, _ = i
         old = select(t > 0, *self.before(cells, self.cell_init, i))
-        new_gate = self.gate(I, i, states, old)
-        forget = 1 - new_gate if self.d.couple_input_forget else self.gate(F, i, states, old)
-        cell = forget * old + new_gate * self.gate(C, i, states)
-        hidden = self.gate(O, i, states, cells[i]) * self.function(2, r, cells[i])
+        new_gate = self.gate(INPUT, i, states, old)
+        forget = 1 - new_gate if self.d.couple_input_forget else self.gate(FORGET, i, states, old)
+        cell = forget * old + new_gate * self.gate(CELL, i, states)
+        hidden = self.gate(OUTPUT, i, states, cells[i]) * self.function(2, r, cells[i])
         return self.within(t, b, cell), self.within(t, b, hidden)
 
     def gate(self, place: int, i: Indices, states: Tensor, cell: Expr | None = None) -> Expr:
@@ -149,7 +149,7 @@ class Layer(NamedTuple):
         if self.bias is not None:
             total += self.bias[0, 0, r, at] + self.bias[0, 0, r, at + 4 * self.sizes[3]]
         clip = self.d.clip_threshold
-        return self.function(1 if place == C else 0, r, clamp(total, -clip, clip) if self.d.use_clip_threshold else total)
+        return self.function(1 if place == CELL else 0, r, clamp(total, -clip, clip) if self.d.use_clip_threshold else total)
 
     def before(self, states: Tensor, start: Tensor | None, i: Sequence[Expr]) -> tuple[Expr, Operand]:
         """A state after the step before, and before all steps."""
@@ -226,11 +226,21 @@ class Lstm(Desc):
         "ActivationDescs", field.OPERATOR, "The functions f, g, h of each direction.", sized_by="ActivationDescCount"
     )
     direction: RecurrentNetworkDirection = field.attribute(
-        "Direction", field.RECURRENT_NETWORK_DIRECTION, "FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward."
+        "Direction",
+        field.RECURRENT_NETWORK_DIRECTION,
+        "FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward.",
+        default=RecurrentNetworkDirection.FORWARD,
     )
     clip_threshold: float = field.attribute("ClipThreshold", field.FLOAT, "The limit of magnitudes.", default=0.0)
     use_clip_threshold: bool = field.attribute("UseClipThreshold", field.BOOL, "Whether it limits.", default=False)
     couple_input_forget: bool = field.attribute("CoupleInputForget", field.BOOL, "Whether F is 1 - i.", default=False)
+
+    eager = defaults(
+        activation_descs=(
+            "SIGMOID, TANH, TANH for each direction",
+            lambda d: (ActivationSigmoid(), ActivationTanh(), ActivationTanh()) * d.weight_tensor.sizes[1],
+        )
+    )
 
     rows = (
         support("1_0", f"{FLOAT_INPUTS} {FLOAT_OUTPUTS}", (4, 4), FLOATS),
@@ -238,51 +248,53 @@ class Lstm(Desc):
     )
     same = same("DataType", f"{FLOAT_INPUTS} {FLOAT_OUTPUTS}")
 
-    @constraint("`InputTensor.Sizes` begin with 1.")
+    @constraint("`InputTensor.Sizes` must begin with 1.")
     def input_sizes(d) -> bool:
         return d.input_tensor.sizes[0] == 1
 
     recurrence_sizes = sizes_are(
         "RecurrenceTensor",
-        "`RecurrenceTensor.Sizes` are {1, directions, 4 * hidden, hidden}, the directions being 2 where `Direction` is "
+        "`RecurrenceTensor.Sizes` must be {1, directions, 4 * hidden, hidden}, with 2 directions where `Direction` is "
         "BIDIRECTIONAL, else 1.",
         lambda d: (1, directions(d), 4 * hidden(d), hidden(d)),
     )
     weight_sizes = sizes_are(
         "WeightTensor",
-        "`WeightTensor.Sizes` are {1, directions by `Direction`, 4 * hidden, the last of `InputTensor.Sizes`}, " + HIDDEN + ".",
+        "`WeightTensor.Sizes` must be {1, the directions of `Direction`, 4 * hidden, the last of `InputTensor.Sizes`}, "
+        + HIDDEN
+        + ".",
         lambda d: (1, directions(d), 4 * hidden(d), d.input_tensor.sizes[3]),
     )
     bias_sizes, peephole_sizes = (
         sizes_are(
             wire,
-            f"`{wire}.Sizes` are {{1, 1, directions by `Direction`, {count} * hidden}}, {HIDDEN}.",
+            f"`{wire}.Sizes` must be {{1, 1, the directions of `Direction`, {count} * hidden}}, {HIDDEN}.",
             lambda d, count=count: (1, 1, directions(d), count * hidden(d)),  # type: ignore[misc]
         )
         for wire, count in (("BiasTensor", 8), ("PeepholeTensor", 3))
     )
     sequence_lengths_sizes = sizes_are(
         "SequenceLengthsTensor",
-        "`SequenceLengthsTensor.Sizes` are {1, 1, 1, the third of `InputTensor.Sizes`}: a length for each sequence.",
+        "`SequenceLengthsTensor.Sizes` must be {1, 1, 1, the third of `InputTensor.Sizes`}: a length for each sequence.",
         lambda d: (1, 1, 1, d.input_tensor.sizes[2]),
     )
     hidden_init_sizes, cell_mem_init_sizes, output_single_sizes, output_cell_single_sizes = (
         sizes_are(
             wire,
-            f"`{wire}.Sizes` are {{1, directions by `Direction`, the third of `InputTensor.Sizes`, hidden}}, {HIDDEN}.",
+            f"`{wire}.Sizes` must be {{1, the directions of `Direction`, the third of `InputTensor.Sizes`, hidden}}, {HIDDEN}.",
             state_sizes,
         )
         for wire in ("HiddenInitTensor", "CellMemInitTensor", "OutputSingleTensor", "OutputCellSingleTensor")
     )
     output_sequence_sizes = sizes_are(
         "OutputSequenceTensor",
-        "`OutputSequenceTensor.Sizes` are {second, directions by `Direction`, third of `InputTensor.Sizes`, hidden}, "
-        f"{HIDDEN}.",
+        "`OutputSequenceTensor.Sizes` must be {the second of `InputTensor.Sizes`, the directions of `Direction`, "
+        f"the third of `InputTensor.Sizes`, hidden}}, {HIDDEN}.",
         lambda d: state_sizes(d, d.input_tensor.sizes[1]),
     )
 
     @constraint(
-        "`OutputSequenceTensor`, `OutputSingleTensor` or `OutputCellSingleTensor` is there.",
+        "One of `OutputSequenceTensor`, `OutputSingleTensor` and `OutputCellSingleTensor` must be there.",
         breaks=lambda d: dict.fromkeys(("output_sequence_tensor", "output_single_tensor", "output_cell_single_tensor")),
     )
     def an_output_present(d) -> bool:
@@ -290,18 +302,18 @@ class Lstm(Desc):
         return any(t is not None for t in present)
 
     @constraint(
-        "`ActivationDescCount` is 3, or 6 where `Direction` is BIDIRECTIONAL: f, g and h of each direction.",
+        "`ActivationDescCount` must be 3, or 6 where `Direction` is BIDIRECTIONAL: f, g and h of each direction.",
         expected=lambda d: {"ActivationDescCount": 3 * directions(d)},
         breaks=lambda d: {"activation_desc_count": 2, "activation_descs": d.activation_descs[:2]},
     )
     def activation_count(d) -> bool:
         return d.activation_desc_count == 3 * directions(d)
 
-    @constraint("`ClipThreshold` >= 0 where `UseClipThreshold` is TRUE.")
+    @constraint("`ClipThreshold` must be at least 0 where `UseClipThreshold` is TRUE.")
     def clip_threshold_not_negative(d) -> bool:
         return not d.use_clip_threshold or d.clip_threshold >= 0
 
-    fusable = fusable_activation("ActivationDescs")
+    fusable = fusable_activation("ActivationDescs", each=True)
     not_owned = not_owned(f"{FLOAT_INPUTS} SequenceLengthsTensor")
 
     def outputs(d) -> Outputs:

@@ -14,7 +14,7 @@ from anydml.schema import field
 from anydml.schema.constraint import constraint
 from anydml.schema.enumerations import RandomGeneratorType
 from anydml.schema.expression import Expr, Tensor, each, index, philox, pieces, row_major
-from anydml.schema.operator import Desc, Example, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
@@ -56,12 +56,15 @@ class RandomGenerator(Desc):
     same = same("DimensionCount Sizes", "InputStateTensor OutputStateTensor")
 
     @constraint(
-        "`InputStateTensor.Sizes` are 6 after ones: a counter of four words and a key of two.",
+        "`InputStateTensor.Sizes` must be 6 after ones: a counter of four words and a key of two.",
         expected=lambda d: {"InputStateTensor.Sizes": (*(1,) * (len(d.input_state_tensor.sizes) - 1), 6)},
     )
     def state_of_six(d) -> bool:
         *leading, last = d.input_state_tensor.sizes
         return last == 6 and all(n == 1 for n in leading)
+
+    def outputs(d) -> Outputs:
+        return {"output_state_tensor": (d.input_state_tensor.sizes, DataType.UINT32)}
 
     def statement(d, state: Tensor) -> tuple[Nest, Nest | None]:
         i = each(d.output_tensor.sizes)

@@ -35,13 +35,14 @@ from anydml.schema.expression import (
     over,
     sqrt,
 )
-from anydml.schema.operator import Desc, Example, Outputs, Rejects, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, Rejects, defaults, operator, rejects
 from anydml.schema.rules import axes as axis_rules
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT, FLOATS, INDICES, SIXTY_FOUR, TEN
 from anydml.tensor import DataType, TensorDesc
+from anydml.wording import listed
 
 F = ReduceFunction
 BOTH = "InputTensor OutputTensor"
@@ -55,9 +56,10 @@ def taken(functions: str, data_types: tuple[DataType, ...], before: str = "") ->
     among = tuple(ReduceFunction[name] for name in functions.split())
     level = FeatureLevel.parse(before) if before else None
     below = f" below feature level {before}" if before else ""
+    types, names = listed([t.name for t in data_types]), listed(functions.split())
     return Constraint(
         f"{'_'.join(functions.lower().split())}_data_type{before and '_before_' + before}",
-        f"`InputTensor.DataType` is {', '.join(map(str, data_types))} where `Function` is {' or '.join(functions.split())}{below}.",
+        f"`InputTensor.DataType` must be {types} where `Function` is {names}{below}.",
         lambda d: d.function not in among or d.input_tensor.data_type in data_types,
         expected=lambda d: {"InputTensor.DataType": list(data_types)},
         before=level,
@@ -119,8 +121,12 @@ def of_three(function: str, want: Any, data_type: DataType = DataType.FLOAT32) -
 
 def refused(constraint: str, function: str, data_type: DataType, at: str = "6_4", output: DataType | None = None) -> Rejects:
     """A function that does not take a type that others do."""
-    tensors = dict(input_tensor=tensor(data_type, 1, 1, 3, 3), output_tensor=tensor(output or data_type, 1, 1, 1, 3))
-    return rejects(constraint, at=FeatureLevel.parse(at), function=function, **tensors)
+    to = tensor(output or data_type, 1, 1, 1, 3)
+    return Rejects(
+        constraint,
+        dict(function=function, input_tensor=tensor(data_type, 1, 1, 3, 3), output_tensor=to),
+        FeatureLevel.parse(at),
+    )
 
 
 @operator("DML_OPERATOR_REDUCE", 55, since=FeatureLevel.FL_1_0)
@@ -137,6 +143,8 @@ class Reduce(Desc):
     axis_count: int | None = field.count("AxisCount", "Entries of Axes.", default=None)
     axes: tuple[int, ...] = field.attribute("Axes", field.UINT, "The axes that are reduced.", sized_by="AxisCount")
 
+    eager = defaults(axes=("all", lambda d: range(d.input_tensor.dimension_count)))
+
     rows = (  # of all functions together; the rules have each one's own
         support("1_0", "InputTensor", (4, 4), FLOATS),
         support("1_0", "OutputTensor", (4, 4), (*FLOATS, UINT32)),
@@ -150,7 +158,7 @@ class Reduce(Desc):
     axis_rules = axis_rules()
 
     @constraint(
-        "`OutputTensor.Sizes` are `InputTensor.Sizes` with 1 at each of `Axes`.",
+        "`OutputTensor.Sizes` must be `InputTensor.Sizes` with 1 at each of `Axes`.",
         expected=lambda d: {"OutputTensor.Sizes": reduced(d)},
         breaks=lambda d: {"output_tensor": d.input_tensor},
     )
@@ -160,21 +168,21 @@ class Reduce(Desc):
         return d.output_tensor.sizes == reduced(d)
 
     @constraint(
-        "`OutputTensor.DataType` = `InputTensor.DataType`, unless `Function` is ARGMAX or ARGMIN.",
+        "`OutputTensor.DataType` must equal `InputTensor.DataType` unless `Function` is ARGMAX or ARGMIN.",
         expected=lambda d: {"OutputTensor.DataType": d.input_tensor.data_type},
     )
     def same_data_type(d) -> bool:
         return d.function in ARGUMENTS or d.output_tensor.data_type == d.input_tensor.data_type
 
     @constraint(
-        "`OutputTensor.DataType` is UINT32, INT32, UINT64 or INT64 where `Function` is ARGMAX or ARGMIN.",
+        "`OutputTensor.DataType` must be UINT32, INT32, UINT64 or INT64 where `Function` is ARGMAX or ARGMIN.",
         expected=lambda d: {"OutputTensor.DataType": list(INDICES)},
     )
     def argument_data_type(d) -> bool:
         return d.function not in ARGUMENTS or d.output_tensor.data_type in INDICES
 
     @constraint(
-        "`OutputTensor.DataType` is UINT32 where `Function` is ARGMAX or ARGMIN below feature level 3_0.",
+        "`OutputTensor.DataType` must be UINT32 where `Function` is ARGMAX or ARGMIN below feature level 3_0.",
         expected=lambda d: {"OutputTensor.DataType": UINT32},
         before=FeatureLevel.FL_3_0,
     )

@@ -12,7 +12,7 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.expression import Tensor, each
-from anydml.schema.operator import Desc, Example, operator, rejects
+from anydml.schema.operator import Desc, Example, defaults, operator, rejects
 from anydml.schema.rules import axis_in_range, parts, same
 from anydml.schema.statement import Nest, move
 from anydml.schema.support import support
@@ -41,6 +41,8 @@ class Split(Desc):
         "OutputTensors", "The parts, alike in every dimension but Axis.", sized_by="OutputCount"
     )
     axis: int = field.attribute("Axis", field.UINT, "The dimension to cut along.")
+
+    eager = defaults(axis=("0", lambda d: 0))
 
     rows = (
         support("1_0", BOTH, (4, 4), FIRST),

@@ -55,7 +55,7 @@ def size_rules() -> tuple[Constraint, ...]:
         return {path: sizes for path, t in outputs.items() if t.sizes != sizes}
 
     @constraint(
-        "`OutputValueTensor.Sizes` and `OutputIndexTensor.Sizes` are `InputTensor.Sizes` with `K` at `Axis`.",
+        "`OutputValueTensor.Sizes` and `OutputIndexTensor.Sizes` must be `InputTensor.Sizes` with `K` at `Axis`.",
         expected=expected,
         breaks=lambda d: {"output_index_tensor": TensorDesc(UINT32, d.input_tensor.sizes)},
     )
@@ -66,7 +66,7 @@ def size_rules() -> tuple[Constraint, ...]:
         return bool(d.output_value_tensor.sizes == sizes and d.output_index_tensor.sizes == sizes)
 
     @constraint(
-        "1 <= `K` <= the size of `InputTensor.Sizes` at `Axis`.",
+        "`K` must be at least 1 and at most the size that `InputTensor.Sizes` has at `Axis`.",
         expected=lambda d: {"K": range(1, d.input_tensor.sizes[d.axis] + 1)},
     )
     def k_in_range(d: Any) -> bool:
@@ -95,8 +95,8 @@ def made(values: Any, indices: Any) -> dict[str, Any]:
     return dict(output_value_tensor=np.array([[values]], np.float32), output_index_tensor=np.array([[indices]], np.uint32))
 
 
-BIGGER = dict(k=5, output_value_tensor=TensorDesc(DataType.FLOAT32, (1, 1, 3, 5)),
-              output_index_tensor=TensorDesc(UINT32, (1, 1, 3, 5)))  # fmt: skip
+BIGGER: dict[str, Any] = dict(k=5, output_value_tensor=TensorDesc(DataType.FLOAT32, (1, 1, 3, 5)),
+                               output_index_tensor=TensorDesc(UINT32, (1, 1, 3, 5)))  # fmt: skip
 
 
 @operator("DML_OPERATOR_TOP_K1", 112, since=FeatureLevel.FL_2_1)
@@ -113,7 +113,10 @@ class TopK1(Desc):
     axis: int = field.attribute("Axis", field.UINT, "The axis along which the lines lie.")
     k: int = field.attribute("K", field.UINT, "How many elements of a line are selected.")
     axis_direction: AxisDirection = field.attribute(
-        "AxisDirection", field.AXIS_DIRECTION, "INCREASING: the smallest, smallest first; DECREASING: the largest."
+        "AxisDirection",
+        field.AXIS_DIRECTION,
+        "INCREASING: the smallest, smallest first; DECREASING: the largest.",
+        default=AxisDirection.DECREASING,
     )
 
     rows = since_2_1()
@@ -126,7 +129,7 @@ class TopK1(Desc):
         i = each(d.output_value_tensor.sizes)
         k = over(i, x.sizes, [d.axis])
         at = rank(k, x[k], i[d.axis], decreasing=d.axis_direction == AxisDirection.DECREASING)
-        return move(i, x[(*i[: d.axis], at, *i[d.axis + 1 :])]), nest(i, at)
+        return move(i, x[[*i[: d.axis], at, *i[d.axis + 1 :]]]), nest(i, at)
 
     examples = (
         Example(

@@ -17,12 +17,13 @@ from anydml.schema import field as fields
 from anydml.schema.constraint import DIMENSION, Constraint, DataRule
 from anydml.schema.field import ATTRIBUTE, INPUT, OUTPUT, Field
 from anydml.schema.kinds import Scalar
-from anydml.schema.statement import State
 from anydml.schema.support import Support, Table, tabulate
 from anydml.tensor import DataType, TensorDesc
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
+
+    from anydml.schema.statement import State
 else:
 
     def dataclass_transform(**_: Any) -> Callable[[Any], Any]:
@@ -82,6 +83,8 @@ class Desc(ABC):
 
     spec: ClassVar[OperatorSpec]
     statement: ClassVar[State]
+    eager: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}  # attribute -> its default in an eager call: in
+    # words, and from the inputs
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
@@ -97,7 +100,7 @@ class Desc(ABC):
             assert f.kind is not None
             data_type = getattr(self, snake_case(f.kind.typed_by)) if isinstance(f.kind, Scalar) else None
             if f.sized_by:
-                put(f.name, _entries(f, value))
+                put(f.name, entries(f, value))
             else:
                 put(f.name, f.kind.convert(value, f.name, data_type))
         for count, sized in self.spec.counts.items():
@@ -134,6 +137,15 @@ class Desc(ABC):
             else:
                 yield TensorField(f.name, f, value)
 
+    def activations(self) -> Iterator[tuple[str, Desc]]:
+        """Every operator desc that is an attribute, such as a fused activation, with its path."""
+        for f in self.spec.activations:
+            value = getattr(self, f.name)
+            if f.sized_by:
+                yield from ((f"{f.wire}[{i}]", entry) for i, entry in enumerate(value or ()))
+            elif value is not None:
+                yield f.wire, value
+
     def document(self) -> dict[str, Any]:
         """The fields that are there as the JSON format has them, by wire name."""
         found: dict[str, Any] = {}
@@ -149,7 +161,10 @@ class Desc(ABC):
         return self
 
     def outputs(d) -> Outputs:
-        """Each output's sizes and data type, from inputs and attributes alone."""
+        """Each output's sizes and data type, from inputs and attributes alone.
+
+        What they do not tell is None; an output of which they tell nothing is left out.
+        """
         raise NotImplementedError
 
 
@@ -190,7 +205,8 @@ def _tensors(f: Field, values: Any) -> tuple[TensorDesc, ...]:
     return tuple(_tensor(f, value) for value in found)
 
 
-def _entries(f: Field, values: Any) -> tuple[Any, ...]:
+def entries(f: Field, values: Any) -> tuple[Any, ...]:
+    """The values of an array attribute, converted; TypeError or ValueError naming the field."""
     assert f.kind is not None
     try:
         found = tuple(values)
@@ -237,6 +253,12 @@ class OperatorSpec:
     def wire_name(self) -> str:
         return f"DML_OPERATOR_{self.name}"
 
+    @property
+    def page(self) -> str:
+        """The address of the documentation page; those of 5_1 and later are elsewhere."""
+        place = "windows/ai/directml/api" if self.since >= FeatureLevel.FL_5_1 else "windows/win32/api/directml"
+        return f"https://learn.microsoft.com/{place}/ns-directml-dml_{self.name.lower()}_operator_desc"
+
     @computed_once
     def tensors(self) -> tuple[Field, ...]:
         return tuple(f for f in self.fields if f.is_tensor)
@@ -252,6 +274,11 @@ class OperatorSpec:
     @computed_once
     def attributes(self) -> tuple[Field, ...]:
         return tuple(f for f in self.fields if f.role == ATTRIBUTE)
+
+    @computed_once
+    def activations(self) -> tuple[Field, ...]:
+        """The attributes whose values are operator descs."""
+        return tuple(f for f in self.fields if f.kind is fields.OPERATOR)
 
     @computed_once
     def counts(self) -> Mapping[str, str]:
@@ -298,6 +325,13 @@ class OperatorSpec:
             for level, at in rules.items()
         }
 
+    @computed_once
+    def judged_fused(self) -> Mapping[FeatureLevel, tuple[Constraint, ...]]:
+        """Level -> the rules that hold there of the operator as an activation without tensors."""
+        tensors = {f.wire for f in self.tensors}
+        rules = [r for r in self.rules if tensors.isdisjoint(path.split(".")[0] for path in r.paths)]
+        return {level: tuple(r for r in rules if r.before is None or level < r.before) for level in FeatureLevel}
+
 
 def _key_of(f: Field) -> Callable[[Any], Any]:
     if f.kind is None or f.kind.key.__func__ is fields.UINT.key.__func__:  # type: ignore[attr-defined]
@@ -314,19 +348,19 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
         if spec.fusable and not f.optional:
             yield Constraint(
                 f"{name}_present",
-                f"`{f.wire}` is there.",
+                f"`{f.wire}` must be there.",
                 lambda d: getattr(d, name) is not None,
                 breaks=lambda d: {name: None},
             )
     elif isinstance(kind, Scalar):
         typed_by = snake_case(kind.typed_by)
         yield Constraint(
-            f"{name}_fits", f"`{f.wire}` fits the type that `{kind.typed_by}` names.",
+            f"{name}_fits", f"`{f.wire}` must fit the type that `{kind.typed_by}` names.",
             lambda d: kind.fits_type(getattr(d, name), getattr(d, typed_by)), carries=True,
             breaks=lambda d: {name: 2**64, typed_by: DataType.UINT8},
         )  # fmt: skip
     elif kind is not None and kind.misfit is not None:
-        sentence = f"`{f.wire}` fits {kind.wire}, {kind.carried}."
+        sentence = f"{'Each of ' if f.sized_by else ''}`{f.wire}` must fit {kind.wire}, {kind.carried}."
 
         def fits(d: Any) -> bool:
             value = getattr(d, name)
@@ -348,7 +382,8 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
                 return {count: getattr(d, count) + 1}
             return {name: (*getattr(d, name), *getattr(d, name)[-1:])}
 
-        yield Constraint(f"{name}_counted", f"`{f.wire}` has `{f.sized_by}` entries.", counted, breaks=miscounted)
+        sentence = f"`{f.wire}` must have as many entries as `{f.sized_by}` says."
+        yield Constraint(f"{name}_counted", sentence, counted, breaks=miscounted)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(
@@ -392,6 +427,11 @@ def operator(
     return declare
 
 
+def defaults(**entries: tuple[str, Callable[[Any], Any]]) -> Mapping[str, tuple[str, Callable[[Any], Any]]]:
+    """The `eager` of an operator: attribute -> its default in words, and as a function of the inputs."""
+    return entries
+
+
 def like(name: str) -> Callable[[Any], Outputs]:
     """The `outputs` of an operator with one output, of an input's sizes and data type."""
 
@@ -429,5 +469,6 @@ def _level_below(level: FeatureLevel | None) -> FeatureLevel:
 
 
 __all__ = [
-    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "example_desc", "like", "operator", "rejections", "rejects",
+    "Desc", "Example", "OperatorSpec", "Rejects", "TensorField", "defaults", "entries", "example_desc", "like", "operator",
+    "rejections", "rejects",
 ]  # fmt: skip
