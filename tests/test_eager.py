@@ -549,7 +549,9 @@ def test_what_tells_the_output_s_type_must_agree(left_out: str | None) -> None:
 
 def test_output_types_that_cannot_be() -> None:
     for told in ("FLOAT32", np.float32, "INT32", dml.DataType.INT16):
-        with pytest.raises(dml.BindingError, match=r"output_data_type is (float32|int32|int16); feature level 6_4 takes int8 or uint8 here"):
+        with pytest.raises(
+            dml.BindingError, match=r"output_data_type is (float32|int32|int16); feature level 6_4 takes int8 or uint8 here"
+        ):
             quantized(output_data_type=told)
     nonsense: tuple[Any, ...] = ("INT9", "foo", "UINT4", np.complex64, ">f8", 99, list)
     for told in nonsense:

@@ -965,7 +965,7 @@ def convolution(
     Parameters
     ----------
     input : NDArray[Any]
-        {BatchCount, InputChannelCount, [Depth,] [Height,] Width}. 3 to 5 dimensions of float32 or float16.
+        {BatchCount, InputChannelCount, `[Depth,] [Height,]` Width}. 3 to 5 dimensions of float32 or float16.
     filter : NDArray[Any]
         {FilterBatchCount, FilterChannelCount, .., FilterWidth}. 3 to 5 dimensions of float32 or float16.
     bias : NDArray[Any], optional
@@ -1195,7 +1195,7 @@ def element_wise_quantize_linear(
 ) -> NDArray[Any]:
     """Quantizes every element: Output = clamp(round(Input / Scale) + ZeroPoint, Min, Max).
 
-    The quotient is rounded to the scale's type, as ONNX defines it, and round takes ties to even. Min and Max are the
+    The quotient is rounded to FLOAT32, as ONNX does it, and round takes ties to even. Min and Max are the
     limits of the output's type. An absent zero point is 0; a quotient that is NaN gives Min.
 
         Output = 0 if is_nan(float32(Input / Scale)), else min(255, max(0, round(float32(Input / Scale)) + ZeroPoint))
@@ -1373,7 +1373,7 @@ def join(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays tensors one after another along an axis: Output[.., o + i, ..] = Input[n][.., i, ..].
+    """Lays tensors one after another along an axis: Output[.., o + i, ..] = `Input[n][.., i, ..]`.
 
     Here o is the sum of the sizes along the axis of the inputs before n. Bits are moved as they are.
 
@@ -2163,7 +2163,7 @@ def split(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> list[NDArray[Any]]:
-    """Cuts a tensor into parts along an axis: Output[n][.., i, ..] = Input[.., o + i, ..].
+    """Cuts a tensor into parts along an axis: `Output[n][.., i, ..]` = Input[.., o + i, ..].
 
     Here o is the sum of the sizes along the axis of the outputs before n. Bits are moved as they are.
 
