@@ -22,6 +22,7 @@ from anydml.schema.check import check
 from anydml.schema.constraint import Constraint, DataRule
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.formula import formulas, prose
+from anydml.schema.kinds import FLOAT
 from anydml.schema.operator import Desc, Example, Rejects, example_desc, rejections
 from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
 from anydml.tensor import TensorDesc, TensorFlags
@@ -41,6 +42,8 @@ def plain(value: Any) -> Any:
         return plain({"Type": value.spec.wire_name, **value.document()})
     if isinstance(value, np.ndarray):
         return plain(value.tolist()) if value.dtype != np.float32 else _float32(value)
+    if isinstance(value, float):
+        return FLOAT.json(value)
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -50,7 +53,7 @@ def plain(value: Any) -> Any:
 
 def _float32(array: NDArray[Any]) -> Any:
     """Nested lists of the shortest numbers that are these float32: 0.0066, not 0.006599999964237213."""
-    return [_float32(row) for row in array] if array.ndim > 1 else [float(str(x)) for x in array]
+    return [_float32(row) for row in array] if array.ndim > 1 else [FLOAT.json(float(str(x))) for x in array]
 
 
 def _tensor(t: TensorDesc) -> Facts:
