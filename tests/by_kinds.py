@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from anydml import DataType, FeatureLevel, TensorDesc, operators
+from anydml import DataType, FeatureLevel, TensorDesc, TensorFlags, operators
 from anydml.names import snake_case
 from anydml.schema import field, kinds
 from anydml.schema.constraint import Constraint
@@ -147,6 +147,8 @@ def attribute(f: Field, plan: Plan, rules: Mapping[str, Constraint]) -> st.Searc
     if isinstance(f.kind, kinds.Scalar):
         return scalars(plan[snake_case(f.kind.typed_by)])
     assert f.kind is not None
+    if f.kind is field.DATA_TYPE and f"{f.name}_matches" in rules:
+        return st.just(next(_first(t).data_type for t in plan.values() if isinstance(t, tuple)))
     return of_kind(f.kind)
 
 
@@ -187,10 +189,14 @@ def activations(draw: st.DrawFn, names: Iterable[str] = ()) -> Desc:
 def laid_out(draw: st.DrawFn, operator: type[Desc], plan: Plan) -> Desc:
     """The desc of a plan, with layouts drawn for its tensors; outputs that are left out are those of `Desc.outputs`."""
 
+    names = {rule.name for rule in operator.spec.rules}
+
     def of(f: Field, value: Any) -> Any:
         if value is None:
             return None
         made = [tensor(draw, t, output=f.role == field.OUTPUT) for t in (value if f.sized_by else (value,))]
+        if f"{f.name.removesuffix('_tensor')}_not_owned" in names:
+            made = [replace(t, flags=TensorFlags.NONE) for t in made]
         return tuple(made) if f.sized_by else made[0]
 
     inferred = [f for f in operator.spec.tensors if f.name not in plan]

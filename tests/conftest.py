@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from anydml.kernels.code.llvm import unavailable
-from anydml.kernels.kernel import Kernel
-from every_kernel import Ran
+from every_kernel import Kernel, Ran
 
 
 @pytest.fixture
@@ -27,9 +26,9 @@ def ran(record_property: Callable[[str, object], None]) -> Ran:
 @pytest.fixture
 def _any_size(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> None:
     """A kernel may leave small work to others, or to one thread; all work is small here, so the limits are taken away."""
-    if kernel.name.startswith("cpu:") and (reason := unavailable()) is not None:
+    if kernel.name.endswith(":compiled") and (reason := unavailable()) is not None:
         pytest.skip(reason)
-    for name, module in list(sys.modules.items()):  # the one of `kernel.build`, and those that it plans with
+    for name, module in list(sys.modules.items()):  # the one of `kernel.lower`, and those that it plans with
         for limit in ("SMALL", "ALONE"):
             if name.startswith("anydml.kernels.") and hasattr(module, limit):
                 monkeypatch.setattr(module, limit, 0)

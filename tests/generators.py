@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from anydml import DataType, FeatureLevel, operators
+from anydml.schema.enumerations import PaddingMode
 from anydml.schema.operator import Desc
-from by_kinds import Plain, Plan, planned
+from anydml.schema.support import Supported
+from by_kinds import Plain, Plan, activations, planned
 from hard_cases import parameter_sizes
 from tensors import sizes_of
 
@@ -21,6 +23,8 @@ SIX = (DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT16, DataT
 EIGHT = (*SIX, DataType.INT8, DataType.UINT8)
 ELEVEN = (*EIGHT, DataType.FLOAT64, DataType.INT64, DataType.UINT64)
 EIGHT_BIT = (DataType.INT8, DataType.UINT8)
+FLOAT_TYPES = (DataType.FLOAT32, DataType.FLOAT16)
+INDICES = (DataType.UINT32, DataType.INT32, DataType.UINT64, DataType.INT64)
 
 
 def by_kinds(draw: st.DrawFn, name: str, level: FeatureLevel) -> Plan:
@@ -30,10 +34,10 @@ def by_kinds(draw: st.DrawFn, name: str, level: FeatureLevel) -> Plan:
     return planned(draw, operator, level)
 
 
-def types_of(name: str, level: FeatureLevel, wire: str) -> tuple[DataType, ...]:
+def table_of(name: str, level: FeatureLevel, wire: str) -> Supported:
     operator = operators.find(name)
     assert operator is not None
-    return operator.spec.table[level][wire].data_types
+    return operator.spec.table[level][wire]
 
 
 # --- slices ---
@@ -177,14 +181,206 @@ def quantize_linear(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     return plan | {"scale_tensor": Plain(scale, plan["input_tensor"].sizes)}
 
 
+# --- moving ---
+
+
+def parts_along(draw: st.DrawFn, name: str, level: FeatureLevel, wire: str) -> tuple[Plain, tuple[Plain, ...], int]:
+    """A tensor, one to three parts that it is made of along an axis, and the axis."""
+    row = table_of(name, level, wire)
+    data_type, rank = (
+        draw(st.sampled_from(row.data_types)),
+        draw(st.integers(row.dimension_counts[0], row.dimension_counts[-1])),
+    )
+    sizes, axis = draw(sizes_of(rank)), draw(st.integers(0, rank - 1))
+    lengths = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+
+    def along(n: int) -> Plain:
+        return Plain(data_type, (*sizes[:axis], n, *sizes[axis + 1 :]))
+
+    return along(sum(lengths)), tuple(map(along, lengths)), axis
+
+
+def join(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    whole, parts, axis = parts_along(draw, "JOIN", level, "OutputTensor")
+    return dict(input_tensors=parts, output_tensor=whole, axis=axis)
+
+
+def split(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    whole, parts, axis = parts_along(draw, "SPLIT", level, "InputTensor")
+    return dict(input_tensor=whole, output_tensors=parts, axis=axis)
+
+
+def padding(draw: st.DrawFn, level: FeatureLevel, name: str = "PADDING") -> Plan:
+    plan = by_kinds(draw, name, level)
+    rank = len(plan["input_tensor"].sizes)
+    padded = set(range(rank)) if rank < 4 else {draw(st.integers(0, rank - 1)) for _ in range(2)}  # that it stays small
+    for end in ("start_padding", "end_padding"):
+        plan[end] = tuple(draw(st.sampled_from((0, 1, 2, 5))) if i in padded else 0 for i in range(rank))
+    too_new = {PaddingMode.WRAP: level < FeatureLevel.FL_6_4, PaddingMode.SYMMETRIC: level < FeatureLevel.FL_3_0}
+    if too_new.get(plan["padding_mode"]):
+        plan["padding_mode"] = PaddingMode.EDGE
+    return plan
+
+
+def padding1(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    return padding(draw, level, "PADDING1")
+
+
+def gather(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "GATHER", level)
+    sizes, rank, axis = list(plan["input_tensor"].sizes), len(plan["input_tensor"].sizes), plan["axis"]
+    count = draw(st.integers(0, rank))
+    taken = [draw(st.integers(1, 3 if rank < 5 else 2)) for _ in range(count)]
+    for i in range(count - 1):  # with so many dimensions of indices, the first ones of the output are ones and left out
+        if i < axis:
+            sizes[i] = 1
+        elif i < axis + count:
+            taken[i - axis] = 1
+    plan["input_tensor"] = Plain(plan["input_tensor"].data_type, tuple(sizes))
+    plan["indices_tensor"] = Plain(plan["indices_tensor"].data_type, (*(1,) * (rank - count), *taken))
+    return plan | {"index_dimensions": count}
+
+
+# --- sorting and reducing ---
+
+
+def top_k(draw: st.DrawFn, level: FeatureLevel, name: str = "TOP_K") -> Plan:
+    plan = by_kinds(draw, name, level)
+    return plan | {"k": draw(st.integers(1, plan["input_tensor"].sizes[plan["axis"]]))}
+
+
+def top_k1(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    return top_k(draw, level, "TOP_K1")
+
+
+def softmax(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ACTIVATION_SOFTMAX", level)
+    data_type, sizes = plan["input_tensor"]
+    ones = len(sizes) - 2
+    return plan | {"input_tensor": Plain(data_type, (*(1,) * ones, *draw(sizes_of(min(len(sizes), 2)))))}
+
+
+WORDS = (*FLOAT_TYPES, DataType.INT32, DataType.UINT32)
+LONG = (*WORDS, DataType.INT64, DataType.UINT64)
+
+
+def reduce(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "REDUCE", level)
+    function, new = plan["function"].name, level >= FeatureLevel.FL_5_0
+    takes: dict[str, tuple[DataType, ...]] = dict.fromkeys(("AVERAGE", "L2", "LOG_SUM", "LOG_SUM_EXP"), FLOAT_TYPES)
+    takes |= dict.fromkeys(("L1", "SUM_SQUARE"), LONG if new else FLOAT_TYPES)
+    takes |= dict.fromkeys(("MULTIPLY", "SUM"), LONG if new else WORDS)
+    takes |= dict.fromkeys(("MIN", "MAX"), ELEVEN if new else EIGHT)
+    able = [t for t in table_of("REDUCE", level, "InputTensor").data_types if t in takes.get(function, ELEVEN)]
+    if function not in ("ARGMAX", "ARGMIN"):
+        able = [t for t in able if t in table_of("REDUCE", level, "OutputTensor").data_types]
+    data_type, sizes = draw(st.sampled_from(able)), plan["input_tensor"].sizes
+    plan["input_tensor"] = Plain(data_type, sizes)
+    if function in ("ARGMAX", "ARGMIN"):
+        data_type = draw(st.sampled_from(INDICES)) if level >= FeatureLevel.FL_3_0 else DataType.UINT32
+    return plan | {"output_tensor": Plain(data_type, tuple(1 if a in plan["axes"] else n for a, n in enumerate(sizes)))}
+
+
+# --- sums ---
+
+
+def convolution(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    row = table_of("CONVOLUTION", level, "InputTensor")
+    data_type = draw(st.sampled_from(row.data_types))
+    spatial = draw(st.integers(row.dimension_counts[0], row.dimension_counts[-1])) - 2
+    backward, groups, batch = draw(st.booleans()), draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    inputs, outputs = (groups * draw(st.integers(1, 2)) for _ in range(2))
+    fields: dict[str, list[int]] = {name: [] for name in WINDOW}
+    made = []
+    for _ in range(spatial):
+        size, width = draw(st.integers(1, 5 - spatial)), draw(st.integers(1, 4 - spatial))
+        stride, dilation = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+        start, end, beyond = draw(st.integers(0, 2)), draw(st.integers(0, 2)), draw(st.sampled_from((0, 0, 1)))
+        extent = 1 + (width - 1) * dilation
+        if backward:
+            if (size - 1) * stride + extent - start - end < 1:
+                start = end = 0
+            output = (size - 1) * stride + extent - start - end + draw(st.integers(0, stride - 1))
+        else:
+            end = max(end, extent - size - start)
+            output = 1 + (size + start + end - extent) // stride
+        made.append((size, width, output + beyond))
+        for name, value in zip(WINDOW, (stride, dilation, start, end, beyond), strict=True):
+            fields[name].append(value)
+    sizes, widths, output_sizes = zip(*made, strict=True)
+    filters = (inputs, outputs // groups) if backward else (outputs, inputs // groups)
+    return dict(
+        input_tensor=Plain(data_type, (batch, inputs, *sizes)),
+        filter_tensor=Plain(data_type, (*filters, *widths)),
+        bias_tensor=Plain(data_type, (1, outputs, *(1,) * spatial)) if draw(st.booleans()) else None,
+        output_tensor=Plain(data_type, (batch, outputs, *output_sizes)),
+        mode=draw(st.sampled_from(("CONVOLUTION", "CROSS_CORRELATION"))),
+        direction="BACKWARD" if backward else "FORWARD",
+        **{name: tuple(values) for name, values in fields.items()},
+        group_count=groups,
+        fused_activation=draw(activations()) if draw(st.booleans()) else None,
+    )
+
+
+WINDOW = ("strides", "dilations", "start_padding", "end_padding", "output_padding")
+
+
+def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    data_type = draw(st.sampled_from(FLOAT_TYPES))
+    steps, batch, inputs, hidden = (draw(st.integers(1, 2)) for _ in range(4))
+    direction = draw(st.sampled_from(("FORWARD", "BACKWARD", "BIDIRECTIONAL")))
+    directions = 2 if direction == "BIDIRECTIONAL" else 1
+    state = (1, directions, batch, hidden)
+    optional = {
+        "bias_tensor": Plain(data_type, (1, 1, directions, 8 * hidden)),
+        "hidden_init_tensor": Plain(data_type, state),
+        "cell_mem_init_tensor": Plain(data_type, state),
+        "sequence_lengths_tensor": Plain(DataType.UINT32, (1, 1, 1, batch)),
+        "peephole_tensor": Plain(data_type, (1, 1, directions, 3 * hidden)),
+        "output_sequence_tensor": Plain(data_type, (steps, *state[1:])),
+        "output_single_tensor": Plain(data_type, state),
+        "output_cell_single_tensor": Plain(data_type, state),
+    }
+    there = {name for name in optional if draw(st.booleans())} | {draw(st.sampled_from(list(optional)[-3:]))}
+    return {name: t if name in there else None for name, t in optional.items()} | dict(
+        input_tensor=Plain(data_type, (1, steps, batch, inputs)),
+        weight_tensor=Plain(data_type, (1, directions, 4 * hidden, inputs)),
+        recurrence_tensor=Plain(data_type, (1, directions, 4 * hidden, hidden)),
+        activation_descs=tuple(draw(activations()) for _ in range(3 * directions)),
+        direction=direction,
+        clip_threshold=draw(st.sampled_from((0.0, 0.5, 3.0, 1e30, float("inf")))),
+        use_clip_threshold=draw(st.booleans()),
+        couple_input_forget=draw(st.booleans()),
+    )
+
+
+def random_generator(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "RANDOM_GENERATOR", level)
+    state = Plain(DataType.UINT32, (*(1,) * (len(plan["input_state_tensor"].sizes) - 1), 6))
+    after = plan["output_state_tensor"] and state
+    return plan | {"input_state_tensor": state, "output_state_tensor": after}
+
+
 Generator = Callable[[st.DrawFn, FeatureLevel], Plan]
 GENERATORS: Mapping[str, Generator] = {
+    "ACTIVATION_SOFTMAX": softmax,
     "ACTIVATION_SOFTPLUS": softplus,
+    "CONVOLUTION": convolution,
     "ELEMENT_WISE_QUANTIZE_LINEAR": quantize_linear,
+    "GATHER": gather,
+    "JOIN": join,
+    "LSTM": lstm,
     "MATRIX_MULTIPLY_INTEGER": matrix_multiply_integer,
+    "PADDING": padding,
+    "PADDING1": padding1,
     "QUANTIZED_LINEAR_MATRIX_MULTIPLY": quantized_linear_matrix_multiply,
+    "RANDOM_GENERATOR": random_generator,
+    "REDUCE": reduce,
     "SLICE": slice_,
     "SLICE1": slice1,
+    "SPLIT": split,
+    "TOP_K": top_k,
+    "TOP_K1": top_k1,
 }
 
 

@@ -45,12 +45,12 @@ def is_quantized(kernel: Kernel) -> bool:
 
 def is_slow(kernel: Kernel) -> bool:
     """Whether a kernel works element by element in Python, and is given less to do."""
-    return kernel.name.startswith("reference:")
+    return kernel.name == "reference"
 
 
 def is_shared(kernel: Kernel) -> bool:
     """Whether a kernel takes its cases on one instruction set or another, since it compiles nearly every case anew."""
-    return kernel.name.startswith("cpu:") and OUTPUTS <= 1_000_000
+    return kernel.name.endswith(":compiled") and OUTPUTS <= 1_000_000
 
 
 def shared(kernel: Kernel, machine: Machine, cases: Iterator[Recipe]) -> Iterator[Recipe]:
@@ -86,7 +86,7 @@ def desc_of(case: Case) -> QuantizedLinearMatrixMultiply | MatrixMultiplyInteger
 
 def compiled(kernel: Kernel, machine: Machine, case: Case) -> CompiledOperator | None:
     """The case's operator, compiled by this kernel for as many threads as the recipe says; None where it refuses."""
-    if kernel.name.startswith("cpu:"):
+    if kernel.name.endswith(":compiled"):
         machine = machine._replace(threads=case.recipe.threads)
     operator = compiled_by(kernel, machine, check(desc_of(case)))
     assert operator is None or operator.kernel_name == kernel.name

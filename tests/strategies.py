@@ -77,7 +77,15 @@ def matmul_scales(draw: st.DrawFn, desc: Desc) -> Mapping[str, NDArray[Any]]:
     return found
 
 
+def indices(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
+    """Positions along the axis, from its end too where the type has negative numbers."""
+    dtype, size = desc.indices_tensor.data_type.dtype, desc.input_tensor.sizes[desc.axis]
+    low = -size if dtype.kind == "i" else 0
+    return {"indices_tensor": np.array(draw(st.lists(st.integers(low, size - 1), min_size=1, max_size=9)), dtype)}
+
+
 VALUES: Mapping[str, Callable[[st.DrawFn, Desc], Mapping[str, NDArray[Any]]]] = {
+    "GATHER": indices,
     "QUANTIZED_LINEAR_MATRIX_MULTIPLY": matmul_scales,
 }
 """Operators some of whose inputs need elements of their own."""

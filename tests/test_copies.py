@@ -108,7 +108,7 @@ def test_compiled_copies_give_the_reference_s_bits_and_touch_nothing_else(
         dtype = np.dtype(("uint8", "float16", "float32", "int64")[case % 4])
         desc, source, target, buffer = _case(rng, dtype)
         operator = dml.Device(isa=isa, threads=rng.choice((1, 2, 3))).compile(desc)
-        assert operator.kernel_name == "cpu:slice1:compiled"
+        assert operator.kernel_name == "copy:compiled"
         kinds[_kind(desc)] = kinds.get(_kind(desc), 0) + 1
         bits = f"u{dtype.itemsize}"
         want = _window(desc, source).view(bits)
@@ -144,7 +144,7 @@ def test_transpositions_of_every_size_around_a_tile(isa: str, dtype: str) -> Non
                     input_window_strides=(backwards, 1),
                 )
                 operator = dml.Device(isa=isa, threads=1 + count % 2).compile(desc)
-                assert operator.kernel_name == "cpu:slice1:compiled"
+                assert operator.kernel_name == "copy:compiled"
                 count += _kind(desc) == "tiles"
                 operator.bind(input_tensor=source.T, output_tensor=target).execute()
                 np.testing.assert_array_equal(target, source.T[::backwards])
@@ -220,7 +220,7 @@ def test_where_nothing_can_be_compiled_the_list_goes_on(monkeypatch: pytest.Monk
         input_window_sizes=(8, 8),
         input_window_strides=(-1, 1),
     )
-    assert dml.Device().compile(desc).kernel_name == "numpy:slice1:view"
+    assert dml.Device().compile(desc).kernel_name == "copy:numpy"
     assert "No module named 'llvmlite'" in capfd.readouterr().err
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
 import math
 import random
+import sys
+import weakref
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -17,8 +21,8 @@ from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, half_even, n
 from anydml.exact.reals import Undecided, decoded, encoded, refined
 from anydml.kernels import evaluate
 from anydml.schema import identities
-from anydml.schema.expression import Expr, Tensor, each, erf, exp, log
-from anydml.schema.statement import nest
+from anydml.schema.expression import Expr, Sum, Tensor, each, erf, exp, log, select
+from anydml.schema.statement import nest, stored
 from anydml.tensor import DataType
 
 FORMATS: dict[Format, Any] = {FLOAT16: np.float16, FLOAT32: np.float32, FLOAT64: np.float64}
@@ -173,3 +177,119 @@ def test_what_cannot_be_told_apart_is_equal() -> None:
         return encoded(reals.add(fmpq(1), half), FLOAT32)
 
     assert refined(tie) == 0x3F800000  # half to even
+
+
+def test_what_is_near_counts_as_equal_also_where_more_bits_would_show_its_side() -> None:
+    """1 - 1 / (1 + e^-1500) is about 2^-2164, which 4096 bits tell from zero; a sum of 1 and -1 it does not change."""
+
+    def sigmoid(x: int) -> Any:
+        return reals.divide(reals.ONE, reals.add(reals.ONE, functions.exp(fmpq(-x))))
+
+    assert refined(lambda: encoded(reals.subtract(sigmoid(1500), fmpq(1)), FLOAT32)) == 0
+    assert refined(lambda: encoded(reals.subtract(sigmoid(100), fmpq(1)), FLOAT32)) == 0x8000001B
+    tie, odd = fmpq(2**24 + 1, 2**24), fmpq(2**24 + 3, 2**24)
+    for boundary, to_even in ((tie, 0x3F800000), (odd, 0x3F800002)):
+        for x, near in ((1500, True), (100, False)):
+            for side in (-1, 1):
+                shown = refined(
+                    lambda b=boundary, s=side, x=x: encoded(  # type: ignore[misc]
+                        reals.multiply(b, reals.add(fmpq(1), reals.multiply(fmpq(s), functions.exp(fmpq(-x))))), FLOAT32
+                    )
+                )
+                below = 0x3F800000 if boundary == tie else 0x3F800001
+                assert shown == (to_even if near else below + (side > 0))
+    assert refined(lambda: reals.floor(reals.multiply(fmpq(3), sigmoid(1500)))) == 3
+    assert refined(lambda: reals.floor(reals.multiply(fmpq(3), sigmoid(100)))) == 2
+
+
+# --- how statements are evaluated ---
+
+
+def all_of(made: Any, sizes: tuple[int, ...], **arrays: Any) -> Any:
+    return evaluate.evaluators({"y": made}, {"y": DataType.FLOAT32}, arrays)["y"].all(sizes)
+
+
+def test_a_branch_that_is_not_taken_is_not_evaluated() -> None:
+    x, few = Tensor("x", (4,), DataType.FLOAT32), Tensor("few", (2,), DataType.FLOAT32)
+    (i,) = at = each((4,))
+    arrays = {"x": np.array([1, -2, 3, -4], np.float32), "few": np.array([10, 20], np.float32)}
+    read = nest(at, select(i < 2, few[[i]], x[[i]]))  # beyond its end, `few` cannot be read
+    assert all_of(read, (4,), **arrays).tolist() == [10, 20, 3, -4]
+    huge = exp(exp(exp(x[[i]] * x[[i]] * 100)))  # no number of bits that fits a machine decides how it rounds
+    guarded = nest(at, select(x[[i]] > 5, huge, x[[i]]))
+    assert all_of(guarded, (4,), **arrays).tolist() == [1, -2, 3, -4]
+    (k,) = terms = each((4,), "k")
+    skipped = nest(at, Sum(terms, select(k < 2, few[[k]], 0), x[[k]] > 0))
+    assert all_of(skipped, (4,), **arrays).tolist() == [10] * 4
+
+
+def test_a_recurrence_of_a_thousand_steps_goes_no_deeper_than_one_of_two() -> None:
+    sizes = (1000, 2)
+    x = Tensor("x", sizes, DataType.FLOAT32)
+    array = np.random.default_rng(5).standard_normal(sizes).astype(np.float32)
+
+    def step(i: Any, a: Tensor, b: Tensor) -> tuple[Expr, Expr]:
+        t, j = i
+        later = select(t > 0, b[t - 1, 1 - j], 0)
+        return later * Fraction(1, 3) + x[t, j], a[t, j] - select(t > 0, a[t - 1, j], 1)
+
+    def third(value: np.float32) -> Fraction:
+        return Fraction(float(value)) / 3
+
+    a, b = stored("A B", sizes, DataType.FLOAT32, step)
+    want_a, want_b = np.zeros(2, np.float32), np.zeros(2, np.float32)
+    for t in range(1000):
+        before, flipped = want_a if t else np.ones(2, np.float32), want_b[::-1]
+        exact = [third(v) + Fraction(float(w)) for v, w in zip(flipped, array[t], strict=True)]
+        want_a = np.array([nearest_float32(v) for v in exact], np.float32)
+        want_b = want_a - before
+    one, j = last = each((1, 2))
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(len(inspect.stack(0)) + 200)
+        for tensor, want in ((b, want_b), (a, want_a)):
+            assert all_of(nest(last, tensor[999 + one, j]), (1, 2), x=array)[0].tolist() == want.tolist()
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def nearest_float32(x: Fraction) -> float:
+    bits = nearest(x.numerator, x.denominator, FLOAT32) if x else 0
+    return float(np.uint32(bits).view(np.float32))
+
+
+def test_a_statement_that_is_no_longer_used_is_forgotten() -> None:
+    """Also one that reads itself."""
+
+    def made() -> weakref.ref[Tensor]:
+        (tensor,) = stored("A", (3,), DataType.FLOAT32, lambda i, a: (select(i[0] > 0, a[[i[0] - 1]], 1) * 0.5,))
+        at = each((3,))
+        assert all_of(nest(at, exp(tensor[at])), (3,)).shape == (3,)
+        return weakref.ref(tensor)
+
+    gone = made()
+    gc.collect()
+    assert gone() is None
+
+
+def test_sums_added_as_integers_are_those_of_ieee_754() -> None:
+    """Signs of zeros, infinities, NaN and overflow, where the quick way must give way."""
+    rows: list[tuple[list[float], float]] = [
+        ([-0.0, -0.0], -0.0), ([-0.0, 0.0], 0.0), ([1.0, -1.0], 0.0), ([math.inf, 1.0], math.inf), ([3e38, 3e38], math.inf),
+        ([math.inf, -math.inf], math.nan), ([math.nan, 1.0], math.nan), ([2.0**-149, 2.0**-149], 2.0**-148),
+        ([2.0**-149, -0.0], 2.0**-149), ([-(2.0**127), 2.0**-149], -(2.0**127)), ([1.0, 2.0**-24], 1.0),
+    ]  # fmt: skip
+    for row, want in rows:
+        x = Tensor("x", (2,), DataType.FLOAT32)
+        terms = each((2,), "k")
+        made = nest(each((1,)), Sum(terms, x[terms]))
+        found = all_of(made, (1,), x=np.array(row, np.float32))
+        assert found.view(np.uint32) == np.array([want], np.float32).view(np.uint32), row
+
+
+def test_an_element_that_is_no_finite_number_is_none_to_add() -> None:
+    places = evaluate.Places(DataType.FLOAT16)
+    assert [places[int(np.float16(v).view(np.uint16))] for v in (2.0**-24, -(2.0**-14), 1.0, -0.0)] == [1, -1024, 2**24, 0]
+    for v in (math.inf, -math.inf, math.nan):
+        with pytest.raises(evaluate.NotFinite):
+            places[int(np.float16(v).view(np.uint16))]

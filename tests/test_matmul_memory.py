@@ -131,7 +131,7 @@ def test_batches_that_do_not_follow_one_another_evenly(
             )  # fmt: skip
 
     judge_all(kernel, machine, uneven(), ran, 90)
-    if kernel.name.startswith("cpu:"):
+    if kernel.name.endswith(":compiled"):
         monkeypatch.setattr(matmul_plan, "LONG", 1 << 11)
         judge_all(kernel, machine, uneven(), ran, 90)
 
@@ -245,7 +245,7 @@ def test_an_unusable_scale_is_told_before_anything_is_written(kernel: Kernel, ma
     rng = random.Random(0)
     cases = 0
     layouts = ("packed", "padded", "stepped", "permuted", "one batch", "one row")
-    every = 5 if kernel.name.startswith("cpu:") else 1  # which is prime to the numbers of all that is combined
+    every = 5 if kernel.name.endswith(":compiled") else 1  # which is prime to the numbers of all that is combined
     for at, (name, bits, layout) in list(enumerate(product(SCALES, UNUSABLE, layouts)))[::every]:
         owned = at % 4 == 1
         case = make(

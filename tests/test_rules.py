@@ -199,6 +199,8 @@ class DescStandIn:
         self._wire = {f.name: f for f in desc.spec.fields}
 
     def __getattr__(self, name: str) -> Any:
+        if name == "spec":
+            return self._desc.spec
         f, value = self._wire[name], getattr(self._desc, name)
         if not f.is_tensor:
             self._seen.add(f.wire)

@@ -217,7 +217,10 @@ def _returned(cls: type[Desc]) -> list[str]:
     lines = []
     for f in cls.spec.outputs:
         kind = "list of arrays" if f.sized_by else "array"
-        lines += [f"{argument(f)} : {kind}{' or None' if f.optional else ''}", _meaning(f"{prose(f.meaning)} {_takes(cls, f.wire)}")]
+        lines += [
+            f"{argument(f)} : {kind}{' or None' if f.optional else ''}",
+            _meaning(f"{prose(f.meaning)} {_takes(cls, f.wire)}"),
+        ]
     return lines
 
 

@@ -12,16 +12,21 @@ from typing import Any
 from anydml import operators
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
+from anydml.devices.families import DEVICES
+from anydml.devices.link import link
 from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
-from anydml.forks import guard, imported
-from anydml.kernels.kernel import Kernel, Machine, Refused
+from anydml.forks import guard
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.lower import lowerings
 from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.operator import Desc
+from anydml.schema.statement import stated
 from anydml.tensor import DataType, integer
 
-NAMES = ("cpu", "reference")
+NAMES = tuple(DEVICES)
 CACHED = 1024  # compiled operators that a device keeps for eager calls
 
 
@@ -110,7 +115,7 @@ class Device:
         return make(self, *key)
 
     def compile(self, desc: Desc | Checked[Desc], *, flags: ExecutionFlags = ExecutionFlags.NONE) -> CompiledOperator:
-        """Check a desc against this device's feature level and pick the first kernel that takes it.
+        """Check a desc against this device's feature level and pick the first kernel that takes its statement.
 
         DescError where the desc breaks rules; UnsupportedError for a desc that was checked for a level above the device's;
         MemoryError where every kernel would take more scratch and persistent memory than this machine has.
@@ -130,21 +135,20 @@ class Device:
         newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
         refused: list[dict[str, str]] = []
         least: int | None = None
-        for kernel in _kernels(self.name, newest.desc.spec.name):
-            reason = kernel.refuses(newest, self.machine)
-            if reason is None:
+        for name, made in lowerings(DEVICES[self.name], stated(newest.desc), newest, self.machine):
+            if isinstance(made, Refused):
+                reason = made.reason
+            else:
                 try:
-                    built = kernel.build(newest, self.machine)
-                except Refused as refusal:
-                    reason = str(refusal)
+                    compiled = CompiledOperator(checked, name, link(made) if isinstance(made, Lowered) else made)
+                except Uncompilable as error:
+                    reason = str(error)
                 else:
-                    name = kernel.name if kernel.implements else f"{kernel.name}:{newest.desc.spec.name.lower()}"
-                    compiled = CompiledOperator(checked, name, built)
                     if (needed := compiled.most_bytes) <= memory_bytes():
                         break
                     least = min(needed, least or needed)
                     reason = f"{needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
-            refused.append({"kernel": kernel.name, "reason": reason})
+            refused.append({"kernel": name, "reason": reason})
         else:
             raise MemoryError(
                 f"{checked.desc.spec.name} takes at least {least} bytes of scratch and persistent memory for this desc, "
@@ -166,12 +170,6 @@ class Device:
 
 def _again(name: str, feature_level: FeatureLevel, isa: str | None, threads: int) -> Device:
     return Device(name, feature_level=feature_level, threads=threads, isa=isa)
-
-
-@cache
-def _kernels(device: str, operator: str) -> tuple[Kernel, ...]:
-    kernels: tuple[Kernel, ...] = imported(f"anydml.devices.{device}").kernels(operator)
-    return kernels
 
 
 @cache

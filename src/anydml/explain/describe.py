@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,10 +21,10 @@ from anydml.names import class_name
 from anydml.operators import PREFIX
 from anydml.schema.check import check
 from anydml.schema.constraint import Constraint, DataRule
-from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.formula import formulas, prose
 from anydml.schema.kinds import FLOAT
 from anydml.schema.operator import Desc, Example, Rejects, example_desc, rejections
+from anydml.schema.support import LEVEL_RULES
 from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
 from anydml.tensor import TensorDesc, TensorFlags
 
@@ -40,10 +41,10 @@ def plain(value: Any) -> Any:
         return _tensor(value)
     if isinstance(value, Desc):
         return plain({"Type": value.spec.wire_name, **value.document()})
+    if isinstance(value, float) and not math.isfinite(value):
+        return FLOAT.json(value)
     if isinstance(value, np.ndarray):
         return plain(value.tolist()) if value.dtype != np.float32 else _float32(value)
-    if isinstance(value, float):
-        return FLOAT.json(value)
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -53,7 +54,7 @@ def plain(value: Any) -> Any:
 
 def _float32(array: NDArray[Any]) -> Any:
     """Nested lists of the shortest numbers that are these float32: 0.0066, not 0.006599999964237213."""
-    return [_float32(row) for row in array] if array.ndim > 1 else [FLOAT.json(float(str(x))) for x in array]
+    return [_float32(row) for row in array] if array.ndim > 1 else [plain(float(str(x))) for x in array]
 
 
 def _tensor(t: TensorDesc) -> Facts:
@@ -126,7 +127,7 @@ def _constraint(operator: type[Desc], breaking: Rejects, rule: Constraint | None
     violation = _violation(operator, breaking)
     return {
         "id": violation.constraint,
-        "sentence": violation.sentence,
+        "sentence": LEVEL_RULES.get(violation.constraint, violation.sentence),
         "each": rule and rule.each,
         "extension": rule is not None and rule.extension,
         "example": {
@@ -148,15 +149,14 @@ def _violation(operator: type[Desc], breaking: Rejects) -> Violation:
 
 
 def _tensor_constraint(operator: type[Desc], rule: Constraint) -> Facts:
-    role = OUTPUT if rule in ON_OUTPUTS else INPUT
-    field = next((f for f in operator.spec.tensors if f.role == role), operator.spec.tensors[0])
-    tensor = BREAKS[rule.name]
-    found, dimension = next(broken(tensor, role))
+    fields = operator.spec.outputs if rule in ON_OUTPUTS else operator.spec.tensors
+    field, tensor = fields[0], BREAKS[rule.name]
+    found, dimension = next(broken(tensor, field.role))
     return {
         "id": rule.name,
         "sentence": rule.sentence,
         "each": rule.each,
-        "outputs_only": role == OUTPUT,
+        "outputs_only": rule in ON_OUTPUTS,
         "example": {
             "tensor": plain(tensor),
             "message": found.violation(operator.spec.name, tensor, dimension, within=field.wire).wire_text(),
@@ -186,7 +186,7 @@ def _example(operator: type[Desc], example: Example) -> Facts:
         "title": example.title,
         "desc": _by_wire_name(operator, vars(operator(**example.fields))),
         "inputs": _by_wire_name(operator, example.inputs),
-        "output": plain(*example.outputs.values()) if len(example.outputs) == 1 else _by_wire_name(operator, example.outputs),
+        "outputs": _by_wire_name(operator, example.outputs),
         "call": _call(operator, example),
     }
 
@@ -266,8 +266,8 @@ def markdown(facts: Facts) -> str:
     lines += ["", "## Examples", ""]
     for example in facts["examples"]:
         lines += [f"### {example['title']}", "", "```json", _members(example["desc"]), "```", "", "```text"]
-        lines += [f"{name}: {json.dumps(values)}" for name, values in example["inputs"].items()]
-        lines += [f"Output: {json.dumps(example['output'])}", "```", ""]
+        lines += [f"{name}: {json.dumps(values)}" for role in ("inputs", "outputs") for name, values in example[role].items()]
+        lines += ["```", ""]
         if example["call"]:
             lines += ["```python", example["call"], "```", ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -288,7 +288,7 @@ def text(facts: Facts) -> str:
     lines += ["", "Rules, and what breaking them says"]
     for rule in facts["constraints"]:
         lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}"]
-        lines += [f"      {line.strip()}" for line in rule["example"]["message"].splitlines()[1:]]  # the first is the sentence
+        lines += [f"      {line.strip()}" for line in rule["example"]["message"].partition(": ")[2].splitlines()]
     lines += [f"  {r['id']} (values): {', '.join(r['tensors'])}: {r['sentence']}" for r in facts["data_rules"]]
     lines += ["", "Rules of every tensor"]
     lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}" for rule in facts["tensor_constraints"]]

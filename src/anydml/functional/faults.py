@@ -27,6 +27,7 @@ from anydml.schema.constraint import DataRule
 from anydml.schema.field import Field
 from anydml.schema.operator import Desc
 from anydml.tensor import DATA_TYPES, DataType, TensorDesc, integers
+from anydml.wording import listed
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -157,7 +158,7 @@ def matmul_error(
     rules = []
     for violation in told.rules(desc, level):
         if violation.constraint == "inner_sizes_match":
-            told.say("b", _no_common_k(**matrices), violation)
+            told.say("a", _no_common_k(**matrices), violation)
         # other tensors are given the dimensions of the matrices
         elif violation.constraint != "dimension_count_supported" or _field(next(iter(violation.values))) in (
             "ATensor",
@@ -252,7 +253,7 @@ def _matrices(told: Told, a: Any, b: Any) -> dict[str, Array]:
 
 
 def _no_common_k(a: Array, b: Array) -> str:
-    told = f"has shape {b.shape} and a has shape {a.shape}: K is {b.shape[-2]} in b and {a.shape[-1]} in a"
+    told = f"has {a.shape[-1]} columns but b has {b.shape[-2]} rows: the shapes are {a.shape} and {b.shape}"
     for name, x, fits in (("b", b, b.shape[-1] == a.shape[-1]), ("a", a, a.shape[-2] == b.shape[-2])):
         if fits:
             return f"{told}; did you mean {name}.{'T' if x.ndim == 2 else 'mT'}?"
@@ -260,15 +261,13 @@ def _no_common_k(a: Array, b: Array) -> str:
 
 
 def type_refused(name: str, path: str, violation: Violation) -> str:
-    read, takes = violation.values[path], [x.name.lower() for x in violation.expected[path]]
+    read, level = violation.values[path], violation.values["FeatureLevel"]
+    takes = [x.name.lower() for x in violation.expected[path]]
     if name.endswith("zero_point"):
         takes.append("a Python integer")
-    text = f"{', '.join(takes[:-1])} or {takes[-1]}" if len(takes) > 1 else takes[0]
-    told = f"is {read.name.lower()}; "
-    if (later := violation.expected.get("FeatureLevel")) is None:
-        return f"{told}it takes {text}"
-    level = violation.values["FeatureLevel"]
-    return f"{told}at feature level {level} it takes {text}, and from {later} on {read.name.lower()}"
+    told = f"is {read.name.lower()}; feature level {level} takes {listed(takes)} here"
+    later = violation.expected.get("FeatureLevel")
+    return told if later is None else f"{told}, and {later} takes {read.name.lower()}"
 
 
 def _data_error(error: DataError, arguments: Mapping[str, Any]) -> DataError:

@@ -57,7 +57,7 @@ class Elements(dict[int, Any]):
         return found
 
 
-class _NotFinite(Exception):
+class NotFinite(Exception):
     """An element is no number that `Places` could show."""
 
 
@@ -72,7 +72,7 @@ class Places(dict[int, int]):
     def __missing__(self, bits: int) -> int:
         exponent = bits >> self._width & self._exponents
         if exponent == self._exponents:
-            raise _NotFinite
+            raise NotFinite
         if len(self) >= KEPT:
             self.clear()
         found = bits & self._hidden - 1
@@ -170,7 +170,7 @@ class _Source:
             **{f"f_{name}": f for name, f in _CALLS.items()},
             "fmpq": fmpq, "ctx": ctx, "whole": whole, "ZERO": ZERO, "ONE": ONE, "philox": philox, "settled": _settled_sum,
             "rounded": lambda a, form: decoded(encoded(a, form), form), "add": reals.add, "multiply": reals.multiply,
-            "first": _first, "place": _place, "NotFinite": _NotFinite, "NEGATIVE_ZERO": NEGATIVE_ZERO, "INFINITY": math.inf,
+            "first": _first, "place": _place, "NotFinite": NotFinite, "NEGATIVE_ZERO": NEGATIVE_ZERO, "INFINITY": math.inf,
         }  # fmt: skip
         self._made: dict[Any, str] = {}
 

@@ -37,7 +37,7 @@ class ActivationSoftplus(Desc):
     )
     same = same("DataType DimensionCount Sizes", BOTH)
 
-    @constraint("`Steepness` >= 1 below feature level 6_4.", before=FeatureLevel.FL_6_4)
+    @constraint("`Steepness` must be at least 1 below feature level 6_4.", before=FeatureLevel.FL_6_4)
     def steepness_at_least_one(d) -> bool:
         return d.steepness >= 1
 

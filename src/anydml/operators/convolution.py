@@ -171,35 +171,35 @@ class Convolution(Desc):
     same = same("DataType DimensionCount", ALL)
 
     @constraint(
-        "`DimensionCount` = `InputTensor.DimensionCount` - 2.",
+        "`DimensionCount` must equal `InputTensor.DimensionCount` - 2.",
         expected=lambda d: {"DimensionCount": d.input_tensor.dimension_count - 2},
     )
     def dimension_count_is_spatial(d) -> bool:
         return d.dimension_count == d.input_tensor.dimension_count - 2
 
-    @constraint("`Strides` >= 1.", each="Strides")
+    @constraint("`Strides` must be at least 1.", each="Strides")
     def stride_not_zero(d, i: int) -> bool:
         return d.strides[i] >= 1
 
-    @constraint("`Dilations` >= 1.", each="Dilations")
+    @constraint("`Dilations` must be at least 1.", each="Dilations")
     def dilation_not_zero(d, i: int) -> bool:
         return d.dilations[i] >= 1
 
-    @constraint("`GroupCount` >= 1.", breaks=lambda d: {"group_count": 0})
+    @constraint("`GroupCount` must be at least 1.", breaks=lambda d: {"group_count": 0})
     def group_count_not_zero(d) -> bool:
         return d.group_count >= 1
 
     @constraint(
-        "The first of `OutputTensor.Sizes` and of `InputTensor.Sizes` are equal: BatchCount.",
+        "The first of `OutputTensor.Sizes` and the first of `InputTensor.Sizes` must be equal (BatchCount).",
         expected=lambda d: {"OutputTensor.Sizes": (d.input_tensor.sizes[0], *d.output_tensor.sizes[1:])},
     )
     def batch_sizes_match(d) -> bool:
         return d.output_tensor.sizes[0] == d.input_tensor.sizes[0]
 
     @constraint(
-        "`FilterTensor.Sizes` begin with OutputChannelCount and InputChannelCount / `GroupCount` where `Direction` is FORWARD, "
-        "with InputChannelCount and OutputChannelCount / `GroupCount` where it is BACKWARD: the second of "
-        "`InputTensor.Sizes` and `OutputTensor.Sizes`."
+        "`FilterTensor.Sizes` must begin with OutputChannelCount, the second of `OutputTensor.Sizes`, and InputChannelCount, "
+        "the second of `InputTensor.Sizes`, divided by `GroupCount`; where `Direction` is BACKWARD, with InputChannelCount and "
+        "OutputChannelCount divided by it."
     )
     def channels_match(d) -> bool:
         if d.group_count < 1:
@@ -209,20 +209,20 @@ class Convolution(Desc):
         return d.filter_tensor.sizes[0] == outer and d.filter_tensor.sizes[1] * d.group_count == inner
 
     @constraint(
-        "`GroupCount` divides the first of `FilterTensor.Sizes`: every group has as many filters.",
+        "`GroupCount` must divide the first of `FilterTensor.Sizes`: every group has as many filters.",
     )
     def group_count_divides(d) -> bool:
         return d.filter_tensor.sizes[0] % d.group_count == 0
 
     bias_sizes = sizes_are(
         "BiasTensor",
-        "`BiasTensor.Sizes` are {1, OutputChannelCount, 1, ..}: the second of `OutputTensor.Sizes` among ones.",
+        "`BiasTensor.Sizes` must be the second of `OutputTensor.Sizes` among ones: {1, OutputChannelCount, 1, ..}.",
         lambda d: (1, d.output_tensor.sizes[1], *(1,) * (d.output_tensor.dimension_count - 2)),
     )
 
     @constraint(
-        "The input with `StartPadding` and `EndPadding` has room for the filter where `Direction` is FORWARD: the spatial "
-        "`InputTensor.Sizes` and paddings add up to at least 1 + (`FilterTensor.Sizes` - 1) * `Dilations`.",
+        "Where `Direction` is FORWARD, the padded input must have room for the filter: the spatial `InputTensor.Sizes` + "
+        "`StartPadding` + `EndPadding` are at least 1 + (`FilterTensor.Sizes` - 1) * `Dilations`.",
         each="Strides",
     )
     def filter_fits(d, i: int) -> bool:
@@ -230,7 +230,7 @@ class Convolution(Desc):
         return d.direction != FORWARD or extent(d, i) <= padded
 
     @constraint(
-        "The spatial `OutputTensor.Sizes` are those that follow from `Direction`, " + SPATIAL + "; where the direction is "
+        "The spatial `OutputTensor.Sizes` must be those that follow from `Direction`, " + SPATIAL + "; where the direction is "
         "BACKWARD, they may be larger by up to a stride less 1.",
         each="Strides",
         expected=lambda d, i: {f"OutputTensor.Sizes[{i + 2}]": range(max(smallest(d, i), 1), largest(d, i) + 1)},

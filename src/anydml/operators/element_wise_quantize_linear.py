@@ -56,13 +56,13 @@ class ElementWiseQuantizeLinear(Desc):
     same = same("DimensionCount Sizes", ALL)
 
     @constraint(
-        "`ScaleTensor.DataType` = `InputTensor.DataType`, or FLOAT32 where that is INT32.",
+        "`ScaleTensor.DataType` must equal `InputTensor.DataType`, or be FLOAT32 where that is INT32.",
         expected=lambda d: {"ScaleTensor.DataType": FLOAT32 if d.input_tensor.data_type == INT32 else d.input_tensor.data_type},
     )
     def scale_data_type(d) -> bool:
         return d.scale_tensor.data_type == (FLOAT32 if d.input_tensor.data_type == INT32 else d.input_tensor.data_type)
 
-    @constraint("`ZeroPointTensor` is there below feature level 6_2.", before=FeatureLevel.FL_6_2)
+    @constraint("`ZeroPointTensor` must be there below feature level 6_2.", before=FeatureLevel.FL_6_2)
     def zero_point_present(d) -> bool:
         return d.zero_point_tensor is not None
 

@@ -70,22 +70,22 @@ class Gather(Desc):
     axis_in_range = axis_in_range()
 
     @constraint(
-        "`IndexDimensions` <= `IndicesTensor.DimensionCount`.",
+        "`IndexDimensions` must be at most `IndicesTensor.DimensionCount`.",
         expected=lambda d: {"IndexDimensions": range(d.indices_tensor.dimension_count + 1)},
         breaks=lambda d: {"index_dimensions": d.indices_tensor.dimension_count + 1},
     )
     def index_dimensions_in_range(d) -> bool:
         return d.index_dimensions <= d.indices_tensor.dimension_count
 
-    @constraint("`IndicesTensor.Sizes` are 1 before the last `IndexDimensions`.")
+    @constraint("`IndicesTensor.Sizes` must be 1 before the last dimensions, as many as `IndexDimensions` says.")
     def indices_lead_with_ones(d) -> bool:
         if d.index_dimensions > len(d.indices_tensor.sizes):
             raise ValueError("there are not so many dimensions")
         return all(n == 1 for n in d.indices_tensor.sizes[: len(d.indices_tensor.sizes) - d.index_dimensions])
 
     @constraint(
-        "`OutputTensor.Sizes` are `InputTensor.Sizes` with the last `IndexDimensions` of `IndicesTensor.Sizes` in the place "
-        "of `Axis`; leading ones make them as many, or are left out.",
+        "`OutputTensor.Sizes` must be `InputTensor.Sizes` with those at the end of `IndicesTensor.Sizes`, as many as "
+        "`IndexDimensions` says, in the place of `Axis`; leading ones are added or left out.",
         expected=lambda d: {"OutputTensor.Sizes": gathered(d)},
         breaks=lambda d: {"output_tensor": float32(*d.output_tensor.sizes[:-1], d.output_tensor.sizes[-1] + 1)},
     )

@@ -41,7 +41,7 @@ FLOAT_INPUTS = "InputTensor WeightTensor RecurrenceTensor BiasTensor HiddenInitT
 FLOAT_OUTPUTS = "OutputSequenceTensor OutputSingleTensor OutputCellSingleTensor"
 FORWARD, BACKWARD, BIDIRECTIONAL = RecurrentNetworkDirection
 INPUT, OUTPUT, FORGET, CELL = range(4)  # the order of the gates in weights and biases; peepholes have the first three
-HIDDEN = "where the last of `RecurrenceTensor.Sizes` is hidden"
+HIDDEN = "where hidden is the last of `RecurrenceTensor.Sizes`"
 
 
 def float32(*sizes: int) -> TensorDesc:
@@ -248,51 +248,53 @@ class Lstm(Desc):
     )
     same = same("DataType", f"{FLOAT_INPUTS} {FLOAT_OUTPUTS}")
 
-    @constraint("`InputTensor.Sizes` begin with 1.")
+    @constraint("`InputTensor.Sizes` must begin with 1.")
     def input_sizes(d) -> bool:
         return d.input_tensor.sizes[0] == 1
 
     recurrence_sizes = sizes_are(
         "RecurrenceTensor",
-        "`RecurrenceTensor.Sizes` are {1, directions, 4 * hidden, hidden}, the directions being 2 where `Direction` is "
+        "`RecurrenceTensor.Sizes` must be {1, directions, 4 * hidden, hidden}, with 2 directions where `Direction` is "
         "BIDIRECTIONAL, else 1.",
         lambda d: (1, directions(d), 4 * hidden(d), hidden(d)),
     )
     weight_sizes = sizes_are(
         "WeightTensor",
-        "`WeightTensor.Sizes` are {1, directions by `Direction`, 4 * hidden, the last of `InputTensor.Sizes`}, " + HIDDEN + ".",
+        "`WeightTensor.Sizes` must be {1, the directions of `Direction`, 4 * hidden, the last of `InputTensor.Sizes`}, "
+        + HIDDEN
+        + ".",
         lambda d: (1, directions(d), 4 * hidden(d), d.input_tensor.sizes[3]),
     )
     bias_sizes, peephole_sizes = (
         sizes_are(
             wire,
-            f"`{wire}.Sizes` are {{1, 1, directions by `Direction`, {count} * hidden}}, {HIDDEN}.",
+            f"`{wire}.Sizes` must be {{1, 1, the directions of `Direction`, {count} * hidden}}, {HIDDEN}.",
             lambda d, count=count: (1, 1, directions(d), count * hidden(d)),  # type: ignore[misc]
         )
         for wire, count in (("BiasTensor", 8), ("PeepholeTensor", 3))
     )
     sequence_lengths_sizes = sizes_are(
         "SequenceLengthsTensor",
-        "`SequenceLengthsTensor.Sizes` are {1, 1, 1, the third of `InputTensor.Sizes`}: a length for each sequence.",
+        "`SequenceLengthsTensor.Sizes` must be {1, 1, 1, the third of `InputTensor.Sizes`}: a length for each sequence.",
         lambda d: (1, 1, 1, d.input_tensor.sizes[2]),
     )
     hidden_init_sizes, cell_mem_init_sizes, output_single_sizes, output_cell_single_sizes = (
         sizes_are(
             wire,
-            f"`{wire}.Sizes` are {{1, directions by `Direction`, the third of `InputTensor.Sizes`, hidden}}, {HIDDEN}.",
+            f"`{wire}.Sizes` must be {{1, the directions of `Direction`, the third of `InputTensor.Sizes`, hidden}}, {HIDDEN}.",
             state_sizes,
         )
         for wire in ("HiddenInitTensor", "CellMemInitTensor", "OutputSingleTensor", "OutputCellSingleTensor")
     )
     output_sequence_sizes = sizes_are(
         "OutputSequenceTensor",
-        "`OutputSequenceTensor.Sizes` are {second, directions by `Direction`, third of `InputTensor.Sizes`, hidden}, "
-        f"{HIDDEN}.",
+        "`OutputSequenceTensor.Sizes` must be {the second of `InputTensor.Sizes`, the directions of `Direction`, "
+        f"the third of `InputTensor.Sizes`, hidden}}, {HIDDEN}.",
         lambda d: state_sizes(d, d.input_tensor.sizes[1]),
     )
 
     @constraint(
-        "`OutputSequenceTensor`, `OutputSingleTensor` or `OutputCellSingleTensor` is there.",
+        "One of `OutputSequenceTensor`, `OutputSingleTensor` and `OutputCellSingleTensor` must be there.",
         breaks=lambda d: dict.fromkeys(("output_sequence_tensor", "output_single_tensor", "output_cell_single_tensor")),
     )
     def an_output_present(d) -> bool:
@@ -300,18 +302,18 @@ class Lstm(Desc):
         return any(t is not None for t in present)
 
     @constraint(
-        "`ActivationDescCount` is 3, or 6 where `Direction` is BIDIRECTIONAL: f, g and h of each direction.",
+        "`ActivationDescCount` must be 3, or 6 where `Direction` is BIDIRECTIONAL: f, g and h of each direction.",
         expected=lambda d: {"ActivationDescCount": 3 * directions(d)},
         breaks=lambda d: {"activation_desc_count": 2, "activation_descs": d.activation_descs[:2]},
     )
     def activation_count(d) -> bool:
         return d.activation_desc_count == 3 * directions(d)
 
-    @constraint("`ClipThreshold` >= 0 where `UseClipThreshold` is TRUE.")
+    @constraint("`ClipThreshold` must be at least 0 where `UseClipThreshold` is TRUE.")
     def clip_threshold_not_negative(d) -> bool:
         return not d.use_clip_threshold or d.clip_threshold >= 0
 
-    fusable = fusable_activation("ActivationDescs")
+    fusable = fusable_activation("ActivationDescs", each=True)
     not_owned = not_owned(f"{FLOAT_INPUTS} SequenceLengthsTensor")
 
     def outputs(d) -> Outputs:

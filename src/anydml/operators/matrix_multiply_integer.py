@@ -53,38 +53,38 @@ class MatrixMultiplyInteger(Desc):
         support(FeatureLevel.FL_5_2, "BZeroPointTensor", (1, 4), EIGHT_BIT),
     )
 
-    @constraint("`ATensor.DimensionCount`, `BTensor.DimensionCount` and `OutputTensor.DimensionCount` are equal.")
+    @constraint("`ATensor.DimensionCount`, `BTensor.DimensionCount` and `OutputTensor.DimensionCount` must be equal.")
     def same_dimension_count(d) -> bool:
         return d.a_tensor.dimension_count == d.b_tensor.dimension_count == d.output_tensor.dimension_count
 
-    @constraint("The last of `ATensor.Sizes` and the second last of `BTensor.Sizes` are equal: K.")
+    @constraint("The last of `ATensor.Sizes` and the second last of `BTensor.Sizes` must be equal (K).")
     def inner_sizes_match(d) -> bool:
         return d.a_tensor.sizes[-1] == d.b_tensor.sizes[-2]
 
     @constraint(
-        "`OutputTensor.Sizes` end with the second last of `ATensor.Sizes` and the last of `BTensor.Sizes`: M and N.",
+        "`OutputTensor.Sizes` must end with M, the second last of `ATensor.Sizes`, and N, the last of `BTensor.Sizes`.",
         expected=lambda d: {"OutputTensor.Sizes": (*d.output_tensor.sizes[:-2], d.a_tensor.sizes[-2], d.b_tensor.sizes[-1])},
     )
     def output_sizes_match(d) -> bool:
         return d.output_tensor.sizes[-2:] == (d.a_tensor.sizes[-2], d.b_tensor.sizes[-1])
 
     @constraint(
-        "`ATensor.Sizes`, `BTensor.Sizes` and `OutputTensor.Sizes` lead with the same batch sizes; "
-        "strides of 0 spell a broadcast."
+        "`ATensor.Sizes`, `BTensor.Sizes` and `OutputTensor.Sizes` must begin with the same batch sizes; a broadcast has "
+        "strides of 0."
     )
     def batch_sizes_match(d) -> bool:
         batches = zip(d.a_tensor.sizes[:-2], d.b_tensor.sizes[:-2], d.output_tensor.sizes[:-2], strict=True)
         return all(a == b == output for a, b, output in batches)
 
     @constraint(
-        "`AZeroPointTensor.DataType` = `ATensor.DataType`.",
+        "`AZeroPointTensor.DataType` must equal `ATensor.DataType`.",
         expected=lambda d: {"AZeroPointTensor.DataType": d.a_tensor.data_type},
     )
     def a_zero_point_data_type(d) -> bool:
         return d.a_zero_point_tensor is None or d.a_zero_point_tensor.data_type == d.a_tensor.data_type
 
     @constraint(
-        "`BZeroPointTensor.DataType` = `BTensor.DataType`.",
+        "`BZeroPointTensor.DataType` must equal `BTensor.DataType`.",
         expected=lambda d: {"BZeroPointTensor.DataType": d.b_tensor.data_type},
     )
     def b_zero_point_data_type(d) -> bool:

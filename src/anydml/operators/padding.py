@@ -74,7 +74,7 @@ def padded_sizes() -> Constraint:
 
     return Constraint(
         "padded_sizes_match",
-        "`OutputTensor.Sizes` = `InputTensor.Sizes` + `StartPadding` + `EndPadding`.",
+        "`OutputTensor.Sizes` must equal `InputTensor.Sizes` + `StartPadding` + `EndPadding`.",
         lambda d, i: d.output_tensor.sizes[i] == size(d, i),
         each=DIMENSION,
         expected=lambda d, i: {f"OutputTensor.Sizes[{i}]": size(d, i)},
@@ -85,7 +85,7 @@ def padded_sizes() -> Constraint:
 def wrap_supported() -> Constraint:
     return Constraint(
         "wrap_supported",
-        "`PaddingMode` is not WRAP below feature level 6_4.",
+        "`PaddingMode` must not be WRAP below feature level 6_4.",
         lambda d: d.padding_mode != PaddingMode.WRAP,
         before=FeatureLevel.FL_6_4,
         breaks=lambda d: {"padding_mode": PaddingMode.WRAP},
@@ -216,7 +216,7 @@ class Padding(Desc):
     counted = count_is_dimension_count()
     padded = padded_sizes()
 
-    @constraint("`PaddingMode` is not SYMMETRIC below feature level 3_0.", before=FeatureLevel.FL_3_0)
+    @constraint("`PaddingMode` must not be SYMMETRIC below feature level 3_0.", before=FeatureLevel.FL_3_0)
     def symmetric_supported(d) -> bool:
         return d.padding_mode != PaddingMode.SYMMETRIC
 

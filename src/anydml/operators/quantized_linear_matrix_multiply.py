@@ -82,14 +82,14 @@ class QuantizedLinearMatrixMultiply(Desc):
         support(FeatureLevel.FL_4_0, SCALES, (1, 4), (DataType.FLOAT32,)),
     )
 
-    @constraint("`ATensor.DimensionCount`, `BTensor.DimensionCount` and `OutputTensor.DimensionCount` are equal.")
+    @constraint("`ATensor.DimensionCount`, `BTensor.DimensionCount` and `OutputTensor.DimensionCount` must be equal.")
     def same_dimension_count(d) -> bool:
         return d.a_tensor.dimension_count == d.b_tensor.dimension_count == d.output_tensor.dimension_count
 
     @constraint(
         "`AScaleTensor.DimensionCount`, `AZeroPointTensor.DimensionCount`, `BScaleTensor.DimensionCount`, "
         "`BZeroPointTensor.DimensionCount`, `OutputScaleTensor.DimensionCount` and "
-        "`OutputZeroPointTensor.DimensionCount` are equal, where present."
+        "`OutputZeroPointTensor.DimensionCount` must be equal where they are not absent."
     )
     def same_quantization_dimension_count(d) -> bool:
         count = d.a_scale_tensor.dimension_count
@@ -101,41 +101,41 @@ class QuantizedLinearMatrixMultiply(Desc):
             and (d.output_zero_point_tensor is None or d.output_zero_point_tensor.dimension_count == count)
         )
 
-    @constraint("The last of `ATensor.Sizes` and the second last of `BTensor.Sizes` are equal: K.")
+    @constraint("The last of `ATensor.Sizes` and the second last of `BTensor.Sizes` must be equal (K).")
     def inner_sizes_match(d) -> bool:
         return d.a_tensor.sizes[-1] == d.b_tensor.sizes[-2]
 
     @constraint(
-        "`OutputTensor.Sizes` end with the second last of `ATensor.Sizes` and the last of `BTensor.Sizes`: M and N.",
+        "`OutputTensor.Sizes` must end with M, the second last of `ATensor.Sizes`, and N, the last of `BTensor.Sizes`.",
         expected=lambda d: {"OutputTensor.Sizes": (*d.output_tensor.sizes[:-2], d.a_tensor.sizes[-2], d.b_tensor.sizes[-1])},
     )
     def output_sizes_match(d) -> bool:
         return d.output_tensor.sizes[-2:] == (d.a_tensor.sizes[-2], d.b_tensor.sizes[-1])
 
     @constraint(
-        "`ATensor.Sizes`, `BTensor.Sizes` and `OutputTensor.Sizes` lead with the same batch sizes; "
-        "strides of 0 spell a broadcast."
+        "`ATensor.Sizes`, `BTensor.Sizes` and `OutputTensor.Sizes` must begin with the same batch sizes; a broadcast has "
+        "strides of 0."
     )
     def batch_sizes_match(d) -> bool:
         batches = zip(d.a_tensor.sizes[:-2], d.b_tensor.sizes[:-2], d.output_tensor.sizes[:-2], strict=True)
         return all(a == b == output for a, b, output in batches)
 
     @constraint(
-        "`AZeroPointTensor.DataType` = `ATensor.DataType`.",
+        "`AZeroPointTensor.DataType` must equal `ATensor.DataType`.",
         expected=lambda d: {"AZeroPointTensor.DataType": d.a_tensor.data_type},
     )
     def a_zero_point_data_type(d) -> bool:
         return d.a_zero_point_tensor is None or d.a_zero_point_tensor.data_type == d.a_tensor.data_type
 
     @constraint(
-        "`BZeroPointTensor.DataType` = `BTensor.DataType`.",
+        "`BZeroPointTensor.DataType` must equal `BTensor.DataType`.",
         expected=lambda d: {"BZeroPointTensor.DataType": d.b_tensor.data_type},
     )
     def b_zero_point_data_type(d) -> bool:
         return d.b_zero_point_tensor is None or d.b_zero_point_tensor.data_type == d.b_tensor.data_type
 
     @constraint(
-        "`OutputZeroPointTensor.DataType` = `OutputTensor.DataType`.",
+        "`OutputZeroPointTensor.DataType` must equal `OutputTensor.DataType`.",
         expected=lambda d: {"OutputZeroPointTensor.DataType": d.output_tensor.data_type},
     )
     def output_zero_point_data_type(d) -> bool:
@@ -148,7 +148,7 @@ class QuantizedLinearMatrixMultiply(Desc):
     output_scale_sizes, output_scale_not_by_batch = granular("OutputScaleTensor", "row", of="OutputTensor")
     output_zero_point_sizes, output_zero_point_not_by_batch = granular("OutputZeroPointTensor", "row", of="OutputTensor")
 
-    @data_rule("a scale is not 0, infinite or NaN.", "AScaleTensor", "BScaleTensor", "OutputScaleTensor")
+    @data_rule("a scale must not be 0, infinite or NaN.", "AScaleTensor", "BScaleTensor", "OutputScaleTensor")
     def scale_usable(d: Desc, scale: NDArray[Any]) -> NDArray[np.bool_]:
         magnitude = scale.view(np.uint32) & 0x7FFFFFFF  # bits: under denormals-are-zero a subnormal compares equal to 0
         unusable: NDArray[np.bool_] = (magnitude == 0) | (magnitude >= 0x7F800000)

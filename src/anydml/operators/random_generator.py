@@ -56,7 +56,7 @@ class RandomGenerator(Desc):
     same = same("DimensionCount Sizes", "InputStateTensor OutputStateTensor")
 
     @constraint(
-        "`InputStateTensor.Sizes` are 6 after ones: a counter of four words and a key of two.",
+        "`InputStateTensor.Sizes` must be 6 after ones: a counter of four words and a key of two.",
         expected=lambda d: {"InputStateTensor.Sizes": (*(1,) * (len(d.input_state_tensor.sizes) - 1), 6)},
     )
     def state_of_six(d) -> bool:

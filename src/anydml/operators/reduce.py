@@ -42,6 +42,7 @@ from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT, FLOATS, INDICES, SIXTY_FOUR, TEN
 from anydml.tensor import DataType, TensorDesc
+from anydml.wording import listed
 
 F = ReduceFunction
 BOTH = "InputTensor OutputTensor"
@@ -55,10 +56,10 @@ def taken(functions: str, data_types: tuple[DataType, ...], before: str = "") ->
     among = tuple(ReduceFunction[name] for name in functions.split())
     level = FeatureLevel.parse(before) if before else None
     below = f" below feature level {before}" if before else ""
-    listed = ", ".join(map(str, data_types))
+    types, names = listed([t.name for t in data_types]), listed(functions.split())
     return Constraint(
         f"{'_'.join(functions.lower().split())}_data_type{before and '_before_' + before}",
-        f"`InputTensor.DataType` is {listed} where `Function` is {' or '.join(functions.split())}{below}.",
+        f"`InputTensor.DataType` must be {types} where `Function` is {names}{below}.",
         lambda d: d.function not in among or d.input_tensor.data_type in data_types,
         expected=lambda d: {"InputTensor.DataType": list(data_types)},
         before=level,
@@ -157,7 +158,7 @@ class Reduce(Desc):
     axis_rules = axis_rules()
 
     @constraint(
-        "`OutputTensor.Sizes` are `InputTensor.Sizes` with 1 at each of `Axes`.",
+        "`OutputTensor.Sizes` must be `InputTensor.Sizes` with 1 at each of `Axes`.",
         expected=lambda d: {"OutputTensor.Sizes": reduced(d)},
         breaks=lambda d: {"output_tensor": d.input_tensor},
     )
@@ -167,21 +168,21 @@ class Reduce(Desc):
         return d.output_tensor.sizes == reduced(d)
 
     @constraint(
-        "`OutputTensor.DataType` = `InputTensor.DataType`, unless `Function` is ARGMAX or ARGMIN.",
+        "`OutputTensor.DataType` must equal `InputTensor.DataType` unless `Function` is ARGMAX or ARGMIN.",
         expected=lambda d: {"OutputTensor.DataType": d.input_tensor.data_type},
     )
     def same_data_type(d) -> bool:
         return d.function in ARGUMENTS or d.output_tensor.data_type == d.input_tensor.data_type
 
     @constraint(
-        "`OutputTensor.DataType` is UINT32, INT32, UINT64 or INT64 where `Function` is ARGMAX or ARGMIN.",
+        "`OutputTensor.DataType` must be UINT32, INT32, UINT64 or INT64 where `Function` is ARGMAX or ARGMIN.",
         expected=lambda d: {"OutputTensor.DataType": list(INDICES)},
     )
     def argument_data_type(d) -> bool:
         return d.function not in ARGUMENTS or d.output_tensor.data_type in INDICES
 
     @constraint(
-        "`OutputTensor.DataType` is UINT32 where `Function` is ARGMAX or ARGMIN below feature level 3_0.",
+        "`OutputTensor.DataType` must be UINT32 where `Function` is ARGMAX or ARGMIN below feature level 3_0.",
         expected=lambda d: {"OutputTensor.DataType": UINT32},
         before=FeatureLevel.FL_3_0,
     )

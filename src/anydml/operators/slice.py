@@ -64,18 +64,18 @@ class Slice1(Desc):
     )
 
     @constraint(
-        "`OutputTensor.DataType` = `InputTensor.DataType`.",
+        "`OutputTensor.DataType` must equal `InputTensor.DataType`.",
         expected=lambda d: {"OutputTensor.DataType": d.input_tensor.data_type},
     )
     def same_data_type(d) -> bool:
         return d.output_tensor.data_type == d.input_tensor.data_type
 
-    @constraint("`InputTensor.DimensionCount`, `OutputTensor.DimensionCount` and `DimensionCount` are equal.")
+    @constraint("`InputTensor.DimensionCount`, `OutputTensor.DimensionCount` and `DimensionCount` must be equal.")
     def same_dimension_count(d) -> bool:
         return d.input_tensor.dimension_count == d.output_tensor.dimension_count == d.dimension_count
 
     @constraint(
-        "`InputWindowSizes` >= 1: the window is not empty.",
+        "`InputWindowSizes` must be at least 1: the window may not be empty.",
         each=DIMENSION,
         expected=lambda d, i: {f"InputWindowSizes[{i}]": range(1, d.input_tensor.sizes[i] - d.input_window_offsets[i] + 1)},
     )
@@ -83,7 +83,8 @@ class Slice1(Desc):
         return d.input_window_sizes[i] >= 1
 
     @constraint(
-        "`InputWindowOffsets` + `InputWindowSizes` <= `InputTensor.Sizes`: the window lies inside the input.",
+        "`InputWindowOffsets` and `InputWindowSizes` must add up to at most `InputTensor.Sizes`: the window lies inside the "
+        "input.",
         each=DIMENSION,
         expected=lambda d, i: {
             f"InputWindowOffsets[{i}]": range(d.input_tensor.sizes[i] - d.input_window_sizes[i] + 1),
@@ -93,13 +94,13 @@ class Slice1(Desc):
     def window_inside_input(d, i: int) -> bool:
         return d.input_window_offsets[i] + d.input_window_sizes[i] <= d.input_tensor.sizes[i]
 
-    @constraint("`InputWindowStrides` != 0.", each=DIMENSION)
+    @constraint("`InputWindowStrides` must not be 0.", each=DIMENSION)
     def stride_not_zero(d, i: int) -> bool:
         return d.input_window_strides[i] != 0
 
     @constraint(
-        "`OutputTensor.Sizes` <= 1 + (`InputWindowSizes` - 1) / |`InputWindowStrides`|, rounded down: "
-        "the window has an element for each of the output's.",
+        "`OutputTensor.Sizes` must be at most 1 + (`InputWindowSizes` - 1) / |`InputWindowStrides`|, rounded down: the "
+        "elements that the window has.",
         each=DIMENSION,
         expected=lambda d, i: {
             f"OutputTensor.Sizes[{i}]": range(1, max_copied(d.input_window_sizes[i], d.input_window_strides[i]) + 1)
@@ -222,26 +223,26 @@ class Slice(Desc):
     )
 
     @constraint(
-        "`OutputTensor.DataType` = `InputTensor.DataType`.",
+        "`OutputTensor.DataType` must equal `InputTensor.DataType`.",
         expected=lambda d: {"OutputTensor.DataType": d.input_tensor.data_type},
     )
     def same_data_type(d) -> bool:
         return d.output_tensor.data_type == d.input_tensor.data_type
 
-    @constraint("`InputTensor.DimensionCount`, `OutputTensor.DimensionCount` and `DimensionCount` are equal.")
+    @constraint("`InputTensor.DimensionCount`, `OutputTensor.DimensionCount` and `DimensionCount` must be equal.")
     def same_dimension_count(d) -> bool:
         return d.input_tensor.dimension_count == d.output_tensor.dimension_count == d.dimension_count
 
-    @constraint("`Sizes` >= 1: something is copied.", each=DIMENSION)
+    @constraint("`Sizes` must be at least 1.", each=DIMENSION)
     def size_not_zero(d, i: int) -> bool:
         return d.sizes[i] >= 1
 
-    @constraint("`Strides` != 0 (the page is silent; refused as in SLICE1).", each=DIMENSION)
+    @constraint("`Strides` must not be 0.", each=DIMENSION)
     def stride_not_zero(d, i: int) -> bool:
         return d.strides[i] != 0
 
     @constraint(
-        "`Sizes` = `OutputTensor.Sizes`.",
+        "`Sizes` must equal `OutputTensor.Sizes`.",
         each=DIMENSION,
         expected=lambda d, i: {f"Sizes[{i}]": d.output_tensor.sizes[i]},
     )
@@ -251,7 +252,7 @@ class Slice(Desc):
         return d.sizes[i] == d.output_tensor.sizes[i]
 
     @constraint(
-        "`Offsets` + (`Sizes` - 1) * `Strides` < `InputTensor.Sizes`: the last element copied lies inside the input.",
+        "The last element copied, `Offsets` + (`Sizes` - 1) * `Strides`, must be less than `InputTensor.Sizes`.",
         each=DIMENSION,
         expected=lambda d, i: {
             f"Offsets[{i}]": range(d.input_tensor.sizes[i] - (d.sizes[i] - 1) * d.strides[i]),

@@ -54,7 +54,7 @@ def size_rules() -> tuple[Constraint, ...]:
         return {"OutputValueTensor.Sizes": sizes, "OutputIndexTensor.Sizes": sizes}
 
     @constraint(
-        "`OutputValueTensor.Sizes` and `OutputIndexTensor.Sizes` are `InputTensor.Sizes` with `K` at `Axis`.",
+        "`OutputValueTensor.Sizes` and `OutputIndexTensor.Sizes` must be `InputTensor.Sizes` with `K` at `Axis`.",
         expected=expected,
         breaks=lambda d: {"output_index_tensor": TensorDesc(UINT32, d.input_tensor.sizes)},
     )
@@ -65,7 +65,7 @@ def size_rules() -> tuple[Constraint, ...]:
         return bool(d.output_value_tensor.sizes == sizes and d.output_index_tensor.sizes == sizes)
 
     @constraint(
-        "1 <= `K` <= the size of `InputTensor.Sizes` at `Axis`.",
+        "`K` must be at least 1 and at most the size that `InputTensor.Sizes` has at `Axis`.",
         expected=lambda d: {"K": range(1, d.input_tensor.sizes[d.axis] + 1)},
     )
     def k_in_range(d: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Generic, TypeVar
@@ -13,7 +13,7 @@ from anydml.feature_level import FeatureLevel
 from anydml.names import snake_case
 from anydml.schema.constraint import UNJUDGED, judge
 from anydml.schema.field import OUTPUT
-from anydml.schema.operator import Desc, TensorField
+from anydml.schema.operator import Desc, OperatorSpec, TensorField
 from anydml.schema.support import unsupported
 from anydml.schema.tensor_rules import broken, flawless
 from anydml.tensor import TensorDesc
@@ -88,9 +88,7 @@ def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, s
     violations: list[tuple[Violation, bool]] = []  # and whether the rule is that the wire can carry the number
     extensions: list[Violation] = []
     if feature_level < spec.since:
-        sentence = f"the operator is there from `FeatureLevel` {spec.since} on."
-        read, fits = {"FeatureLevel": feature_level}, {"FeatureLevel": spec.since}
-        violations.append((Violation(operator, "available", sentence, None, read, fits), False))
+        violations.append((unavailable(operator, spec, feature_level), False))
     supported = spec.table.get(feature_level)
     uncarried: set[str] = set()  # wire paths whose numbers do not fit their wire types
     dimensions = 0
@@ -117,9 +115,30 @@ def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, s
             violations.append((rule.violation(operator, desc, at), rule.carries))
             if rule.carries:
                 uncarried.add(rule.paths[0])
+    for within, activation in desc.activations():
+        for violation, carries in _fused(operator, activation, feature_level, within):
+            violations.append((violation, carries))
+            if carries:
+                uncarried.update(map(_bare, violation.values))
     if violations:
         raise DescError([v for v, carries in violations if carries or not _reads(v, uncarried)])
     return Checked(desc, feature_level, tuple(extensions))
+
+
+def unavailable(operator: str, spec: OperatorSpec, level: FeatureLevel, within: str = "") -> Violation:
+    """The violation of a level that lacks the operator, or the one that is its activation."""
+    sentence = f"`FeatureLevel` must be at least {spec.since}, with which {spec.name} came."
+    read = {"FeatureLevel": level} | ({within: spec.name} if within else {})
+    return Violation(operator, "available", sentence, None, read, {"FeatureLevel": spec.since})
+
+
+def _fused(operator: str, activation: Desc, level: FeatureLevel, within: str) -> Iterator[tuple[Violation, bool]]:
+    """The broken rules of a fused activation's own, which are about its attributes, and whether the wire lacks a number."""
+    spec = activation.spec
+    if level < spec.since:
+        yield unavailable(operator, spec, level, within), False
+    for rule, at in judge(spec.judged_fused[level], activation, 0, failed=True):
+        yield rule.violation(operator, activation, at, within=within), rule.carries
 
 
 def _kind(value: object) -> str:
@@ -153,9 +172,17 @@ def _keeps_everything(desc: Desc, feature_level: FeatureLevel) -> bool:
                 return False
     except UNJUDGED:
         return False
+    for _, activation in desc.activations():
+        if next(_fused(spec.name, activation, feature_level, ""), None) is not None:
+            return False
     return dimensions > 0
 
 
 def _reads(violation: Violation, uncarried: set[str]) -> bool:
     """Whether a rule was judged on a number that no desc can carry: what it said of that number means nothing."""
-    return any(path in uncarried or path.split("[")[0] in uncarried for path in violation.values)
+    return any(path in uncarried or _bare(path) in uncarried for path in violation.values)
+
+
+def _bare(path: str) -> str:
+    """A path without the index at its end."""
+    return path[: path.rindex("[")] if path.endswith("]") else path

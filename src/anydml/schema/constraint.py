@@ -1,4 +1,7 @@
-"""Rules: a named predicate and its sentence. The sentence is the error message; a test keeps the two together."""
+"""Rules: a named predicate and its sentence, which says what must be. Messages follow from the sentence and the values read.
+
+A test compares the paths in the sentence with what the predicate reads.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from numpy.typing import NDArray
 from anydml.errors import Violation
 from anydml.feature_level import FeatureLevel
 from anydml.names import snake_case
+from anydml.wording import LEVEL, paths
 
 _BACKTICKED = re.compile(r"`([^`]+)`")
 UNJUDGED = (IndexError, ValueError, ZeroDivisionError, AttributeError, TypeError)  # by a predicate, where other rules fail
@@ -25,7 +29,8 @@ Expected = Callable[..., Mapping[str, Any] | None]
 class Constraint:
     """A rule that a desc keeps or breaks.
 
-    sentence: the rule in words, exactly the fields that the predicate reads in backticks, spelled as on the wire.
+    sentence: what must be, exactly the fields that the predicate reads in backticks, spelled as on the wire; `anydml.wording`
+    makes messages of it, best where it begins with what is wrong if the rule is broken: "`Axis` must be less than ..".
     each: the predicate takes (d, i) and is asked for every dimension of the first tensor (DIMENSION), or for every entry of
     an array field, by its wire name; otherwise it takes (d).
     expected: from the same arguments, wire path -> what would fit (see Violation); None where nothing follows.
@@ -48,7 +53,7 @@ class Constraint:
     @property
     def paths(self) -> tuple[str, ...]:
         """The wire paths named in the sentence, each once."""
-        return tuple(dict.fromkeys(_BACKTICKED.findall(self.sentence)))
+        return paths(self.sentence)
 
     def violation(self, operator: str, d: Any, at: int | None = None, *, within: str = "") -> Violation:
         """The violation of this rule by `d`; `within` is the tensor field that `d` is the desc of, for tensor rules."""
@@ -60,11 +65,9 @@ class Constraint:
         except UNJUDGED:  # other rules are broken too, and nothing follows from this one
             expected = {}
         if self.before is not None:
-            expected = {**expected, "FeatureLevel": self.before}
+            expected = {**expected, LEVEL: self.before}
         sentence = _BACKTICKED.sub(lambda m: f"`{prefix}{m[1]}`", self.sentence) if within else self.sentence
-        fits = {
-            path if path == "FeatureLevel" else prefix + path: value for path, value in expected.items() if not _is_empty(value)
-        }
+        fits = {path if path == LEVEL else prefix + path: value for path, value in expected.items() if not _is_empty(value)}
         dimension = at if self.each == DIMENSION else None
         return Violation(
             operator, self.name, sentence, dimension, {prefix + path: value for path, value in values.items()}, fits

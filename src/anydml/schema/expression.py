@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -181,12 +182,19 @@ def lift(x: Operand) -> Expr:
     """An operand as a node."""
     if isinstance(x, Expr):
         return x
+    if type(x) is int:
+        return _whole(x)
     if isinstance(x, float):
         special = x - x != 0 or (x == 0 and math.copysign(1, x) < 0)
         return make("constant", (), Constant(x if special else Fraction(x), False))
     if isinstance(x, Symbol):
         return make("constant", (), Constant(x, True))
     return make("constant", (), Constant(Fraction(x), isinstance(x, int)))
+
+
+@lru_cache(maxsize=1024)
+def _whole(n: int) -> Expr:
+    return make("constant", (), Constant(Fraction(n), True))
 
 
 def is_integer(e: Expr) -> bool:

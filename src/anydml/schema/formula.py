@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
-import re
 from types import SimpleNamespace
 from typing import Any
 

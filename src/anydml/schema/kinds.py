@@ -116,7 +116,7 @@ class Integer(Kind):
 
     def __init__(self, wire: str, carries: range) -> None:
         self.wire, self._carries = wire, carries
-        self.carried = f"{carries[0]}..{carries[-1]}"
+        self.carried = f"{carries[0]} to {carries[-1]}"
         self.misfit = carries[-1] + 1  # type: ignore[misc]  # each of the two has its own
         self.samples = tuple(dict.fromkeys((carries[0], 0, 1, 2, 7, carries[-1])))
 
@@ -201,7 +201,7 @@ class Pair(Kind):
 
     def __init__(self, wire: str, made: type[Any], kind: Kind) -> None:
         self.wire, self.python, self._made, self._kind = wire, made.__name__, made, kind
-        self.carried = kind.carried and f"two of {kind.carried}"
+        self.carried = kind.carried and f"two numbers of {kind.carried}"
         self.misfit = None if kind.misfit is None else made(1, kind.misfit)  # type: ignore[misc]
         self.samples = tuple(made(a, b) for a, b in zip(kind.samples, reversed(kind.samples), strict=True))
 

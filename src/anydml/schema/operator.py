@@ -137,6 +137,15 @@ class Desc(ABC):
             else:
                 yield TensorField(f.name, f, value)
 
+    def activations(self) -> Iterator[tuple[str, Desc]]:
+        """Every operator desc that is an attribute, such as a fused activation, with its path."""
+        for f in self.spec.activations:
+            value = getattr(self, f.name)
+            if f.sized_by:
+                yield from ((f"{f.wire}[{i}]", entry) for i, entry in enumerate(value or ()))
+            elif value is not None:
+                yield f.wire, value
+
     def document(self) -> dict[str, Any]:
         """The fields that are there as the JSON format has them, by wire name."""
         found: dict[str, Any] = {}
@@ -267,6 +276,11 @@ class OperatorSpec:
         return tuple(f for f in self.fields if f.role == ATTRIBUTE)
 
     @computed_once
+    def activations(self) -> tuple[Field, ...]:
+        """The attributes whose values are operator descs."""
+        return tuple(f for f in self.fields if f.kind is fields.OPERATOR)
+
+    @computed_once
     def counts(self) -> Mapping[str, str]:
         """Count field -> the first array it counts, both in snake_case."""
         return {snake_case(f.sized_by): f.name for f in reversed(self.fields) if f.sized_by}
@@ -311,6 +325,13 @@ class OperatorSpec:
             for level, at in rules.items()
         }
 
+    @computed_once
+    def judged_fused(self) -> Mapping[FeatureLevel, tuple[Constraint, ...]]:
+        """Level -> the rules that hold there of the operator as an activation without tensors."""
+        tensors = {f.wire for f in self.tensors}
+        rules = [r for r in self.rules if tensors.isdisjoint(path.split(".")[0] for path in r.paths)]
+        return {level: tuple(r for r in rules if r.before is None or level < r.before) for level in FeatureLevel}
+
 
 def _key_of(f: Field) -> Callable[[Any], Any]:
     if f.kind is None or f.kind.key.__func__ is fields.UINT.key.__func__:  # type: ignore[attr-defined]
@@ -327,19 +348,19 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
         if spec.fusable and not f.optional:
             yield Constraint(
                 f"{name}_present",
-                f"`{f.wire}` is there.",
+                f"`{f.wire}` must be there.",
                 lambda d: getattr(d, name) is not None,
                 breaks=lambda d: {name: None},
             )
     elif isinstance(kind, Scalar):
         typed_by = snake_case(kind.typed_by)
         yield Constraint(
-            f"{name}_fits", f"`{f.wire}` fits the type that `{kind.typed_by}` names.",
+            f"{name}_fits", f"`{f.wire}` must fit the type that `{kind.typed_by}` names.",
             lambda d: kind.fits_type(getattr(d, name), getattr(d, typed_by)), carries=True,
             breaks=lambda d: {name: 2**64, typed_by: DataType.UINT8},
         )  # fmt: skip
     elif kind is not None and kind.misfit is not None:
-        sentence = f"`{f.wire}` fits {kind.wire}, {kind.carried}."
+        sentence = f"{'Each of ' if f.sized_by else ''}`{f.wire}` must fit {kind.wire}, {kind.carried}."
 
         def fits(d: Any) -> bool:
             value = getattr(d, name)
@@ -361,7 +382,8 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
                 return {count: getattr(d, count) + 1}
             return {name: (*getattr(d, name), *getattr(d, name)[-1:])}
 
-        yield Constraint(f"{name}_counted", f"`{f.wire}` has `{f.sized_by}` entries.", counted, breaks=miscounted)
+        sentence = f"`{f.wire}` must have as many entries as `{f.sized_by}` says."
+        yield Constraint(f"{name}_counted", sentence, counted, breaks=miscounted)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(

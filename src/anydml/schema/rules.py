@@ -40,7 +40,13 @@ def _same(aspect: str, wires: tuple[str, ...], suffix: str, counted: bool) -> Co
 
     listed = " and ".join((", ".join(f"`{w}.{aspect}`" for w in wires[:-1]), f"`{wires[-1]}.{aspect}`")).removeprefix(" and ")
     rule = f"same_{python}{suffix and '_' + suffix}"
-    return Constraint(rule, f"{listed} are equal.", agree, expected=expected, breaks=_different(python, names))
+    return Constraint(
+        rule,
+        f"{listed} must be {'equal' if len(wires) > 1 else 'the same for all'}.",
+        agree,
+        expected=expected,
+        breaks=_different(python, names),
+    )
 
 
 def _present(d: Any, names: tuple[str, ...]) -> list[TensorDesc]:
@@ -81,7 +87,7 @@ def axis_in_range(tensor: str = "InputTensor", axis: str = "Axis") -> Constraint
     of, name = snake_case(tensor), snake_case(axis)
     return Constraint(
         f"{name}_in_range",
-        f"`{axis}` < `{tensor}.DimensionCount`.",
+        f"`{axis}` must be less than `{tensor}.DimensionCount`.",
         lambda d: getattr(d, name) < getattr(d, of).dimension_count,
         expected=lambda d: {axis: range(getattr(d, of).dimension_count)},
         breaks=lambda d: {name: getattr(d, of).dimension_count},
@@ -99,7 +105,7 @@ def axes(tensor: str = "InputTensor", field: str = "Axes", *, empty: bool = Fals
     rules = (
         Constraint(
             f"{snake_case(singular)}_in_range",
-            f"`{field}` < `{tensor}.DimensionCount`.",
+            f"`{field}` must be less than `{tensor}.DimensionCount`.",
             in_range,
             each=field,
             expected=lambda d, i: {f"{field}[{i}]": range(getattr(d, of).dimension_count)},
@@ -107,13 +113,13 @@ def axes(tensor: str = "InputTensor", field: str = "Axes", *, empty: bool = Fals
         ),
         Constraint(
             f"{name}_unique",
-            f"`{field}` names no axis twice.",
+            f"`{field}` must name no axis twice.",
             lambda d: len(set(getattr(d, name))) == len(getattr(d, name)),
             breaks=lambda d: _counted(d, name, (*getattr(d, name), getattr(d, name)[0])),
         ),
         Constraint(
             f"{name}_not_empty",
-            f"`{field}` names an axis.",
+            f"`{field}` must name at least one axis.",
             lambda d: len(getattr(d, name)) > 0,
             breaks=lambda d: _counted(d, name, ()),
         ),
@@ -136,14 +142,14 @@ def effective_rank_at_most_two() -> Constraint:
 
     return Constraint(
         "effective_rank_at_most_two",
-        "`InputTensor.Sizes` are 1 before the last two.",
+        "`InputTensor.Sizes` must be 1 before the last two.",
         lambda d: all(n == 1 for n in d.input_tensor.sizes[:-2]),
         breaks=larger,
     )
 
 
 def sizes_are(wire: str, sentence: str, sizes: Callable[[Any], tuple[int, ...]]) -> Constraint:
-    """A tensor, if it is there, has the sizes that others give; `sentence` names what they are read from."""
+    """The sizes of a tensor, if it is there, follow from other fields, which `sentence` names."""
     name = snake_case(wire)
 
     def fit(d: Any) -> bool:
@@ -171,7 +177,7 @@ def not_owned(tensors: str) -> tuple[Constraint, ...]:
         name = snake_case(wire)
         return Constraint(
             f"{name.removesuffix('_tensor')}_not_owned",
-            f"`{wire}.Flags` do not have OWNED_BY_DML, which the operator does not take.",
+            f"`{wire}.Flags` must not have OWNED_BY_DML: the operator does not take this input so.",
             lambda d: getattr(d, name) is None or not getattr(d, name).flags & TensorFlags.OWNED_BY_DML,
             expected=lambda d: {f"{wire}.Flags": TensorFlags.NONE},
             breaks=lambda d: {name: replace(getattr(d, name), flags=TensorFlags.OWNED_BY_DML)},
@@ -190,7 +196,7 @@ def count_is_dimension_count(tensor: str = "InputTensor", count: str = "Dimensio
 
     return Constraint(
         f"{name}_matches",
-        f"`{count}` = `{tensor}.DimensionCount`.",
+        f"`{count}` must equal `{tensor}.DimensionCount`.",
         lambda d: getattr(d, name) == getattr(d, of).dimension_count,
         expected=lambda d: {count: getattr(d, of).dimension_count},
         breaks=one_more,
@@ -206,7 +212,7 @@ def scalar_type(field: str, tensor: str = "OutputTensor") -> Constraint:
 
     return Constraint(
         f"{name}_matches",
-        f"`{field}` = `{tensor}.DataType`.",
+        f"`{field}` must equal `{tensor}.DataType`.",
         lambda d: getattr(d, name) == getattr(d, of).data_type,
         expected=lambda d: {field: getattr(d, of).data_type},
         breaks=other,
@@ -238,49 +244,61 @@ def parts(of: str, field: str, count: str) -> tuple[Constraint, ...]:
     return (
         Constraint(
             f"{snake_case(count)}_at_least_one",
-            f"`{count}` >= 1.",
+            f"`{count}` must be at least 1.",
             lambda d: getattr(d, snake_case(count)) >= 1,
             expected=lambda d: {count: range(1, 2**32)},
             breaks=lambda d: {name: (), snake_case(count): 0},
         ),
         Constraint(
             "sizes_equal_off_axis",
-            f"`{field}.Sizes` = `{of}.Sizes` in every dimension but `Axis`.",
+            f"`{field}.Sizes` must equal `{of}.Sizes` in every dimension but `Axis`.",
             equal_elsewhere,
             each=field,
             breaks=lambda d: one_longer(d, 0 if d.axis else 1),
         ),
         Constraint(
             "axis_sizes_sum",
-            f"`{field}.Sizes` add up to `{of}.Sizes` along `Axis`.",
+            f"`{field}.Sizes` must add up to `{of}.Sizes` along `Axis`.",
             complete,
             breaks=lambda d: one_longer(d, d.axis),
         ),
     )
 
 
-def fusable_activation(field: str = "FusedActivation") -> tuple[Constraint, ...]:
-    """A fused activation, or each of a list, is one of the operators that can be, and its own tensors are absent."""
+def fusable_activation(field: str = "FusedActivation", *, each: bool = False) -> tuple[Constraint, ...]:
+    """A fused activation is one of the operators that can be, and its own tensors are absent; `each` of an array of them.
+
+    The rules about its attributes are judged by `check`.
+    """
     name = snake_case(field)
 
-    def activations(d: Any) -> tuple[Any, ...]:
-        value = getattr(d, name)
-        return value if isinstance(value, tuple) else () if value is None else (value,)
+    def activation(d: Any, i: tuple[int, ...]) -> Any:
+        return getattr(d, name)[i[0]] if i else getattr(d, name)
 
-    def allowed(d: Any) -> bool:
-        return all(activation.spec.fusable for activation in activations(d))
+    def allowed(d: Any, *i: int) -> bool:
+        return activation(d, i) is None or activation(d, i).spec.fusable
 
-    def bare(d: Any) -> bool:
-        return all(not a.spec.fusable or next(a.tensors(), None) is None for a in activations(d))
+    def bare(d: Any, *i: int) -> bool:
+        found = activation(d, i)
+        return found is None or not found.spec.fusable or next(found.tensors(), None) is None
 
-    def changes(d: Any) -> Mapping[str, Any]:
-        return {name: (*getattr(d, name)[:-1], d) if isinstance(getattr(d, name), tuple) else d}
+    def changed(d: Any, value: Any) -> Mapping[str, Any]:
+        return {name: (*getattr(d, name)[:-1], value) if each else value}
 
-    are = "are activations" if field.endswith("s") else "is an activation"
-    have = "have no tensors of their own" if field.endswith("s") else "has no tensors of its own"
     return (
-        Constraint(f"{name}_fusable", f"`{field}` {are} that can be fused.", allowed, breaks=changes),
-        Constraint(f"{name}_without_tensors", f"`{field}` {have}.", bare),
+        Constraint(
+            f"{name}_fusable",
+            f"`{field}` must be an activation that can be fused.",
+            allowed,
+            each=field if each else None,
+            breaks=lambda d: changed(d, d),  # what takes an activation is none itself
+        ),
+        Constraint(
+            f"{name}_without_tensors",
+            f"`{field}` must have no tensors of its own.",
+            bare,
+            each=field if each else None,
+        ),
     )
 
 
@@ -321,8 +339,10 @@ def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
 
     noun = "zero point" if "zero_point" in short else "scale"
     size = "second last" if axis == "row" else "last"
-    sentence = f"`{wire}.Sizes` are ones, or have the {size} of `{of}.Sizes` there: per tensor or per {axis}."
-    beyond = f"`{wire}.Sizes` lead with ones: the {noun} is the same for every batch."
+    sentence = (
+        f"`{wire}.Sizes` must be all 1 (per tensor), or equal the {size} of `{of}.Sizes` in that place alone (per {axis})."
+    )
+    beyond = f"`{wire}.Sizes` must be 1 before the last two: a documented {noun} is the same for every batch."
     return (
         Constraint(f"{short}_sizes", sentence, fits, expected=would_fit),
         Constraint(f"{short}_not_by_batch", beyond, not_by_batch, extension=True),

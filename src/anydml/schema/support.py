@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from anydml.errors import Violation
+from anydml.errors import Violation, show
 from anydml.feature_level import FeatureLevel
 from anydml.tensor import DataType, TensorDesc
 
@@ -32,6 +32,12 @@ class Supported(NamedTuple):
     data_types: tuple[DataType, ...]
 
 
+LEVEL_RULES = {  # what follows from an operator's rows, as documentation says it
+    "available": "`FeatureLevel` must be at least the one that the operator came with.",
+    "dimension_count_supported": "`FeatureLevel` must take the tensor's dimension count.",
+    "data_type_supported": "`FeatureLevel` must take the tensor's data type.",
+}
+
 Table = Mapping[FeatureLevel, Mapping[str, Supported]]
 
 
@@ -48,10 +54,10 @@ def tabulate(rows: Iterable[Support]) -> Table:
 def unsupported(
     operator: str, table: Table, level: FeatureLevel, wire: str, within: str, tensor: TensorDesc, told: Collection[str]
 ) -> list[Violation]:
-    """What the level's table refuses of a tensor, named `within` in messages.
+    """The violations of the level's table by a tensor, named `within` in messages.
 
-    Each refusal names the level that would do, if there is one.
-    `told` are the tensor rules already broken: what no level takes is theirs to say.
+    Each names the level that would do, if there is one. `told` are the tensor rules already broken: where no level takes a
+    value, one of them has been.
     """
     here = table[level][wire]
     refusals = []
@@ -64,11 +70,12 @@ def unsupported(
         name = "dimension_count" if aspect == "DimensionCount" else "data_type"
         expected = {f"{within}.{aspect}": allowed if isinstance(allowed, range) else list(allowed)}
         later = [at for at, row in table.items() if value in getattr(row[wire], name + "s") and at > level]
+        unit = " dimensions" if name == "dimension_count" else ""
         refusals.append(
             Violation(
                 operator,
                 f"{name}_supported",
-                f"`{within}.{aspect}` is one that `FeatureLevel` supports here.",
+                f"`FeatureLevel` takes {show(expected[f'{within}.{aspect}'])}{unit} here.",
                 None,
                 {f"{within}.{aspect}": value, "FeatureLevel": level},
                 expected | ({"FeatureLevel": min(later)} if later else {}),

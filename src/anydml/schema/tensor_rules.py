@@ -15,50 +15,71 @@ UINT_MAX, UINT64_MAX = 2**32 - 1, 2**64 - 1
 UINT = range(2**32)
 
 
-@constraint("`DataType` is not UNKNOWN.")
+@constraint("`DataType` must not be UNKNOWN.")
 def data_type_known(t: TensorDesc) -> bool:
     return t.data_type != DataType.UNKNOWN
 
 
-@constraint("`DimensionCount` is 1 to 8.", expected=lambda t: {"DimensionCount": range(1, 9)})
+@constraint("`DimensionCount` must be 1 to 8.", expected=lambda t: {"DimensionCount": range(1, 9)})
 def dimension_count_in_range(t: TensorDesc) -> bool:
     return 1 <= t.dimension_count <= 8
 
 
-@constraint("`Sizes` fits UINT.", each=DIMENSION, expected=lambda t, i: {f"Sizes[{i}]": range(1, 2**32)}, carries=True)
+@constraint(
+    "`Sizes` must fit UINT, 0 to 4294967295.",
+    each=DIMENSION,
+    expected=lambda t, i: {f"Sizes[{i}]": range(1, 2**32)},
+    carries=True,
+)
 def sizes_fit(t: TensorDesc, i: int) -> bool:
     return 0 <= t.sizes[i] <= UINT_MAX
 
 
-@constraint("`Sizes` >= 1: no dimension is empty.", each=DIMENSION, expected=lambda t, i: {f"Sizes[{i}]": range(1, 2**32)})
+@constraint(
+    "`Sizes` must be at least 1: no dimension may be empty.",
+    each=DIMENSION,
+    expected=lambda t, i: {f"Sizes[{i}]": range(1, 2**32)},
+)
 def size_at_least_one(t: TensorDesc, i: int) -> bool:
     return t.sizes[i] >= 1
 
 
-@constraint("`Strides` has one entry for each of `Sizes`.")
+@constraint("`Strides` must have one entry for each of `Sizes`.")
 def stride_for_each_size(t: TensorDesc) -> bool:
     return t.strides is None or len(t.strides) == len(t.sizes)
 
 
-@constraint("`Strides` fits UINT.", each=DIMENSION, expected=lambda t, i: {f"Strides[{i}]": UINT}, carries=True)
+@constraint(
+    "`Strides` must fit UINT, 0 to 4294967295.",
+    each=DIMENSION,
+    expected=lambda t, i: {f"Strides[{i}]": UINT},
+    carries=True,
+)
 def strides_fit(t: TensorDesc, i: int) -> bool:
     return t.strides is None or 0 <= t.strides[i] <= UINT_MAX
 
 
-@constraint("1 + the sum of (`Sizes` - 1) * `Strides` (packed where absent) <= 4294967295 elements.")
+@constraint(
+    "The elements from the first to the last in memory, 1 + the sum of (`Sizes` - 1) * `Strides`, must be at most 4294967295; "
+    "absent strides are packed ones."
+)
 def span_in_range(t: TensorDesc) -> bool:
     if t.strides is not None and len(t.strides) != len(t.sizes):
         raise ValueError("there is no span without a stride for each size")
     return t.span <= UINT_MAX
 
 
-@constraint("`TotalTensorSizeInBytes` fits UINT64.", expected=lambda t: {"TotalTensorSizeInBytes": range(2**64)}, carries=True)
+@constraint(
+    "`TotalTensorSizeInBytes` must fit UINT64, 0 to 18446744073709551615.",
+    expected=lambda t: {"TotalTensorSizeInBytes": range(2**64)},
+    carries=True,
+)
 def total_fits(t: TensorDesc) -> bool:
     return 0 <= t.total_tensor_size_in_bytes <= UINT64_MAX
 
 
 @constraint(
-    "`TotalTensorSizeInBytes` holds the span of `Sizes` and `Strides` in elements of `DataType`, rounded up to 4 bytes.",
+    "`TotalTensorSizeInBytes` must hold the elements of `DataType` that `Sizes` and `Strides` span, rounded up to 4 bytes.",
     expected=lambda t: {"TotalTensorSizeInBytes": range(t.smallest_total, 2**64)},
 )
 def total_large_enough(t: TensorDesc) -> bool:
@@ -67,7 +88,7 @@ def total_large_enough(t: TensorDesc) -> bool:
 
 
 @constraint(
-    "`GuaranteedBaseOffsetAlignment` fits UINT.",
+    "`GuaranteedBaseOffsetAlignment` must fit UINT, 0 to 4294967295.",
     expected=lambda t: {"GuaranteedBaseOffsetAlignment": UINT},
     carries=True,
 )
@@ -76,7 +97,7 @@ def alignment_fits(t: TensorDesc) -> bool:
 
 
 @constraint(
-    "`GuaranteedBaseOffsetAlignment` is 0 or a power of two not smaller than an element of `DataType`.",
+    "`GuaranteedBaseOffsetAlignment` must be 0 or a power of two not smaller than an element of `DataType`.",
     expected=lambda t: {"GuaranteedBaseOffsetAlignment": [0, max(1, t.data_type.element_bits // 8)]},
 )
 def alignment_valid(t: TensorDesc) -> bool:
@@ -85,7 +106,7 @@ def alignment_valid(t: TensorDesc) -> bool:
 
 
 @constraint(
-    "`Flags` of an output lacks OWNED_BY_DML: only inputs can be owned.",
+    "`Flags` must not have OWNED_BY_DML on an output: only inputs can be owned.",
     expected=lambda t: {"Flags": TensorFlags.NONE},
 )
 def output_not_owned(t: TensorDesc) -> bool:
@@ -93,8 +114,8 @@ def output_not_owned(t: TensorDesc) -> bool:
 
 
 @constraint(
-    "`Strides` of an output nest: sorted, each exceeds the sum of (`Sizes` - 1) * `Strides` over the smaller ones, "
-    "so that no two elements share memory."
+    "`Strides` must keep the elements of an output apart in memory: sorted, each exceeds the sum of (`Sizes` - 1) * `Strides` "
+    "over the smaller ones."
 )
 def output_strides_nest(t: TensorDesc) -> bool:
     if t.strides is None:

@@ -171,11 +171,20 @@ class At(NamedTuple):
         return At(self.base, self.offset + int(offset))
 
 
+class Aligned(NamedTuple):
+    """Another kernel for the same arguments, where the one at `argument` is a multiple of `boundary`."""
+
+    code: engine.Code
+    argument: int
+    boundary: int
+
+
 class Step(NamedTuple):
-    """A kernel and its arguments."""
+    """A kernel and its arguments. aligned: the kernel that serves better, at some addresses."""
 
     code: engine.Code
     arguments: tuple[At | int, ...]
+    aligned: Aligned | None = None
 
 
 class Repeat(NamedTuple):
@@ -190,6 +199,17 @@ class Repeat(NamedTuple):
 Phases = Sequence[Sequence[Sequence[Step | Repeat]]]
 
 
+class Rounds(NamedTuple):
+    """Phases to be run again and again, `times[i]` in the i-th direction: they move there as to those of `moved[i]`.
+
+    Without a direction they are run once.
+    """
+
+    phases: Phases
+    times: tuple[int, ...] = ()
+    moved: tuple[Phases, ...] = ()
+
+
 class Sheet:
     """Phases of steps, laid out once; `bind` fills in the addresses.
 
@@ -199,10 +219,11 @@ class Sheet:
     def __init__(self, phases: Phases, moved: Sequence[Phases] = ()) -> None:
         steps, *others = ([step for phase in x for piece in phase for step in piece] for x in (phases, *moved))
         self._codes: list[engine.Code] = []
+        self._aligned: list[tuple[int, int, int, int]] = []  # where a code's address is, where it looks, boundary, other code
         numbers: list[At | int] = [0] * (2 * len(steps))  # the tables of the pieces come first
         moves: list[list[int]] = [[0] * len(numbers) for _ in others]
         for i, (step, *elsewhere) in enumerate(zip(steps, *others, strict=True)):
-            numbers[2 * i : 2 * i + 2] = self._place(step, elsewhere, numbers, moves)
+            numbers[2 * i : 2 * i + 2] = self._place(2 * i, step, elsewhere, numbers, moves)
         self.moves = [np.array(x, np.int64) for x in moves]
         bases = {x.base: None for x in numbers if isinstance(x, At)}
         self.bases = [base for base in bases if base]
@@ -219,10 +240,15 @@ class Sheet:
                 first = end
 
     def _place(
-        self, step: Step | Repeat, elsewhere: Sequence[Step | Repeat], numbers: list[At | int], moves: Sequence[list[int]]
+        self,
+        place: int,
+        step: Step | Repeat,
+        elsewhere: Sequence[Step | Repeat],
+        numbers: list[At | int],
+        moves: Sequence[list[int]],
     ) -> tuple[int, At]:
         """Append what a step needs, and how much that moves to each step elsewhere; its code's address, and where its
-        arguments are."""
+        arguments are: the numbers that belong at `place`."""
         self._codes.append(step.code)
 
         def add(new: Sequence[At | int], moved: Sequence[Sequence[At | int]] = ()) -> int:
@@ -234,13 +260,18 @@ class Sheet:
 
         if isinstance(step, Step):
             at = add(step.arguments, [other.arguments for other in elsewhere if isinstance(other, Step)])
+            if step.aligned is not None:
+                code, argument, boundary = step.aligned
+                self._codes.append(code)
+                self._aligned.append((place, at + argument, boundary, code.address))
             return step.code.address, At("", 8 * at)
         table = add([0] * (2 * len(step.first)))
         arguments = len(numbers)
         deltas: list[int] = []
         others = [other.first for other in elsewhere if isinstance(other, Repeat)]
         for i, (inner, *moved) in enumerate(zip(step.first, *others, step.second, strict=True)):
-            numbers[table + 2 * i : table + 2 * i + 2] = self._place(inner, moved, numbers, [*moves, deltas])
+            inside = table + 2 * i
+            numbers[inside : inside + 2] = self._place(inside, inner, moved, numbers, [*moves, deltas])
         at = add(deltas)
         words = (step.times, len(step.first), At("", 8 * table), len(deltas), At("", 8 * arguments), At("", 8 * at))
         return step.code.address, At("", 8 * add(words))
@@ -250,6 +281,9 @@ class Sheet:
         numbers = np.empty_like(self._numbers)
         own = address_of(numbers)
         np.add(self._numbers, np.array((0, own, *addresses), np.int64).take(self._which), out=numbers)
+        for place, looked_at, boundary, code in self._aligned:
+            if numbers[looked_at] % boundary == 0:
+                numbers[place] = code
         keep = (self._codes, numbers)
         return [[Piece(own + at, length, keep) for at, length in phase] for phase in self._pieces], numbers
 

@@ -40,6 +40,7 @@ def process_triple() -> str:
         return str(binding().get_process_triple())
 
 
+@cache
 def host_name() -> str:
     """LLVM's name of the processor."""
     with guard:

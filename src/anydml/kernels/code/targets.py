@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from anydml.kernels.code import detect
+from anydml.kernels.code import detect, llvm
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,10 @@ def named(name: str | None) -> Target | None:
     if name is None:
         return available[-1] if available else None
     return next((row for row in available if row.name == name), None)
+
+
+def wanted(name: str | None) -> Target | str:
+    """The row of a name, or the widest one; or why no code can be made for it."""
+    if (reason := llvm.unavailable()) is not None:
+        return reason
+    return named(name) or f"this processor has no {name or 'known'} instructions"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from anydml.kernels.call.steps import At
-from anydml.tensor import TensorDesc
+from anydml.kernels.match.product import Operand
 
 Batch = tuple[int, int]
 
@@ -30,22 +30,22 @@ class Matrix(NamedTuple):
         return bool(self.outer or self.inner)
 
 
-def matrices(tensors: Mapping[str, TensorDesc | None], lead: tuple[int, ...]) -> tuple[dict[str, Matrix], Batch]:
-    """The tensors by name, zero for those that are left out, and how many batches there are in two dimensions.
+def matrices(operands: Sequence[Operand | None], lead: tuple[int, ...]) -> tuple[list[Matrix], Batch]:
+    """How operands lie, zeros for those that are left out, and how many batches there are in two dimensions.
 
     Batches are in the inner dimension alone where every tensor goes through both at an even pace.
     """
     sizes = (1, 1, *lead)[-2:]
-    found = {name: _matrix(name, t) for name, t in tensors.items()}
-    if all(t.outer == t.inner * sizes[1] for t in found.values()) or sizes[1] == 1:
-        inner = {name: t.outer if sizes[1] == 1 else t.inner for name, t in found.items()}
-        return {name: t._replace(outer=0, inner=inner[name]) for name, t in found.items()}, (1, math.prod(sizes))
+    found = [_matrix(operand) for operand in operands]
+    if all(t.outer == t.inner * sizes[1] for t in found) or sizes[1] == 1:
+        return [t._replace(outer=0, inner=t.outer if sizes[1] == 1 else t.inner) for t in found], (1, math.prod(sizes))
     return found, (sizes[0], sizes[1])
 
 
-def _matrix(name: str, t: TensorDesc | None) -> Matrix:
-    if t is None:
+def _matrix(operand: Operand | None) -> Matrix:
+    if operand is None:
         return Matrix(At("constants"), 0, 0, 0, 0)
+    name, t = operand
     size = t.data_type.dtype.itemsize
     strides = [stride * size if n > 1 else 0 for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
     outer, inner, row, column = ([0] * 4 + strides)[-4:]

@@ -1,15 +1,14 @@
-"""From a checked matmul to steps of machine code: what is packed where, in which pieces, under which addresses."""
+"""From a product to steps of machine code: what is packed where, in which pieces, under which addresses."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import product
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from anydml.kernels.call.steps import At, Repeat, Step, repeat
+from anydml.kernels.call.steps import At, Repeat, Rounds, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract import packing, thin, wide
@@ -19,8 +18,7 @@ from anydml.kernels.contract.epilogue.rule import ROW
 from anydml.kernels.contract.geometry import Batch, Matrix, Part, Scratch, cut, matrices
 from anydml.kernels.contract.tile import Kind, column_bytes, multiply, panel_columns
 from anydml.kernels.copy import copies
-from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
-from anydml.schema.check import Checked
+from anydml.kernels.match.product import Product
 from anydml.tensor import DataType, TensorFlags
 
 ALONE = 4 << 20  # products below which a second thread costs more than it brings
@@ -41,43 +39,31 @@ CONSTANTS = np.array([0] * 64 + [0x80] * 64, np.uint8)  # a zero point that is n
 Phases = list[list[list[Step | Repeat]]]
 
 
-class Rounds(NamedTuple):
-    """Phases to be run again and again, `times[i]` in the i-th direction: they move there as to those of `moved[i]`.
-
-    Without a direction they are run once.
-    """
-
-    phases: Phases
-    times: tuple[int, ...]
-    moved: tuple[Phases, ...]
-
-
 class Plan:
     """The steps of one matmul. `rounds` compute; `packing` packs an owned B, once, into the memory "packed".
 
     There are no more steps for many batches, rows, columns and products than for some: what is repeated is planned once.
     """
 
-    def __init__(self, c: Checked[Any], target: Target, threads: int) -> None:
-        d = c.desc
+    def __init__(self, p: Product, target: Target, threads: int) -> None:
         self.target, self.dot = target, dot_of(target)
-        self.quantized = isinstance(d, QuantizedLinearMatrixMultiply)
-        lead: tuple[int, ...] = d.a_tensor.sizes[:-2]
-        self.m, self.k, self.n = int(d.a_tensor.sizes[-2]), int(d.a_tensor.sizes[-1]), int(d.b_tensor.sizes[-1])
-        of, self.lead = matrices({f.name: getattr(d, f.name) for f in (*d.spec.inputs, *d.spec.outputs)}, lead)
+        self.quantized = p.scales is not None
+        a, b, output_type = p.a.desc, p.b.desc, p.output.desc.data_type
+        lead = a.sizes[:-2]
+        self.m, self.k, self.n = int(a.sizes[-2]), int(a.sizes[-1]), int(b.sizes[-1])
+        operands = (p.a, p.b, p.output, p.a_zero_point, p.b_zero_point, p.output_zero_point, *(p.scales or ()))
+        found, self.lead = matrices(operands, lead)
+        self.a, self.b, self.c, self.a_zero_point, self.b_zero_point, self.y_zero_point, *scales = found
         self.batches = math.prod(lead)
-        self.a, self.b, self.c = of["a_tensor"], of["b_tensor"], of["output_tensor"]
-        self.a_zero_point, self.b_zero_point = of["a_zero_point_tensor"], of["b_zero_point_tensor"]
         if self.quantized:
-            self.a_scale, self.b_scale, self.y_scale = (of[f"{x}_scale_tensor"] for x in ("a", "b", "output"))
-            self.y_zero_point = of["output_zero_point_tensor"]
+            self.a_scale, self.b_scale, self.y_scale = scales
         # what the records of rows, and the modes, are made from
         self.by_row = [self.a_zero_point]
         if self.quantized:
             self.by_row += [self.a_scale, self.b_scale, self.y_scale, self.y_zero_point]
         self.by_batch = any(t.varies() for t in self.by_row)
-        self.a_signed, self.b_signed = (t.data_type is DataType.INT8 for t in (d.a_tensor, d.b_tensor))
-        output = {DataType.INT8: "i8", DataType.UINT8: "u8", DataType.INT32: "i32"}[d.output_tensor.data_type]
+        self.a_signed, self.b_signed = (t.data_type is DataType.INT8 for t in (a, b))
+        output = {DataType.INT8: "i8", DataType.UINT8: "u8", DataType.INT32: "i32"}[output_type]
         self.size = 4 if output == "i32" else 1
         packed_signed = self.dot.b_signed(self.a_signed, self.b_signed)
         self.kind = Kind(self.a_signed, packed_signed, output, bool(self.a_zero_point.row or self.b_zero_point.column))
@@ -89,7 +75,7 @@ class Plan:
         self.block = BLOCK_OF_K if self.quantized and self.k > WRAPS else self.k
         self.blocks = -(-self.k // self.block)
         self.sum_kind = self.kind._replace(output="i32") if self.blocks > 1 else self.kind
-        self.owned = bool(d.b_tensor.flags & TensorFlags.OWNED_BY_DML)
+        self.owned = bool(b.flags & TensorFlags.OWNED_BY_DML)
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
         self.packing: list[Step | Repeat] = []
         self.threads = threads if self.m * self.k * self.n * self.batches >= ALONE else 1
@@ -175,9 +161,8 @@ class Plan:
         return k // self.dot.group * self.width * self.dot.depth
 
     def _copy(self, sizes: tuple[int, ...], source: tuple[int, ...], into: tuple[int, ...], size: int, a: At, b: At) -> Step:
-        made = copies.copy(self.target, sizes, source, into, size)
-        (block,) = made.blocks.tolist()
-        return Step(made.code, (a + block[0], b + block[1], *block[2:]))
+        (step,) = copies.copy(self.target, sizes, source, into, size).steps(a, b, At("constants"))
+        return step
 
     def _rounds(self) -> list[Rounds]:
         grid = list(self._grid())

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.kernels.call.steps import Aligned, At, Step
 from anydml.kernels.code import engine, llvm, processor
 from anydml.kernels.code.targets import Target
 from anydml.kernels.copy import emit, gather, groups, tiles
@@ -26,9 +27,9 @@ class Copy(NamedTuple):
     """A copy made ready for any two addresses: one piece or more, which may run side by side.
 
     kind: that of its plan. code: serves every address. streaming: the same with stores past the cache, where the target's
-    address is a multiple of `boundary`; None where they do not serve. blocks: a row of `emit.ARGUMENTS` numbers for each
-    piece, its first two counted from the addresses of the first element of source and target. scratch: bytes that the
-    streaming code wants behind the arguments of each piece.
+    address is a multiple of `boundary`; None where they do not serve. blocks: the arguments of each piece but the last one, its
+    first two counted from the addresses of the first element of source and target. scratch: bytes that the streaming code
+    works in for each piece.
     """
 
     kind: str
@@ -38,15 +39,16 @@ class Copy(NamedTuple):
     blocks: NDArray[np.int64]
     scratch: int
 
-    def at(self, source: int, target: int) -> tuple[engine.Code, NDArray[np.int64]]:
-        """The code for two addresses, and its arguments: a row for each piece, scratch memory included."""
-        streaming = self.streaming if (target + int(self.blocks[0, 1])) % self.boundary == 0 else None
-        pieces, count = self.blocks.shape
-        arguments = np.empty((pieces, count + (self.scratch + 7) // 8 if streaming else count), np.int64)
-        arguments[:, :count] = self.blocks
-        arguments[:, 0] += source
-        arguments[:, 1] += target
-        return streaming or self.code, arguments
+    def steps(self, source: At, target: At, scratch: At) -> list[Step]:
+        """A step for each piece, from the first element of the source to that of the target; scratch: for all of them."""
+        made = []
+        for i, block in enumerate(self.blocks.tolist()):
+            arguments = (source + block[0], target + block[1], *block[2:], scratch + i * self.scratch if self.scratch else 0)
+            if self.streaming is None or self.boundary == 1:
+                made.append(Step(self.streaming or self.code, arguments))
+            else:
+                made.append(Step(self.code, arguments, Aligned(self.streaming, 1, self.boundary)))
+        return made
 
 
 def copy(

@@ -1,10 +1,10 @@
 """What every strided copy is built from: the frame that walks the outer dimensions, and the two kinds that need no more.
 
 IR text from plain functions. The arguments of every kernel: source, target, n, source stride, target stride, DIMENSIONS
-triples (count, source stride, target stride), innermost first, and how many rows ahead to prefetch. n and the strides (bytes)
-before the triples are those of the dimension that the kernel runs along by itself: a row. No byte is read before the first or
-behind the last element, and none is written that is no element: tails repeat a part of the last full block rather than step
-over the end.
+triples (count, source stride, target stride), innermost first, how many rows ahead to prefetch, and scratch memory, which
+some kernels whose stores go past the cache use. n and the strides (bytes) before the triples are those of the dimension that
+the kernel runs along by itself: a row. No byte is read before the first or behind the last element, and none is written that
+is no element: tails repeat a part of the last full block rather than step over the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from anydml.kernels.copy.gather import leave, settle
 from anydml.kernels.copy.text import LINE, Prefetch, loop, prefetch, short, to_multiple, when
 
 DIMENSIONS = 7  # a tensor has eight, and one is the row
-ARGUMENTS = 5 + 3 * DIMENSIONS + 1
+ARGUMENTS = 5 + 3 * DIMENSIONS + 2
 FETCHED = 2048  # bytes of a row up to which it is prefetched as a whole
 DECLARATIONS = (
     "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
@@ -105,9 +105,9 @@ def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0, dense: int
 
 
 def scratch_memory(text: Text) -> str:
-    """Scratch memory: behind the arguments, at a cache line."""
-    behind = text.at("%arguments", 8 * ARGUMENTS)
-    return text.at(behind, to_multiple(text, behind, LINE))
+    """Scratch memory, from a cache line's start on."""
+    memory = text.load("ptr", "%arguments", 8 * (ARGUMENTS - 1))
+    return text.at(memory, to_multiple(text, memory, LINE))
 
 
 def _advance(

@@ -1,81 +1,73 @@
-"""SLICE1: compiled copies for what is large enough to pay for them, NumPy's copy between views for the rest."""
+"""The family of compiled copies: elements moved at affine indices, where there are enough to pay for the call."""
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import accumulate
+from math import prod
 from typing import Any
 
-import numpy as np
-
-from anydml.kernels.call.address import address_of
-from anydml.kernels.call.steps import prepared, table
-from anydml.kernels.code import llvm
-from anydml.kernels.code.targets import named
-from anydml.kernels.copy import copies
-from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
-from anydml.operators.slice import Slice1
+from anydml.forks import guard
+from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.code.targets import wanted
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.moves import moves
 from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
 
 SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than the call into compiled code saves
 ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings
+LINE = 64
 
 
-def _window(d: Slice1) -> tuple[slice, ...]:
-    window = []
-    for start, stride, size in zip(d.start(), d.input_window_strides, d.output_tensor.sizes, strict=True):
-        end = start + stride * size
-        window.append(slice(start, None if end < 0 else end, stride) if size > 1 else slice(start, start + 1))
-    return tuple(window)
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """Every move as a strided copy; all of them are one phase."""
+    if any(nest.moves for nest in statement.values()):
+        size = sum(checked.tensors[name].element_bytes for name in statement)
+        if size < SMALL:
+            return Refused(f"an output of {size} bytes: below {SMALL}, NumPy's copy is as fast")
+    found = moves(statement)
+    if isinstance(found, str):
+        return Refused(found)
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    with guard:
+        from anydml.kernels.copy import copies  # with all that emits its kernels
+
+    threads = machine.threads if size >= ALONE else 1
+    weights = [prod(move.sizes) for move in found]
+    steps: list[tuple[float, Step]] = []  # each with its share of the work
+    scratch = 0
+    for move, weight in zip(found, weights, strict=True):
+        source, into = checked.tensors[move.source], checked.tensors[move.target]
+        itemsize = into.data_type.dtype.itemsize
+        made = copies.copy(
+            target,
+            move.sizes,
+            [sum(a * b for a, b in zip(step, source.explicit_strides, strict=True)) * itemsize for step in move.steps],
+            [stride * itemsize for stride in into.explicit_strides],
+            itemsize,
+            threads=max(1, round(threads * weight / sum(weights))),
+            stream=True,
+        )
+        places = _first(move.source, source, move.start), _first(move.target, into, move.first)
+        pieces = made.steps(*places, At("scratch", scratch))
+        steps += [(weight / len(pieces), piece) for piece in pieces]
+        scratch += -(-made.scratch // LINE) * LINE * len(pieces)
+    return Lowered(target, [Rounds([_shared(steps, threads)])], scratch, short=size < SMALL * 8)
 
 
-def _build_view(c: Checked[Any], machine: Machine) -> Built:
-    window = _window(c.desc)
-    bits = f"u{c.desc.input_tensor.data_type.dtype.itemsize}"  # copied as integers, so that every NaN keeps its payload
-
-    def bind(arrays: Arrays) -> Execute:
-        source = arrays["input_tensor"].view(bits)[window]
-        return partial(np.copyto, arrays["output_tensor"].view(bits), source)
-
-    return Built(bind, bare=True)
+def _first(name: str, t: Any, index: tuple[int, ...]) -> At:
+    return At(name, sum(i * stride for i, stride in zip(index, t.explicit_strides, strict=True)) * t.data_type.dtype.itemsize)
 
 
-def _refuses_compiled(c: Checked[Any], machine: Machine) -> str | None:
-    d: Slice1 = c.desc
-    if d.output_tensor.element_bytes < SMALL:
-        return f"an output of {d.output_tensor.element_bytes} bytes: below {SMALL}, NumPy's copy is as fast"
-    if (reason := llvm.unavailable()) is not None:
-        return reason
-    if named(machine.isa) is None:
-        return f"this processor has no {machine.isa or 'known'} instructions"
-    return None
-
-
-def _build_compiled(c: Checked[Any], machine: Machine) -> Built:
-    d: Slice1 = c.desc
-    target = named(machine.isa)
-    assert target is not None  # refused otherwise
-    itemsize = d.input_tensor.data_type.dtype.itemsize
-    strides = d.input_tensor.explicit_strides
-    size = d.output_tensor.element_bytes
-    start = sum(at * s for at, s in zip(d.start(), strides, strict=True)) * itemsize
-    copy = copies.copy(
-        target,
-        d.output_tensor.sizes,
-        [s * t * itemsize for s, t in zip(strides, d.input_window_strides, strict=True)],
-        [s * itemsize for s in d.output_tensor.explicit_strides],
-        itemsize,
-        threads=machine.threads if size >= ALONE else 1,
-        stream=True,
-    )
-
-    def bind(arrays: Arrays) -> Execute:
-        input, output = arrays["input_tensor"], arrays["output_tensor"]
-        code, arguments = copy.at(address_of(input) + start, address_of(output))
-        return prepared([table(code, arguments)], target, (input, output), keeps_gil=size < SMALL * 8, status=False)
-
-    scratch = copy.scratch * len(copy.blocks)
-    return Built(bind, scratch, bare=not scratch and len(copy.blocks) == 1)
-
-
-VIEW = Kernel("numpy:slice1:view", Slice1, takes_all, _build_view)
-COMPILED = Kernel("cpu:slice1:compiled", Slice1, _refuses_compiled, _build_compiled)
+def _shared(steps: list[tuple[float, Step]], threads: int) -> list[list[Step]]:
+    """The steps in order, in at most so many pieces of about the same work."""
+    if threads == 1 or len(steps) <= threads:
+        return [[step for _, step in steps]] if threads == 1 else [[step] for _, step in steps]
+    total = sum(work for work, _ in steps)
+    pieces: list[list[Step]] = [[] for _ in range(threads)]
+    ends = accumulate(work for work, _ in steps)
+    for (work, step), end in zip(steps, ends, strict=True):
+        pieces[min(threads - 1, int((end - work / 2) * threads / total))].append(step)
+    return [piece for piece in pieces if piece]

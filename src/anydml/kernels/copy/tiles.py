@@ -69,7 +69,7 @@ def tiles(target: Target, itemsize: int, width: int, span: int) -> str:
 
 
 def blocks(target: Target, itemsize: int, width: int, span: int, cache: int, ahead: int) -> str:
-    """The same for what no cache holds, by way of scratch memory behind the arguments.
+    """The same for what no cache holds, by way of scratch memory.
 
     Rows are prefetched into a cache, 1 or 2, so many rows `ahead`.
 

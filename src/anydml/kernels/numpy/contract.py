@@ -1,4 +1,5 @@
-"""The integer matmuls through NumPy: float32 products of blocks so short that every sum is exact, then exact rounding.
+"""The family of products of integer matrices through NumPy: float32 products of blocks so short that every sum is exact,
+then exact rounding.
 
 A centred element has a magnitude of at most 255, a product of 65,025, so that float32 holds the sum of 256 of them
 without rounding (16,646,400 < 2^24), in any order of summation; float64 holds the sum of the blocks (|q| < 2^48).
@@ -7,16 +8,17 @@ without rounding (16,646,400 < 2^24), in any order of summation; float64 holds t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.exact.requantization import Requantize
-from anydml.kernels.kernel import Arrays, Built, Execute, Kernel, Machine, takes_all
-from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
-from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
+from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
+from anydml.kernels.match.product import Operand, Product, product
 from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
 
 ROWS, COLUMNS, INNER = 1024, 1024, 256  # blocks of M and N bound the scratch; a block of K keeps float32 exact
 
@@ -40,11 +42,21 @@ def _index(array: NDArray[Any] | None, batch: tuple[int, ...], rows: slice, colu
     return array[_at(outer, rows if height > 1 else slice(None), columns if width > 1 else slice(None))]
 
 
-def _parameter(arrays: Arrays, name: str, rank: int) -> NDArray[Any] | None:
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
+    """The sums block by block, and what becomes of them."""
+    found = product(statement, checked)
+    if isinstance(found, str):
+        return Refused(found)
+    bind = _sums_alone if found.scales is None else _requantised
+    m, k, n = _capped(found)
+    return Built(partial(bind, found), 4 * (m * k + k * n + m * n) + 8 * m * n)
+
+
+def _parameter(arrays: Arrays, operand: Operand | None, rank: int) -> NDArray[Any] | None:
     """A scale or zero point as an array with the matrices' dimension count; None where it is absent."""
-    array = arrays.get(name)
-    if array is None:
+    if operand is None:
         return None
+    array = arrays[operand.name]
     if array.ndim == rank:
         return array
     array = aligned(array, rank)
@@ -54,12 +66,12 @@ def _parameter(arrays: Arrays, name: str, rank: int) -> NDArray[Any] | None:
 class _Sums:
     """The exact sums of (A - AZeroPoint) * (B - BZeroPoint), block by block of the output."""
 
-    def __init__(self, c: Checked[Any], arrays: Arrays) -> None:
-        self.a, self.b = arrays["a_tensor"], arrays["b_tensor"]
+    def __init__(self, p: Product, arrays: Arrays) -> None:
+        self.a, self.b = arrays[p.a.name], arrays[p.b.name]
         rank = self.a.ndim
-        self.a_zero_point = _parameter(arrays, "a_zero_point_tensor", rank)
-        self.b_zero_point = _parameter(arrays, "b_zero_point_tensor", rank)
-        m, k, n = _capped(c)
+        self.a_zero_point = _parameter(arrays, p.a_zero_point, rank)
+        self.b_zero_point = _parameter(arrays, p.b_zero_point, rank)
+        m, k, n = _capped(p)
         self.left, self.right = np.empty((m, k), np.float32), np.empty((k, n), np.float32)
         self.product, self.total = np.empty((m, n), np.float32), np.empty((m, n), np.float64)
 
@@ -90,53 +102,35 @@ class _Sums:
         return total
 
 
-def _capped(c: Checked[Any]) -> tuple[int, int, int]:
-    (*_, m, k), n = c.desc.a_tensor.sizes, c.desc.b_tensor.sizes[-1]
+def _capped(p: Product) -> tuple[int, int, int]:
+    (*_, m, k), n = p.a.desc.sizes, p.b.desc.sizes[-1]
     return min(m, ROWS), min(k, INNER), min(n, COLUMNS)
 
 
-def _scratch(c: Checked[Any]) -> int:
-    m, k, n = _capped(c)
-    return 4 * (m * k + k * n + m * n) + 8 * m * n
+def _sums_alone(p: Product, arrays: Arrays) -> Execute:
+    sums, output = _Sums(p, arrays), arrays[p.output.name]
+
+    def execute() -> None:
+        for batch, rows, columns, q in sums:
+            output[_at(batch, rows, columns)] = q.astype(np.int64).astype(np.int32)  # the second cast wraps
+
+    return execute
 
 
-def _build_integer(c: Checked[Any], machine: Machine) -> Built:
-    def bind(arrays: Arrays) -> Execute:
-        sums, output = _Sums(c, arrays), arrays["output_tensor"]
+def _requantised(p: Product, arrays: Arrays) -> Execute:
+    sums, output = _Sums(p, arrays), arrays[p.output.name]
+    limits = np.iinfo(output.dtype)
+    parameters = [_parameter(arrays, operand, output.ndim) for operand in (*(p.scales or ()), p.output_zero_point)]
 
-        def execute() -> None:
-            for batch, rows, columns, q in sums:
-                output[_at(batch, rows, columns)] = q.astype(np.int64).astype(np.int32)  # the second cast wraps
+    def execute() -> None:
+        for batch, rows, columns, q in sums:
+            a, b, y, zero_point = (_index(x, batch, rows, columns) for x in parameters)
+            rounded = Requantize(a, b, y)(q)
+            rounded += zero_point
+            np.clip(rounded, limits.min, limits.max, out=rounded)
+            output[_at(batch, rows, columns)] = rounded  # integers in range: the cast is exact
 
-        return execute
-
-    return Built(bind, _scratch(c))
-
-
-def _build_quantized(c: Checked[Any], machine: Machine) -> Built:
-    rank = c.desc.a_tensor.dimension_count
-    limits = np.iinfo(c.desc.output_tensor.data_type.dtype)
-
-    def bind(arrays: Arrays) -> Execute:
-        sums, output = _Sums(c, arrays), arrays["output_tensor"]
-        names = ("a_scale_tensor", "b_scale_tensor", "output_scale_tensor", "output_zero_point_tensor")
-        parameters = [_parameter(arrays, name, rank) for name in names]
-
-        def execute() -> None:
-            for batch, rows, columns, q in sums:
-                a, b, y, zero_point = (_index(p, batch, rows, columns) for p in parameters)
-                rounded = Requantize(a, b, y)(q)
-                rounded += zero_point
-                np.clip(rounded, limits.min, limits.max, out=rounded)
-                output[_at(batch, rows, columns)] = rounded  # integers in range: the cast is exact
-
-        return execute
-
-    return Built(bind, _scratch(c))
-
-
-INTEGER = Kernel("numpy:matrix_multiply_integer:blocked", MatrixMultiplyInteger, takes_all, _build_integer)
-QUANTIZED = Kernel("numpy:quantized_linear_matrix_multiply:blocked", QuantizedLinearMatrixMultiply, takes_all, _build_quantized)
+    return execute
 
 
 def aligned(array: NDArray[Any], dimension_count: int) -> NDArray[Any]:
