@@ -1855,7 +1855,7 @@ def quantized_linear_matrix_multiply(
     DescError
         A documented rule of the operator is broken.
     DataError
-        a scale is not 0, infinite or NaN.
+        a scale must not be 0, infinite or NaN.
 
     Notes
     -----
