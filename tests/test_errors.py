@@ -227,8 +227,8 @@ def test_a_device_has_the_levels_up_to_its_own() -> None:
         device.highest_feature_level([FeatureLevel.FL_4_1, FeatureLevel.FL_6_4])
     with pytest.raises(UnsupportedError):
         device.highest_feature_level([])
-    assert not device.supports_data_type(DataType.INT64)
-    assert dml.Device(feature_level="4_1").supports_data_type(DataType.INT64)
+    assert not device.supports_data_type(DataType.FLOAT64)
+    assert dml.Device(feature_level="4_1").supports_data_type(DataType.FLOAT64)
     assert not dml.Device().supports_data_type(DataType.UINT4)
 
 

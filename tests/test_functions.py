@@ -182,7 +182,7 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
     "truth values": (
         lambda: dml.activation_gelu(X > 1, device=REFERENCE),
         dml.BindingError,
-        "input is bool; it takes float16, float32",
+        "input is bool; feature level 6_4 takes float32 or float16 here",
     ),
     "an attribute, and a type": (
         lambda: dml.activation_elu(INTEGERS, "a", device=REFERENCE),  # type: ignore[arg-type]

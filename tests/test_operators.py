@@ -5,7 +5,6 @@ Each test says how many cases it ran, and demands a minimum: a generator that yi
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import threading
@@ -22,10 +21,24 @@ from numpy.typing import NDArray
 import anydml as dml
 from agreement import bits_of, expected
 from anydml import DescError, Device, FeatureLevel, TensorDesc, Violation, check, operators, program
-from anydml.devices.device import NAMES as DEVICES
-from anydml.kernels.kernel import Kernel, Machine
+from anydml.devices.families import DEVICES
+from anydml.kernels.kernel import Machine, Refused
 from anydml.schema.operator import Desc, example_desc
-from every_kernel import SOAK, Operator, Ran, compiled_by, flat, kernels_of, machines_for, nested, only_owned, run, some
+from every_kernel import (
+    SOAK,
+    Kernel,
+    Operator,
+    Ran,
+    compiled_by,
+    flat,
+    kernels_of,
+    machines_for,
+    nested,
+    newest_of,
+    only_owned,
+    run,
+    some,
+)
 from strategies import arrays_for, descs, outputs_for
 from tensors import SETTINGS, Binding, laid_over
 
@@ -61,9 +74,13 @@ def assert_bits(found: NDArray[Any], wanted: NDArray[Any], message: str) -> None
     np.testing.assert_array_equal(bits_of(found), bits_of(wanted), err_msg=message)
 
 
+def has_family(kernel: Kernel) -> bool:
+    return kernel.name != "reference"
+
+
 def few(count: int, kernel: Kernel) -> int:
     """As `some`, for what does not depend on the operator where the reference computes it."""
-    return some(count if kernel.implements else min(count, 2), kernel)
+    return some(count if has_family(kernel) else min(count, 2), kernel)
 
 
 def fresh(desc: Desc) -> dict[str, NDArray[Any]]:
@@ -146,7 +163,7 @@ def test_every_kernel_is_exact_and_writes_nothing_else(operator: Operator, kerne
 
     equal()
     print(f"{outputs_compared} outputs")
-    ran(cases, (MOSTLY if kernel.implements else 100) * some(60, kernel) // 100)
+    ran(cases, (MOSTLY if has_family(kernel) else 100) * some(60, kernel) // 100)
 
 
 @by_operator
@@ -178,20 +195,19 @@ def test_outputs_may_lie_in_place_where_the_page_says_so(operator: Operator, ran
 @by_operator
 @by_device
 def test_a_device_takes_its_first_kernel_that_does_not_refuse(operator: Operator, device: str, ran: Ran) -> None:
-    kernels = importlib.import_module(f"anydml.devices.{device}").KERNELS
+    serving = {kernel.name: kernel for kernel in kernels_of(operator)}
     cases = 0
-    many = 20 if any(kernel.implements for kernel in kernels_of(operator)) else 3
+    many = 20 if len(serving) > 1 else 3
 
     @settings(SETTINGS, max_examples=many)
     @given(descs(operator))
     def takes(drawn: tuple[Desc, FeatureLevel]) -> None:
         nonlocal cases
         checked = check(*drawn)
-        newest = replace(checked, desc=checked.desc.as_newest())
         on = Device(device)
-        able = next(k for k in kernels if k.implements in (None, type(newest.desc)) and k.refuses(newest, on.machine) is None)
-        name = able.name if able.implements else f"{able.name}:{newest.desc.spec.name.lower()}"
-        assert on.compile(checked).kernel_name == name
+        kernels = [serving[name] for name in DEVICES[device] if name in serving]
+        made = (kernel.name for kernel in kernels if not isinstance(kernel.lower(newest_of(checked), on.machine), Refused))
+        assert on.compile(checked).kernel_name == next(made)
         cases += 1
 
     takes()
@@ -202,7 +218,7 @@ def test_a_device_takes_its_first_kernel_that_does_not_refuse(operator: Operator
 @pytest.mark.usefixtures("_any_size")
 def test_every_kernel_takes_the_examples(operator: Operator, kernel: Kernel, machine: Machine, ran: Ran) -> None:
     taken = 0
-    for example in operator.spec.examples if kernel.implements else ():  # that the reference takes them is shown above
+    for example in operator.spec.examples if has_family(kernel) else ():  # that the reference takes them is shown above
         desc = operator(**example.fields)
         compiled = compiled_by(kernel, machine, check(desc))
         if compiled is not None:
@@ -211,7 +227,7 @@ def test_every_kernel_takes_the_examples(operator: Operator, kernel: Kernel, mac
             for name, wanted in flat(desc, example.outputs).items():
                 np.testing.assert_array_equal(outputs[name], wanted, err_msg=example.title)
             taken += 1
-    ran(taken, 1 if kernel.implements else 0)
+    ran(taken, 1 if has_family(kernel) else 0)
 
 
 # --- repeatable ---
@@ -285,7 +301,7 @@ def test_bound_operators_of_one_compiled_operator_run_side_by_side(
     operator: Operator, kernel: Kernel, machine: Machine, ran: Ran
 ) -> None:
     cases = 0
-    times = 10 if kernel.implements else 2
+    times = 10 if has_family(kernel) else 2
 
     @settings(SETTINGS, max_examples=few(12, kernel))
     @given(st.data())
