@@ -84,7 +84,7 @@ def planned(draw: st.DrawFn, operator: type[Desc], level: FeatureLevel) -> Plan:
 
 
 def _first(value: Any) -> Plain:
-    return value if isinstance(value, Plain) else value[0]  # type: ignore[no-any-return]
+    return value if isinstance(value, Plain) else value[0]
 
 
 def shapes(

@@ -10,6 +10,19 @@ import pytest
 from anydml.kernels.code.llvm import unavailable
 from every_kernel import Kernel, Ran
 
+TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
+    **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
+    "test_examples": "examples",
+    "test_arm": "arm",
+}
+"""Alone: forks, threads on every processor, and counts of memory disturb one another."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if group := TOGETHER.get(item.path.stem):
+            item.add_marker(pytest.mark.xdist_group(group))
+
 
 @pytest.fixture
 def ran(record_property: Callable[[str, object], None]) -> Ran:

@@ -103,8 +103,8 @@ def test_a_matmul_that_does_not_fit() -> None:
     t = TensorDesc(DataType.UINT8, (5, 3))
     error = refused(example_desc(dml.QuantizedLinearMatrixMultiply, {"b_tensor": t}))
     assert str(error) == (
-        "QuantizedLinearMatrixMultiply.inner_sizes_match: the last of a_tensor.sizes is 4 and the second last of b_tensor.sizes "
-        "is 5; they must be equal (K)"
+        "QuantizedLinearMatrixMultiply.inner_sizes_match: the last of a_tensor.sizes is 4 and the second last of "
+        "b_tensor.sizes is 5; they must be equal (K)"
     )
     wide = TensorDesc(DataType.FLOAT32, (3,))
     error = refused(example_desc(dml.QuantizedLinearMatrixMultiply, {"output_scale_tensor": wide}))
@@ -227,8 +227,8 @@ def test_a_device_has_the_levels_up_to_its_own() -> None:
         device.highest_feature_level([FeatureLevel.FL_4_1, FeatureLevel.FL_6_4])
     with pytest.raises(UnsupportedError):
         device.highest_feature_level([])
-    assert not device.supports_data_type(DataType.INT64)
-    assert dml.Device(feature_level="4_1").supports_data_type(DataType.INT64)
+    assert not device.supports_data_type(DataType.FLOAT64)
+    assert dml.Device(feature_level="4_1").supports_data_type(DataType.FLOAT64)
     assert not dml.Device().supports_data_type(DataType.UINT4)
 
 

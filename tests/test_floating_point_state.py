@@ -28,6 +28,7 @@ from anydml.devices.device import NAMES as DEVICES
 from anydml.functional import parameters
 from anydml.functional.parameters import round_to_float32
 from anydml.kernels.kernel import Machine
+from anydml.schema.operator import rejections
 from every_kernel import Kernel
 from hard_cases import TYPE_COMBINATIONS, QuantizedCase
 from matmul_cases import SCALES, Case, Recipe, fitting, make
@@ -261,6 +262,6 @@ def test_check_is_not_concerned(mxcsr: Context, state: int) -> None:
         for operator, example in zip(dml.operators.every(), fine, strict=True):
             desc = operator(**example.fields)
             assert dml.check(desc).desc is desc
-            rejected = operator.spec.rejecting[-1]
+            rejected = rejections(operator)[-1]
             with pytest.raises(dml.DescError):
                 dml.check(replace(desc, **rejected.fields), rejected.at, strict=rejected.strict)

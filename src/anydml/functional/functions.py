@@ -1138,6 +1138,53 @@ def element_wise_add1(
     return result
 
 
+def element_wise_atan_yx(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the angle of every point (B, A) from the x axis, in radians from -pi to pi: Output = atan2(A, B).
+
+        Output = atan2(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The y coordinates. 1 to 8 dimensions of float32 or float16.
+    b : NDArray[Any] | float
+        The x coordinates. 1 to 8 dimensions of float32 or float16.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The angles in radians. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_atan_yx_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_atan_yx(np.array([1, -2, 0, 0], np.float32), np.array([1, -2, -1, 0], np.float32))
+    array([ 0.7853982, -2.3561945,  3.1415927,  0.       ], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ATAN_YX", (a, b), (), out, device)
+    return result
+
+
 def element_wise_exp(
     input: NDArray[Any],
     scale_bias: tuple[float, float] | None = None,
@@ -1855,7 +1902,7 @@ def quantized_linear_matrix_multiply(
     DescError
         A documented rule of the operator is broken.
     DataError
-        a scale is not 0, infinite or NaN.
+        a scale must not be 0, infinite or NaN.
 
     Notes
     -----

@@ -51,7 +51,8 @@ def selected(sizes: tuple[int, ...], axis: int, k: int) -> tuple[int, ...]:
 def size_rules() -> tuple[Constraint, ...]:
     def expected(d: Any) -> dict[str, Any]:
         sizes = selected(d.input_tensor.sizes, d.axis, d.k)
-        return {"OutputValueTensor.Sizes": sizes, "OutputIndexTensor.Sizes": sizes}
+        outputs = {"OutputValueTensor.Sizes": d.output_value_tensor, "OutputIndexTensor.Sizes": d.output_index_tensor}
+        return {path: sizes for path, t in outputs.items() if t.sizes != sizes}
 
     @constraint(
         "`OutputValueTensor.Sizes` and `OutputIndexTensor.Sizes` must be `InputTensor.Sizes` with `K` at `Axis`.",
