@@ -93,6 +93,13 @@ def test_what_is_no_comparison_of_one_index() -> None:
 # --- moves ---
 
 
+def named(name: str) -> Any:
+    """The desc class of an operator."""
+    found = operators.find(name)
+    assert found is not None
+    return found
+
+
 def names_of(families: Any, desc: Any) -> dict[str, Lowered | Built | Refused]:
     checked = dml.check(desc)
     return dict(lowerings(families, stated(checked.desc), checked, MACHINE))
@@ -114,13 +121,13 @@ MOVING = ("SLICE1", "ACTIVATION_IDENTITY", "SPLIT", "JOIN")
 
 @pytest.mark.parametrize("name", MOVING)
 def test_what_moves_is_moved_once(name: str) -> None:
-    operator = operators.find(name)
-    assert operator is not None
+    operator = named(name)
     for example in operator.spec.examples:
         desc: Any = operator(**example.fields)
         found = moves(stated(desc))
         assert not isinstance(found, str)
-        inputs, outputs = {}, {}
+        inputs: dict[str, Any] = {}
+        outputs: dict[str, Any] = {}
         for field in (*operator.spec.inputs, *operator.spec.outputs):
             into = inputs if field in operator.spec.inputs else outputs
             given_arrays = (example.inputs if into is inputs else example.outputs)[field.name]
@@ -171,8 +178,7 @@ def test_branches_that_are_never_taken_are_left_out() -> None:
 
 
 def checked_of(name: str, index: int = 0) -> Any:
-    operator = operators.find(name)
-    assert operator is not None
+    operator = named(name)
     return dml.check(operator(**operator.spec.examples[index].fields))
 
 
@@ -282,8 +288,7 @@ def test_every_table_names_modules_that_are_there() -> None:
 def test_families_say_why_they_refuse() -> None:
     from anydml.devices.families import DEVICES
 
-    exp = operators.find("ELEMENT_WISE_EXP")
-    assert exp is not None
+    exp = named("ELEMENT_WISE_EXP")
     found = names_of(DEVICES["cpu"], example_desc(exp))
     reasons = {name: answer.reason for name, answer in found.items() if isinstance(answer, Refused)}
     assert reasons == {
@@ -299,9 +304,7 @@ def test_a_joined_and_a_split_tensor_are_compiled_copies() -> None:
     half, whole = TensorDesc("FLOAT32", (64, 1, 300, 4)), TensorDesc("FLOAT32", (64, 2, 300, 4))
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal((64, 1, 300, 4), np.float32) for _ in range(2))
-    join, split = operators.find("JOIN"), operators.find("SPLIT")
-    assert join is not None
-    assert split is not None
+    join, split = named("JOIN"), named("SPLIT")
     for threads in (1, 2):
         compiled = dml.Device(threads=threads).compile(join(input_tensors=(half, half), output_tensor=whole, axis=1))
         assert compiled.kernel_name == "copy:compiled"
@@ -318,8 +321,7 @@ def test_a_joined_and_a_split_tensor_are_compiled_copies() -> None:
 
 @pytest.mark.parametrize("n", [5, 400])
 def test_what_is_moved_in_place_stays(n: int) -> None:
-    identity = operators.find("ACTIVATION_IDENTITY")
-    assert identity is not None
+    identity = named("ACTIVATION_IDENTITY")
     t = TensorDesc("FLOAT32", (n, n))
     compiled = dml.Device().compile(identity(input_tensor=t, output_tensor=t))
     assert compiled.kernel_name == ("copy:numpy" if n == 5 else "copy:compiled")
