@@ -146,7 +146,7 @@ def test_a_level_that_lacks_something_is_told_the_first_that_has_it(operator: Op
     levels = [level for level in FeatureLevel if level >= operator.spec.since]
     for f in operator.spec.tensors:
         first = operator.spec.table[levels[-1]][f.wire]
-        asked = [("data_type_supported", t, first.dimension_counts[0]) for t in NUMBERS]
+        asked: list[tuple[str, DataType, int]] = [("data_type_supported", t, first.dimension_counts[0]) for t in NUMBERS]
         asked += [("dimension_count_supported", first.data_types[0], n) for n in range(1, 9)]
         for rule, data_type, count in asked:
             told: list[str | None] = []
