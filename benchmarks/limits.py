@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.call.steps import At, Sheet, prepared, table
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.emit import Text, module
 from anydml.kernels.code.targets import X86, Target, named, targets
@@ -43,7 +43,7 @@ def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
     for stream, ahead in ((False, None), (False, Prefetch(1, 4096, 8192)), (True, Prefetch(1, 6144, 8192))):
         code = engine.compiled(copy_emit.rows, best, stream, False, ahead)
         blocks = [
-            (source.ctypes.data + at, target.ctypes.data + at, min(step, nbytes - at), 1, 1, *triples, 0) for at in starts
+            (source.ctypes.data + at, target.ctypes.data + at, min(step, nbytes - at), 1, 1, *triples, 0, 0) for at in starts
         ]
         arguments = np.array(blocks, np.int64)
         call = prepared([table(code, arguments)], best, (source, target))
@@ -75,8 +75,11 @@ def runs(view: NDArray[Any]) -> tuple[dict[str, Callable[[], object]], int]:
     for name, ahead in AHEAD.items():
         with patch.object(kernels, "_ahead", lambda p, past_cache, ahead=ahead: ahead):
             made = kernels.copy(target, sizes, strides, packed, 1, stream=True)
-        code, arguments = made.at(start, into.ctypes.data)
-        calls[f"runs: {name}"] = prepared([table(code, arguments)], target, (view, into))
+        scratch = np.zeros(made.scratch, np.uint8)
+        sheet = Sheet([[made.steps(At("source"), At("target"), At("scratch"))]])
+        where = {"source": start, "target": into.ctypes.data, "scratch": scratch.ctypes.data}
+        phases, _ = sheet.bind([where[base] for base in sheet.bases])
+        calls[f"runs: {name}"] = prepared(phases, target, (view, into, scratch))
     return calls, math.prod(sizes)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 import anydml as dml
 from anydml.devices import device
+from anydml.devices.families import DEVICES
 from anydml.exact.requantization import Requantize
 from anydml.forks import guard
 from anydml.kernels.code import engine
@@ -25,7 +26,6 @@ from anydml.kernels.contract import plan as matmul_plan
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import records as matmul_records
 from anydml.kernels.contract.tile import Kind, multiply
-from anydml.kernels.numpy import contract as matrix_multiply
 from benchmarks.limits import dots
 from benchmarks.matmul_cases import Array, Case, Data, bound, data
 from benchmarks.matmuls import _one_thread
@@ -81,7 +81,7 @@ class Steps:
 
     def __iter__(self) -> Iterator[Step]:
         yield self._few_rows()
-        with patched(device, _kernels=lambda *_: (matrix_multiply.QUANTIZED,)):
+        with patched(device, DEVICES={"cpu": {"contract:numpy": DEVICES["cpu"]["contract:numpy"]}}):
             yield self._made("float32 products of exact blocks, NumPy's BLAS; rounded", self.case)
         yield self._made("machine code: tiles of one row, B packed once", self.sums, rows=1, chains=1)
         yield self._made("one row, its sums in eight parts", self.sums, rows=1)

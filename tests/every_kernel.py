@@ -66,7 +66,7 @@ def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> Com
 
 
 def kernels_of(operator: Operator) -> Iterator[Kernel]:
-    """Every kernel of every device that serves an operator, each once."""
+    """Every kernel of every device that serves an operator, each once: the reference serves them all."""
     checked = newest_of(check(example_desc(operator)))
     statement = stated(checked.desc)
     patterns = {"copy": moves(statement), "contract": product(statement, checked)}

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from anydml import DataType, MatrixMultiplyInteger, QuantizedLinearMatrixMultiply, TensorDesc, TensorFlags, check
 from anydml.devices.compiled import BoundOperator, CompiledOperator
-from anydml.kernels.kernel import Kernel, Machine
-from every_kernel import Operator, Ran, compiled_by, kernels_of, machines_for
+from anydml.kernels.kernel import Machine
+from every_kernel import Kernel, Operator, Ran, compiled_by, kernels_of, machines_for
 from matmul_cases import Case, Placed, Recipe, fitting, make
 
 OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "1000000"))
@@ -27,7 +27,7 @@ def by_kernel(*operators: Operator) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         ("kernel", "machine"),
         [
-            pytest.param(k, m, id="-".join(filter(None, (k.name, m.isa))))
+            pytest.param(k, m, id="-".join(filter(None, (o.spec.name, k.name, m.isa))))
             for o in operators
             for k in kernels_of(o)
             for m in machines_for(k)

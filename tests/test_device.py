@@ -18,12 +18,13 @@ from anydml.feature_level import FeatureLevel
 from anydml.kernels.call import pool
 from anydml.kernels.code.llvm import unavailable
 from anydml.kernels.code.targets import targets
-from anydml.kernels.contract.plan import Plan
 from anydml.kernels.copy import copies
-from anydml.kernels.kernel import Machine
-from anydml.kernels.numpy.contract import INTEGER
+from anydml.kernels.kernel import Built, Machine
+from anydml.kernels.numpy import contract as numpy_contract
 from anydml.schema.operator import example_desc
+from anydml.schema.statement import stated
 from anydml.tensor import DataType
+from every_kernel import plan_of
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_there_is_at_most_one_piece_of_work_for_each_thread_asked_for(threads: i
     for m, k, n in ((1000, 100, 1000), (1, 4096, 4096), (20000, 64, 16)):
         a, b, c = (dml.TensorDesc(t, s) for t, s in (("INT8", (m, k)), ("INT8", (k, n)), ("INT32", (m, n))))
         checked = dml.check(dml.MatrixMultiplyInteger(a_tensor=a, b_tensor=b, output_tensor=c))
-        pieces = max(len(phase) for rounds in Plan(checked, target, most).rounds for phase in rounds.phases)
+        pieces = max(len(phase) for rounds in plan_of(checked, target, most).rounds for phase in rounds.phases)
         assert pieces <= most
         assert pieces > 1 or most == 1
 
@@ -168,7 +169,9 @@ def test_binding_properties_are_bytes() -> None:
     matmul = dml.Device().compile(example_desc(dml.MatrixMultiplyInteger)).binding_properties
     assert matmul.temporary_resource_size > 0
     assert matmul.persistent_resource_size == 0
-    in_blocks = INTEGER.build(dml.check(example_desc(dml.MatrixMultiplyInteger)), Machine(None, 1))
+    checked = dml.check(example_desc(dml.MatrixMultiplyInteger))
+    in_blocks = numpy_contract.lower(stated(checked.desc), checked, Machine(None, 1))
+    assert isinstance(in_blocks, Built)
     assert in_blocks.temporary_resource_size == 4 * (4 * 3 + 3 * 2 + 4 * 2) + 8 * 4 * 2
 
 

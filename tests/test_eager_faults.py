@@ -143,7 +143,8 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
     "a scalar's type is not A's": (
         lambda: quantized(A.view(np.int8), a_zero_point=np.uint8(3)),
         dml.DescError,
-        "QuantizedLinearMatrixMultiply.a_zero_point_data_type: a_zero_point.data_type is UINT8; it must equal a.data_type (INT8)",
+        "QuantizedLinearMatrixMultiply.a_zero_point_data_type: a_zero_point.data_type is UINT8; it must equal "
+        "a.data_type (INT8)",
     ),
     "a scalar of no zero point's type": (
         lambda: integer(a_zero_point=np.int64(3)),

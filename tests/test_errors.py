@@ -103,8 +103,8 @@ def test_a_matmul_that_does_not_fit() -> None:
     t = TensorDesc(DataType.UINT8, (5, 3))
     error = refused(example_desc(dml.QuantizedLinearMatrixMultiply, {"b_tensor": t}))
     assert str(error) == (
-        "QuantizedLinearMatrixMultiply.inner_sizes_match: the last of a_tensor.sizes is 4 and the second last of b_tensor.sizes "
-        "is 5; they must be equal (K)"
+        "QuantizedLinearMatrixMultiply.inner_sizes_match: the last of a_tensor.sizes is 4 and the second last of "
+        "b_tensor.sizes is 5; they must be equal (K)"
     )
     wide = TensorDesc(DataType.FLOAT32, (3,))
     error = refused(example_desc(dml.QuantizedLinearMatrixMultiply, {"output_scale_tensor": wide}))

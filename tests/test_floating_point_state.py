@@ -27,8 +27,9 @@ import hard_cases
 from anydml.devices.device import NAMES as DEVICES
 from anydml.functional import parameters
 from anydml.functional.parameters import round_to_float32
-from anydml.kernels.kernel import Kernel, Machine
+from anydml.kernels.kernel import Machine
 from anydml.schema.operator import rejections
+from every_kernel import Kernel
 from hard_cases import TYPE_COMBINATIONS, QuantizedCase
 from matmul_cases import SCALES, Case, Recipe, fitting, make
 from matmul_judge import assert_exact, bound, by_any_kernel, compiled

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 import guarded
 from anydml import DataError
 from anydml.kernels.contract import plan as matmul_plan
-from anydml.kernels.kernel import Kernel, Machine
-from every_kernel import Ran
+from anydml.kernels.kernel import Machine
+from every_kernel import Kernel, Ran
 from hard_cases import TYPE_COMBINATIONS, scales_of
 from matmul_cases import DATA, INPUT_LAYOUTS, OUTPUT_LAYOUTS, PLACES, SCALES, UNEVEN_LAYOUTS, ZERO_POINTS, Case, Recipe, make
 from matmul_judge import (

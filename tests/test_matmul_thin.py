@@ -11,10 +11,10 @@ import anydml as dml
 import guarded
 from anydml.kernels.code import engine, llvm, targets
 from anydml.kernels.contract import packing as matmul_pack
-from anydml.kernels.contract import plan as matmul_plan
 from anydml.kernels.contract import thin as matmul_thin
 from anydml.schema.check import check
 from anydml.tensor import TensorFlags
+from every_kernel import plan_of
 
 TARGETS = [target for target in targets.targets() if matmul_thin.serves(target)]
 
@@ -48,7 +48,7 @@ def _emitters(desc: dml.MatrixMultiplyInteger, isa: str, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as m:
         m.setattr(engine, "compiled", recording)
-        matmul_plan.Plan(check(desc), target, 1)
+        plan_of(check(desc), target, 1)
     return asked
 
 

@@ -201,11 +201,11 @@ def test_whatever_sizes_and_strides_a_desc_has(draw: Callable[[Random], Desc], t
         peak, made = measured(dml.Device(threads=threads), desc, planned)
         assert peak < MOST, desc
         assert len(planned) < STEPS, desc
-        name = made.kernel_name.split(":")[0] if made else "none"
+        name = made.kernel_name.split(":")[1] if made else "none"
         names[name] = names.get(name, 0) + 1
     print(names)
     if llvm.unavailable() is None:
-        assert names["cpu"] > 75
+        assert names["compiled"] > 75
     assert names["numpy"] > 5
 
 
@@ -270,11 +270,11 @@ def test_what_is_owned_counts(name: str, small_machine: int) -> None:
 def test_what_is_packed_and_scratch_count(small_machine: int) -> None:
     """A kernel that takes more memory than there is leaves the desc to the next one."""
     columns = small_machine // 100
-    for flags, name in (("NONE", "numpy:"), ("OWNED_BY_DML", "numpy:")):
+    for flags in ("NONE", "OWNED_BY_DML"):
         # one B for two batches is packed, K rows of N columns, though it is one byte
         desc = integer(zeros("UINT8", (2, 1, 128)), zeros("UINT8", (2, 128, columns), flags=flags))
         made = dml.Device().compile(desc)
-        assert made.kernel_name.startswith(name)
+        assert made.kernel_name == "contract:numpy"
         assert sum(made.binding_properties) <= small_machine
     made = dml.Device().compile(integer(zeros("UINT8", (2, 1, 128)), zeros("UINT8", (2, 128, columns // 10))))
     assert made.kernel_name == "contract:compiled"

@@ -225,7 +225,7 @@ def lstm(rng: Rng) -> Case:
 
 
 CASES: dict[str, tuple[Callable[[Rng], Case], int]] = {
-    "SOFTMAX": (softmax, 3_000),
+    "SOFTMAX": (softmax, 10_000),
     **{f"REDUCE {function}": (reduction(function), 1_000) for function in ReduceFunction},
     "TOP_K": (top_k, 10_000),
     "GATHER": (gather, 10_000),

@@ -74,7 +74,7 @@ def test_the_operators_that_there_are_are_counted_once_and_rightly() -> None:
 
 def test_the_operators_said_to_be_compiled_are_those_that_are() -> None:
     on = dml.Device("cpu")
-    compiled = {o.spec.name for o in operators.every() if "reference:" not in on.compile(example_desc(o)).kernel_name}
+    compiled = {o.spec.name for o in operators.every() if on.compile(example_desc(o)).kernel_name != "reference"}
     sentence = re.search(r"^- ([^.]*) are compiled for the processor", TEXT, re.MULTILINE)
     assert sentence
     assert set(re.findall(r"`(\w+)`", sentence[1])) == compiled

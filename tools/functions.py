@@ -13,7 +13,7 @@ from pathlib import Path
 from anydml import operators
 from anydml.functional.asked import argument
 from anydml.functional.signatures import SPECIAL, Parameter, as_call, outputs_name, parameters
-from anydml.schema.formula import formulas
+from anydml.schema.formula import formulas, prose
 from anydml.schema.kinds import Enumerated
 from anydml.schema.operator import Desc, example_desc
 
@@ -157,7 +157,7 @@ def _wrapped(line: str) -> list[str]:
 def docstring(cls: type[Desc], made: list[Parameter]) -> str:
     """A NumPy-style docstring: what it computes, the formula, parameters, returns, errors, an example, the page."""
     spec = cls.spec
-    text = textwrap.dedent("    " + spec.summary).strip()
+    text = prose(textwrap.dedent("    " + spec.summary).strip())
     newest = example_desc(cls).as_newest()
     formula = [textwrap.fill(f, WIDTH - 8, subsequent_indent="    ") for f in formulas(newest).values()]
     parts = [text, textwrap.indent("\n".join(formula), "    "), "Parameters\n----------"]
@@ -195,7 +195,7 @@ def _entry(cls: type[Desc], p: Parameter) -> str:
         text = "The data type of the output."
     else:
         assert p.field is not None, (cls, p)
-        text = p.field.meaning
+        text = prose(p.field.meaning)
         if p.field.is_tensor:
             text += f" {_takes(cls, p.field.wire)}"
         elif p.field.name in cls.eager:
@@ -217,7 +217,10 @@ def _returned(cls: type[Desc]) -> list[str]:
     lines = []
     for f in cls.spec.outputs:
         kind = "list of arrays" if f.sized_by else "array"
-        lines += [f"{argument(f)} : {kind}{' or None' if f.optional else ''}", _meaning(f"{f.meaning} {_takes(cls, f.wire)}")]
+        lines += [
+            f"{argument(f)} : {kind}{' or None' if f.optional else ''}",
+            _meaning(f"{prose(f.meaning)} {_takes(cls, f.wire)}"),
+        ]
     return lines
 
 

@@ -73,6 +73,9 @@ if TYPE_CHECKING:
         element_wise_add1 as element_wise_add1,
     )
     from anydml.functional.functions import (
+        element_wise_atan_yx as element_wise_atan_yx,
+    )
+    from anydml.functional.functions import (
         element_wise_exp as element_wise_exp,
     )
     from anydml.functional.functions import (
@@ -145,6 +148,7 @@ if TYPE_CHECKING:
     from anydml.operators.convolution import Convolution as Convolution
     from anydml.operators.element_wise_add import ElementWiseAdd as ElementWiseAdd
     from anydml.operators.element_wise_add import ElementWiseAdd1 as ElementWiseAdd1
+    from anydml.operators.element_wise_atan_yx import ElementWiseAtanYx as ElementWiseAtanYx
     from anydml.operators.element_wise_exp import ElementWiseExp as ElementWiseExp
     from anydml.operators.element_wise_quantize_linear import ElementWiseQuantizeLinear as ElementWiseQuantizeLinear
     from anydml.operators.fill_value_sequence import FillValueSequence as FillValueSequence
@@ -186,6 +190,7 @@ FILES = {  # desc class -> its file in anydml.operators
     "Convolution": "convolution",
     "ElementWiseAdd": "element_wise_add",
     "ElementWiseAdd1": "element_wise_add",
+    "ElementWiseAtanYx": "element_wise_atan_yx",
     "ElementWiseExp": "element_wise_exp",
     "ElementWiseQuantizeLinear": "element_wise_quantize_linear",
     "FillValueSequence": "fill_value_sequence",
@@ -227,6 +232,7 @@ FUNCTIONS = (
     "convolution",
     "element_wise_add",
     "element_wise_add1",
+    "element_wise_atan_yx",
     "element_wise_exp",
     "element_wise_quantize_linear",
     "fill_value_sequence",

@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 
 from anydml.devices.device import Device
 from anydml.errors import DataError, DescError, Violation
+from anydml.functional.signatures import as_call
 from anydml.names import class_name
+from anydml.operators import PREFIX
 from anydml.schema.check import check
 from anydml.schema.constraint import Constraint, DataRule
+from anydml.schema.formula import formulas, prose
 from anydml.schema.kinds import FLOAT
 from anydml.schema.operator import Desc, Example, Rejects, example_desc, rejections
 from anydml.schema.support import LEVEL_RULES
@@ -37,7 +40,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, TensorDesc):
         return _tensor(value)
     if isinstance(value, Desc):
-        return {"Type": value.spec.wire_name, **_by_wire_name(type(value), vars(value))}
+        return plain({"Type": value.spec.wire_name, **value.document()})
     if isinstance(value, float) and not math.isfinite(value):
         return FLOAT.json(value)
     if isinstance(value, np.ndarray):
@@ -75,7 +78,10 @@ def describe(operator: type[Desc]) -> Facts:
         "number": spec.number,
         "since": str(spec.since),
         "python": class_name(spec.name),
+        "function": spec.name.lower(),
+        "page": spec.page,
         "summary": "\n".join(line.strip() for line in spec.summary.splitlines()),
+        "formulas": list(formulas(example_desc(operator).as_newest()).values()),
         "fields": [
             {
                 "name": f.wire,
@@ -181,7 +187,16 @@ def _example(operator: type[Desc], example: Example) -> Facts:
         "desc": _by_wire_name(operator, vars(operator(**example.fields))),
         "inputs": _by_wire_name(operator, example.inputs),
         "outputs": _by_wire_name(operator, example.outputs),
+        "call": _call(operator, example),
     }
+
+
+def _call(operator: type[Desc], example: Example) -> str | None:
+    """The example at Python's prompt; None where its desc says more than a call can, such as strides."""
+    try:
+        return as_call(operator, example).session.replace("<BLANKLINE>", "")
+    except ValueError:
+        return None
 
 
 def _type(field: Facts) -> str:
@@ -212,16 +227,20 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 def markdown(facts: Facts) -> str:
     """The reference page of an operator."""
-    lines = [f"# {facts['operator']}", "", facts["summary"], ""]
+    lines = [f"# {facts['operator'].removeprefix(PREFIX)}", "", prose(facts["summary"]), ""]
+    lines += ["```text", *facts["formulas"], "```", ""]
+    if call := next((example["call"] for example in facts["examples"] if example["call"]), None):
+        lines += ["```python", call, "```", ""]
     lines += [
-        f"`anydml.{facts['python']}`, operator {facts['number']}, from feature level {facts['since']}.",
+        f"`anydml.{facts['function']}` is the function, `anydml.{facts['python']}` the desc of `{facts['operator']}`, operator "
+        f"{facts['number']}, from feature level {facts['since']}: [DirectML's page]({facts['page']}).",
         "",
         "## Fields",
         "",
     ]
     lines += _table(
         ("Field", "In Python", "Role", "Type", "Meaning"),
-        ((f"`{f['name']}`", f"`{f['python']}`", f["role"], _type(f), f["meaning"]) for f in facts["fields"]),
+        ((f"`{f['name']}`", f"`{f['python']}`", f["role"], _type(f), prose(f["meaning"])) for f in facts["fields"]),
     )
     lines += ["## Supported", "", "A row holds until a later one of the same tensor.", ""]
     lines += _table(
@@ -230,7 +249,7 @@ def markdown(facts: Facts) -> str:
     )
     lines += ["## Rules", "", "Each with changes to the first example that break it, and the message that follows.", ""]
     for rule in facts["constraints"]:
-        lines += [f"### `{rule['id']}`", "", rule["sentence"] + _notes(rule), ""]
+        lines += [f"### `{rule['id']}`", "", prose(rule["sentence"]) + _notes(rule), ""]
         example = rule["example"]
         if example["changes"]:
             lines += ["```json", _members(example["changes"]), "```", ""]
@@ -243,13 +262,14 @@ def markdown(facts: Facts) -> str:
             lines += ["```text", rule["example"]["message"], "```", ""]
     lines += ["## Rules of every tensor", ""]
     lines += [f"- `{rule['id']}`: {rule['sentence']}{_notes(rule)}" for rule in facts["tensor_constraints"]]
-    lines += ["", "## Errata of the documentation", "", *(f"- {erratum}" for erratum in facts["errata"])]
+    lines += ["", "## Errata of the documentation", "", *(f"- {prose(erratum)}" for erratum in facts["errata"])]
     lines += ["", "## Examples", ""]
     for example in facts["examples"]:
         lines += [f"### {example['title']}", "", "```json", _members(example["desc"]), "```", "", "```text"]
-        lines += [f"{name}: {json.dumps(values)}" for name, values in example["inputs"].items()]
-        lines += [f"{name}: {json.dumps(values)}" for name, values in example["outputs"].items()]
+        lines += [f"{name}: {json.dumps(values)}" for role in ("inputs", "outputs") for name, values in example[role].items()]
         lines += ["```", ""]
+        if example["call"]:
+            lines += ["```python", example["call"], "```", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -259,6 +279,7 @@ def text(facts: Facts) -> str:
     kinds = max(len(_type(f)) for f in facts["fields"])
     lines = [f"{facts['operator']} ({facts['number']}, from feature level {facts['since']}, anydml.{facts['python']})"]
     lines += [f"  {line}" if line else "" for line in facts["summary"].splitlines()]
+    lines += ["", *(f"  {formula}" for formula in facts["formulas"])]
     lines += ["", "Fields"]
     lines += [f"  {f['name']:{width}}  {f['role']:9}  {_type(f):{kinds}}  {f['meaning']}" for f in facts["fields"]]
     lines += ["", "Supported"]

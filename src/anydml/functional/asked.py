@@ -22,6 +22,7 @@ from anydml.schema.field import Field
 from anydml.schema.kinds import DATA_TYPE, Scalar, rounded_to
 from anydml.schema.operator import Desc, OperatorSpec, entries, example_desc
 from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type, integers, limits
+from anydml.wording import listed
 
 FORMATS = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
 BOOL = np.dtype(np.bool_)
@@ -240,18 +241,18 @@ class Asked:
                     self.unread |= {i.field.wire for i in arrays}
         for at, i in enumerate(self.inputs):
             if isinstance(i.kind, tuple):
-                if i.kind[2] == BOOL and (takes := self._takes(i.field.wire)) != {DataType.UINT8}:
-                    named = ", ".join(sorted(t.name.lower() for t in takes))
-                    self._fault(i.field.name, i.argument, f"is bool; it takes {named}")
+                if i.kind[2] == BOOL and (takes := self._takes(i.field.wire)) != (DataType.UINT8,):
+                    named = listed([t.name.lower() for t in takes])
+                    self._fault(i.field.name, i.argument, f"is bool; feature level {self.level} takes {named} here")
                 continue
             found = self._type_of_number(i)
             if found is None:
                 self._fault(i.field.name, i.argument, "is a Python number, and nothing tells its type: it takes an array")
             self.inputs[at] = i._replace(number=found or DataType.FLOAT32)
 
-    def _takes(self, wire: str) -> set[DataType]:
+    def _takes(self, wire: str) -> tuple[DataType, ...]:
         table = self.spec.table
-        return set((table.get(self.level) or table[max(table)])[wire].data_types)
+        return tuple((table.get(self.level) or table[max(table)])[wire].data_types)
 
     def _type_of_number(self, number: Input) -> DataType | None:
         name, wire = number.field.name, number.field.wire
@@ -261,7 +262,7 @@ class Asked:
                     if i.field.name in group and isinstance(i.kind, tuple):
                         return DATA_TYPES.get(i.kind[2])
         if len(takes := self._takes(wire)) == 1:
-            return takes.pop()
+            return takes[0]
         d = SimpleNamespace(**{f.name: None for f in self.spec.fields})
         for i in self.inputs:
             known = isinstance(i.kind, tuple) and i.kind[2] != BOOL

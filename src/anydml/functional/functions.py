@@ -965,7 +965,7 @@ def convolution(
     Parameters
     ----------
     input : NDArray[Any]
-        {BatchCount, InputChannelCount, [Depth,] [Height,] Width}. 3 to 5 dimensions of float32 or float16.
+        {BatchCount, InputChannelCount, `[Depth,] [Height,]` Width}. 3 to 5 dimensions of float32 or float16.
     filter : NDArray[Any]
         {FilterBatchCount, FilterChannelCount, .., FilterWidth}. 3 to 5 dimensions of float32 or float16.
     bias : NDArray[Any], optional
@@ -1138,6 +1138,53 @@ def element_wise_add1(
     return result
 
 
+def element_wise_atan_yx(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the angle of every point (B, A) from the x axis, in radians from -pi to pi: Output = atan2(A, B).
+
+        Output = atan2(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The y coordinates. 1 to 8 dimensions of float32 or float16.
+    b : NDArray[Any] | float
+        The x coordinates. 1 to 8 dimensions of float32 or float16.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The angles in radians. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_atan_yx_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_atan_yx(np.array([1, -2, 0, 0], np.float32), np.array([1, -2, -1, 0], np.float32))
+    array([ 0.7853982, -2.3561945,  3.1415927,  0.       ], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ATAN_YX", (a, b), (), out, device)
+    return result
+
+
 def element_wise_exp(
     input: NDArray[Any],
     scale_bias: tuple[float, float] | None = None,
@@ -1195,7 +1242,7 @@ def element_wise_quantize_linear(
 ) -> NDArray[Any]:
     """Quantizes every element: Output = clamp(round(Input / Scale) + ZeroPoint, Min, Max).
 
-    The quotient is rounded to the scale's type, as ONNX defines it, and round takes ties to even. Min and Max are the
+    The quotient is rounded to FLOAT32, as ONNX does it, and round takes ties to even. Min and Max are the
     limits of the output's type. An absent zero point is 0; a quotient that is NaN gives Min.
 
         Output = 0 if is_nan(float32(Input / Scale)), else min(255, max(0, round(float32(Input / Scale)) + ZeroPoint))
@@ -1373,7 +1420,7 @@ def join(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays tensors one after another along an axis: Output[.., o + i, ..] = Input[n][.., i, ..].
+    """Lays tensors one after another along an axis: Output[.., o + i, ..] = `Input[n][.., i, ..]`.
 
     Here o is the sum of the sizes along the axis of the inputs before n. Bits are moved as they are.
 
@@ -1855,7 +1902,7 @@ def quantized_linear_matrix_multiply(
     DescError
         A documented rule of the operator is broken.
     DataError
-        a scale is not 0, infinite or NaN.
+        a scale must not be 0, infinite or NaN.
 
     Notes
     -----
@@ -2163,7 +2210,7 @@ def split(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> list[NDArray[Any]]:
-    """Cuts a tensor into parts along an axis: Output[n][.., i, ..] = Input[.., o + i, ..].
+    """Cuts a tensor into parts along an axis: `Output[n][.., i, ..]` = Input[.., o + i, ..].
 
     Here o is the sum of the sizes along the axis of the outputs before n. Bits are moved as they are.
 

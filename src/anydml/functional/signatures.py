@@ -150,12 +150,11 @@ def as_call(cls: type[Desc], example: Example) -> Call:
     given: list[str] = []
     positional = True
     for p in parameters(cls):
-        if p.field is None or p.field.name not in {**example.inputs, **example.fields}:
-            positional = False
+        if p.field is None:
             continue
-        value = example.inputs.get(p.field.name) if p.field.is_tensor else example.fields[p.field.name]
-        spelled = None if value is None else _spelled(value, p.field)
-        if spelled is None or spelled == p.default:
+        value = (example.inputs if p.field.is_tensor else example.fields).get(p.field.name)
+        spelled = "None" if value is None else _spelled(value, p.field)
+        if spelled == p.default or (value is None and p.default is not None):
             positional = False
             continue
         positional = positional and not p.keyword and (p.field.is_tensor or p.default is None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from anydml.computed import computed_once
 from anydml.errors import BindingError, DescError, Fault, UnsupportedError, Violation
@@ -128,7 +128,9 @@ def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, s
 def unavailable(operator: str, spec: OperatorSpec, level: FeatureLevel, within: str = "") -> Violation:
     """The violation of a level that lacks the operator, or the one that is its activation."""
     sentence = f"`FeatureLevel` must be at least {spec.since}, with which {spec.name} came."
-    read = {"FeatureLevel": level} | ({within: spec.name} if within else {})
+    read: dict[str, Any] = {"FeatureLevel": level}
+    if within:
+        sentence, read = f"`FeatureLevel` does not have it, which came with {spec.since}.", {within: spec.name, **read}
     return Violation(operator, "available", sentence, None, read, {"FeatureLevel": spec.since})
 
 

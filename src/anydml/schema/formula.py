@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -20,6 +21,14 @@ _MIRRORED = {"less": ">", "less_equal": ">=", "equal": "="}
 _NAMES = {"absolute": "abs", "half_to_even": "round", "half_away": "round_half_away"}
 _REDUCTIONS = {"sum": "sum", "product": "product", "max": "max", "min": "min",
                "first_largest": "position of the largest", "first_smallest": "position of the smallest"}  # fmt: skip
+
+
+_INDEXED = re.compile(r"\w*\[[^\[\]`]*\](?: ?\[[^\[\]`]*\])+")
+
+
+def prose(text: str) -> str:
+    """A text in Markdown: brackets after brackets, `Input[n][i]`, stand in backticks, since they read as a link there."""
+    return _INDEXED.sub(lambda m: f"`{m[0]}`", text)
 
 
 def formulas(desc: Any) -> dict[str, str]:
