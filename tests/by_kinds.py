@@ -180,7 +180,10 @@ def activations(draw: st.DrawFn, names: Iterable[str] = ()) -> Desc:
     """The desc of a fused activation: any that there is, or one of some names."""
     able = [operator for operator in operators.every() if operator.spec.fusable]
     chosen = draw(st.sampled_from([operator for operator in able if operator.spec.name in names] if names else able))
-    return chosen(**{f.name: draw(attribute(f, {}, {})) for f in chosen.spec.attributes})
+    drawn = {f.name: draw(attribute(f, {}, {})) for f in chosen.spec.attributes}
+    if "steepness" in drawn and not drawn["steepness"] >= 1:
+        drawn["steepness"] = 1.5  # which every level takes
+    return chosen(**drawn)
 
 
 # --- from plans to descs ---

@@ -217,7 +217,7 @@ class Convolution(Desc):
     bias_sizes = sizes_are(
         "BiasTensor",
         "`BiasTensor.Sizes` must be the second of `OutputTensor.Sizes` among ones: {1, OutputChannelCount, 1, ..}.",
-        lambda d: (1, d.output_tensor.sizes[1], *(1,) * (d.output_tensor.dimension_count - 2)),
+        lambda d: (1, d.output_tensor.sizes[1], *(1,) * (len(d.output_tensor.sizes) - 2)),
     )
 
     @constraint(
