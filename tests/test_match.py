@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import anydml as dml
 from anydml import TensorDesc, operators
+from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.copy import family
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
 from anydml.kernels.match.affine import Affine, affine, below
@@ -329,3 +331,30 @@ def test_what_is_moved_in_place_stays(n: int) -> None:
     before = x.view(np.uint32).copy()
     compiled.bind(input_tensor=x, output_tensor=x).execute()
     np.testing.assert_array_equal(x.view(np.uint32), before)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 64])
+@pytest.mark.parametrize("count", [1, 2, 5, 200])
+def test_many_copies_are_shared_among_the_threads(count: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if unavailable() is not None:
+        pytest.skip("nothing can be compiled here")
+    for limit in ("SMALL", "ALONE"):
+        monkeypatch.setattr(family, limit, 0)
+    parts = [TensorDesc("UINT8", (3, 7 + 11 * (i % 9), 5)) for i in range(count)]
+    whole = TensorDesc("UINT8", (3, sum(t.sizes[1] for t in parts), 5))
+    desc = named("JOIN")(input_tensors=tuple(parts), output_tensor=whole, axis=1)
+    checked = dml.check(desc)
+    made = family.lower(stated(desc), checked, Machine(None, threads))
+    assert isinstance(made, Lowered)
+    ((rounds,), (phase,)) = made.rounds, made.rounds[0].phases
+    assert rounds.times == ()
+    assert 1 <= len(phase) <= threads
+    assert len(phase) > 1 or threads == 1 or count == 1
+    most = max(len(piece) for piece in phase)
+    assert most <= max(2, 3 * sum(map(len, phase)) / len(phase))
+    arrays = [np.random.default_rng(i).integers(0, 256, t.sizes, np.uint8) for i, t in enumerate(parts)]
+    out = np.zeros(whole.sizes, np.uint8)
+    compiled = dml.Device(threads=threads).compile(checked)
+    assert compiled.kernel_name == "copy:compiled"
+    compiled.bind(input_tensors=arrays, output_tensor=out).execute()
+    np.testing.assert_array_equal(out, np.concatenate(arrays, 1))
