@@ -10,7 +10,6 @@ import pytest
 from anydml.kernels.code.llvm import unavailable
 from every_kernel import Kernel, Ran
 
-
 TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
     **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
     "test_examples": "examples",

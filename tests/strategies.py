@@ -107,7 +107,7 @@ def any_value(kind: Any) -> st.SearchStrategy[Any]:
     if kind.wire == "FLOAT":
         return st.one_of(FLOATS, NONSENSE)
     if kind.wire == "DML_OPERATOR_DESC":
-        return activations()
+        return activations(FeatureLevel.FL_6_4)
     if kind.wire == "DML_SIZE_2D":
         return st.tuples(NONSENSE, NONSENSE)
     if kind.wire == "DML_SCALE_BIAS":
