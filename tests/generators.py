@@ -361,8 +361,10 @@ def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 def random_generator(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     plan = by_kinds(draw, "RANDOM_GENERATOR", level)
     state = Plain(DataType.UINT32, (*(1,) * (len(plan["input_state_tensor"].sizes) - 1), 6))
-    after = plan["output_state_tensor"] and state
-    return plan | {"input_state_tensor": state, "output_state_tensor": after}
+    after = draw(st.sampled_from((None, state)))
+    ranks = table_of("RANDOM_GENERATOR", level, "OutputTensor").dimension_counts
+    output = Plain(DataType.UINT32, draw(st.integers(ranks[0], ranks[-1]).flatmap(sizes_of)))
+    return plan | {"input_state_tensor": state, "output_tensor": output, "output_state_tensor": after}
 
 
 Generator = Callable[[st.DrawFn, FeatureLevel], Plan]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import os
 import pkgutil
@@ -264,7 +265,8 @@ def test_what_guards_libraries_is_held_over_a_fork_and_free_in_both() -> None:
         assert in_child(forks.guard.acquire) == 0
 
 
-def test_an_engine_is_disposed_of_under_the_guard() -> None:
+@pytest.mark.parametrize("cycle", [False, True])
+def test_an_engine_is_disposed_of_under_the_guard(cycle: bool) -> None:
     """Wherever the last reference to its code goes, in a finalizer of any thread."""
     if (reason := llvm.unavailable()) is not None:
         pytest.skip(reason)
@@ -274,8 +276,11 @@ def test_an_engine_is_disposed_of_under_the_guard() -> None:
         def __del__(self) -> None:
             disposed.append(forks.guard._is_owned())  # type: ignore[attr-defined]
 
-    code = engine.Code(Engine(), 1)
+    code = [engine.Code(Engine(), 1)]
+    if cycle:  # what is garbage together is finalized in any order
+        code.append(code)  # type: ignore[arg-type]
     del code
+    gc.collect()
     assert disposed == []
     engine.compiled(lambda target: "define i64 @kernel(ptr %arguments) { ret i64 1 }", jit_target())
     assert disposed == [True]

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_slice_is_slice1_in_other_words(device: str, ran: Ran) -> None:
         for desc in (drawn, newest):
             np.testing.assert_array_equal(bits_of(evaluated(desc.as_newest(), {"input_tensor": x})["output_tensor"]), wanted)
         within = replace(drawn, strides=tuple(min(stride, 2**31 - 1) for stride in drawn.strides))
-        plain = {
+        plain: dict[str, Any] = {
             "input_tensor": replace(drawn.input_tensor, flags=TensorFlags.NONE, guaranteed_base_offset_alignment=0),
             "output_tensor": TensorDesc(drawn.input_tensor.data_type, drawn.sizes),
         }

@@ -13,17 +13,13 @@ from anydml import operators
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import DEVICES
-from anydml.devices.link import link
 from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.forks import guard
-from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.lower import lowerings
 from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.operator import Desc
-from anydml.schema.statement import stated
 from anydml.tensor import DataType, integer
 
 NAMES = tuple(DEVICES)
@@ -121,6 +117,11 @@ class Device:
         MemoryError where every kernel would take more scratch and persistent memory than this machine has.
         IDMLDevice::CreateOperator and CompileOperator.
         """
+        with guard:  # here and not above: `import anydml` needs none of it
+            from anydml.devices.link import link
+            from anydml.kernels.code.engine import Uncompilable
+            from anydml.kernels.lower import lowerings
+            from anydml.schema.statement import stated
         began = time.perf_counter()
         ExecutionFlags(flags)
         if isinstance(desc, Checked):

@@ -6,13 +6,14 @@ A family is a module with a function `lower(statement, checked, machine)` that g
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.call.steps import Repeat, Rounds, Step
-from anydml.kernels.code.targets import Target
+if TYPE_CHECKING:
+    from anydml.kernels.call.steps import Repeat, Rounds, Step
+    from anydml.kernels.code.targets import Target
 
 Arrays = Mapping[str, NDArray[Any]]
 Execute = Callable[[], object]

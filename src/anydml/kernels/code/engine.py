@@ -21,6 +21,7 @@ class Uncompilable(Exception):
     """Code that LLVM does not take, or that cannot be made executable; the message is the reason."""
 
 
+_engines: dict[int, Any] = {}  # of each Code, by its id: of a cycle of garbage, they would be finalized in any order
 _unused: list[Any] = []  # engines that the next compilation disposes of
 
 
@@ -28,11 +29,12 @@ class Code:
     """Machine code: the address of its function. It lives as long as this object does."""
 
     def __init__(self, engine: Any, address: int) -> None:
-        self._engine, self.address = engine, address
+        self.address = address
+        _engines[id(self)] = engine
 
-    def __del__(self, unused: list[Any] = _unused) -> None:
+    def __del__(self, engines: dict[int, Any] = _engines, unused: list[Any] = _unused) -> None:
         """Leave the engine to the next compilation: it is disposed of under a lock, which may be taken by no finalizer."""
-        unused.append(self._engine)
+        unused.append(engines.pop(id(self)))
 
 
 @lru_cache(maxsize=128)  # 0.8 MB each; whoever holds an address holds its Code

@@ -24,14 +24,13 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Buil
         return Refused(found)
     # copied as integers, so that every NaN keeps its payload
     bits = f"u{checked.tensors[found[0].target].data_type.dtype.itemsize}"
-    views = [(move.target, _box(move), move.source, _window(move)) for move in found]
+    moved = [_views(move, checked.tensors[move.target].sizes, bits) for move in found]
+    if len(moved) == 1:
+        (views,) = moved
+        return Built(lambda arrays: partial(np.copyto, *views(arrays)), bare=True)
 
     def bind(arrays: Arrays) -> Execute:
-        calls = [
-            partial(np.copyto, arrays[target].view(bits)[box], window(arrays[source].view(bits)))
-            for target, box, source, window in views
-        ]
-        return calls[0] if len(calls) == 1 else partial(_each, calls)
+        return partial(_each, [partial(np.copyto, *views(arrays)) for views in moved])
 
     return Built(bind, bare=True)
 
@@ -41,9 +40,13 @@ def _each(calls: list[partial[None]]) -> None:
         call()
 
 
-def _box(move: Move) -> tuple[slice, ...]:
-    """The elements of the output that a move writes."""
-    return tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
+def _views(move: Move, sizes: tuple[int, ...], bits: str) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
+    """What a move writes, and what it reads for that."""
+    source, target, window = move.source, move.target, _window(move)
+    if move.sizes == sizes:
+        return lambda arrays: (arrays[target].view(bits), window(arrays[source].view(bits)))
+    box = tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
+    return lambda arrays: (arrays[target].view(bits)[box], window(arrays[source].view(bits)))
 
 
 def _window(move: Move) -> View:
