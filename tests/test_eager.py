@@ -542,7 +542,7 @@ def test_what_tells_the_output_s_type_must_agree(left_out: str | None) -> None:
         del told[left_out]
         if left_out == "output_data_type":
             told["out"] = np.zeros((2, 2), np.int8)
-    with pytest.raises(dml.BindingError, match="told twice, differently") as caught:
+    with pytest.raises(dml.BindingError, match="given twice, differently") as caught:
         quantized(**told)
     assert all(f"{name} is" in str(caught.value) for name in told)
 

@@ -250,7 +250,7 @@ def _load(file: str) -> Program:
 
 
 def _complain(error: click.ClickException) -> None:
-    """What click's `show` says, with the arguments in it escaped."""
+    """The text of click's `show`, with the arguments in it escaped."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help, of many lines
         note(error.format_message())
         return
