@@ -77,9 +77,9 @@ def planned(draw: st.DrawFn, operator: type[Desc], level: FeatureLevel) -> Plan:
         if f.optional and draw(st.booleans()):
             plan[f.name] = None
         elif f.sized_by and f"{f.name}_unique" not in rules:
-            plan[f.name] = tuple(draw(attribute(f, plan, rules)) for _ in range(counted(f)))
+            plan[f.name] = tuple(draw(attribute(f, plan, rules, level)) for _ in range(counted(f)))
         else:
-            plan[f.name] = draw(attribute(f, plan, rules))
+            plan[f.name] = draw(attribute(f, plan, rules, level))
     return plan
 
 
@@ -130,7 +130,7 @@ def groups(wires: Iterable[str], rules: Mapping[str, Constraint], *aspects: str)
 # --- attributes ---
 
 
-def attribute(f: Field, plan: Plan, rules: Mapping[str, Constraint]) -> st.SearchStrategy[Any]:
+def attribute(f: Field, plan: Plan, rules: Mapping[str, Constraint], level: FeatureLevel) -> st.SearchStrategy[Any]:
     """A value of an attribute, one entry where it is an array, by the rules that its name is in, or by its kind."""
 
     def rank(rule: Constraint) -> int:
@@ -143,7 +143,7 @@ def attribute(f: Field, plan: Plan, rules: Mapping[str, Constraint]) -> st.Searc
         least = 1 if f"{f.name}_not_empty" in rules else 0
         return st.lists(st.integers(0, rank(in_range) - 1), min_size=least, unique=True).map(tuple)
     if f"{f.name}_fusable" in rules:
-        return activations()
+        return activations(level)
     if isinstance(f.kind, kinds.Scalar):
         return scalars(plan[snake_case(f.kind.typed_by)])
     assert f.kind is not None
@@ -176,11 +176,14 @@ def scalars(data_type: DataType) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def activations(draw: st.DrawFn, names: Iterable[str] = ()) -> Desc:
-    """The desc of a fused activation: any that there is, or one of some names."""
-    able = [operator for operator in operators.every() if operator.spec.fusable]
+def activations(draw: st.DrawFn, level: FeatureLevel, names: Iterable[str] = ()) -> Desc:
+    """The desc of a fused activation that a level has: any, or one of some names."""
+    able = [operator for operator in operators.every() if operator.spec.fusable and operator.spec.since <= level]
     chosen = draw(st.sampled_from([operator for operator in able if operator.spec.name in names] if names else able))
-    return chosen(**{f.name: draw(attribute(f, {}, {})) for f in chosen.spec.attributes})
+    drawn = {f.name: draw(attribute(f, {}, {}, level)) for f in chosen.spec.attributes}
+    if "steepness" in drawn and not drawn["steepness"] >= 1:
+        drawn["steepness"] = 1.5  # which every level takes
+    return chosen(**drawn)
 
 
 # --- from plans to descs ---

@@ -318,7 +318,7 @@ def convolution(draw: st.DrawFn, level: FeatureLevel) -> Plan:
         direction="BACKWARD" if backward else "FORWARD",
         **{name: tuple(values) for name, values in fields.items()},
         group_count=groups,
-        fused_activation=draw(activations()) if draw(st.booleans()) else None,
+        fused_activation=draw(activations(level)) if draw(st.booleans()) else None,
     )
 
 
@@ -350,7 +350,7 @@ def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
         input_tensor=Plain(data_type, (1, steps, batch, inputs)),
         weight_tensor=Plain(data_type, (1, directions, 4 * hidden, inputs)),
         recurrence_tensor=Plain(data_type, (1, directions, 4 * hidden, hidden)),
-        activation_descs=tuple(draw(activations(USUAL)) for _ in range(3 * directions)),
+        activation_descs=tuple(draw(activations(level, USUAL)) for _ in range(3 * directions)),
         direction=direction,
         clip_threshold=draw(st.sampled_from((0.0, 0.5, 3.0, 1e30, float("inf")))),
         use_clip_threshold=draw(st.booleans()),
@@ -361,8 +361,10 @@ def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 def random_generator(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     plan = by_kinds(draw, "RANDOM_GENERATOR", level)
     state = Plain(DataType.UINT32, (*(1,) * (len(plan["input_state_tensor"].sizes) - 1), 6))
-    after = plan["output_state_tensor"] and state
-    return plan | {"input_state_tensor": state, "output_state_tensor": after}
+    after = draw(st.sampled_from((None, state)))
+    ranks = table_of("RANDOM_GENERATOR", level, "OutputTensor").dimension_counts
+    output = Plain(DataType.UINT32, draw(st.integers(ranks[0], ranks[-1]).flatmap(sizes_of)))
+    return plan | {"input_state_tensor": state, "output_tensor": output, "output_state_tensor": after}
 
 
 Generator = Callable[[st.DrawFn, FeatureLevel], Plan]

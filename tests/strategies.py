@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 import hurting
 import oracle
 from anydml import FeatureLevel, TensorDesc
+from anydml.names import snake_case
 from anydml.schema.field import INPUT, OUTPUT
-from anydml.schema.kinds import Integer
+from anydml.schema.kinds import Integer, Scalar
 from anydml.schema.operator import Desc
 from by_kinds import FLOATS, activations, laid_out
 from generators import plan_of
@@ -107,7 +108,7 @@ def any_value(kind: Any) -> st.SearchStrategy[Any]:
     if kind.wire == "FLOAT":
         return st.one_of(FLOATS, NONSENSE)
     if kind.wire == "DML_OPERATOR_DESC":
-        return activations()
+        return activations(max(FeatureLevel))
     if kind.wire == "DML_SIZE_2D":
         return st.tuples(NONSENSE, NONSENSE)
     if kind.wire == "DML_SCALE_BIAS":
@@ -140,4 +141,7 @@ def any_desc(draw: st.DrawFn, operator: type[Desc]) -> Desc:
             changes[name] = replace(there, **{part: getattr(other, part)})
         else:
             changes[name] = draw(fields[name])
+    for f in operator.spec.attributes:  # what another data type reads otherwise is an integer, which any type takes
+        if isinstance(f.kind, Scalar) and snake_case(f.kind.typed_by) in changes:
+            changes[f.name] = draw(NONSENSE)
     return replace(desc, **changes)

@@ -390,7 +390,7 @@ def test_describe_as_json_and_as_a_page(call: Call) -> None:
     assert json.loads(out)["operator"] == "DML_OPERATOR_SLICE1"
     status, out, _ = call("describe", "slice1", "--markdown")
     assert status == 0
-    assert out.startswith("# DML_OPERATOR_SLICE1\n")
+    assert out.startswith("# SLICE1\n")
 
 
 def test_a_misspelt_operator_is_guessed(call: Call) -> None:

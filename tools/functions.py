@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 
 from anydml import operators
-from anydml.functional.asked import argument
+from anydml.functional.request import argument
 from anydml.functional.signatures import SPECIAL, Parameter, as_call, outputs_name, parameters
 from anydml.schema.formula import formulas, prose
 from anydml.schema.kinds import Enumerated

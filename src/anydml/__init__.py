@@ -93,5 +93,5 @@ if not TYPE_CHECKING:  # a type checker knows every name, and what is none
 
 
 def __dir__() -> list[str]:
-    """What is public, loaded or not, and nothing else."""
+    """The public names, loaded or not, and nothing else."""
     return sorted([*__all__, "__version__", "slice"])

@@ -24,7 +24,7 @@ def show_config() -> None:
 
 
 def config() -> dict[str, Any]:
-    """What `show_config` prints, as data that JSON can hold."""
+    """The contents of `show_config`, as data that JSON can hold."""
     reason = llvm.unavailable()
     target = targets.named(None) if reason is None else None
     if reason is None and target is None:
@@ -115,5 +115,5 @@ def _chosen(name: str | None, rows: dict[str, list[str]]) -> str:
         return "none, since nothing is compiled"
     there = [row for row, lacking in rows.items() if not lacking]
     lacking = [f"{row}, which needs {' and '.join(names)}" for row, names in rows.items() if names]
-    told = f"{name}, the best of those that this processor reports: {', '.join(there)}"
-    return told + (f"; not {'; nor '.join(lacking)}" if lacking else "")
+    text = f"{name}, the best of those that this processor reports: {', '.join(there)}"
+    return text + (f"; not {'; nor '.join(lacking)}" if lacking else "")

@@ -236,10 +236,10 @@ class TensorDesc:
         TypeError for a dtype DirectML lacks; ValueError for a byte stride that is negative or no multiple of the element
         size, which a desc cannot spell. The stride of a dimension of size 1 counts nowhere and is written as the packed one.
         """
-        return cls.lying(array.shape, array.strides, array.dtype, flags=flags)
+        return cls.of_layout(array.shape, array.strides, array.dtype, flags=flags)
 
     @classmethod
-    def lying(
+    def of_layout(
         cls,
         shape: tuple[int, ...],
         byte_strides: tuple[int, ...],
@@ -247,7 +247,7 @@ class TensorDesc:
         *,
         flags: TensorFlags = TensorFlags.NONE,
     ) -> TensorDesc:
-        """`of`, from what an array says of itself."""
+        """The desc of an array of this shape, byte strides and dtype: `of`, without the array."""
         data_type, itemsize = DataType.of(dtype), dtype.itemsize
         strides = []
         packed = packed_strides(shape)

@@ -70,8 +70,8 @@ def word(sentence: str, values: Mapping[str, Any], expected: Mapping[str, Any], 
         read = value(ordinal, path)
         return f"{name} {read}" if read.startswith("(") else f"{name} ({read})"
 
-    def told(phrases: Iterable[tuple[str | None, str]]) -> str:
-        """The values read, and those that are equal in one breath."""
+    def stated(phrases: Iterable[tuple[str | None, str]]) -> str:
+        """The values read, equal ones together."""
         names: dict[str, list[str]] = {}
         for ordinal, path in phrases:
             name = "the feature level" if path == LEVEL else (ordinal or "").lower() + spell(key(path))
@@ -92,14 +92,14 @@ def word(sentence: str, values: Mapping[str, Any], expected: Mapping[str, Any], 
         if not text.startswith("`") and not text[:2].isupper():
             requirement = requirement[0].lower() + requirement[1:]
     sole = key(subjects[0][1]) if inline and len(subjects) == 1 else None
-    about = {LEVEL, sole, *(path for _, path in unnamed)}  # what the requirement may have said all of
-    return Wording(f"{told(facts)}; {requirement}", _fits(expected, requirement, sole, about, spell, show))
+    about = {LEVEL, sole, *(path for _, path in unnamed)}  # of these, the requirement may name all
+    return Wording(f"{stated(facts)}; {requirement}", _fits(expected, requirement, sole, about, spell, show))
 
 
 def _fits(
     expected: Mapping[str, Any], requirement: str, sole: str | None, about: set[str | None], spell: Spell, show: Show
 ) -> str:
-    """What would fit, path by path, but for what the requirement says already."""
+    """The values that would fit, path by path, without those that the requirement names already."""
     fits = []
     for path, value in expected.items():
         text = show(value)

@@ -250,7 +250,7 @@ def _load(file: str) -> Program:
 
 
 def _complain(error: click.ClickException) -> None:
-    """What click's `show` says, with the arguments in it escaped."""
+    """The text of click's `show`, with the arguments in it escaped."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help, of many lines
         note(error.format_message())
         return
@@ -276,7 +276,9 @@ def _status() -> int:
         return 2
     except OSError as error:
         unflushed = flushed(sys.stdout)
-        note(f"{'standard output' if unflushed else 'an output'} could not be written: {unflushed or error}", "red")
+        # an error of the system without a file's name is of the stream, which may fail before it is flushed
+        to_stream = unflushed or (error.errno is not None and error.filename is None)
+        note(f"{'standard output' if to_stream else 'an output'} could not be written: {unflushed or error}", "red")
         return 1
 
 

@@ -113,7 +113,7 @@ def as_array(value: Any) -> NDArray[Any] | str:
 
 
 def refused_by_name(array: NDArray[Any]) -> str | None:
-    """Why an array is no tensor, whatever the desc; None where nothing speaks against it."""
+    """The reason why an array is no tensor, whatever the desc; None where there is none."""
     if array.dtype in DATA_TYPES:
         return None
     kind = array.dtype.kind
@@ -129,7 +129,7 @@ def refused_by_name(array: NDArray[Any]) -> str | None:
 
 
 def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:
-    """Why an output cannot be written beside an input, or None. What bounded work cannot settle is refused."""
+    """The reason why an output cannot be written beside an input, or None. What bounded work cannot settle is refused."""
     if not np.may_share_memory(output, input):
         return None
     try:

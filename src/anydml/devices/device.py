@@ -36,7 +36,7 @@ class ExecutionFlags(enum.IntFlag):
 
 
 class Device:
-    """Where operators are compiled and run.
+    """A device compiles operators and runs them.
 
     name: "cpu", or "reference" (the operator files run as they stand: slow, and the judge of every other kernel).
     feature_level: the rules that descs are checked against. threads: at most so many; by default ANYDML_NUM_THREADS,

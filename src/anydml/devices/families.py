@@ -1,4 +1,4 @@
-"""Devices by name, and the kernel families of each by name, in the order in which they are asked; where each is to be found."""
+"""The table of devices: the kernel families of each, in the order in which they are tried, with their modules."""
 
 from collections.abc import Mapping
 

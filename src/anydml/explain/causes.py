@@ -128,7 +128,7 @@ class Search:
 
 
 def causes(d: Desc, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
-    """What explains that one output of an operator's newest desc differs; nothing where no search is known for it."""
+    """The causes of differences in one output of an operator's newest desc; none where no search is known for it."""
     finder = FINDERS.get(type(d))
     return finder(d, arrays, expected, actual) if finder else ()
 

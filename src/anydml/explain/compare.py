@@ -64,18 +64,18 @@ def compare(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Compa
     one it is, by field name, of an operator that has several. DescError where
     the desc breaks a rule; BindingError, also for `actual`; DataError.
     """
-    case = asked(function_or_desc, *arguments, **keywords)
+    case = case_of(function_or_desc, *arguments, **keywords)
     return explained(case, differences(case))
 
 
-def asked(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
-    """The case that `compare` is asked about."""
+def case_of(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
+    """The case of `compare`'s arguments."""
     if isinstance(function_or_desc, Desc):
         return _case(function_or_desc, *arguments, **keywords)
     if "actual" not in keywords:
         raise TypeError("compare takes the output of an eager function as a keyword: actual=output")
     actual = keywords.pop("actual")
-    # an array with negative strides would be spelled as its mirror image, and coordinates told in that
+    # an array with negative strides would be spelled as its mirror image, and coordinates would be those of that
     arguments = tuple(map(_forward, arguments))
     keywords = {name: _forward(value) for name, value in keywords.items()}
     output = keywords.pop("output", None)

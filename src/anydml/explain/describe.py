@@ -140,7 +140,7 @@ def _constraint(operator: type[Desc], breaking: Rejects, rule: Constraint | None
 
 
 def _violation(operator: type[Desc], breaking: Rejects) -> Violation:
-    """What the example breaks: exactly one rule."""
+    """The violation by an example, which breaks exactly one rule."""
     try:
         check(example_desc(operator, breaking.fields), breaking.at, strict=breaking.strict)
     except DescError as error:

@@ -34,7 +34,7 @@ class Quotient:
         with np.errstate(over="ignore", under="ignore"):
             self.estimate = x = np.ldexp(q * p.astype(np.float64) / divisor, e.astype(np.int32))
         lowest = q & -q
-        divides = q % (divisor // np.gcd(p, divisor)) == 0  # p and the divisor are odd: powers of two are told by e
+        divides = q % (divisor // np.gcd(p, divisor)) == 0  # p and the divisor are odd: powers of two are in e
         self.whole = divides & ((e >= 0) | (q == 0) | (lowest >= np.int64(1) << np.clip(-e, 0, 62)))
         ties = divides & (e < 0) & (e > -63) & (lowest == np.int64(1) << np.clip(-1 - e, 0, 62))
         x = np.clip(x, -LARGEST, LARGEST)

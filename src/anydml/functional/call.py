@@ -18,7 +18,7 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError
 from anydml.forks import imported
-from anydml.functional.asked import Asked, Several, array_of_number, fault
+from anydml.functional.request import Request, Several, array_of_number, fault
 from anydml.functional.run import allocate, announced, contiguous, operator_of, signature, unspellable
 from anydml.tensor import DataType, TensorDesc
 
@@ -27,7 +27,7 @@ BOOL = np.dtype(np.bool_)
 
 
 class Placed(NamedTuple):
-    """How an argument becomes an input: its name, its place among the arguments, its sizes, and a number's data type."""
+    """The way from an argument to an input: its name, its place among the arguments, its sizes, and a number's data type."""
 
     name: str
     place: int
@@ -102,7 +102,7 @@ def _memory(value: Any) -> Array | str:
 
 
 def kind_of(value: Any) -> Any:
-    """What stands for an argument where calls are compared: how an array lies, or a number's type."""
+    """The key of an argument where calls are compared: how an array lies, or a number's type."""
     if isinstance(value, np.ndarray):
         return signature(value)
     return value if value is None else type(value)
@@ -135,7 +135,7 @@ def keyed(value: Any) -> Any:
 
 
 def _lies(out: Any) -> Any:
-    """How outputs lie, those that results can be written straight to; None for what is fresh or written afterwards."""
+    """The layouts of outputs that results can be written straight to; None for what is fresh or written afterwards."""
     if out is None:
         return None
     if isinstance(out, (list, tuple)):
@@ -152,29 +152,31 @@ def _prepared(
     device: Device, operator: str, kinds: tuple[Any, ...], attributes: Any, out: Any, sizes: Any, data_type: Any
 ) -> Prepared:
     cls = operator_of(operator)
-    asked = Asked(cls, device.feature_level, kinds, attributes, sizes, data_type)
-    asked.infer()
-    if asked.faults:
-        raise BindingError(asked.faults)
+    request = Request(cls, device.feature_level, kinds, attributes, sizes, data_type)
+    request.infer()
+    if request.faults:
+        raise BindingError(request.faults)
     spec = cls.spec
-    empty = asked.empty()
-    descs = asked.output_descs(None if empty else out)
-    if asked.faults:
-        raise BindingError(asked.faults)
-    compiled = device.compile(asked.desc(descs))
-    if asked.uninferred is not None:  # no rule is broken: a bug of the operator's file
-        raise asked.uninferred
-    inputs = [Placed(i.name, i.place, None if i.sizes == i.shape and not i.number else i.sizes, i.number) for i in asked.inputs]
+    empty = request.empty()
+    descs = request.output_descs(None if empty else out)
+    if request.faults:
+        raise BindingError(request.faults)
+    compiled = device.compile(request.desc(descs))
+    if request.uninferred is not None:  # no rule is broken: a bug of the operator's file
+        raise request.uninferred
+    inputs = [
+        Placed(i.name, i.place, None if i.sizes == i.shape and not i.number else i.sizes, i.number) for i in request.inputs
+    ]
     outputs: list[Any] = []
     for f in spec.outputs:
         found = descs.get(f.name)
         if found is None:
             outputs.append(None)
         elif f.sized_by:
-            outputs.append([(f"{f.name}[{i}]", t, asked.shape(t.sizes)) for i, t in enumerate(found)])
+            outputs.append([(f"{f.name}[{i}]", t, request.shape(t.sizes)) for i, t in enumerate(found)])
         else:
-            outputs.append((f.name, found, asked.shape(asked.true_sizes(f.name) if empty else found.sizes)))
-    in_place = frozenset(i.name for i in asked.inputs if i.field.wire in spec.in_place)
+            outputs.append((f.name, found, request.shape(request.true_sizes(f.name) if empty else found.sizes)))
+    in_place = frozenset(i.name for i in request.inputs if i.field.wire in spec.in_place)
     return Prepared(None if empty else compiled, tuple(inputs), tuple(outputs), in_place)
 
 

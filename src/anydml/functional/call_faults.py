@@ -1,6 +1,6 @@
-"""What is wrong with the eager call of any operator: all of it at once, in the names of the call made.
+"""The faults of an eager call of any operator: all of them at once, in the names of the call made.
 
-Only a call that has failed comes here. What was not understood is stood in for, and no rule about that is told.
+Only a call that has failed comes here. Something else stands in for what was not understood, and rules about that are left out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from anydml.devices.binding import as_array, identical, refused_by_name, share_memory
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
-from anydml.functional.asked import Asked, Several, argument, array_of_number
 from anydml.functional.call import keyed, kind_of, taken
 from anydml.functional.faults import type_refused
+from anydml.functional.request import Request, Several, argument, array_of_number
 from anydml.functional.run import operator_of
 from anydml.schema.check import check
 from anydml.schema.constraint import UNJUDGED
@@ -33,7 +33,7 @@ def call_error(
     output_sizes: Any,
     output_data_type: Any,
 ) -> Error:
-    """What a failed call raises. error: what was found first; the rest as `call` was given it."""
+    """The error that a failed call raises. error: what was found first; the rest as `call` was given it."""
     cls = operator_of(operator)
     spec = cls.spec
     if isinstance(error, DataError):
@@ -64,27 +64,27 @@ def call_error(
         if f.wire in unread:
             kind = kinds[at]
             kinds[at] = Several(k or stand_in for k in kind) if isinstance(kind, Several) else stand_in
-    asked = Asked(cls, level, tuple(kinds), keyed(attributes), output_sizes, output_data_type)
-    asked.unread |= unread
-    asked.infer()
-    faults += [f for f in asked.faults if not _about(f.pointer, unread, spec.inputs)]
-    unread = asked.unread
-    for i in asked.inputs:
+    request = Request(cls, level, tuple(kinds), keyed(attributes), output_sizes, output_data_type)
+    request.unread |= unread
+    request.infer()
+    faults += [f for f in request.faults if not _about(f.pointer, unread, spec.inputs)]
+    unread = request.unread
+    for i in request.inputs:
         if i.number is not None and i.field.wire not in unread:
             try:
                 array_of_number(flat[i.place], i.number)
             except BindingError as refusal:
                 faults.append(Fault(i.argument, f"{i.argument} {refusal.faults[0].message}"))
-    known = len(asked.faults)
-    empty = asked.empty()
-    faults += asked.faults[known:]
-    descs = asked.output_descs(None)
+    known = len(request.faults)
+    empty = request.empty()
+    faults += request.faults[known:]
+    descs = request.output_descs(None)
     if unread:
         unread |= {f.wire for f in spec.outputs}
     elif not empty:
-        faults += _out_faults(asked, descs, flat, out)
+        faults += _out_faults(request, descs, flat, out)
     try:
-        rules = _rules(asked.desc(descs), level, unread, faults)
+        rules = _rules(request.desc(descs), level, unread, faults)
     except (*UNJUDGED, BindingError):
         if not faults:
             raise
@@ -105,7 +105,7 @@ def _about(pointer: str, unread: set[str], inputs: Sequence[Field]) -> bool:
 
 
 def _rules(desc: Any, level: Any, unread: set[str], faults: list[Fault]) -> list[Violation]:
-    """The broken rules, in the call's names; refused data types of arguments are told as faults."""
+    """The broken rules, in the call's names; refused data types of arguments become faults."""
     names = {f.wire: argument(f) for f in desc.spec.tensors}
     try:
         check(desc, level)
@@ -125,10 +125,10 @@ def _rules(desc: Any, level: Any, unread: set[str], faults: list[Fault]) -> list
     return left if told else [v for v in found if v in left or v.constraint == "data_type_supported"]
 
 
-def _out_faults(asked: Asked, descs: dict[str, Any], flat: list[Any], out: Any) -> list[Fault]:
+def _out_faults(request: Request, descs: dict[str, Any], flat: list[Any], out: Any) -> list[Fault]:
     if out is None:
         return []
-    spec = asked.spec
+    spec = request.spec
     several = len(spec.outputs) > 1
     if several and (not isinstance(out, (list, tuple)) or len(out) != len(spec.outputs)):
         return [Fault("out", f"out takes {len(spec.outputs)} arrays in a tuple, or None for those that are to be fresh")]
@@ -143,28 +143,28 @@ def _out_faults(asked: Asked, descs: dict[str, Any], flat: list[Any], out: Any) 
                 faults.append(Fault(name, f"{name} takes a list of {len(desc)} arrays"))
                 continue
             for i, (t, one) in enumerate(zip(desc, given, strict=True)):
-                faults += _out_fault(f"{name}[{i}]", one, t, asked, flat)
+                faults += _out_fault(f"{name}[{i}]", one, t, request, flat)
         else:
-            faults += _out_fault(name, given, desc, asked, flat)
+            faults += _out_fault(name, given, desc, request, flat)
     return faults
 
 
-def _out_fault(name: str, out: Any, desc: Any, asked: Asked, flat: list[Any]) -> list[Fault]:
+def _out_fault(name: str, out: Any, desc: Any, request: Request, flat: list[Any]) -> list[Fault]:
     array = as_array(out) if isinstance(out, np.ndarray) else f"takes an array, not {type(out).__name__}"
     reason = array if isinstance(array, str) else refused_by_name(array)
     if reason is not None or isinstance(array, str):
         return [Fault(name, f"{name} {reason}")]
-    dtype, shape = desc.data_type.dtype, asked.shape(desc.sizes)
+    dtype, shape = desc.data_type.dtype, request.shape(desc.sizes)
     if array.shape != shape or array.dtype != dtype:
         return [Fault(name, f"{name} is {array.dtype}, shape {array.shape}, where the result is {dtype}, shape {shape}")]
     faults = []
     if not array.flags.writeable:
         faults.append(Fault(name, f"{name} is read-only"))
-    for i in asked.inputs:
+    for i in request.inputs:
         x = flat[i.place]
         if not isinstance(x, np.ndarray) or (how := share_memory(array, x)) is None:
             continue
-        if i.field.wire not in asked.spec.in_place:
+        if i.field.wire not in request.spec.in_place:
             faults.append(Fault(name, f"{name} {how} {i.argument}, and the operator does not work in place"))
         elif not identical(array, np.broadcast_to(x, i.sizes) if i.sizes != x.shape else x):
             faults.append(Fault(name, f"{name} {how} {i.argument}; in place, both are the same elements in the same layout"))

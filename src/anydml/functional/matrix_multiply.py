@@ -63,7 +63,7 @@ def matrix_multiply_integer(
 
 
 def _integer(device: Device, out: Signature | None, inputs: tuple[tuple[str, Signature], ...]) -> CompiledOperator:
-    descs: dict[str, Any] = {name: TensorDesc.lying(*x) for name, x in inputs}
+    descs: dict[str, Any] = {name: TensorDesc.of_layout(*x) for name, x in inputs}
     packed = TensorDesc(DataType.INT32, (*descs["a_tensor"].sizes[:-1], descs["b_tensor"].sizes[-1]))
     made: Any = operator_of("MATRIX_MULTIPLY_INTEGER")
     return device.compile(made(**descs, output_tensor=output_desc(packed, out)))
@@ -130,7 +130,7 @@ def quantized_linear_matrix_multiply(
 def _quantized(
     device: Device, dtype: np.dtype[Any], out: Signature | None, inputs: tuple[tuple[str, Signature], ...]
 ) -> CompiledOperator:
-    descs: dict[str, Any] = {name: TensorDesc.lying(*x) for name, x in inputs}
+    descs: dict[str, Any] = {name: TensorDesc.of_layout(*x) for name, x in inputs}
     sizes = (*descs["a_tensor"].sizes[:-1], descs["b_tensor"].sizes[-1])
     made: Any = operator_of("QUANTIZED_LINEAR_MATRIX_MULTIPLY")
     return device.compile(made(**descs, output_tensor=output_desc(TensorDesc(DataType.of(dtype), sizes), out)))

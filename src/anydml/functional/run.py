@@ -1,4 +1,4 @@
-"""What the eager functions share: arguments to arrays, arrays to descs, and the call itself.
+"""The steps that eager functions share: arguments to arrays, arrays to descs, and the call itself.
 
 A call is cached by what its arrays say of themselves (shape, strides, dtype) and by its attributes, so that a second call of
 a kind neither makes descs nor checks nor compiles.
@@ -68,7 +68,7 @@ def signature(array: NDArray[Any]) -> Signature:
 
 
 def output_signature(out: Any, **inputs: NDArray[Any]) -> Signature | None:
-    """How `out` lies, where results can be written straight to it; None for a fresh array.
+    """The layout of `out` where results can be written straight to it; None for a fresh array.
 
     BindingError where it cannot be written to beside the inputs, as the caller has them.
     """
@@ -89,7 +89,7 @@ def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
     """The desc of the output: as `out` lies where it has the result's shape and type, else packed."""
     if out is None or out[0] != packed.sizes or out[2] != packed.data_type.dtype:
         return packed
-    return TensorDesc.lying(*out)
+    return TensorDesc.of_layout(*out)
 
 
 @lru_cache(maxsize=1024)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from anydml import operators
 from anydml.functional import call, matrix_multiply, slice
-from anydml.functional.asked import argument, asks, equal
+from anydml.functional.request import argument, equal, leaves_open
 from anydml.schema.field import Field
 from anydml.schema.kinds import Enumerated, Pair
 from anydml.schema.operator import Desc, Example
@@ -85,7 +85,7 @@ def parameters(cls: type[Desc]) -> list[Parameter]:
             made[at:] = [q._replace(keyword=True) for q in made[at:]]
             break
         optional |= p.default is not None
-    sizes, data_type = asks(cls)
+    sizes, data_type = leaves_open(cls)
     if sizes:
         several = any(f.sized_by for f in spec.outputs)
         made.append(Parameter("output_sizes", "Sequence[Sequence[int]]" if several else "Sequence[int]", None, None, True))
@@ -207,7 +207,7 @@ def _text(name: str, arguments: Sequence[str]) -> str:
 
 
 def _evaluate(text: str, cls: type[Desc]) -> Any:
-    """What a call gives on the reference."""
+    """The results of a call on the reference."""
     known = SimpleNamespace(TensorDesc=TensorDesc, **{desc.__name__: desc for desc in operators.every()})
     _, _, rest = text.removeprefix("dml.").partition("(")
 

@@ -84,7 +84,7 @@ def _slice1(
     output_sizes: tuple[int, ...] | None,
     out: Signature | None,
 ) -> CompiledOperator:
-    input_tensor = TensorDesc.lying(*x)
+    input_tensor = TensorDesc.of_layout(*x)
     desc = _slice1_desc(input_tensor, offsets, sizes, strides, output_sizes, out)
     checked = check(desc, device.feature_level)
     if not flipped:
@@ -175,7 +175,7 @@ def _slice(
     strides: tuple[int, ...],
     out: Signature | None,
 ) -> CompiledOperator:
-    return device.compile(_slice_desc(TensorDesc.lying(*x), offsets, sizes, strides, out))
+    return device.compile(_slice_desc(TensorDesc.of_layout(*x), offsets, sizes, strides, out))
 
 
 def _slice_desc(

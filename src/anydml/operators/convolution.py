@@ -35,7 +35,7 @@ def float32(*sizes: int) -> TensorDesc:
 
 
 def extent(d: Any, i: int) -> int:
-    """What the filter spans of the input along a spatial dimension: 1 + (K - 1) * dilation."""
+    """The span of the filter in the input along a spatial dimension: 1 + (K - 1) * dilation."""
     return 1 + (d.filter_tensor.sizes[i + 2] - 1) * d.dilations[i]  # type: ignore[no-any-return]
 
 
@@ -217,7 +217,7 @@ class Convolution(Desc):
     bias_sizes = sizes_are(
         "BiasTensor",
         "`BiasTensor.Sizes` must be the second of `OutputTensor.Sizes` among ones: {1, OutputChannelCount, 1, ..}.",
-        lambda d: (1, d.output_tensor.sizes[1], *(1,) * (d.output_tensor.dimension_count - 2)),
+        lambda d: (1, d.output_tensor.sizes[1], *(1,) * (len(d.output_tensor.sizes) - 2)),
     )
 
     @constraint(

@@ -165,11 +165,11 @@ class Layer(NamedTuple):
         return self.sizes[0] if self.lengths is None else minimum(index(self.lengths[0, 0, 0, b]), self.sizes[0])
 
     def within(self, t: Expr, b: Expr, value: Expr) -> Expr:
-        """A value of a step that its sequence has; 0 beyond."""
+        """A value of a step where the sequence has that step; 0 beyond."""
         return value if self.lengths is None else select(t < self.length(b), value, 0)
 
     def at_step(self, t: Expr, r: Expr, b: Expr) -> Expr:
-        """Where the input of a step lies; and at which step a place is reached."""
+        """The place of a step's input; and the step that a place is reached at."""
         backward = self.length(b) - 1 - t
         chosen: dict[Any, Expr] = {FORWARD: t, BACKWARD: backward, BIDIRECTIONAL: select(equal(r, 0), t, backward)}
         return chosen[self.d.direction]

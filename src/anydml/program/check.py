@@ -172,7 +172,7 @@ def _in_file(resource: Resource, values: FromFile, path: Path) -> tuple[DataType
 def _bound(
     d: Dispatchable, bindings: Mapping[str, tuple[Binding, ...]], at: str, plan: Plan, notes: Notes, *, owned: bool
 ) -> dict[str, tuple[str, int]]:
-    """Where each tensor's bytes are: those that are OWNED_BY_DML, or those that are not."""
+    """The place of each tensor's bytes: those that are OWNED_BY_DML, or those that are not."""
     places = {}
     for f in d.desc.spec.tensors:
         tensors, sources = _tensors(d.desc, f), bindings.get(f.wire)

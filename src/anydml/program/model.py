@@ -1,4 +1,4 @@
-"""What a program says, as plain data. It knows no device and opens no file; `pointer` is always a place in the JSON."""
+"""A program as plain data. It knows no device and opens no file; `pointer` is always a place in the JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value of the JSON with its place. Asked for what it should be, it answers, or notes a fault and answers something empty.
+"""A value of the JSON with its place. Its methods return the value as a type, or note a fault and return something empty.
 
 So parsing asks on, and every fault is found in one go; what was made with faults is thrown away.
 """
@@ -162,7 +162,7 @@ class Node:
         self._known.update(names)
 
     def warn_of_rest(self) -> None:
-        """A warning for each member that nobody has asked for."""
+        """A warning for each member that was not read."""
         for name in self.value if isinstance(self.value, dict) else ():
             if name not in self._known:
                 hint = like(name, sorted(self._known)) if len(self.notes.warnings) < _COMPARED else ""

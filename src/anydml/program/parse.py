@@ -252,7 +252,7 @@ def _command(node: Node, resources: Mapping[str, Any], dispatchables: Dispatchab
 
 
 def _bindings(node: Node, resources: Mapping[str, Any]) -> dict[str, tuple[model.Binding, ...]]:
-    """What is bound to each tensor, in a list to each of an array of tensors."""
+    """The bindings of each tensor, in a list those of an array of tensors."""
     return {
         name: tuple(_source(entry, resources) for entry in (source.entries() if isinstance(source.value, list) else (source,)))
         for name, source in node.members()

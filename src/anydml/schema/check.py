@@ -94,17 +94,17 @@ def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, s
     dimensions = 0
     for name, field, t in desc.tensors():
         dimensions = dimensions or len(t.sizes)
-        told = set()
+        general = set()
         within = field.wire + name[len(field.name) :]
         for rule, at in broken(t, field.role):
-            told.add(rule.name)
+            general.add(rule.name)
             violations.append((rule.violation(operator, t, at, within=within), rule.carries))
             if rule.carries:
                 uncarried.add(f"{within}.{rule.paths[0]}")
         if supported is not None:
             here = supported[field.wire]
             if len(t.sizes) not in here.dimension_counts or t.data_type not in here.data_types:
-                refused = unsupported(operator, spec.table, feature_level, field.wire, within, t, told)
+                refused = unsupported(operator, spec.table, feature_level, field.wire, within, t, general)
                 violations += [(violation, False) for violation in refused]
     rules = [rule for group in spec.judged[feature_level] for rule in group]
     rules.sort(key=spec.rules.index)

@@ -134,7 +134,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def places(rule: Constraint, d: Any, dimensions: int) -> Iterable[int | None]:
-    """What a rule is asked for: every dimension, every entry of its array, or once."""
+    """The dimensions or entries that a rule is judged for; None for a rule that is judged once."""
     if rule.each is None:
         return (None,)
     return range(dimensions if rule.each == DIMENSION else len(getattr(d, snake_case(rule.each))))

@@ -81,7 +81,7 @@ class Kind:
     samples: Sequence[Any] = ()  # values at and near the borders of the kind, for tests and documentation
 
     def convert(self, value: Any, name: str, data_type: DataType | None = None) -> Any:
-        """What construction makes of a value; TypeError or ValueError naming the field for what it cannot convert."""
+        """The value that construction stores; TypeError or ValueError naming the field for what it cannot convert."""
         raise NotImplementedError
 
     def fits(self, value: Any) -> bool:
@@ -89,11 +89,11 @@ class Kind:
         return True
 
     def key(self, value: Any) -> Any:
-        """What stands for the value where descs are compared: floats by their bits."""
+        """The key of the value where descs are compared: floats by their bits."""
         return value
 
     def symbol(self, wire: str, value: Any) -> Any:
-        """What stands for the attribute in a formula; the value itself where formulas depend on it."""
+        """The symbol of the attribute in a formula; the value itself where formulas depend on it."""
         return value
 
     def parse(self, node: Any) -> Any:

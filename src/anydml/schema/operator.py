@@ -1,4 +1,4 @@
-"""What makes a class an operator: its wire name, fields, support rows, rules, statement, examples, and the page's errata."""
+"""Operator descs as classes: wire name, fields, support rows, rules, statement, examples, and the page's errata."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Desc(ABC):
     def outputs(d) -> Outputs:
         """Each output's sizes and data type, from inputs and attributes alone.
 
-        What they do not tell is None; an output of which they tell nothing is left out.
+        What does not follow from them is None; an output of which nothing follows is left out.
         """
         raise NotImplementedError
 
@@ -217,7 +217,7 @@ def entries(f: Field, values: Any) -> tuple[Any, ...]:
 
 
 class _Keyed(NamedTuple):
-    """How a field's value stands in the comparison of descs."""
+    """A field with the key of its value in the comparison of descs."""
 
     name: str
     key: Callable[[Any], Any]
@@ -287,7 +287,7 @@ class OperatorSpec:
 
     @computed_once
     def keyed(self) -> tuple[_Keyed, ...]:
-        """The fields with what stands for their values in comparisons."""
+        """The fields with the keys of their values in comparisons."""
         return tuple(_Keyed(f.name, _key_of(f)) for f in self.fields)
 
     @computed_once

@@ -85,7 +85,7 @@ def activated(activation: Any, x: Operand) -> Expr:
 
 
 def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> Statement:
-    """What a desc of an operator's newest version means: the statement of each output that is there."""
+    """The meaning of a desc of an operator's newest version: the statement of each output that is there."""
     spec = desc.spec
 
     def tensor(name: str, t: Any) -> Tensor:

@@ -26,7 +26,7 @@ def support(level: FeatureLevel | str, tensors: str, counts: tuple[int, int], da
 
 
 class Supported(NamedTuple):
-    """What one tensor field takes at one level."""
+    """The dimension counts and data types that one tensor field takes at one level."""
 
     dimension_counts: range
     data_types: tuple[DataType, ...]
@@ -52,12 +52,12 @@ def tabulate(rows: Iterable[Support]) -> Table:
 
 
 def unsupported(
-    operator: str, table: Table, level: FeatureLevel, wire: str, within: str, tensor: TensorDesc, told: Collection[str]
+    operator: str, table: Table, level: FeatureLevel, wire: str, within: str, tensor: TensorDesc, broken: Collection[str]
 ) -> list[Violation]:
     """The violations of the level's table by a tensor, named `within` in messages.
 
-    Each names the level that would do, if there is one. `told` are the tensor rules already broken: where no level takes a
-    value, one of them has been.
+    Each names the level that would do, if there is one. `broken` are the tensor rules that it breaks: where no level takes a
+    value, one of them says so.
     """
     here = table[level][wire]
     refusals = []
@@ -65,7 +65,7 @@ def unsupported(
         ("DimensionCount", tensor.dimension_count, here.dimension_counts, "dimension_count_in_range"),
         ("DataType", tensor.data_type, here.data_types, "data_type_known"),
     ):
-        if value in allowed or general in told:
+        if value in allowed or general in broken:
             continue
         name = "dimension_count" if aspect == "DimensionCount" else "data_type"
         expected = {f"{within}.{aspect}": allowed if isinstance(allowed, range) else list(allowed)}

@@ -1,4 +1,4 @@
-"""What an eager call asks for, worked out from its arguments: the operator's tensor descs and attributes, or every fault.
+"""The request of an eager call, worked out from its arguments: the operator's tensor descs and attributes, or every fault.
 
 Argument names are the fields' without the suffix Tensor; sizes broadcast where the operator takes equal ones.
 """
@@ -34,7 +34,7 @@ def fault(name: str, message: str) -> BindingError:
 
 
 def argument(field: Field) -> str:
-    """What a call names a tensor: `InputTensors` is `inputs`, `AScaleTensor` is `a_scale`."""
+    """The name of a tensor in calls: `InputTensors` is `inputs`, `AScaleTensor` is `a_scale`."""
     return field.name.removesuffix("_tensor").replace("_tensors", "s")
 
 
@@ -48,8 +48,8 @@ def equal(spec: OperatorSpec, aspect: str) -> list[tuple[str, ...]]:
     ]
 
 
-def asks(cls: type[Desc]) -> tuple[bool, bool]:
-    """Whether a call has to say the sizes of an output, and its data type: what `outputs` leaves open."""
+def leaves_open(cls: type[Desc]) -> tuple[bool, bool]:
+    """Whether `outputs` leaves open the sizes of an output, and its data type, so that a call has to say them."""
     desc = cls(**cls.spec.examples[0].fields)
     known = SimpleNamespace(**{f.name: getattr(desc, f.name) for f in cls.spec.fields if f.role != "output"})
     try:
@@ -64,12 +64,12 @@ def asks(cls: type[Desc]) -> tuple[bool, bool]:
             data_type |= not f.sized_by and entry[1] is None
         elif not f.optional:
             sizes = True
-            data_type |= _told_by(cls, f) is None
+            data_type |= _type_source(cls, f) is None
     return sizes, data_type
 
 
-def _told_by(cls: type[Desc], f: Field) -> DataType | str | None:
-    """What tells the data type of an output that is not inferred: its only one, or the field that names or shares it."""
+def _type_source(cls: type[Desc], f: Field) -> DataType | str | None:
+    """The source of the data type of an output that is not inferred: its only one, or the field that names or shares it."""
     takes = {t for row in cls.spec.rows if f.wire in row.tensors for t in row.data_types}
     if len(takes) == 1:
         return takes.pop()
@@ -129,17 +129,17 @@ class Input(NamedTuple):
             added = len(self.sizes) - len(shape)
             strides = (0,) * added + tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
             if 0 not in self.sizes:
-                return TensorDesc.lying(self.sizes, strides, dtype)
+                return TensorDesc.of_layout(self.sizes, strides, dtype)
             data_type = DATA_TYPES[dtype]
         else:
             assert self.number is not None
             data_type = self.number
             if 0 not in self.sizes:
-                return TensorDesc.lying(self.sizes, (0,) * len(self.sizes), data_type.dtype)
+                return TensorDesc.of_layout(self.sizes, (0,) * len(self.sizes), data_type.dtype)
         return TensorDesc(data_type, tuple(n or 1 for n in self.sizes) if whole else self.sizes)
 
 
-class Asked:
+class Request:
     """The arguments of a call as an operator's desc has them; `faults` holds everything wrong with them, once inferred.
 
     kinds: for each input how its array lies, a number's type, None, or Several of those. A field in `unread` was not
@@ -191,7 +191,7 @@ class Asked:
         self._values = self._fields(whole=True)
         try:
             self._inferred = self._outputs(self._values)
-        except UNJUDGED as error:  # a rule is broken, and is told of the inputs and attributes alone
+        except UNJUDGED as error:  # a rule is broken, and the error names inputs and attributes alone
             self.uninferred = error
             self.unread |= {f.wire for f in self.spec.outputs}
             like = next(
@@ -235,9 +235,9 @@ class Asked:
         for group in equal(self.spec, "DataType"):
             arrays = [i for i in self.inputs if i.field.name in group and isinstance(i.kind, tuple)]
             if unlike := [i for i in arrays if i.kind[2] != arrays[0].kind[2]]:
-                told = f"{arrays[0].argument} is {arrays[0].kind[2]}"
+                known = f"{arrays[0].argument} is {arrays[0].kind[2]}"
                 for i in unlike:
-                    self.faults.append(Fault(i.argument, f"{i.argument} is {i.kind[2]}, but {told}: their types are equal"))
+                    self.faults.append(Fault(i.argument, f"{i.argument} is {i.kind[2]}, but {known}: their types are equal"))
                     self.unread |= {i.field.wire for i in arrays}
         for at, i in enumerate(self.inputs):
             if isinstance(i.kind, tuple):
@@ -280,10 +280,10 @@ class Asked:
         setattr(d, name, None)  # the type that the output has without it, where both have the same
         try:
             partly: Any = self.cls.outputs(d)  # type: ignore[arg-type]  # a desc without outputs
-            told = {f: x[1] for f, x in partly.items() if isinstance(x[1], DataType)}
+            known = {f: x[1] for f, x in partly.items() if isinstance(x[1], DataType)}
         except (*UNJUDGED, NotImplementedError):
             return None
-        return next((told[f] for group in equal(self.spec, "DataType") if name in group for f in group if f in told), None)
+        return next((known[f] for group in equal(self.spec, "DataType") if name in group for f in group if f in known), None)
 
     def _convert(self) -> None:
         """Attributes as construction has them, those left out with the defaults that depend on inputs."""
@@ -358,11 +358,11 @@ class Asked:
         return found
 
     def _output_type(self, f: Field, values: dict[str, Any]) -> DataType:
-        told = _told_by(self.cls, f)
-        if isinstance(told, DataType):
-            return told
+        known = _type_source(self.cls, f)
+        if isinstance(known, DataType):
+            return known
         try:
-            found = as_data_type(self._asked_type) if told is None else values[told]
+            found = as_data_type(self._asked_type) if known is None else values[known]
         except (TypeError, ValueError) as error:
             self.faults.append(Fault("output_data_type", f"output_data_type: {error}"))
             found = DataType.FLOAT32
@@ -425,7 +425,7 @@ class Asked:
             or DATA_TYPES.get(out[2]) != data_type
         ):
             return TensorDesc(data_type, sizes)
-        return TensorDesc.lying(sizes, (0,) * (len(sizes) - len(out[0])) + out[1], out[2])
+        return TensorDesc.of_layout(sizes, (0,) * (len(sizes) - len(out[0])) + out[1], out[2])
 
     def shape(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """The sizes of a result without the leading ones that its inputs gained."""
