@@ -2,13 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs soak
+.PHONY: demo test lint bench docs functions soak
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
 
 test: .venv/test lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --durations 10
 
 lint: .venv/test
 	$(BIN)/ruff check
@@ -20,6 +20,12 @@ lint: .venv/test
 soak: .venv/test
 	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest tests/test_program_fuzz.py
 	ANYDML_MATMUL_OUTPUTS=100000000 $(BIN)/python -m pytest tests/test_matmul_exact.py -k test_generated_products
+	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_pilots_pointwise.py tests/test_pilots_sums.py
+	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_operators.py tests/test_rules.py tests/test_slice_and_matmul.py
+
+# what is made from the operator files and checked in
+functions: .venv/test
+	$(BIN)/python tools/functions.py
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

@@ -13,13 +13,13 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.cpu import copies as kernels
-from anydml.kernels.cpu import copy_emit
-from anydml.kernels.cpu.copy_text import Prefetch
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.emit import Text, module
-from anydml.kernels.cpu.jit.steps import prepared, table
-from anydml.kernels.cpu.jit.targets import X86, Target, named, targets
+from anydml.kernels.call.steps import At, Sheet, prepared, table
+from anydml.kernels.code import engine, llvm
+from anydml.kernels.code.emit import Text, module
+from anydml.kernels.code.targets import X86, Target, named, targets
+from anydml.kernels.copy import copies as kernels
+from anydml.kernels.copy import emit as copy_emit
+from anydml.kernels.copy.text import Prefetch
 
 
 def aligned(nbytes: int) -> NDArray[np.uint8]:
@@ -41,9 +41,9 @@ def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
     starts = range(0, nbytes, step)
     triples = [1, 0, 0] * copy_emit.DIMENSIONS
     for stream, ahead in ((False, None), (False, Prefetch(1, 4096, 8192)), (True, Prefetch(1, 6144, 8192))):
-        code = jit.compiled(copy_emit.rows, best, stream, False, ahead)
+        code = engine.compiled(copy_emit.rows, best, stream, False, ahead)
         blocks = [
-            (source.ctypes.data + at, target.ctypes.data + at, min(step, nbytes - at), 1, 1, *triples, 0) for at in starts
+            (source.ctypes.data + at, target.ctypes.data + at, min(step, nbytes - at), 1, 1, *triples, 0, 0) for at in starts
         ]
         arguments = np.array(blocks, np.int64)
         call = prepared([table(code, arguments)], best, (source, target))
@@ -75,8 +75,11 @@ def runs(view: NDArray[Any]) -> tuple[dict[str, Callable[[], object]], int]:
     for name, ahead in AHEAD.items():
         with patch.object(kernels, "_ahead", lambda p, past_cache, ahead=ahead: ahead):
             made = kernels.copy(target, sizes, strides, packed, 1, stream=True)
-        code, arguments = made.at(start, into.ctypes.data)
-        calls[f"runs: {name}"] = prepared([table(code, arguments)], target, (view, into))
+        scratch = np.zeros(made.scratch, np.uint8)
+        sheet = Sheet([[made.steps(At("source"), At("target"), At("scratch"))]])
+        where = {"source": start, "target": into.ctypes.data, "scratch": scratch.ctypes.data}
+        phases, _ = sheet.bind([where[base] for base in sheet.bases])
+        calls[f"runs: {name}"] = prepared(phases, target, (view, into, scratch))
     return calls, math.prod(sizes)
 
 
@@ -118,9 +121,9 @@ TURNS = 4096
 
 def instruction_sets() -> list[str]:
     """Those of this processor whose limit is known here, the best last; kernels need not be compiled for them yet."""
-    if jit.unavailable() or not targets() or targets()[0].architecture != "x86":
+    if llvm.unavailable() or not targets() or targets()[0].architecture != "x86":
         return []
-    has = jit.host_features()
+    has = llvm.host_features()
     return [name for name in DOTS if all(has.get(feature, False) for feature in target_of(name).features)]
 
 
@@ -167,11 +170,11 @@ def dot_loop(_: Target, name: str) -> str:
 def dots(name: str) -> tuple[Callable[[], object], int]:
     """The bare loop of an instruction set's dot product, to be timed, and how many multiply-accumulates a call does."""
     dot, target = DOTS[name], target_of(name)
-    _inspect(jit.assembly(dot_loop(target, name), target), dot)
+    _inspect(engine.assembly(dot_loop(target, name), target), dot)
     memory = aligned(4096)
     memory[:] = np.random.default_rng(0).integers(0, 256, memory.size)  # of which power, and so the clock, depend
     arguments = memory.view(np.int64).reshape(1, -1)
-    call = prepared([table(jit.compiled(dot_loop, target, name), arguments)], target, (memory,))
+    call = prepared([table(engine.compiled(dot_loop, target, name), arguments)], target, (memory,))
     return call, TURNS * dot.accumulators * dot.bits // (16 if dot.widened else 8)
 
 
@@ -235,6 +238,6 @@ def reads(nbytes: int, name: str) -> dict[str, Callable[[], object]]:
             arguments = np.zeros((1, 128), np.int64)
             turns = nbytes // (UNROLL * target.vector_bytes)
             arguments[0, :3] = source.ctypes.data, turns, nbytes // streams
-            call = prepared([table(jit.compiled(read_loop, target, streams, ahead), arguments)], target, (source,))
+            call = prepared([table(engine.compiled(read_loop, target, streams, ahead), arguments)], target, (source,))
             calls[f"read: {streams} streams, {ahead} ahead"] = call
     return calls

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 import anydml as dml
-from anydml.kernels.cpu.jit.targets import targets
+from anydml.kernels.code.targets import targets
 from benchmarks import matmul_targets
 from benchmarks.limits import dots, instruction_sets, reads
 from benchmarks.matmul_cases import Case, bound, check_corners, data

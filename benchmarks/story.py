@@ -16,13 +16,16 @@ import numpy as np
 
 import anydml as dml
 from anydml.devices import device
+from anydml.devices.families import DEVICES
+from anydml.exact.requantization import Requantize
 from anydml.forks import guard
-from anydml.kernels.cpu import matmul_plan, matmul_records, matrix_multiply
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.targets import Target, named
-from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_tile import Kind, multiply
-from anydml.kernels.cpu.rounding import Requantize
+from anydml.kernels.code import engine
+from anydml.kernels.code.llvm import binding
+from anydml.kernels.code.targets import Target, named
+from anydml.kernels.contract import plan as matmul_plan
+from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.epilogue import records as matmul_records
+from anydml.kernels.contract.tile import Kind, multiply
 from benchmarks.limits import dots
 from benchmarks.matmul_cases import Array, Case, Data, bound, data
 from benchmarks.matmuls import _one_thread
@@ -42,10 +45,10 @@ class Step(NamedTuple):
 
 def optimised(target: Target, kind: Kind, height: int) -> str:
     """The tile after LLVM's own O3 pipeline."""
-    llvm = jit._binding()
+    llvm = binding()
     with guard:
         module = llvm.parse_assembly(multiply(target, kind, height), llvm.create_context())
-        passes = llvm.create_pass_builder(jit._machine(llvm, target), llvm.create_pipeline_tuning_options(speed_level=3))
+        passes = llvm.create_pass_builder(engine._machine(llvm, target), llvm.create_pipeline_tuning_options(speed_level=3))
         passes.getModulePassManager().run(module, passes)
         return str(module)
 
@@ -78,7 +81,7 @@ class Steps:
 
     def __iter__(self) -> Iterator[Step]:
         yield self._few_rows()
-        with patched(device, _kernels=lambda _: (matrix_multiply.QUANTIZED,)):
+        with patched(device, DEVICES={"cpu": {"contract:numpy": DEVICES["cpu"]["contract:numpy"]}}):
             yield self._made("float32 products of exact blocks, NumPy's BLAS; rounded", self.case)
         yield self._made("machine code: tiles of one row, B packed once", self.sums, rows=1, chains=1)
         yield self._made("one row, its sums in eight parts", self.sums, rows=1)

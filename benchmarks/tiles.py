@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 import anydml as dml
-from anydml.kernels.cpu import matmul_plan
-from anydml.kernels.cpu.jit.targets import Target, named, targets
-from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_tile import panel_columns
+from anydml.kernels.code.targets import Target, named, targets
+from anydml.kernels.contract import plan as matmul_plan
+from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.tile import panel_columns
 from benchmarks.limits import dots, instruction_sets
 from benchmarks.matmul_cases import Case, bound, check_corners, data
 from benchmarks.timing import best

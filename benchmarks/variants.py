@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.steps import prepared, table
-from anydml.kernels.cpu.jit.targets import Target
-from anydml.kernels.cpu.matmul_dot import DOTS, dot_of
-from anydml.kernels.cpu.matmul_rule import ROW
-from anydml.kernels.cpu.matmul_tile import Kind, column_bytes, multiply, panel_columns
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import DOTS, dot_of
+from anydml.kernels.contract.epilogue.rule import ROW
+from anydml.kernels.contract.tile import Kind, column_bytes, multiply, panel_columns
 from benchmarks.limits import aligned
 from benchmarks.matmul_cases import Array
 
@@ -25,7 +25,7 @@ PLAIN = Kind(a_signed=False, b_signed=True, output="i32", full=False)
 def patched(module: Any, **values: Any) -> Iterator[None]:
     """Names of a module with other values. What was compiled before, or is compiled within, serves nobody else."""
     before = {name: getattr(module, name) for name in values}
-    jit.compiled.cache_clear()
+    engine.compiled.cache_clear()
     try:
         for name, value in values.items():
             setattr(module, name, value)
@@ -33,7 +33,7 @@ def patched(module: Any, **values: Any) -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(module, name, value)
-        jit.compiled.cache_clear()
+        engine.compiled.cache_clear()
 
 
 @contextlib.contextmanager
@@ -41,13 +41,13 @@ def dot_with(target: Target, **fields: Any) -> Iterator[None]:
     """The target's dot product with other fields: rows, vectors, chains."""
     key = target.architecture, target.name
     before = DOTS[key]
-    jit.compiled.cache_clear()
+    engine.compiled.cache_clear()
     DOTS[key] = before._replace(**fields)
     try:
         yield
     finally:
         DOTS[key] = before
-        jit.compiled.cache_clear()
+        engine.compiled.cache_clear()
 
 
 class Loop(NamedTuple):
@@ -66,7 +66,7 @@ class Loop(NamedTuple):
 
 def inner_loop(target: Target, height: int) -> Loop:
     """What LLVM made of the tile that multiplies, on x86."""
-    assembly = jit.assembly(multiply(target, PLAIN, height), target)
+    assembly = engine.assembly(multiply(target, PLAIN, height), target)
     # from a label to the jump back to it: the shortest of those with the most dot products
     found = []
     for label in re.finditer(r"^(\.LBB\w+):.*\n", assembly, re.MULTILINE):
@@ -111,7 +111,7 @@ class Tiles:
             *(pointers[0], groups * 4, pointers[1], groups * columns * 4, pointers[2], panels * columns * 4),
             *(groups, tiles, tiles, panels, *pointers[3:], last),
         ]
-        code = jit.compiled(multiply, target, PLAIN, height)
+        code = engine.compiled(multiply, target, PLAIN, height)
         self.call = prepared([table(code, arguments)], target, (a, b, c, records, cols))
         self.macs = m * k * panels * columns
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from anydml import operators
 from anydml.explain.describe import describe, markdown
+from anydml.schema.formula import prose
 
 DOCS = Path(__file__).parent
 INDEX = """# Operators
@@ -23,7 +24,7 @@ def pages() -> dict[str, str]:
     for operator in operators.every():
         name, summary = operator.spec.name.lower(), operator.spec.summary.splitlines()[0]
         made[f"operators/{name}.md"] = markdown(describe(operator))
-        index += f"- [{operator.spec.wire_name}]({name}.md): {summary}\n"
+        index += f"- [{operator.spec.name}]({name}.md): {prose(summary)}\n"
     return {"operators/index.md": index, **made}
 
 
@@ -36,7 +37,9 @@ def on_config(config: Any) -> Any:
             file.write_text(text, encoding="utf-8", newline="\n")
     for stale in set(DOCS.glob("operators/*.md")) - {DOCS / path for path in made}:
         stale.unlink()
-    config.nav.append({"Operators": list(made)})
+    config.nav.append(
+        {"Operators": "operators/index.md"}
+    )  # which names the others: a menu of all would be longer than a screen
     if decisions := sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("decisions/*.md")):
         config.nav.append({"Decisions": decisions})
     return config

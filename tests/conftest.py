@@ -7,9 +7,21 @@ from collections.abc import Callable
 
 import pytest
 
-from anydml.kernels.cpu.jit.compile import unavailable
-from anydml.kernels.kernel import Kernel
-from every_kernel import Ran
+from anydml.kernels.code.llvm import unavailable
+from every_kernel import Kernel, Ran
+
+TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
+    **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
+    "test_examples": "examples",
+    "test_arm": "arm",
+}
+"""Alone: forks, threads on every processor, and counts of memory disturb one another."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if group := TOGETHER.get(item.path.stem):
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture
@@ -27,9 +39,9 @@ def ran(record_property: Callable[[str, object], None]) -> Ran:
 @pytest.fixture
 def _any_size(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> None:
     """A kernel may leave small work to others, or to one thread; all work is small here, so the limits are taken away."""
-    if kernel.name.startswith("cpu:") and (reason := unavailable()) is not None:
+    if kernel.name.endswith(":compiled") and (reason := unavailable()) is not None:
         pytest.skip(reason)
-    for name, module in list(sys.modules.items()):  # the one of `kernel.build`, and those that it plans with
+    for name, module in list(sys.modules.items()):  # the one of `kernel.lower`, and those that it plans with
         for limit in ("SMALL", "ALONE"):
-            if name.startswith("anydml.kernels.cpu.") and hasattr(module, limit):
+            if name.startswith("anydml.kernels.") and hasattr(module, limit):
                 monkeypatch.setattr(module, limit, 0)

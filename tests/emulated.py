@@ -1,6 +1,6 @@
 """Kernels for AArch64, run on another machine: compiled by LLVM, linked with a small program in C, and emulated by QEMU.
 
-What plans the work is the library's own code: only `jit.compiled` is replaced, by something that keeps the text of each
+What plans the work is the library's own code: only `engine.compiled` is replaced, by something that keeps the text of each
 kernel and hands out a number in place of an address.
 """
 
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.steps import At, Step, runner
-from anydml.kernels.cpu.jit.targets import Target
+from anydml.kernels.call.steps import At, Step, runner
+from anydml.kernels.code import engine, llvm
+from anydml.kernels.code.targets import Target
 
 TRIPLE = "aarch64-unknown-linux-gnu"
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
@@ -33,21 +33,21 @@ def missing() -> str | None:
     absent = [name for name in (COMPILER, EMULATOR) if shutil.which(name) is None]
     if absent:
         return f"{' and '.join(absent)} not found: Debian's packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user"
-    return jit.unavailable()
+    return llvm.unavailable()
 
 
 class Recorder:
-    """Stands in for `jit.compiled`: every kernel gets a number, and its text is kept."""
+    """Stands in for `engine.compiled`: every kernel gets a number, and its text is kept."""
 
     def __init__(self) -> None:
-        self._codes: dict[Any, jit.Code] = {}
+        self._codes: dict[Any, engine.Code] = {}
         self.texts: dict[str, int] = {}
 
-    def compiled(self, emit: Callable[..., str], target: Target, *arguments: Any) -> jit.Code:
+    def compiled(self, emit: Callable[..., str], target: Target, *arguments: Any) -> engine.Code:
         key = (emit, target, arguments)
         if key not in self._codes:
             number = self.texts.setdefault(emit(target, *arguments), len(self.texts))
-            self._codes[key] = jit.Code(None, number)
+            self._codes[key] = engine.Code(None, number)
         return self._codes[key]
 
     def emitters(self) -> set[tuple[Any, ...]]:
@@ -84,7 +84,7 @@ def _encoded(case: Case) -> bytes:
 
 @cache
 def _object(target: Target, text: str) -> bytes:
-    return jit.object_code(text, target, TRIPLE)
+    return engine.object_code(text, target, TRIPLE)
 
 
 def build(directory: Path, target: Target, texts: Collection[str]) -> Path:

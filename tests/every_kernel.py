@@ -2,57 +2,128 @@
 
 from __future__ import annotations
 
-import importlib
+import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from anydml import Checked, TensorFlags
+from anydml import Checked, TensorFlags, check
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.device import NAMES as DEVICES
-from anydml.kernels.cpu.jit.targets import targets
-from anydml.kernels.kernel import Kernel, Machine
-from anydml.spec.operator import Desc, example_desc
+from anydml.devices.families import DEVICES
+from anydml.devices.link import link
+from anydml.forks import imported
+from anydml.kernels.code.targets import Target, targets
+from anydml.kernels.contract.plan import Plan
+from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
+from anydml.kernels.kernel import Built, Lowered, Machine, Refused
+from anydml.kernels.match.moves import moves
+from anydml.kernels.match.product import product
+from anydml.schema.operator import Desc, example_desc
+from anydml.schema.statement import stated
 
 Operator = type[Desc]
+SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # how many times as many cases as by default
 Ran = Callable[[int, int], None]
 
 
+assert copies
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A family of kernels, by name and module, as it serves an operator."""
+
+    name: str
+    module: str
+    implements: Operator
+
+    def lower(self, checked: Checked[Desc], machine: Machine) -> Lowered | Built | Refused:
+        made: Lowered | Built | Refused = imported(self.module).lower(stated(checked.desc), checked, machine)
+        return made
+
+
+def newest_of(checked: Checked[Desc]) -> Checked[Desc]:
+    newest = checked.desc.as_newest()
+    return checked if newest is checked.desc else replace(checked, desc=newest)
+
+
+def plan_of(checked: Checked[Any], target: Target, threads: int) -> Plan:
+    """The plan of a product, whatever it takes."""
+    found = product(stated(checked.desc), checked)
+    assert not isinstance(found, str), found
+    return Plan(found, target, threads)
+
+
 def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
-    """An operator compiled by one kernel and no other; a kernel of the newest version serves the older ones too."""
-    newest = checked if kernel.implements is type(checked.desc) else replace(checked, desc=checked.desc.as_newest())
-    assert kernel.implements is type(newest.desc)
-    if kernel.refuses(newest, machine) is not None:
+    """An operator compiled by one kernel and no other; None where it refuses."""
+    assert kernel.implements is type(checked.desc)
+    made = kernel.lower(newest_of(checked), machine)
+    if isinstance(made, Refused):
         return None
-    compiled = CompiledOperator(checked, kernel.name, kernel.build(newest, machine))
+    compiled = CompiledOperator(checked, kernel.name, link(made) if isinstance(made, Lowered) else made)
     assert compiled.kernel_name == kernel.name
     return compiled
 
 
 def kernels_of(operator: Operator) -> Iterator[Kernel]:
-    """Every kernel of every device that serves an operator, each once."""
-    newest = type(example_desc(operator).as_newest())
-    modules = (importlib.import_module(f"anydml.devices.{device}") for device in DEVICES)
-    kernels: dict[str, Kernel] = {kernel.name: kernel for module in modules for kernel in module.KERNELS}
-    return (kernel for kernel in kernels.values() if kernel.implements in (operator, newest))
+    """Every kernel of every device that serves an operator, each once: the reference serves them all."""
+    checked = newest_of(check(example_desc(operator)))
+    statement = stated(checked.desc)
+    patterns = {"copy": moves(statement), "contract": product(statement, checked)}
+    families = {name: module for families in DEVICES.values() for name, module in families.items()}
+    for name, module in families.items():
+        if not isinstance(patterns.get(name.split(":")[0]), str):
+            yield Kernel(name, module, operator)
 
 
 def machines_for(kernel: Kernel) -> list[Machine]:
     """What a kernel may be asked to use: compiled ones every instruction set there is here, with and without threads."""
-    if not kernel.name.startswith("cpu:"):
+    if not kernel.name.endswith(":compiled"):
         return [Machine(None, 1)]
     return [Machine(target.name, 3 if at else 1) for at, target in enumerate(targets())] or [Machine(None, 1)]
 
 
 def some(count: int, kernel: Kernel) -> int:
     """So many examples; fewer for what is compiled, which takes a good part of a second each time that it is new."""
-    return count // 6 if kernel.name.startswith("cpu:") else count
+    return max(1, SOAK * count // 6 if kernel.name.endswith(":compiled") else SOAK * count)
 
 
 def run(compiled: CompiledOperator, inputs: Mapping[str, Any], output: Any, *, initialize: bool = True) -> None:
-    """DirectML's sequence: owned inputs at initialize, the others at bind."""
-    owned = {name: x for name, x in inputs.items() if getattr(compiled.desc, name).flags & TensorFlags.OWNED_BY_DML}
-    if owned and initialize:
-        compiled.initialize(**owned)
-    others = {name: x for name, x in inputs.items() if name not in owned}
-    compiled.bind(**others, output_tensor=output).execute()
+    """DirectML's sequence: owned inputs at initialize, the others at bind. `output` is that of an operator with one.
+
+    Names are those of `Desc.tensors`, `input_tensors[1]` in an array; of several outputs, `output` maps them to arrays.
+    """
+    outputs = output if isinstance(output, dict) else {compiled.desc.spec.outputs[0].name: output}
+    if initialize and (owned := only_owned(compiled.desc, inputs)):
+        compiled.initialize(**nested(compiled.desc, owned))
+    others = {name: x for name, x in inputs.items() if name not in only_owned(compiled.desc, inputs)}
+    compiled.bind(**nested(compiled.desc, {**others, **outputs})).execute()
+
+
+def only_owned(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the inputs is bound at initialize."""
+    owned = {t.name for t in desc.tensors() if t.desc.flags & TensorFlags.OWNED_BY_DML}
+    return {name: x for name, x in named.items() if name in owned}
+
+
+def nested(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
+    """What is bound, by the names of `Desc.tensors`, as `bind` takes it: a list for an array of tensors, without those of
+    which nothing is bound."""
+    arguments: dict[str, Any] = {}
+    for found in desc.tensors():
+        if found.field.sized_by:
+            arguments.setdefault(found.field.name, []).append(named.get(found.name))
+        elif found.name in named:
+            arguments[found.name] = named[found.name]
+    return {
+        name: value for name, value in arguments.items() if not isinstance(value, list) or any(v is not None for v in value)
+    }
+
+
+def flat(desc: Desc, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What is bound, as `bind` takes it, by the names of `Desc.tensors`."""
+    arrays = {f.name for f in desc.spec.tensors if f.sized_by}
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        found |= {f"{name}[{i}]": v for i, v in enumerate(value)} if name in arrays else {name: value}
+    return found

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from anydml import DataType, MatrixMultiplyInteger, QuantizedLinearMatrixMultiply, TensorDesc, TensorFlags, check
 from anydml.devices.compiled import BoundOperator, CompiledOperator
-from anydml.kernels.kernel import Kernel, Machine
-from every_kernel import Operator, Ran, compiled_by, kernels_of, machines_for
+from anydml.kernels.kernel import Machine
+from every_kernel import Kernel, Operator, Ran, compiled_by, kernels_of, machines_for
 from matmul_cases import Case, Placed, Recipe, fitting, make
 
 OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "1000000"))
@@ -27,7 +27,7 @@ def by_kernel(*operators: Operator) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         ("kernel", "machine"),
         [
-            pytest.param(k, m, id="-".join(filter(None, (k.name, m.isa))))
+            pytest.param(k, m, id="-".join(filter(None, (o.spec.name, k.name, m.isa))))
             for o in operators
             for k in kernels_of(o)
             for m in machines_for(k)
@@ -45,12 +45,12 @@ def is_quantized(kernel: Kernel) -> bool:
 
 def is_slow(kernel: Kernel) -> bool:
     """Whether a kernel works element by element in Python, and is given less to do."""
-    return kernel.name.startswith("reference:")
+    return kernel.name == "reference"
 
 
 def is_shared(kernel: Kernel) -> bool:
     """Whether a kernel takes its cases on one instruction set or another, since it compiles nearly every case anew."""
-    return kernel.name.startswith("cpu:") and OUTPUTS <= 1_000_000
+    return kernel.name.endswith(":compiled") and OUTPUTS <= 1_000_000
 
 
 def shared(kernel: Kernel, machine: Machine, cases: Iterator[Recipe]) -> Iterator[Recipe]:
@@ -86,7 +86,7 @@ def desc_of(case: Case) -> QuantizedLinearMatrixMultiply | MatrixMultiplyInteger
 
 def compiled(kernel: Kernel, machine: Machine, case: Case) -> CompiledOperator | None:
     """The case's operator, compiled by this kernel for as many threads as the recipe says; None where it refuses."""
-    if kernel.name.startswith("cpu:"):
+    if kernel.name.endswith(":compiled"):
         machine = machine._replace(threads=case.recipe.threads)
     operator = compiled_by(kernel, machine, check(desc_of(case)))
     assert operator is None or operator.kernel_name == kernel.name

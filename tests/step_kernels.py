@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import pool, pool_emit, steps
-from anydml.kernels.cpu.jit.emit import Text, module
-from anydml.kernels.cpu.jit.targets import Target, targets
+from anydml.kernels.call import pool, pool_emit, steps
+from anydml.kernels.code import engine
+from anydml.kernels.code.emit import Text, module
+from anydml.kernels.code.targets import Target, targets
 
 TARGET = targets()[-1]
 Words = NDArray[np.int64]
@@ -24,7 +24,7 @@ def words(*rows: Sequence[int]) -> Words:
 
 
 def phase(emit: Callable[[Target], str], arguments: Words) -> list[steps.Piece]:
-    return steps.table(jit.compiled(emit, TARGET), arguments)
+    return steps.table(engine.compiled(emit, TARGET), arguments)
 
 
 def _function(text: Text, *declarations: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anydml.kernels.cpu.jit import address
+from anydml.kernels.call import address
 
 
 class Subclass(np.ndarray[Any, Any]):

@@ -567,7 +567,7 @@ def test_an_unusable_scale_is_an_error_before_any_byte_is_written(name: str, bit
     error = caught.value
     assert (error.tensor, error.index) == (name, tuple(n - 1 for n in finer))
     np.testing.assert_array_equal(error.value, scale.flat[1])
-    assert str(error) == f"{name}[{error.index[0]}, {error.index[1]}] = {error.value}: a scale is not 0, infinite or NaN."
+    assert str(error) == f"{name}[{error.index[0]}, {error.index[1]}] is {error.value}; a scale must not be 0, infinite or NaN"
     scale.flat[1] = 1
     bound.execute()  # the array is read anew, and good now
     assert output.tolist() != [[77, 77], [77, 77]]
@@ -658,7 +658,7 @@ def test_the_first_unusable_scale_is_named_by_its_tensor_s_own_index() -> None:
         "output_tensor": np.zeros(8, np.int8),
     }
     bound = Device().compile(quantized(a_scale_tensor=t, **three, **matrices)).bind(**inputs)
-    with pytest.raises(DataError, match=r"^a_scale_tensor\[0, 1, 0\] = inf: "):
+    with pytest.raises(DataError, match=r"^a_scale_tensor\[0, 1, 0\] is inf; "):
         bound.execute()
 
 
@@ -691,7 +691,7 @@ def test_a_bound_operator_keeps_its_arrays_alive() -> None:
 @by_device
 def test_threads_may_share_a_bound_operator(device: str) -> None:
     """A second thread waits for the first: scratch belongs to the bound operator."""
-    m, k, n = 33, 300, 65
+    m, k, n = (33, 300, 65) if device == "cpu" else (5, 40, 9)
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 256, (m, k), np.uint8), rng.integers(0, 256, (k, n), np.uint8)
     desc = MatrixMultiplyInteger(

@@ -22,7 +22,8 @@ import oracle
 from anydml import operators
 from anydml.explain.compare import compare
 from anydml.explain.comparison import Comparison, Difference
-from anydml.spec.operator import Desc, Example
+from anydml.schema.operator import Desc, Example
+from every_kernel import flat
 from hard_cases import QuantizedCase, quantized_cases
 
 Array = NDArray[Any]
@@ -217,20 +218,25 @@ EXAMPLES = [(operator, example) for operator in operators.every() for example in
 
 @pytest.mark.parametrize(("operator", "example"), EXAMPLES, ids=lambda value: getattr(value, "title", None))
 def test_every_example_is_equal_to_its_output(operator: type[Desc], example: Example) -> None:
-    comparison = compare(operator(**example.fields), example.inputs, example.output)
-    assert comparison.equal
-    assert comparison.total == example.output.size
+    desc = operator(**example.fields)
+    for name, wanted in flat(desc, example.outputs).items():
+        comparison = compare(desc, example.inputs, wanted, name)
+        assert comparison.equal
+        assert comparison.total == wanted.size
 
 
 @pytest.mark.parametrize(("operator", "example"), EXAMPLES, ids=lambda value: getattr(value, "title", None))
 def test_one_changed_output_is_found_whatever_the_operator(operator: type[Desc], example: Example) -> None:
-    for at in itertools.product(*map(range, example.output.shape)):
-        actual = example.output.copy()
+    desc = operator(**example.fields)
+    places = [(name, at) for name, x in flat(desc, example.outputs).items() for at in itertools.product(*map(range, x.shape))]
+    for name, at in places:
+        wanted = flat(desc, example.outputs)[name]
+        actual = wanted.copy()
         actual.view(f"u{actual.itemsize}")[at] ^= 1
-        comparison = compare(operator(**example.fields), example.inputs, actual)
+        comparison = compare(desc, example.inputs, actual, name)
         assert comparison.differing == 1
         assert comparison.worst[0].coordinates == at
-        assert comparison.worst[0].expected == example.output[at]
+        assert comparison.worst[0].expected == wanted[at]
         assert comparison.worst[0].actual == actual[at]
         facts = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
         assert facts["sentence"] == str(comparison)
@@ -257,6 +263,37 @@ def test_a_promised_alignment_is_not_asked_of_arrays_from_files() -> None:
     desc, inputs, exact = halves([1, 3])
     aligned = replace(desc, b_tensor=tensor("INT8", (1, 2), guaranteed_base_offset_alignment=2**20))
     assert compare(aligned, inputs, exact).equal
+
+
+def test_which_of_several_outputs_is_meant_is_asked() -> None:
+    example = dml.TopK1.spec.examples[0]
+    desc = dml.TopK1(**example.fields)
+    value, index = example.outputs.values()
+    with pytest.raises(
+        dml.BindingError, match="output says which one `actual` is; TOP_K1 has output_value_tensor, output_index_"
+    ):
+        compare(desc, example.inputs, value)
+    with pytest.raises(dml.BindingError, match="there is no output 'values'"):
+        compare(desc, example.inputs, value, "values")
+    assert compare(desc, example.inputs, index, "output_index_tensor").equal
+    result = dml.top_k1(*example.inputs.values(), desc.axis, desc.k, desc.axis_direction)
+    assert compare(dml.top_k1, *example.inputs.values(), desc.axis, desc.k, desc.axis_direction,
+                   actual=result[0], output="output_value_tensor").equal  # fmt: skip
+
+
+def test_floats_differ_in_units_in_the_last_place() -> None:
+    x = np.array([0.5, -0.0, np.inf, np.nan, 2], np.float32)
+    y = dml.activation_gelu(x)
+    assert compare(dml.activation_gelu, x, actual=y).equal
+    z = y.copy()
+    z[0] = np.nextafter(np.nextafter(z[0], np.float32(9)), np.float32(9))
+    z[4] = np.nextafter(z[4], np.float32(0))
+    comparison = compare(dml.activation_gelu, x, actual=z)
+    assert str(comparison) == "2 of 5 differ by 1 to 2 ULP"
+    assert comparison.max_step == 2
+    assert comparison.worst[0].exact.startswith("0.345731230")
+    z[2] = np.nan
+    assert compare(dml.activation_gelu, x, actual=z).differing == 3
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import anydml as dml
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import detect, targets
+from anydml.kernels.code import detect, llvm, targets
 
 AVX2 = ("sse2", "ssse3", "sse4.1", "avx", "avx2", "fma", "bmi", "bmi2", "popcnt")
 AVX512 = (*AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
@@ -25,10 +24,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         targets.targets.cache_clear()
 
     def pretend(triple: str, platform: str = "linux", **sources: Any) -> list[str]:
-        monkeypatch.setattr(jit, "process_triple", lambda: triple)
+        monkeypatch.setattr(llvm, "process_triple", lambda: triple)
         monkeypatch.setattr(sys, "platform", platform)
         for name, source in sources.items():
-            monkeypatch.setattr(jit if name == "host_features" else detect, name, source)
+            monkeypatch.setattr(llvm if name == "host_features" else detect, name, source)
         forget()
         return [row.name for row in targets.targets()]
 
@@ -106,7 +105,7 @@ def test_where_code_would_be_wrong_or_call_a_library_nothing_is_compiled(machine
     assert machine("riscv64-unknown-linux-gnu") == []  # multiplication is an extension
 
 
-@pytest.mark.skipif(jit.unavailable() is not None, reason="nothing can be compiled here")
+@pytest.mark.skipif(llvm.unavailable() is not None, reason="nothing can be compiled here")
 def test_a_device_offers_the_rows_of_this_machine() -> None:
     available = [row.name for row in targets.targets()]
     assert available[0] == "generic"

@@ -131,9 +131,9 @@ def test_arguments_that_mean_nothing_are_refused() -> None:
         deviations.pair_saturation(np.zeros((2, 2), np.float32), np.zeros((2, 2), np.int8))
     with pytest.raises(ValueError, match="2\\^53 or more"):
         deviations.half_up([2**53], 1.0, 1.0, 1.0, output_data_type="int8")
-    with pytest.raises(dml.DataError, match=r"output_scale\[0\] = 0.0: a scale is not 0"):
+    with pytest.raises(dml.DataError, match=r"output_scale\[0\] is 0.0; a scale must not be 0"):
         deviations.half_up([1], 1.0, 1.0, 1e-60, output_data_type="int8")
-    with pytest.raises(dml.DataError, match=r"a_scale\[1\] = inf"):
+    with pytest.raises(dml.DataError, match=r"a_scale\[1\] is inf"):
         deviations.float32_requantisation([1, 2], [1.0, 1e60], 1.0, 1.0, output_data_type="int8")
 
 

@@ -15,23 +15,24 @@ import pytest
 
 import anydml as dml
 from anydml.feature_level import FeatureLevel
-from anydml.kernels.cpu import copies
-from anydml.kernels.cpu.jit import pool
-from anydml.kernels.cpu.jit.compile import unavailable
-from anydml.kernels.cpu.jit.targets import targets
-from anydml.kernels.cpu.matmul_plan import Plan
-from anydml.kernels.cpu.matrix_multiply import INTEGER
-from anydml.kernels.kernel import Machine
-from anydml.spec.operator import example_desc
+from anydml.kernels.call import pool
+from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.code.targets import targets
+from anydml.kernels.copy import copies
+from anydml.kernels.kernel import Built, Machine
+from anydml.kernels.numpy import contract as numpy_contract
+from anydml.schema.operator import example_desc
+from anydml.schema.statement import stated
 from anydml.tensor import DataType
+from every_kernel import plan_of
 
 
 @pytest.mark.parametrize(
     ("level", "absent"),
     [
-        ("1_0", {"INT8", "UINT8", "FLOAT64", "INT64", "UINT64"}),
+        ("1_0", {"INT8", "FLOAT64", "INT64", "UINT64"}),
         ("2_1", {"FLOAT64", "INT64", "UINT64"}),
-        ("4_0", {"FLOAT64", "INT64", "UINT64"}),
+        ("4_0", {"FLOAT64"}),
         ("4_1", set()),
         ("6.4", set()),
     ],
@@ -137,7 +138,7 @@ def test_there_is_at_most_one_piece_of_work_for_each_thread_asked_for(threads: i
     for m, k, n in ((1000, 100, 1000), (1, 4096, 4096), (20000, 64, 16)):
         a, b, c = (dml.TensorDesc(t, s) for t, s in (("INT8", (m, k)), ("INT8", (k, n)), ("INT32", (m, n))))
         checked = dml.check(dml.MatrixMultiplyInteger(a_tensor=a, b_tensor=b, output_tensor=c))
-        pieces = max(len(phase) for rounds in Plan(checked, target, most).rounds for phase in rounds.phases)
+        pieces = max(len(phase) for rounds in plan_of(checked, target, most).rounds for phase in rounds.phases)
         assert pieces <= most
         assert pieces > 1 or most == 1
 
@@ -168,7 +169,9 @@ def test_binding_properties_are_bytes() -> None:
     matmul = dml.Device().compile(example_desc(dml.MatrixMultiplyInteger)).binding_properties
     assert matmul.temporary_resource_size > 0
     assert matmul.persistent_resource_size == 0
-    in_blocks = INTEGER.build(dml.check(example_desc(dml.MatrixMultiplyInteger)), Machine(None, 1))
+    checked = dml.check(example_desc(dml.MatrixMultiplyInteger))
+    in_blocks = numpy_contract.lower(stated(checked.desc), checked, Machine(None, 1))
+    assert isinstance(in_blocks, Built)
     assert in_blocks.temporary_resource_size == 4 * (4 * 3 + 3 * 2 + 4 * 2) + 8 * 4 * 2
 
 
@@ -194,7 +197,7 @@ def test_verbose_lines_are_json(verbose: str, monkeypatch: pytest.MonkeyPatch, c
     compiled = lines[0]
     assert compiled["operator"] == "DML_OPERATOR_MATRIX_MULTIPLY_INTEGER"
     assert compiled["kernel"] == lines[1]["kernel"]
-    assert compiled["kernel"].startswith(("cpu:matrix_multiply_integer:", "numpy:matrix_multiply_integer:"))
+    assert compiled["kernel"].startswith("contract:")
     assert compiled["feature_level"] == "5_2"
     assert compiled["sizes"]["a_tensor"] == [4, 3]
     assert all(line["microseconds"] > 0 for line in lines)
@@ -205,8 +208,8 @@ def test_dispatch_lines_say_who_refused_and_why(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("ANYDML_VERBOSE", "dispatch")
     dml.Device().compile(example_desc(dml.Slice1))
     line = json.loads(capfd.readouterr().err)
-    assert line["kernel"] == "numpy:slice1:view"
-    assert [refusal["kernel"] for refusal in line["refused"]] == ["cpu:slice1:compiled"]
+    assert line["kernel"] == "copy:numpy"
+    assert [refusal["kernel"] for refusal in line["refused"]] == ["copy:compiled"]
     assert "below 32768, NumPy's copy is as fast" in line["refused"][0]["reason"]
 
 
@@ -222,9 +225,9 @@ def test_a_product_that_takes_too_much_memory_compiled_is_computed_in_pieces(
     monkeypatch.setenv("ANYDML_VERBOSE", "dispatch")
     a, b = (dml.TensorDesc("INT8", (*lead, *sizes), strides=(0,) * 4) for sizes in ((1, k), (k, 1)))
     desc = dml.MatrixMultiplyInteger(a_tensor=a, b_tensor=b, output_tensor=dml.TensorDesc("INT32", (*lead, 1, 1)))
-    assert dml.Device().compile(desc).kernel_name == "numpy:matrix_multiply_integer:blocked"
+    assert dml.Device().compile(desc).kernel_name == "contract:numpy"
     line = json.loads(capfd.readouterr().err)
-    assert reason in line["refused"][0]["reason"]
+    assert reason in {x["kernel"]: x["reason"] for x in line["refused"]}["contract:compiled"]
 
 
 def test_an_import_brings_nothing_that_a_first_call_does_not_need() -> None:
@@ -235,6 +238,19 @@ def test_an_import_brings_nothing_that_a_first_call_does_not_need() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("n", "compiles"), [(8, False), (256, True)])
+def test_a_first_copy_imports_what_a_copy_needs(n: int, compiles: bool) -> None:
+    code = (
+        f"import sys, numpy as np, anydml as dml; x = np.zeros(({n}, {n}), np.float32); "
+        "dml.slice1(x, (0, 0), x.shape, (1, -1)); "
+        "print([n for n in sys.modules if n.startswith(('anydml.kernels.contract', 'anydml.kernels.match.product', "
+        "'anydml.kernels.numpy.contract', 'anydml.kernels.reference', 'anydml.kernels.copy.copies', 'flint'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    compiled = compiles and unavailable() is None
+    assert done.stdout.strip() == str(["anydml.kernels.copy.copies"] if compiled else [])
 
 
 @pytest.mark.parametrize("n", [8, 256])

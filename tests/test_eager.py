@@ -22,7 +22,7 @@ from anydml.devices.device import NAMES as DEVICES
 from anydml.functional import parameters, run
 from anydml.functional.parameters import round_to_float32
 from hard_cases import QuantizedCase, quantized_cases
-from strategies import SETTINGS, strided_arrays
+from tensors import SETTINGS, strided_arrays
 
 Array = NDArray[Any]
 
@@ -148,7 +148,7 @@ Eager = Callable[..., Array]
 CALLS: dict[str, tuple[Eager, Array]] = {
     "slice1": (lambda **o: dml.slice1(X, (1, 0), (3, 4), (-1, 2), **o), X[3:0:-1, ::2]),
     "slice": (lambda **o: dml.slice(X, (0, 1), (4, 3), **o), X[:, 1:]),
-    "matrix_multiply_integer": (lambda **o: dml.matrix_multiply_integer(A, None, B, None, **o), np.array(PRODUCT, np.int32)),
+    "matrix_multiply_integer": (lambda **o: dml.matrix_multiply_integer(A, B, **o), np.array(PRODUCT, np.int32)),
     "quantized_linear_matrix_multiply": (lambda **o: quantized(**o), np.array(PRODUCT, np.uint8)),
 }
 by_call = pytest.mark.parametrize(("call", "result"), CALLS.values(), ids=CALLS)
@@ -281,7 +281,7 @@ def broadcast_operands(draw: st.DrawFn) -> tuple[Array, Array]:
 def test_leading_dimensions_broadcast_as_matmul_s_do(operands: tuple[Array, Array], device: str) -> None:
     a, b = operands
     wanted = np.matmul(a.astype(np.int64), b.astype(np.int64))
-    result = dml.matrix_multiply_integer(a, None, b, None, device=device)
+    result = dml.matrix_multiply_integer(a, b, device=device)
     assert result.dtype == np.int32
     np.testing.assert_array_equal(result, wanted)
     low, high = np.iinfo(a.dtype).min, np.iinfo(a.dtype).max
@@ -290,8 +290,9 @@ def test_leading_dimensions_broadcast_as_matmul_s_do(operands: tuple[Array, Arra
 
 def test_matrices_that_do_not_fit_are_refused() -> None:
     ones = np.ones((2, 3, 4, 5), np.uint8)
-    for call in (lambda a, b: dml.matrix_multiply_integer(a, None, b, None), quantized):
-        with pytest.raises(dml.BindingError, match=r"b has shape \(2, 3\) and a has shape \(2, 3\): K is 2 in b and 3 in a"):
+    calls: tuple[Callable[[Any, Any], Any], ...] = (dml.matrix_multiply_integer, quantized)
+    for call in calls:
+        with pytest.raises(dml.BindingError, match=r"a has 3 columns but b has 2 rows: the shapes are \(2, 3\) and \(2, 3\)"):
             call(A, A)
         with pytest.raises(dml.BindingError, match=r"b has shape \(3, 2, 5, 4\), whose leading sizes do not broadcast"):
             call(ones, np.ones((3, 2, 5, 4), np.uint8))
@@ -302,14 +303,14 @@ def test_matrices_that_do_not_fit_are_refused() -> None:
         with pytest.raises(dml.BindingError, match=r"a has shape \(1, 2, 3, 4, 5\), and a matrix has 2 to 4 dimensions"):
             call(ones[None], np.ones((5, 4), np.uint8))
         for dtype in (np.int16, np.float32, np.int32):
-            with pytest.raises(dml.BindingError, match=f"a is {np.dtype(dtype)}; it takes int8 or uint8"):
+            with pytest.raises(dml.BindingError, match=f"a is {np.dtype(dtype)}; feature level 6_4 takes int8 or uint8 here"):
                 call(A.astype(dtype), B)
 
 
 def test_zero_points_of_matrices_of_other_types_leave_the_refusal_to_the_check() -> None:
-    with pytest.raises(dml.BindingError, match=r"^a is float32; it takes int8 or uint8$"):
-        dml.matrix_multiply_integer(A.astype(np.float32), 1, B, 1)
-    with pytest.raises(dml.BindingError, match=r"^output_data_type is float32; it takes int8 or uint8$"):
+    with pytest.raises(dml.BindingError, match=r"^a is float32; feature level 6_4 takes int8 or uint8 here$"):
+        dml.matrix_multiply_integer(A.astype(np.float32), B, 1, 1)
+    with pytest.raises(dml.BindingError, match=r"^output_data_type is float32; feature level 6_4 takes int8 or uint8 here$"):
         quantized(output_data_type=np.float32, output_zero_point=0)
 
 
@@ -321,11 +322,11 @@ def test_integer_products(device: str) -> None:
     twelve = np.uint8(12)
     for zero_point in (12, twelve, np.array(12, np.uint8), np.array([12], np.uint8), np.full((4,), 12, np.uint8)):
         for shaped in (zero_point, np.full((4, 1), 12, np.uint8), np.full((1, 1, 1), 12, np.uint8)):
-            assert dml.matrix_multiply_integer(a, shaped, b, 0, device=device).tolist() == wanted
+            assert dml.matrix_multiply_integer(a, b, shaped, 0, device=device).tolist() == wanted
     per_column = np.array([1, 2], np.uint8)
     by_hand = (a.astype(int) - 12) @ (b.astype(int) - [1, 2])
     for b_zero_point in (per_column, per_column[None, :], np.array([2, 1], np.uint8)[::-1]):
-        assert dml.matrix_multiply_integer(a, 12, b, b_zero_point, device=device).tolist() == by_hand.tolist()
+        assert dml.matrix_multiply_integer(a, b, 12, b_zero_point, device=device).tolist() == by_hand.tolist()
 
 
 # --- scales and zero points ---
@@ -411,7 +412,7 @@ def test_parameters_take_as_many_dimensions_as_the_level_asks(level: str, device
     a, b = A.reshape(1, 1, 2, 3), B.reshape(1, 1, 3, 2)
     rows = np.array([1, 1], np.uint8)
     assert quantized(a + 1, b, a_zero_point=rows, output_zero_point=1, device=on).tolist() == [[[[5, 6], [11, 12]]]]
-    assert dml.matrix_multiply_integer(a + 1, rows, b, 0, device=on).tolist() == [[PRODUCT]]
+    assert dml.matrix_multiply_integer(a + 1, b, rows, 0, device=on).tolist() == [[PRODUCT]]
 
 
 # --- float64 to float32, once ---
@@ -541,14 +542,16 @@ def test_what_tells_the_output_s_type_must_agree(left_out: str | None) -> None:
         del told[left_out]
         if left_out == "output_data_type":
             told["out"] = np.zeros((2, 2), np.int8)
-    with pytest.raises(dml.BindingError, match="told twice, differently") as caught:
+    with pytest.raises(dml.BindingError, match="given twice, differently") as caught:
         quantized(**told)
     assert all(f"{name} is" in str(caught.value) for name in told)
 
 
 def test_output_types_that_cannot_be() -> None:
     for told in ("FLOAT32", np.float32, "INT32", dml.DataType.INT16):
-        with pytest.raises(dml.BindingError, match=r"output_data_type is (float32|int32|int16); it takes int8 or uint8"):
+        with pytest.raises(
+            dml.BindingError, match=r"output_data_type is (float32|int32|int16); feature level 6_4 takes int8 or uint8 here"
+        ):
             quantized(output_data_type=told)
     nonsense: tuple[Any, ...] = ("INT9", "foo", "UINT4", np.complex64, ">f8", 99, list)
     for told in nonsense:
@@ -585,8 +588,8 @@ def test_what_is_no_tensor_is_refused_by_name(x: Any, name: str) -> None:
         "input ": lambda: dml.slice(x, (0, 0), (1, 1)),
         "a": lambda: quantized(x, fine),
         "b": lambda: quantized(fine, x),
-        "a ": lambda: dml.matrix_multiply_integer(x, None, fine, None),
-        "b ": lambda: dml.matrix_multiply_integer(fine, None, x, None),
+        "a ": lambda: dml.matrix_multiply_integer(x, fine),
+        "b ": lambda: dml.matrix_multiply_integer(fine, x),
     }
     for argument, call in calls.items():
         with pytest.raises(dml.BindingError, match=f"^{argument.strip()} .*({name})"):
@@ -629,7 +632,7 @@ class Contrary(np.ndarray[Any, Any]):
 def test_a_subclass_is_taken_for_the_array_it_is(device: str) -> None:
     a, b = A.view(Contrary), B.view(Contrary)
     assert np.asarray(quantized(a, b, device=device)).tolist() == PRODUCT
-    assert np.asarray(dml.matrix_multiply_integer(a, None, b, None, device=device)).tolist() == PRODUCT
+    assert np.asarray(dml.matrix_multiply_integer(a, b, device=device)).tolist() == PRODUCT
     assert np.asarray(dml.slice1(a, (0, 0), (2, 2), device=device)).tolist() == A[:, :2].tolist()
     assert np.asarray(dml.slice(a, (0, 0), (2, 2), device=device)).tolist() == A[:, :2].tolist()
 
@@ -672,12 +675,13 @@ def test_an_output_too_large_for_memory(device: str, monkeypatch: pytest.MonkeyP
     tall = np.broadcast_to(np.float64(1), (2**28,))
     tracemalloc.start()
     try:
-        for call in (
+        calls: tuple[Callable[[], Any], ...] = (
             lambda: quantized(a, b, device=device),
-            lambda: dml.matrix_multiply_integer(a, None, b, None, device=device),
+            lambda: dml.matrix_multiply_integer(a, b, device=device),
             lambda: dml.slice1(tall, (0,), tall.shape, device=device),
             lambda: dml.slice(tall, (0,), tall.shape, device=device),
-        ):
+        )
+        for call in calls:
             with pytest.raises(MemoryError):
                 call()
         _, peak = tracemalloc.get_traced_memory()

@@ -13,15 +13,21 @@ from typing import Any
 
 import pytest
 
-from anydml.kernels.cpu import copy_emit, copy_groups, copy_tiles, matmul_pack, matmul_records, matmul_thin, matmul_wide
-from anydml.kernels.cpu.copy_text import Prefetch
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import detect, pool_emit, steps
-from anydml.kernels.cpu.jit.targets import ARM, OTHER, X86, Target
-from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_tile import Kind, multiply
+from anydml.kernels.call import pool_emit, steps
+from anydml.kernels.code import detect, engine, llvm
+from anydml.kernels.code.targets import ARM, OTHER, X86, Target
+from anydml.kernels.contract import packing as matmul_pack
+from anydml.kernels.contract import thin as matmul_thin
+from anydml.kernels.contract import wide as matmul_wide
+from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.epilogue import records as matmul_records
+from anydml.kernels.contract.tile import Kind, multiply
+from anydml.kernels.copy import emit as copy_emit
+from anydml.kernels.copy import groups as copy_groups
+from anydml.kernels.copy import tiles as copy_tiles
+from anydml.kernels.copy.text import Prefetch
 
-pytestmark = pytest.mark.skipif(jit.unavailable() is not None, reason="there is no LLVM here")
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
 TRIPLES = {
     "x86": ("x86_64-unknown-linux-gnu", "x86_64-apple-macosx", "x86_64-pc-windows-msvc"),
@@ -134,7 +140,7 @@ def instructions(assembly: str) -> list[str]:
 @cache
 def assembled(row: Target, triple: str) -> dict[str, list[str]]:
     texts = kernels(row, "linux" not in triple)
-    return {name: instructions(jit.assembly(text, row, triple)) for name, text in texts.items()}
+    return {name: instructions(engine.assembly(text, row, triple)) for name, text in texts.items()}
 
 
 def frame(code: list[str]) -> int:
@@ -199,7 +205,9 @@ def test_elsewhere_no_kernel_calls_a_library(processor: str) -> None:
     for name, text in kernels(row, True).items():
         if not name.startswith("serve "):  # nor do threads share work
             called = {
-                line for line in instructions(jit.assembly(text, row, f"{processor}-unknown-linux-gnu")) if library.match(line)
+                line
+                for line in instructions(engine.assembly(text, row, f"{processor}-unknown-linux-gnu"))
+                if library.match(line)
             }
             assert not called, f"{name}: {sorted(called)[:9]}"
 

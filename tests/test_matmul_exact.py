@@ -17,13 +17,13 @@ from hypothesis import given, settings
 
 import hard_cases
 from anydml import DataType, QuantizedLinearMatrixMultiply, TensorDesc, check
-from anydml.kernels.kernel import Kernel, Machine
-from every_kernel import Ran, compiled_by, run, some
+from anydml.kernels.kernel import Machine
+from every_kernel import Kernel, Ran, compiled_by, run, some
 from hard_cases import TYPE_COMBINATIONS, QuantizedCase
 from matmul_cases import DATA, LONG, PLACES, SCALES, ZERO_POINTS, Recipe, make, random_recipe, recipes
 from matmul_judge import OUTPUTS, by_any_kernel, by_quantized_kernel, is_quantized, is_shared, is_slow, judge, judge_all
 from matmul_scales import KINDS
-from strategies import SETTINGS
+from tensors import SETTINGS
 
 SLOWER = 10  # times as many outputs are asked of other kernels than of the reference
 

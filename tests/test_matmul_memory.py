@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 import guarded
 from anydml import DataError
-from anydml.kernels.cpu import matmul_plan
-from anydml.kernels.kernel import Kernel, Machine
-from every_kernel import Ran
+from anydml.kernels.contract import plan as matmul_plan
+from anydml.kernels.kernel import Machine
+from every_kernel import Kernel, Ran
 from hard_cases import TYPE_COMBINATIONS, scales_of
 from matmul_cases import DATA, INPUT_LAYOUTS, OUTPUT_LAYOUTS, PLACES, SCALES, UNEVEN_LAYOUTS, ZERO_POINTS, Case, Recipe, make
 from matmul_judge import (
@@ -131,7 +131,7 @@ def test_batches_that_do_not_follow_one_another_evenly(
             )  # fmt: skip
 
     judge_all(kernel, machine, uneven(), ran, 90)
-    if kernel.name.startswith("cpu:"):
+    if kernel.name.endswith(":compiled"):
         monkeypatch.setattr(matmul_plan, "LONG", 1 << 11)
         judge_all(kernel, machine, uneven(), ran, 90)
 
@@ -245,7 +245,7 @@ def test_an_unusable_scale_is_told_before_anything_is_written(kernel: Kernel, ma
     rng = random.Random(0)
     cases = 0
     layouts = ("packed", "padded", "stepped", "permuted", "one batch", "one row")
-    every = 5 if kernel.name.startswith("cpu:") else 1  # which is prime to the numbers of all that is combined
+    every = 5 if kernel.name.endswith(":compiled") else 1  # which is prime to the numbers of all that is combined
     for at, (name, bits, layout) in list(enumerate(product(SCALES, UNUSABLE, layouts)))[::every]:
         owned = at % 4 == 1
         case = make(

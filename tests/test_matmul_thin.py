@@ -9,16 +9,17 @@ import pytest
 
 import anydml as dml
 import guarded
-from anydml.checked import check
-from anydml.kernels.cpu import matmul_pack, matmul_plan, matmul_thin
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import targets
+from anydml.kernels.code import engine, llvm, targets
+from anydml.kernels.contract import packing as matmul_pack
+from anydml.kernels.contract import thin as matmul_thin
+from anydml.schema.check import check
 from anydml.tensor import TensorFlags
+from every_kernel import plan_of
 
 TARGETS = [target for target in targets.targets() if matmul_thin.serves(target)]
 
 pytestmark = [
-    pytest.mark.skipif(jit.unavailable() is not None or not TARGETS, reason="no dot products of bytes here"),
+    pytest.mark.skipif(llvm.unavailable() is not None or not TARGETS, reason="no dot products of bytes here"),
     pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect"),
 ]
 isas = pytest.mark.parametrize("isa", [target.name for target in TARGETS])
@@ -37,17 +38,17 @@ def _desc(
 
 
 def _emitters(desc: dml.MatrixMultiplyInteger, isa: str, monkeypatch: pytest.MonkeyPatch) -> set[object]:
-    target, asked, compiled = targets.named(isa), set(), jit.compiled
+    target, asked, compiled = targets.named(isa), set(), engine.compiled
     assert target is not None
 
-    def recording(emit: Any, *arguments: Any) -> jit.Code:
+    def recording(emit: Any, *arguments: Any) -> engine.Code:
         asked.add(emit)
-        code: jit.Code = compiled(emit, *arguments)
+        code: engine.Code = compiled(emit, *arguments)
         return code
 
     with monkeypatch.context() as m:
-        m.setattr(jit, "compiled", recording)
-        matmul_plan.Plan(check(desc), target, 1)
+        m.setattr(engine, "compiled", recording)
+        plan_of(check(desc), target, 1)
     return asked
 
 
@@ -90,7 +91,7 @@ def test_products_are_exact_and_nothing_else_is_touched(isa: str, m: int, types:
             x[...] = rng.integers(np.iinfo(x.dtype).min, np.iinfo(x.dtype).max + 1, x.shape)
         output, _ = guarded.place((m, n), (n, 1), np.dtype(np.int32), at_end=at_end)
         compiled = device.compile(desc)
-        assert compiled.kernel_name == "cpu:matrix_multiply_integer:compiled"
+        assert compiled.kernel_name == "contract:compiled"
         compiled.bind(**inputs, output_tensor=output).execute()
         a, a_zero_point, b, b_zero_point = (x.astype(np.int64) for x in inputs.values())
         np.testing.assert_array_equal(output, (a - a_zero_point) @ (b - b_zero_point), err_msg=f"{m} x {k} x {n}, {b_row}")
@@ -101,7 +102,7 @@ def test_the_code_takes_steps_of_every_batch(isa: str) -> None:
     """Two batches with a B each: both are read where they lie."""
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 256, (3, 2, 50), np.uint8), rng.integers(-128, 128, (3, 50, 70), np.int8)
-    got = dml.matrix_multiply_integer(a, 7, b, -3, device=dml.Device(isa=isa, threads=2))
+    got = dml.matrix_multiply_integer(a, b, 7, -3, device=dml.Device(isa=isa, threads=2))
     np.testing.assert_array_equal(got, (a.astype(np.int64) - 7) @ (b.astype(np.int64) + 3))
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from anydml.devices.compiled import BoundOperator
-from anydml.kernels.cpu import matmul_plan
-from anydml.kernels.kernel import Kernel, Machine
-from every_kernel import Ran
+from anydml.kernels.contract import plan as matmul_plan
+from anydml.kernels.kernel import Machine
+from every_kernel import Kernel, Ran
 from hard_cases import TYPE_COMBINATIONS
 from matmul_cases import OUTPUT_LAYOUTS, PLACES, SCALES, ZERO_POINTS, Case, Recipe, make, random_recipe
 from matmul_judge import bound, by_any_kernel, compiled, is_quantized, is_slow, judge_all

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import anydml as dml
 import oracle
+from anydml import program
 from hard_cases import QuantizedCase, expected, quantized_cases
 
 Array = NDArray[Any]
@@ -24,7 +25,7 @@ by_device = pytest.mark.parametrize("device", ["cpu", "reference"])
 
 def as_program(bound: dml.BoundOperator, folder: Path, device: str, like: Array) -> Array:
     """What the call gives as a program that was saved, loaded and run; the program never saw the output."""
-    bound.to_program().save(folder)
+    program.of(bound).save(folder)
     results = dml.program.load(folder).run(device, output_path=folder)
     return results["OutputTensor"].view(like.dtype).reshape(like.shape)
 
@@ -55,7 +56,7 @@ def test_quantized_matmuls(device: str, tmp_path: Path) -> None:
                 for n, x in zip(names, case.operands, strict=True)}  # fmt: skip
         eager = dml.quantized_linear_matrix_multiply(**rows, output_data_type=want.dtype, device=device)  # type: ignore[arg-type]
         np.testing.assert_array_equal(eager, want)
-        sums = dml.matrix_multiply_integer(rows["a"], rows["a_zero_point"], rows["b"], rows["b_zero_point"], device=device)  # type: ignore[arg-type]
+        sums = dml.matrix_multiply_integer(rows["a"], rows["b"], rows["a_zero_point"], rows["b_zero_point"], device=device)  # type: ignore[arg-type]
         np.testing.assert_array_equal(sums, oracle.matrix_multiply_integer(*case.operands[0:3:2], *case.operands[3:6:2]))
 
     same()

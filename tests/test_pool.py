@@ -14,9 +14,9 @@ import pytest
 
 import anydml as dml
 import step_kernels as kernels
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import pool, pool_emit
-from anydml.kernels.cpu.jit.steps import prepared, runner
+from anydml.kernels.call import pool, pool_emit
+from anydml.kernels.call.steps import prepared, runner
+from anydml.kernels.code import engine
 from step_kernels import TARGET, UNUSED, adding, phase, two_processors, words
 
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -65,9 +65,9 @@ def test_no_more_threads_than_allowed() -> None:
     state = pool._lines(pool_emit.STATE_BYTES)
     piece = phase(kernels.add, words((counter.ctypes.data, 1, 5)))[0]
     table = words((piece.steps, piece.length))
-    code = jit.compiled(runner, TARGET)
+    code = engine.compiled(runner, TARGET)
     state[:4] = 1, table.ctypes.data + 16, 2, code.address
-    serve = pool._function(jit.compiled(pool_emit.serve, TARGET))
+    serve = pool._function(engine.compiled(pool_emit.serve, TARGET))
     claimed = []
     for index in (3, 2, 1, 0):
         counter[:] = 0

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from anydml.kernels.cpu import copies
-from anydml.kernels.cpu.copy_plan import Plan, canonical, plan
-from anydml.kernels.cpu.copy_text import Prefetch
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import processor, targets
-from anydml.kernels.cpu.jit.processor import Caches, linux, macos, sensible
+from anydml.kernels.code import engine, llvm, processor, targets
+from anydml.kernels.code.processor import Caches, linux, macos, sensible
+from anydml.kernels.copy import copies
+from anydml.kernels.copy.plan import Plan, canonical, plan
+from anydml.kernels.copy.text import Prefetch
 
 KB, MB = 1 << 10, 1 << 20
 
@@ -101,13 +100,13 @@ SMALL_ROWS = _plan((100, 100), (200, 1))
 @pytest.fixture
 def usual(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies, "STREAM", 24 * MB)
-    monkeypatch.setattr(jit, "host_name", lambda: "znver5")
+    monkeypatch.setattr(llvm, "host_name", lambda: "znver5")
 
 
 @pytest.fixture
 def zen4(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies, "STREAM", 24 * MB)
-    monkeypatch.setattr(jit, "host_name", lambda: "znver4")
+    monkeypatch.setattr(llvm, "host_name", lambda: "znver4")
 
 
 @pytest.mark.parametrize("name", [*JUMPS, *RUNS_ON])
@@ -144,17 +143,17 @@ def test_on_a_zen_4_what_runs_on_is_prefetched_only_where_that_pays() -> None:
     assert copies._rows_ahead(RUNS_ON["14 of 16"]) == 0
 
 
-@pytest.mark.skipif(jit.unavailable() is not None or not targets.targets(), reason="nothing can be compiled here")
+@pytest.mark.skipif(llvm.unavailable() is not None or not targets.targets(), reason="nothing can be compiled here")
 @pytest.mark.parametrize("name", ["znver4", "znver5"])
 def test_the_processor_s_name_decides_what_is_emitted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Prefetch | None] = []
 
-    def compiled(emit: object, target: object, *arguments: object) -> jit.Code:
+    def compiled(emit: object, target: object, *arguments: object) -> engine.Code:
         asked.extend(x for x in arguments if x is None or isinstance(x, Prefetch))
-        return jit.Code(None, 0)
+        return engine.Code(None, 0)
 
     monkeypatch.setattr(copies, "STREAM", 24 * MB)
-    monkeypatch.setattr(jit, "host_name", lambda: name)
-    monkeypatch.setattr(jit, "compiled", compiled)
+    monkeypatch.setattr(llvm, "host_name", lambda: name)
+    monkeypatch.setattr(engine, "compiled", compiled)
     copies.copy(targets.targets()[-1], (2048, 4096), (8192 * 4, 4), (4096 * 4, 4), 4, stream=True)
     assert asked == ([Prefetch(2, 3072, 16384)] * 2 if name == "znver4" else [Prefetch(1, 4096, 8192), Prefetch(1, 6144, 8192)])

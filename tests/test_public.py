@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.kernels.cpu.jit import pool
-from anydml.kernels.cpu.jit.compile import unavailable
-from anydml.kernels.cpu.jit.targets import ARM, X86, targets
+from anydml.kernels.call import pool
+from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.code.targets import ARM, X86, targets
 
 
 def without_llvmlite(code: str, **environment: str) -> str:
@@ -77,18 +77,41 @@ def test_the_configuration_without_llvmlite() -> None:
 
 PUBLIC = {
     *("BindingError", "BindingProperties", "BoundOperator", "Checked", "Comparison", "CompiledOperator", "DataError"),
-    *("DataType", "DescError", "Device", "Error", "ExecutionFlags", "Fault", "FeatureLevel", "MatrixMultiplyInteger"),
-    *("Program", "ProgramError", "QuantizedLinearMatrixMultiply", "Slice", "Slice1", "TensorDesc", "TensorFlags"),
-    *("UnsupportedError", "Violation", "__version__", "check", "compare", "matrix_multiply_integer", "program"),
-    *("deviations", "quantized_linear_matrix_multiply", "show_config", "slice", "slice1", "testing"),
+    *("DataType", "DescError", "Device", "Error", "ExecutionFlags", "Fault", "FeatureLevel", "Program", "ProgramError"),
+    *("TensorDesc", "TensorFlags", "UnsupportedError", "Violation", "__version__", "check", "compare", "deviations"),
+    *("program", "show_config", "testing"),
 }
 
 
 def test_dir_lists_what_is_public_and_nothing_else() -> None:
-    assert set(dir(dml)) == PUBLIC
-    assert set(dml.__all__) == PUBLIC - {"__version__", "slice"}
+    """The object model, and of each operator that has a file its desc class and its function."""
+    operators = {name for cls in dml.operators.every() for name in (cls.__name__, cls.spec.name.lower())}
+    assert set(dir(dml)) == PUBLIC | operators
+    assert set(dml.__all__) == (PUBLIC | operators) - {"__version__", "slice"}
+    assert len(dml.__all__) == len(set(dml.__all__))
     for name in dir(dml):
         getattr(dml, name)
+    for cls in dml.operators.every():
+        assert getattr(dml, cls.__name__) is cls
+        assert getattr(dml, cls.spec.name.lower()).__module__ == "anydml.functional.functions"
+    with pytest.raises(AttributeError, match="module 'anydml' has no attribute 'Slice2'"):
+        _ = dml.Slice2  # type: ignore[attr-defined]  # a type checker knows every name
+
+
+def modules_after(code: str) -> set[str]:
+    """The modules of anydml that a fresh Python has imported after some code."""
+    code = f"import sys; {code}; print(*[name for name in sys.modules if name.startswith('anydml')])"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_an_import_takes_no_operator_and_a_copy_takes_what_copies_need() -> None:
+    later = ("anydml.operators.", "anydml.kernels.c", "anydml.kernels.numpy", "anydml.schema.statement", "anydml.functional")
+    assert not [name for name in modules_after("import anydml") if name.startswith(later)]
+    copied = modules_after("import anydml, numpy; anydml.slice1(numpy.zeros((8, 8)), (0, 0), (8, 8))")
+    assert {name for name in copied if name.startswith("anydml.operators.")} == {"anydml.operators.slice"}
+    assert {"anydml.kernels.copy.family", "anydml.kernels.numpy.copy"} & copied
+    others = ("anydml.kernels.contract", "anydml.kernels.numpy.contract", "anydml.exact.re", "anydml.functional.faults")
+    assert not [name for name in copied if name.startswith(others)]
 
 
 def test_importing_everything_leaves_the_builtins_alone() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import step_kernels as kernels
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import pool, pool_emit, targets
-from anydml.kernels.cpu.jit.steps import Piece, prepared, runner
-from anydml.kernels.kernel import Refused
+from anydml.kernels.call import pool, pool_emit
+from anydml.kernels.call.steps import Piece, prepared, runner
+from anydml.kernels.code import engine, targets
+from anydml.kernels.code.engine import Uncompilable
 from step_kernels import TARGET, UNUSED, adding, phase, two_processors, words
 
 DEFAULT, OTHER = 0x1F80, 0x1F80 | 0x8040 | 0x2000  # nearest; down, with subnormals 0
@@ -29,7 +29,7 @@ def test_the_steps_of_a_piece_run_in_order_until_one_fails() -> None:
         for failing in range(length + 1):
             counter = words([0])
             rows = words(*[(counter.ctypes.data, i, i) for i in range(length)])
-            code = jit.compiled(kernels.within, TARGET)
+            code = engine.compiled(kernels.within, TARGET)
             rows[failing:, 1:] = -2, -1  # from there on the counter is above what is allowed
             steps = words(*[(code.address, row.ctypes.data) for row in rows])
             call = prepared([[Piece(steps.ctypes.data, length, (code, rows, steps))]], TARGET, counter)
@@ -109,7 +109,7 @@ def test_every_thread_works_under_the_default_floating_point_state() -> None:
     rows = words(*[(counter.ctypes.data, 2, 0, OTHER)] * 2)
     call = prepared([phase(kernels.swap_state, rows)], TARGET, counter)  # where the caller and a worker meet
     own = words((counter.ctypes.data, 0, 0, OTHER))
-    swap = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(jit.compiled(kernels.swap_state, TARGET).address)
+    swap = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(engine.compiled(kernels.swap_state, TARGET).address)
     count = 0
     for state in (DEFAULT, OTHER) * 20:
         counter[:], rows[:, 2], own[0, 2:] = 0, 0, (0, state)
@@ -136,7 +136,7 @@ def test_no_code_calls_a_symbol() -> None:
         emitters = [runner, pool_emit.call, *([pool_emit.serve] if pool_emit.pooled(target) else [])]
         for triple in TRIPLES[target.architecture]:
             for emit in emitters:
-                assembly = jit.assembly(emit(target), target, triple)
+                assembly = engine.assembly(emit(target), target, triple)
                 called = re.findall(r"^\s+(?:callq?|bl|jmp|b|jal|call)\s+([A-Za-z_$][\w$.@]*)", assembly, re.MULTILINE)
                 assert not [name for name in called if not name.startswith((".L", "L", "$"))], (triple, assembly)
                 count += 1
@@ -152,15 +152,15 @@ def test_where_threads_share_nothing_the_caller_does_it_all() -> None:
 
 
 def test_what_cannot_be_compiled_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(emit: Callable[..., str], target: targets.Target, *arguments: Any) -> jit.Code:
-        raise Refused("the code could not be made executable")
+    def refuse(emit: Callable[..., str], target: targets.Target, *arguments: Any) -> engine.Code:
+        raise Uncompilable("the code could not be made executable")
 
     rows = phase(kernels.add, words(*[(0, 1, 0)] * 2))
-    monkeypatch.setattr(jit, "compiled", refuse)
-    with pytest.raises(Refused, match="executable"):
+    monkeypatch.setattr(engine, "compiled", refuse)
+    with pytest.raises(Uncompilable, match="executable"):
         prepared([rows], TARGET, ())
 
 
 def test_code_that_this_llvm_does_not_take_is_refused() -> None:
-    with pytest.raises(Refused, match="does not take the code"):
-        jit.compiled(lambda target: "define i64 @kernel(ptr %arguments) { ret i64 %nothing }", TARGET)
+    with pytest.raises(Uncompilable, match="does not take the code"):
+        engine.compiled(lambda target: "define i64 @kernel(ptr %arguments) { ret i64 %nothing }", TARGET)

@@ -13,16 +13,16 @@ import pytest
 from numpy.typing import NDArray
 
 import oracle
-from anydml.kernels.cpu import matmul_records
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit.steps import prepared, table
-from anydml.kernels.cpu.jit.targets import Target, targets
-from anydml.kernels.cpu.matmul_dot import dot_of
-from anydml.kernels.cpu.matmul_rule import ROW
-from anydml.kernels.cpu.matmul_tile import ARGUMENTS, Kind, column_bytes, multiply, panel_columns
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine, llvm
+from anydml.kernels.code.targets import Target, targets
+from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.epilogue import records as matmul_records
+from anydml.kernels.contract.epilogue.rule import ROW
+from anydml.kernels.contract.tile import ARGUMENTS, Kind, column_bytes, multiply, panel_columns
 
 Array = NDArray[Any]
-pytestmark = pytest.mark.skipif(jit.unavailable() is not None, reason="nothing can be compiled")
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="nothing can be compiled")
 LARGEST = 65025 * 33025
 HEIGHTS = (1, 3, 4)
 
@@ -42,7 +42,10 @@ def run(
         "y_scale_step": 4, "b_scale": b_scale, "b_scale_step": 4, "y_zero_point": zero_points, "y_zero_point_step": 0,
     }  # fmt: skip
     _call(
-        target, jit.compiled(matmul_records.parameters, target, kind.a_signed, kind.output), matmul_records.PARAMETERS, values
+        target,
+        engine.compiled(matmul_records.parameters, target, kind.a_signed, kind.output),
+        matmul_records.PARAMETERS,
+        values,
     )
     cols = np.zeros((panels, column_bytes(target) // 4), np.uint32)
     cols[:, :columns] = q.astype(np.int32).view(np.uint32).reshape(panels, columns)
@@ -53,11 +56,11 @@ def run(
         "c_row": len(q), "groups": 1, "tiles": 1, "block": 1, "panels": panels, "rows": records, "columns": cols,
         "modes": modes, "last": len(q) - columns,
     }  # fmt: skip
-    _call(target, jit.compiled(multiply, target, kind, height), ARGUMENTS, values)
+    _call(target, engine.compiled(multiply, target, kind, height), ARGUMENTS, values)
     return output, float(modes[:1].view(np.float32)[0]), int(modes[1])
 
 
-def _call(target: Target, code: jit.Code, names: tuple[str, ...], values: dict[str, Any]) -> None:
+def _call(target: Target, code: engine.Code, names: tuple[str, ...], values: dict[str, Any]) -> None:
     numbers = [x.ctypes.data if isinstance(x, np.ndarray) else x for x in map(values.__getitem__, names)]
     assert not prepared([table(code, np.array([numbers], np.int64))], target, (values,))()
 
@@ -67,7 +70,7 @@ def expected(q: Array, a: Array, b: Array, y: Array, zero_point: int, output: np
     rows: list[list[int]] = []
     for a_bits, y_bits in zip(a.view(np.uint32).tolist(), y.view(np.uint32).tolist(), strict=True):
         steps = zip(q.tolist(), b.view(np.uint32).tolist(), strict=True)
-        rows.append([oracle._rounded_quotient(s, a_bits, b_bits, y_bits) + zero_point for s, b_bits in steps])
+        rows.append([oracle.slice_and_matmul._rounded_quotient(s, a_bits, b_bits, y_bits) + zero_point for s, b_bits in steps])
     return np.array([[min(max(x, lo), hi) for x in row] for row in rows], output)
 
 

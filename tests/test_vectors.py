@@ -150,7 +150,7 @@ def test_integer_products(name: str, device: str, record_property: Callable[[str
             np.array(vector[x]["data"], vector[x]["dtype"]).reshape(vector[x]["shape"]) if vector[x] else None
             for x in ("a_zero_point", "b_zero_point")
         ]
-        result = dml.matrix_multiply_integer(a, zero_points[0], b, zero_points[1], device=device)
+        result = dml.matrix_multiply_integer(a, b, zero_points[0], zero_points[1], device=device)
         assert result.dtype == y.dtype
         assert result.ravel().tolist() == y.ravel().tolist(), vector["id"]
         used += 1

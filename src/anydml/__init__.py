@@ -1,12 +1,12 @@
 """anydml: DirectML's operators, exactly, on any machine.
 
-Three levels: eager functions (`slice1`, `slice`, `quantized_linear_matrix_multiply`, `matrix_multiply_integer`); DirectML's
-object model (`TensorDesc`, `Slice1`, .., `check`, `Device`). Independent of Microsoft.
+Three levels: eager functions, named as DirectML's operators (`element_wise_add`, `slice1`); DirectML's object model
+(`TensorDesc`, `Slice1`, .., `check`, `Device`); programs (`program`). Independent of Microsoft.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from anydml.checked import Checked, check
+from anydml.catalog import FILES, FUNCTIONS
 from anydml.devices.compiled import BindingProperties, BoundOperator, CompiledOperator
 from anydml.devices.device import Device, ExecutionFlags
 from anydml.errors import (
@@ -21,16 +21,12 @@ from anydml.errors import (
 )
 from anydml.feature_level import FeatureLevel
 from anydml.forks import imported
-from anydml.functional.matrix_multiply import matrix_multiply_integer, quantized_linear_matrix_multiply
-from anydml.functional.slice import slice as slice  # public, but not in __all__: `import *` leaves the builtin alone
-from anydml.functional.slice import slice1
-from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
-from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
-from anydml.operators.slice import Slice, Slice1
+from anydml.schema.check import Checked, check
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 if TYPE_CHECKING:
     from anydml import program, testing
+    from anydml.catalog import *  # noqa: F403  # the desc class and the function of every operator
     from anydml.config import show_config
     from anydml.explain import deviations
     from anydml.explain.compare import compare
@@ -54,12 +50,8 @@ __all__ = [
     "ExecutionFlags",
     "Fault",
     "FeatureLevel",
-    "MatrixMultiplyInteger",
     "Program",
     "ProgramError",
-    "QuantizedLinearMatrixMultiply",
-    "Slice",
-    "Slice1",
     "TensorDesc",
     "TensorFlags",
     "UnsupportedError",
@@ -67,31 +59,39 @@ __all__ = [
     "check",
     "compare",
     "deviations",
-    "matrix_multiply_integer",
     "program",
-    "quantized_linear_matrix_multiply",
     "show_config",
-    "slice1",
     "testing",
 ]
 
+# `slice` is public, but `import *` leaves the builtin alone
+__all__ += [*FILES, *(name for name in FUNCTIONS if name != "slice")]
 
-_MODULES = {"deviations": "anydml.explain.deviations", "testing": "anydml.testing"}
-_MEMBERS = {"Comparison": "anydml.explain.comparison", "compare": "anydml.explain.compare", "show_config": "anydml.config"}
+_MODULES = {"deviations": "anydml.explain.deviations", "program": "anydml.program", "testing": "anydml.testing"}
+_MEMBERS = {
+    "Comparison": "anydml.explain.comparison",
+    "Program": "anydml.program",
+    "compare": "anydml.explain.compare",
+    "show_config": "anydml.config",
+    **dict.fromkeys(FUNCTIONS, "anydml.functional.functions"),
+    **{name: f"anydml.operators.{file}" for name, file in FILES.items()},
+}
 
 
-def __getattr__(name: str) -> Any:
-    """Programs, `compare` and `show_config` are loaded when they are first asked for: a fifth of an import's time."""
-    if name in ("Program", "program"):
-        module = imported("anydml.program")
-        return module if name == "program" else module.Program
-    if name in _MODULES:
-        return imported(_MODULES[name])
-    if name in _MEMBERS:
-        return getattr(imported(_MEMBERS[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker knows every name, and what is none
+
+    def __getattr__(name: str) -> Any:
+        """Operators, functions and programs are imported when they are first asked for."""
+        if name in _MEMBERS:
+            value = getattr(imported(_MEMBERS[name]), name)
+        elif name in _MODULES:
+            value = imported(_MODULES[name])
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value  # found there from now on
+        return value
 
 
 def __dir__() -> list[str]:
-    """What is public, loaded or not, and nothing else."""
+    """The public names, loaded or not, and nothing else."""
     return sorted([*__all__, "__version__", "slice"])

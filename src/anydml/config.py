@@ -14,8 +14,8 @@ from anydml import operators
 from anydml.devices.device import NAMES
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import detect, pool, targets
+from anydml.kernels.call import pool
+from anydml.kernels.code import detect, llvm, targets
 
 
 def show_config() -> None:
@@ -24,11 +24,11 @@ def show_config() -> None:
 
 
 def config() -> dict[str, Any]:
-    """What `show_config` prints, as data that JSON can hold."""
-    reason = jit.unavailable()
+    """The contents of `show_config`, as data that JSON can hold."""
+    reason = llvm.unavailable()
     target = targets.named(None) if reason is None else None
     if reason is None and target is None:
-        reason = f"no code is made for {jit.process_triple()}"
+        reason = f"no code is made for {llvm.process_triple()}"
     return {
         "anydml": anydml.__version__,
         "operators": len(operators.every()),
@@ -38,7 +38,7 @@ def config() -> dict[str, Any]:
         "system": platform.platform(),
         "numpy": np.__version__,
         "llvmlite": _version("llvmlite"),
-        "llvm": jit.llvm_version() if jit.unavailable() is None else None,
+        "llvm": llvm.llvm_version() if llvm.unavailable() is None else None,
         "processor": _processor(),
         "architecture": platform.machine(),
         "processors": {"usable": pool.processors(), "all": os.cpu_count()},
@@ -84,8 +84,8 @@ def _processor() -> str:
     except OSError:
         pass
     known = [name or "of unknown name"]
-    if jit.unavailable() is None:
-        known.append(f"{jit.host_name()} to LLVM")
+    if llvm.unavailable() is None:
+        known.append(f"{llvm.host_name()} to LLVM")
     return ", ".join(known)
 
 
@@ -115,5 +115,5 @@ def _chosen(name: str | None, rows: dict[str, list[str]]) -> str:
         return "none, since nothing is compiled"
     there = [row for row, lacking in rows.items() if not lacking]
     lacking = [f"{row}, which needs {' and '.join(names)}" for row, names in rows.items() if names]
-    told = f"{name}, the best of those that this processor reports: {', '.join(there)}"
-    return told + (f"; not {'; nor '.join(lacking)}" if lacking else "")
+    text = f"{name}, the best of those that this processor reports: {', '.join(there)}"
+    return text + (f"; not {'; nor '.join(lacking)}" if lacking else "")

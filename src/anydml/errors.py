@@ -1,21 +1,20 @@
-"""What anydml raises. A message about a desc is never written by hand: it is the broken rule's sentence and its values."""
+"""The errors that anydml raises. A message about a desc follows from the broken rule's sentence and the values read."""
 
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from anydml.names import class_name, printable, snake_case
+from anydml.wording import listed, word
 
 LONGEST = 1024  # bits of a number that a message writes out; Python refuses to write far longer ones
 E_INVALIDARG = 0x80070057
 DXGI_ERROR_UNSUPPORTED = 0x887A0004
 
 _WIRE_MAXIMA = frozenset({2**31 - 1, 2**32 - 1, 2**64 - 1})
-_BACKTICKED = re.compile(r"`([^`]+)`")
 
 
 class Error(Exception):
@@ -48,8 +47,7 @@ class Violation:
     hint: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
-        sentence = _BACKTICKED.sub(lambda m: self._spelt(m[1]), self.sentence)
-        return self._text(class_name(self.operator), sentence, self._spelt) + (f"; {self.hint}" if self.hint else "")
+        return self._text(class_name(self.operator), self._spelt) + (f"; {self.hint}" if self.hint else "")
 
     def _spelt(self, path: str) -> str:
         bare = path.split("[")[0]
@@ -59,33 +57,36 @@ class Violation:
         return snake_case(path)
 
     def wire_text(self) -> str:
-        """The two lines in DirectML's spelling, for messages about JSON and on the command line."""
-        sentence = _BACKTICKED.sub(lambda m: m[1], self.sentence)
-        return self._text(f"DML_OPERATOR_{self.operator}", sentence, str)
+        """The same in DirectML's spelling, for messages about JSON and on the command line."""
+        return self._text(f"DML_OPERATOR_{self.operator}", str)
 
-    def _text(self, operator: str, sentence: str, spell: Any) -> str:
-        where = "" if self.dimension is None else f" (dimension {self.dimension})"
-        values = ", ".join(f"{spell(path)} = {show(value)}" for path, value in self.values.items())
-        fits = " or ".join(f"{spell(path)} = {show(value)}" for path, value in self.expected.items())
-        return f"{operator}.{self.constraint}{where}: {sentence}\n    {values}" + (f"; would fit: {fits}" if fits else "")
+    def _text(self, operator: str, spell: Any) -> str:
+        fault, fits = word(self.sentence, self.values, self.expected, spell, show)
+        indexed = any(f"[{self.dimension}]" in path for path in self.values)
+        where = "" if self.dimension is None or indexed else f" (dimension {self.dimension})"
+        return f"{operator}.{self.constraint}{where}: {fault}" + (f"\n    would fit: {fits}" if fits else "")
 
 
 def show(value: Any) -> str:
-    """A value as messages print it: `FLOAT32`, `(1, 1, 4, 4)`, `1..2`, `at least 64`, `4 | 5`."""
+    """A value as messages print it: `FLOAT32`, `(1, 1, 4, 4)`, `1 to 2`, `at least 64`, `4 or 5`."""
     if isinstance(value, range):
         if value[0] == value[-1]:
             return str(value[0])
-        if value[-1] in _WIRE_MAXIMA:
+        if value[-1] in _WIRE_MAXIMA and value[0] > 0:
             return f"at least {value[0]}"
-        return f"{value[0]}..{value[-1]}"
+        return f"{value[0]} to {value[-1]}"
     if isinstance(value, list):
-        return " | ".join(map(show, value))
+        return listed([show(item) for item in value])
     if isinstance(value, enum.IntFlag):
         return value.name or str(int(value))
     if isinstance(value, enum.Enum):
         return value.name.removeprefix("FL_")
     if isinstance(value, tuple):
+        if value and hasattr(value[0], "sizes"):
+            return f"{len(value)} tensor{'s' * (len(value) > 1)}"
         return f"({', '.join(map(show, value))}{',' if len(value) == 1 else ''})"
+    if hasattr(value, "spec"):  # an operator desc
+        return str(value.spec.name)
     if isinstance(value, int) and value.bit_length() > LONGEST:
         return f"a number of {value.bit_length()} bits"
     return str(value)
@@ -154,5 +155,5 @@ class DataError(Error, ValueError):
         place = f"[{', '.join(map(str, self.index))}]" if self.index else ""
         became = ""
         if self.rounded is not None:
-            became = " underflows to 0 in float32" if self.rounded == 0 else " overflows to infinity in float32"
-        return f"{self.tensor}{place} = {show(self.value)}{became}: {self.rule}"
+            became = f", which {'underflows to 0' if self.rounded == 0 else 'overflows to infinity'} in float32"
+        return f"{self.tensor}{place} is {show(self.value)}{became}; {self.rule.rstrip('.')}"

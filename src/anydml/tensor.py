@@ -102,6 +102,12 @@ def member(enumeration: type[Enumeration], value: Any, prefix: str) -> Enumerati
     return enumeration(integer(value, enumeration.__name__))
 
 
+def limits(data_type: DataType) -> tuple[int, int]:
+    """The smallest and the largest number of an integer type."""
+    bits, signed = data_type.element_bits, data_type.name.startswith("INT")
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+
 def as_data_type(value: Any) -> DataType:
     """A data type from itself, its wire value or name, or NumPy's name, type or dtype; TypeError or ValueError otherwise."""
     if isinstance(value, str):
@@ -230,10 +236,10 @@ class TensorDesc:
         TypeError for a dtype DirectML lacks; ValueError for a byte stride that is negative or no multiple of the element
         size, which a desc cannot spell. The stride of a dimension of size 1 counts nowhere and is written as the packed one.
         """
-        return cls.lying(array.shape, array.strides, array.dtype, flags=flags)
+        return cls.of_layout(array.shape, array.strides, array.dtype, flags=flags)
 
     @classmethod
-    def lying(
+    def of_layout(
         cls,
         shape: tuple[int, ...],
         byte_strides: tuple[int, ...],
@@ -241,7 +247,7 @@ class TensorDesc:
         *,
         flags: TensorFlags = TensorFlags.NONE,
     ) -> TensorDesc:
-        """`of`, from what an array says of itself."""
+        """The desc of an array of this shape, byte strides and dtype: `of`, without the array."""
         data_type, itemsize = DataType.of(dtype), dtype.itemsize
         strides = []
         packed = packed_strides(shape)

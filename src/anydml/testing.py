@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anydml.explain.compare import asked, differences, explained
+from anydml.explain.compare import case_of, differences, explained
 
 
 def assert_exact(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> None:
@@ -14,7 +14,7 @@ def assert_exact(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywo
     inputs)`. AssertionError with the sentence of `compare`; whatever `compare` raises where the two cannot be compared.
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    case = asked(function_or_desc, *arguments, **keywords, actual=actual)
+    case = case_of(function_or_desc, *arguments, **keywords, actual=actual)
     comparison = differences(case)
     if not comparison.equal:
         raise AssertionError(str(explained(case, comparison)))
@@ -30,7 +30,7 @@ def assert_near(
     rounded and copies have no tie to be near to: they are equal. AssertionError as of `assert_exact`.
     """
     __tracebackhide__ = True
-    case = asked(function_or_desc, *arguments, **keywords, actual=actual)
+    case = case_of(function_or_desc, *arguments, **keywords, actual=actual)
     comparison = differences(case)
     if comparison.equal:
         return

@@ -30,8 +30,7 @@ from anydml.feature_level import FeatureLevel
 from anydml.names import printable
 from anydml.program import Program, files, load
 from anydml.program.model import Binding, Dispatch
-from anydml.spec.directml import NAMES as DIRECTML
-from anydml.tensor import TensorDesc
+from anydml.schema.directml import NAMES as DIRECTML
 
 MOST_RUNS = 10**6  # of one dispatch that are timed, and before that; the time of each is kept
 
@@ -203,26 +202,33 @@ def _compared(program: Program, resource: str, actual: NDArray[Any], options: Ma
     program.check(**options)
     dispatches = [command for command in program.commands if isinstance(command, Dispatch)]
     descs = [program.dispatchables[command.dispatchable].desc for command in dispatches]
-    writes = [command.bindings[d.spec.outputs[0].wire] for command, d in zip(dispatches, descs, strict=True)]
-    at = max((i for i, binding in enumerate(writes) if binding.resource == resource), default=None)
-    if at is None:
+    writes = [
+        (i, f"{f.name}[{place}]" if f.sized_by else f.name, binding)
+        for i, (command, d) in enumerate(zip(dispatches, descs, strict=True))
+        for f in d.spec.outputs
+        for place, binding in enumerate(command.bindings.get(f.wire, ()))
+        if binding.resource == resource
+    ]
+    if not writes:
         raise BindingError([Fault("--resource", f"no operator of the program writes {resource!r}")])
-    d, written = program.dispatchables[dispatches[at].dispatchable], writes[at]
+    at, output, written = writes[-1]
+    d = program.dispatchables[dispatches[at].dispatchable]
     # what the inputs hold when the operator runs; of owned ones, what they hold when the program begins
     before, begin = (replace(program, commands=tuple(these)).run(**options) for these in (dispatches[:at], []))
 
     def skipped(binding: Binding) -> int:
         return binding.element_offset * (binding.element_size or begin[binding.resource].itemsize)
 
-    inputs = {}
+    inputs: dict[str, Any] = {}
     for bindings, contents in ((d.bindings, begin), (dispatches[at].bindings, before)):
         for f in d.desc.spec.inputs:
-            if binding := bindings.get(f.wire):
-                inputs[f.name] = contents[binding.resource].view(np.uint8)[skipped(binding) :]
-    t: TensorDesc = getattr(d.desc, d.desc.spec.outputs[0].name)
+            held = [contents[b.resource].view(np.uint8)[skipped(b) :] for b in bindings.get(f.wire, ())]
+            if held:
+                inputs[f.name] = held if f.sized_by else held[0]
+    t = next(found.desc for found in d.desc.tensors() if found.name == output)
     if actual.shape != t.sizes or skipped(written):
         actual = actual.ravel()[skipped(written) // actual.itemsize :]
-    return compare_arrays(d.desc, inputs, actual)
+    return compare_arrays(d.desc, inputs, actual, output)
 
 
 def _npy(file: str) -> NDArray[Any]:
@@ -244,7 +250,7 @@ def _load(file: str) -> Program:
 
 
 def _complain(error: click.ClickException) -> None:
-    """What click's `show` says, with the arguments in it escaped."""
+    """The text of click's `show`, with the arguments in it escaped."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help, of many lines
         note(error.format_message())
         return
@@ -270,7 +276,9 @@ def _status() -> int:
         return 2
     except OSError as error:
         unflushed = flushed(sys.stdout)
-        note(f"{'standard output' if unflushed else 'an output'} could not be written: {unflushed or error}", "red")
+        # an error of the system without a file's name is of the stream, which may fail before it is flushed
+        to_stream = unflushed or (error.errno is not None and error.filename is None)
+        note(f"{'standard output' if to_stream else 'an output'} could not be written: {unflushed or error}", "red")
         return 1
 
 

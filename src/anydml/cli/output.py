@@ -1,4 +1,4 @@
-"""Where text goes: results to standard output, the rest to standard error; styled on a terminal that wants it."""
+"""Output of text: results to standard output, the rest to standard error; styled on a terminal that wants it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def as_json(value: Any) -> None:
 
 
 class Prints(io.TextIOBase):
-    """What a running program says: its prints are results."""
+    """The output of a running program: its prints are results."""
 
     def write(self, text: str) -> int:
         if text.startswith(_NOTES):

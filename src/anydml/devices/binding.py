@@ -113,7 +113,7 @@ def as_array(value: Any) -> NDArray[Any] | str:
 
 
 def refused_by_name(array: NDArray[Any]) -> str | None:
-    """Why an array is no tensor, whatever the desc; None where nothing speaks against it."""
+    """The reason why an array is no tensor, whatever the desc; None where there is none."""
     if array.dtype in DATA_TYPES:
         return None
     kind = array.dtype.kind
@@ -129,7 +129,7 @@ def refused_by_name(array: NDArray[Any]) -> str | None:
 
 
 def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:
-    """Why an output cannot be written beside an input, or None. What bounded work cannot settle is refused."""
+    """The reason why an output cannot be written beside an input, or None. What bounded work cannot settle is refused."""
     if not np.may_share_memory(output, input):
         return None
     try:
@@ -137,6 +137,13 @@ def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:
     except np.exceptions.TooHardError:
         return "may share memory with"
     return "shares memory with" if shares else None
+
+
+def identical(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Whether two views are the same elements in the same layout: what in place means."""
+    lies = (a.__array_interface__["data"][0], a.shape, a.dtype)
+    strides = zip(a.shape, a.strides, b.strides, strict=False)
+    return lies == (b.__array_interface__["data"][0], b.shape, b.dtype) and all(s == t for n, s, t in strides if n > 1)
 
 
 def owned_copy(view: NDArray[Any]) -> NDArray[Any]:

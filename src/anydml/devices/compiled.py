@@ -5,25 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml import forks
-from anydml.checked import Checked
 from anydml.computed import computed_once
 from anydml.devices import verbose
-from anydml.devices.binding import Slot, owned_copy, share_memory
+from anydml.devices.binding import Slot, identical, owned_copy, share_memory
 from anydml.errors import BindingError, DataError, Fault
 from anydml.kernels.kernel import Built, Unfit
-from anydml.spec.constraint import DataRule
-from anydml.spec.operator import Desc
+from anydml.schema.check import Checked
+from anydml.schema.constraint import DataRule
+from anydml.schema.field import OUTPUT
+from anydml.schema.operator import Desc
 from anydml.tensor import TensorFlags
-
-if TYPE_CHECKING:
-    from anydml.program import Program
-
 
 JUDGED = 1 << 18  # elements that a data rule is asked about at a time, which takes a few bytes for each
 
@@ -43,16 +40,22 @@ class CompiledOperator:
         self.kernel_name = kernel_name
         self._build = built
         spec = self.desc.spec
-        self._output = spec.outputs[0].name
-        self._optional = frozenset(f.name for f in spec.inputs if getattr(self.desc, f.name) is None)
+        self._optional = frozenset(f.name for f in spec.tensors if getattr(self.desc, f.name) is None)
+        self._arrays_of = {f.name: f for f in spec.tensors if f.sized_by}
         self._owned: dict[str, Slot] = {}
         self._slots: dict[str, Slot] = {}
-        for name, tensor in checked.tensors.items():
-            own_total = getattr(self.desc, name).total_tensor_size_in_bytes
-            slot = Slot(name, tensor, own_total, writable=name == self._output)
+        self._outputs: list[str] = []
+        self._in_place: set[str] = set()
+        self._data_rules: list[tuple[str, DataRule]] = []
+        totals = {found.name: found.desc.total_tensor_size_in_bytes for found in self.desc.tensors()}
+        for name, field, tensor in checked.fields.values():
+            slot = Slot(name, tensor, totals[name], writable=field.role == OUTPUT)
             (self._owned if tensor.flags & TensorFlags.OWNED_BY_DML else self._slots)[name] = slot
-        tensors = {f.wire: f.name for f in spec.inputs}
-        self._data_rules = [(tensors[wire], rule) for rule in spec.data_rules for wire in rule.tensors]
+            if field.role == OUTPUT:
+                self._outputs.append(name)
+            elif field.wire in spec.in_place:
+                self._in_place.add(name)
+            self._data_rules += [(name, rule) for rule in spec.data_rules if field.wire in rule.tensors]
         self._persistent: dict[str, NDArray[Any]] | None = None if self._owned else {}
         self._initialized: dict[str, dict[str, NDArray[Any]]] = {}
         self.reports = verbose.level() > 0
@@ -102,22 +105,30 @@ class CompiledOperator:
             owned = ", ".join(self._owned)
             raise BindingError([Fault("", f"initialize comes first: {owned} is OWNED_BY_DML")])
         views = self._views(arrays, self._slots, "is OWNED_BY_DML: it is bound at initialize, not at bind")
-        output = views[self._output]
-        shared = [
-            Fault(self._output, f"{how} {name}, and the operator does not work in place")
-            for name, view in views.items()
-            if name != self._output and (how := share_memory(output, view))
-        ]
-        if shared:
+        if shared := list(self._shared(views)):
             raise BindingError(shared)
         return self.bind_described(views)
+
+    def _shared(self, views: Mapping[str, NDArray[Any]]) -> Iterator[Fault]:
+        """The outputs that share memory with another tensor; one that is identical to an input may, where the page says so."""
+        others = dict(views)
+        for output in self._outputs:
+            own = others.pop(output)
+            for name, view in others.items():
+                if not (how := share_memory(own, view)):
+                    continue
+                if name not in self._in_place:
+                    yield Fault(output, f"{how} {name}, and the operator does not work in place")
+                elif not identical(own, view):
+                    yield Fault(output, f"{how} {name}; in place, both are the same elements in the same layout")
 
     def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
         """`bind` for arrays that the desc was made from: they fit by construction, and the output is fresh."""
         return BoundOperator(self, {**self._persistent, **views} if self._persistent else views)
 
     def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
-        views, faults = {}, []
+        arrays, faults = self._one_by_one(arrays)
+        views = {}
         for name, slot in slots.items():
             value = arrays.get(name)
             if value is None:
@@ -141,18 +152,36 @@ class CompiledOperator:
             raise BindingError(faults)
         return views
 
+    def _one_by_one(self, arrays: dict[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
+        """The arrays by tensor: those of an array of tensors, given as a sequence, one by one."""
+        if not self._arrays_of:
+            return arrays, []
+        found, faults = dict[str, Any](), []
+        for name, value in arrays.items():
+            if name not in self._arrays_of or value is None:
+                found[name] = value
+            elif not isinstance(value, (list, tuple)):
+                faults.append(Fault(name, f"takes a list of arrays, not {type(value).__name__}"))
+            else:
+                wanted = len(getattr(self.desc, name) or ())
+                if len(value) != wanted:
+                    faults.append(Fault(name, f"has {len(value)} arrays where the desc has {wanted} tensors"))
+                # None stands in the place of a tensor that is bound elsewhere, at initialize or at bind
+                found.update((f"{name}[{i}]", array) for i, array in enumerate(value[:wanted]) if array is not None)
+        return found, faults
+
     def _data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:
-        return [_data_check(name, rule, views[name]) for name, rule in self._data_rules if name in views]
+        return [_data_check(self.desc, name, rule, views[name]) for name, rule in self._data_rules if name in views]
 
 
-def _data_check(name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], None]:
+def _data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], None]:
     # an element that a zero stride repeats is looked at once
     once = view[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in view.strides])] if 0 in view.strides else view
     breaks = rule.breaks
 
     def judge() -> None:
         for before, at, part in _parts(once):
-            mask = breaks(part)
+            mask = breaks(desc, part)
             if mask.any():
                 first, *rest = (int(i) for i in np.argwhere(mask)[0])
                 index = (*before, at + first, *rest)
@@ -176,12 +205,12 @@ class BoundOperator:
 
     def __init__(self, compiled: CompiledOperator, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.compiled = compiled
-        self._arrays = arrays
+        self.arrays = arrays
         self._checks = [] if compiled._build.judges else compiled._data_checks(arrays)
         self._make_ready()
 
     def _make_ready(self) -> None:
-        run = self.compiled._build.bind(self._arrays)
+        run = self.compiled._build.bind(self.arrays)
         self._run = self._reporting(run) if self.compiled.reports else run
         self._lock = threading.Lock()
         self._generation = forks.generation()
@@ -204,15 +233,9 @@ class BoundOperator:
             try:
                 self._run()
             except Unfit:
-                for judge in self.compiled._data_checks(self._arrays):
+                for judge in self.compiled._data_checks(self.arrays):
                     judge()
                 raise
-
-    def to_program(self) -> Program:
-        """This call with copies of its inputs, as a Program: `save` it, and hand the folder to someone."""
-        program = forks.imported("anydml.program")  # above this layer, and needed by this convenience alone
-        made: Program = program.of(self.compiled.desc, self._arrays)
-        return made
 
     def _reporting(self, run: Callable[[], object]) -> Callable[[], None]:
         operator, kernel = self.compiled.desc.spec.wire_name, self.compiled.kernel_name

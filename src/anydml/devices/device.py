@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from anydml import operators
-from anydml.checked import Checked, as_feature_level, check
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
+from anydml.devices.families import DEVICES
 from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
-from anydml.forks import imported
-from anydml.kernels.cpu.jit import compile as jit
-from anydml.kernels.cpu.jit import pool, targets
-from anydml.kernels.kernel import Kernel, Machine, Refused
-from anydml.spec.operator import Desc
+from anydml.forks import guard
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.schema.check import Checked, as_feature_level, check
+from anydml.schema.operator import Desc
 from anydml.tensor import DataType, integer
 
-NAMES = ("cpu", "reference")
-operators.every()  # finds them, and imports them now: a later import could be under way at a fork
+NAMES = tuple(DEVICES)
+CACHED = 1024  # compiled operators that a device keeps for eager calls
 
 
 class ExecutionFlags(enum.IntFlag):
@@ -37,7 +36,7 @@ class ExecutionFlags(enum.IntFlag):
 
 
 class Device:
-    """Where operators are compiled and run.
+    """A device compiles operators and runs them.
 
     name: "cpu", or "reference" (the operator files run as they stand: slow, and the judge of every other kernel).
     feature_level: the rules that descs are checked against. threads: at most so many; by default ANYDML_NUM_THREADS,
@@ -55,26 +54,38 @@ class Device:
         threads: int | None = None,
         isa: str | None = None,
     ) -> None:
+        with guard:  # here and not above: `import anydml` needs none of it
+            from anydml.kernels.call import pool
+            from anydml.kernels.code import llvm, targets
         if not isinstance(name, str) or name not in NAMES:
             raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join(NAMES)}")
         self.feature_level = as_feature_level(feature_level)
         if threads is not None and integer(threads, "threads") < 1:
             raise ValueError(f"threads is {threads}, and at least one thread works")
         if isa is not None:
-            if (reason := jit.unavailable()) is not None:
+            if (reason := llvm.unavailable()) is not None:
                 raise UnsupportedError(f"isa = {isa!r} cannot be had: nothing can be compiled ({reason})")
             available = [target.name for target in targets.targets()]
             if isa not in available:
                 raise UnsupportedError(f"this processor has no {isa!r}; the instruction sets here are {', '.join(available)}")
         self.name = name
         self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()))
+        # make, key: make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
+        self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(self._make)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, in another process too, compiles anew."""
+        return _again, (self.name, self.feature_level, *self.machine)
 
     def __repr__(self) -> str:
         """The name, the feature level, and what computes: the instruction set and the threads in use, or NumPy."""
+        with guard:
+            from anydml.kernels.call import pool
+            from anydml.kernels.code import llvm, targets
         using = ""
         if self.name == "cpu":
             using = ", NumPy"
-            if jit.unavailable() is None and (target := targets.named(self.machine.isa)):
+            if llvm.unavailable() is None and (target := targets.named(self.machine.isa)):
                 threads = pool.in_use(self.machine.threads, target)
                 using = f", {target.name}, {threads} thread{'s' if threads > 1 else ''}"
         return f"<Device {self.name}: feature level {self.feature_level}{using}>"
@@ -96,13 +107,21 @@ class Device:
             return max(within)
         raise UnsupportedError(f"none of the requested feature levels is at or below this device's {self.feature_level}")
 
+    def _make(self, make: Callable[..., Any], *key: Hashable) -> Any:
+        return make(self, *key)
+
     def compile(self, desc: Desc | Checked[Desc], *, flags: ExecutionFlags = ExecutionFlags.NONE) -> CompiledOperator:
-        """Check a desc against this device's feature level and pick the first kernel that takes it.
+        """Check a desc against this device's feature level and pick the first kernel that takes its statement.
 
         DescError where the desc breaks rules; UnsupportedError for a desc that was checked for a level above the device's;
         MemoryError where every kernel would take more scratch and persistent memory than this machine has.
         IDMLDevice::CreateOperator and CompileOperator.
         """
+        with guard:  # here and not above: `import anydml` needs none of it
+            from anydml.devices.link import link
+            from anydml.kernels.code.engine import Uncompilable
+            from anydml.kernels.lower import lowerings
+            from anydml.schema.statement import stated
         began = time.perf_counter()
         ExecutionFlags(flags)
         if isinstance(desc, Checked):
@@ -117,22 +136,20 @@ class Device:
         newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
         refused: list[dict[str, str]] = []
         least: int | None = None
-        for kernel in _kernels(self.name):
-            if kernel.implements is not type(newest.desc):
-                continue
-            reason = kernel.refuses(newest, self.machine)
-            if reason is None:
+        for name, made in lowerings(DEVICES[self.name], stated(newest.desc), newest, self.machine):
+            if isinstance(made, Refused):
+                reason = made.reason
+            else:
                 try:
-                    built = kernel.build(newest, self.machine)
-                except Refused as refusal:
-                    reason = str(refusal)
+                    compiled = CompiledOperator(checked, name, link(made) if isinstance(made, Lowered) else made)
+                except Uncompilable as error:
+                    reason = str(error)
                 else:
-                    compiled = CompiledOperator(checked, kernel.name, built)
                     if (needed := compiled.most_bytes) <= memory_bytes():
                         break
                     least = min(needed, least or needed)
                     reason = f"{needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
-            refused.append({"kernel": kernel.name, "reason": reason})
+            refused.append({"kernel": name, "reason": reason})
         else:
             raise MemoryError(
                 f"{checked.desc.spec.name} takes at least {least} bytes of scratch and persistent memory for this desc, "
@@ -152,10 +169,8 @@ class Device:
         return compiled
 
 
-@cache
-def _kernels(device: str) -> tuple[Kernel, ...]:
-    kernels: tuple[Kernel, ...] = imported(f"anydml.devices.{device}").KERNELS
-    return kernels
+def _again(name: str, feature_level: FeatureLevel, isa: str | None, threads: int) -> Device:
+    return Device(name, feature_level=feature_level, threads=threads, isa=isa)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""How much memory there is: what takes more is refused before anything is allocated."""
+"""The size of physical memory: what takes more is refused before anything is allocated."""
 
 import os
 from functools import lru_cache

@@ -1,1 +1,1 @@
-"""What operators are, and how results differ, in words and as data."""
+"""Descriptions of operators, and of how results differ, in words and as data."""

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from anydml.explain import deviations
 from anydml.explain.changes import PRODUCT_INPUTS, Deviation, Inputs
 from anydml.explain.comparison import Cause
+from anydml.kernels.numpy.contract import aligned
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice1
-from anydml.spec.operator import Desc, aligned
+from anydml.schema.operator import Desc
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -127,7 +128,7 @@ class Search:
 
 
 def causes(d: Desc, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
-    """What explains that one output of an operator's newest desc differs; nothing where no search is known for it."""
+    """The causes of differences in one output of an operator's newest desc; none where no search is known for it."""
     finder = FINDERS.get(type(d))
     return finder(d, arrays, expected, actual) if finder else ()
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import check
 from anydml.devices.binding import Slot
 from anydml.devices.device import named
 from anydml.errors import BindingError, Fault
@@ -20,11 +19,16 @@ from anydml.explain.causes import causes
 from anydml.explain.comparison import Comparison, Difference, Value
 from anydml.explain.quotient import Quotient
 from anydml.functional.run import described
+from anydml.kernels.evaluate import evaluators
+from anydml.kernels.numpy.contract import aligned
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice1
-from anydml.spec.operator import Desc, aligned
-from anydml.tensor import TensorDesc
+from anydml.schema.check import check
+from anydml.schema.field import INPUT
+from anydml.schema.operator import Desc
+from anydml.schema.statement import Nest, stated
+from anydml.tensor import DATA_TYPES, TensorDesc
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -34,16 +38,17 @@ ROWS = 1024  # rows of the output looked at together
 
 
 class Case(NamedTuple):
-    """An output at hand beside the exact one: the newest desc, its inputs in tensor form, and both."""
+    """An output at hand beside the exact one: the newest desc, its inputs in tensor form, both, and the output's name."""
 
     desc: Desc
     inputs: Arrays
     expected: NDArray[Any]
     actual: NDArray[Any]
+    output: str
 
 
 @overload
-def compare(desc: Desc, /, inputs: Mapping[str, Any], actual: Any) -> Comparison: ...
+def compare(desc: Desc, /, inputs: Mapping[str, Any], actual: Any, output: str | None = None) -> Comparison: ...
 
 
 @overload
@@ -55,25 +60,27 @@ def compare(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Compa
 
     `compare(desc, inputs, actual)`: inputs are arrays by field name in snake_case, as `bind` takes them, owned ones among
     them. `compare(function, *arguments, actual=output)`: the arguments are those of the eager function. actual: an array of
-    the output's data type, of its sizes (whatever its strides) or one-dimensional, laid out as the desc says. DescError where
+    the output's data type, of its sizes (whatever its strides) or one-dimensional, laid out as the desc says. output: which
+    one it is, by field name, of an operator that has several. DescError where
     the desc breaks a rule; BindingError, also for `actual`; DataError.
     """
-    case = asked(function_or_desc, *arguments, **keywords)
+    case = case_of(function_or_desc, *arguments, **keywords)
     return explained(case, differences(case))
 
 
-def asked(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
-    """The case that `compare` is asked about."""
+def case_of(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
+    """The case of `compare`'s arguments."""
     if isinstance(function_or_desc, Desc):
         return _case(function_or_desc, *arguments, **keywords)
     if "actual" not in keywords:
         raise TypeError("compare takes the output of an eager function as a keyword: actual=output")
     actual = keywords.pop("actual")
-    # an array with negative strides would be spelled as its mirror image, and coordinates told in that
+    # an array with negative strides would be spelled as its mirror image, and coordinates would be those of that
     arguments = tuple(map(_forward, arguments))
     keywords = {name: _forward(value) for name, value in keywords.items()}
+    output = keywords.pop("output", None)
     desc, inputs = described(function_or_desc, *arguments, **keywords)
-    return _case(desc, inputs, actual)
+    return _case(desc, inputs, actual, output)
 
 
 def _forward(value: Any) -> Any:
@@ -81,31 +88,87 @@ def _forward(value: Any) -> Any:
     return np.ascontiguousarray(value) if backwards else value
 
 
-def _case(desc: Desc, inputs: Mapping[str, Any], actual: Any) -> Case:
-    check(desc)
-    output = desc.spec.outputs[0].name
-    tensors: dict[str, TensorDesc] = {f.name: t for f in desc.spec.tensors if (t := getattr(desc, f.name)) is not None}
-    told = tensors.pop(output)
-    # here all inputs are bound alike, wherever they lie and without padding, and the expected output is packed
-    free = {name: TensorDesc(t.data_type, t.sizes, strides=t.strides) for name, t in tensors.items()}
-    operator = named("cpu").compile(replace(desc, **free, **{output: TensorDesc(told.data_type, told.sizes)}))
-    expected = np.empty(told.sizes, told.data_type.dtype)
-    bound = operator.bind(**inputs, **{output: expected})
-    got = _laid_out(actual, told)
+def _case(desc: Desc, inputs: Mapping[str, Any], actual: Any, output: str | None = None) -> Case:
+    checked = check(desc)
+    if output is None and len(checked.outputs) == 1:
+        output = checked.outputs[0]
+    if output not in checked.outputs:
+        asked_for = "output says which one `actual` is" if output is None else f"there is no output {output!r}"
+        raise BindingError([Fault("output", f"{asked_for}; {desc.spec.name} has {', '.join(checked.outputs)}")])
+    free = _unbound(desc)
+    operator = named("cpu").compile(free)
+    tensors = {found.name: found.desc for found in free.tensors()}
+    made = {name: np.empty(tensors[name].sizes, tensors[name].data_type.dtype) for name in checked.outputs}
+    bound = operator.bind(**inputs, **_as_bound(made))
+    got = _laid_out(actual, next(found.desc for found in desc.tensors() if found.name == output))
     bound.execute()
-    slots = (Slot(name, t, 0, writable=False) for name, t in free.items())
-    views = {slot.name: cast(NDArray[Any], slot.view(inputs[slot.name])) for slot in slots}  # bind has taken them: no faults
-    return Case(operator.desc.as_newest(), views, expected, got)
+    views = {name: view for name, view in bound.arrays.items() if name not in made}
+    return Case(operator.desc.as_newest(), views, made[output], got, output)
+
+
+def _unbound(desc: Desc) -> Desc:
+    """The desc with all inputs bound alike, wherever they lie and without padding, and packed outputs."""
+
+    def free(t: TensorDesc, role: str) -> TensorDesc:
+        return TensorDesc(t.data_type, t.sizes, strides=t.strides if role == INPUT else None)
+
+    changes: dict[str, Any] = {}
+    for f in desc.spec.tensors:
+        value = getattr(desc, f.name)
+        if value is not None:
+            changes[f.name] = tuple(free(t, f.role) for t in value) if f.sized_by else free(value, f.role)
+    return replace(desc, **changes)
+
+
+def _as_bound(arrays: Arrays) -> dict[str, Any]:
+    """Arrays by tensor as `bind` takes them: those of an array of tensors as one list."""
+    found: dict[str, Any] = {}
+    for name, array in arrays.items():
+        field, _, place = name.partition("[")
+        if place:
+            found.setdefault(field, []).append(array)
+        else:
+            found[name] = array
+    return found
 
 
 def differences(case: Case) -> Comparison:
     """The comparison of a case, without causes."""
-    desc, views, expected, got = case
+    desc, views, expected, got, output = case
     if isinstance(desc, QuantizedLinearMatrixMultiply):
         return _tallied(_quantized(views, expected), expected, got)
     if isinstance(desc, MatrixMultiplyInteger):
         return _tallied(_integer(views), expected, got)
-    return _copied(desc, expected, got)
+    nest = stated(desc)[output]
+    return _copied(desc, expected, got) if nest.moves else _computed(case, nest)
+
+
+def _computed(case: Case, nest: Nest) -> Comparison:
+    """By steps of the output's type: integers, or units in the last place of floats; NaN is equal to NaN."""
+    _, views, expected, actual, _ = case
+    floats = expected.dtype.kind == "f"
+    wanted, got = (_ordered(x) if floats else x for x in (expected, np.ascontiguousarray(actual)))
+    differs = expected.view(f"u{expected.itemsize}") != np.ascontiguousarray(actual).view(f"u{actual.itemsize}")
+    at = np.argwhere(differs & ~(np.isnan(expected) & np.isnan(actual)) if floats else differs)
+    steps = Counter[int]()
+    ranked = []
+    for c in map(tuple, at.tolist()):
+        step = int(got[c]) - int(wanted[c])
+        comparable = not floats or not (np.isnan(expected[c]) or np.isnan(actual[c]))
+        steps[step] += comparable
+        ranked.append((abs(step) if comparable else math.inf, c))
+    ranked.sort(key=lambda pair: -pair[0])
+    evaluator = evaluators({"it": nest}, {"it": DATA_TYPES[expected.dtype]}, views)["it"]
+    worst = tuple(Difference(c, _value(expected[c]), _value(actual[c]), evaluator.digits(*c)) for _, c in ranked[:WORST])
+    kept = {step: count for step, count in steps.items() if count}
+    return Comparison(expected.size, len(at), kept, worst, unit=" ULP" if floats else "")
+
+
+def _ordered(x: NDArray[Any]) -> NDArray[Any]:
+    """The bits of floats as integers in the order of the numbers: neighbours differ by 1, and both zeros are 0."""
+    bits = x.view(f"i{x.itemsize}")
+    lowest = np.iinfo(bits.dtype).min
+    return np.where(bits < 0, lowest - bits, bits)
 
 
 def explained(case: Case, comparison: Comparison) -> Comparison:

@@ -50,13 +50,13 @@ class Cause:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How an output differs from the exact one; `str()` says it in sentences, `to_dict()` as JSON has it.
+    """The differences of an output from the exact one; `str()` says it in sentences, `to_dict()` as JSON has it.
 
     It is neither true nor false: ask `.equal`. differing: how many outputs differ. steps: actual - expected -> how many; empty
     for copies, whose elements are not compared by size. worst: the farthest off, for a copy the first. within: no difference
     lies farther from a tie, those of saturated outputs left out; rounded up. saturated_low, saturated_high, ties, wrapped: of
     all outputs, right or wrong. differing_clamped: how many of the differing outputs saturate (or wrap). causes: deviations
-    that explain the differences, the one that explains most first.
+    that explain the differences, the one that explains most first. unit: of steps, " ULP" for floats.
     """
 
     total: int
@@ -70,6 +70,7 @@ class Comparison:
     wrapped: int = 0
     differing_clamped: int = 0
     causes: tuple[Cause, ...] = ()
+    unit: str = ""
 
     @property
     def equal(self) -> bool:
@@ -108,7 +109,7 @@ class Comparison:
 
     def _by_steps(self, one: bool) -> str:
         sizes = sorted(set(map(abs, self.steps)))
-        sentence = f" by {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
+        sentence = f" by {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "") + self.unit
         if self.differing_clamped:
             some = self.differing > self.differing_clamped
             which = f"{self.differing_clamped} " if some else "" if one else "all "
@@ -119,7 +120,7 @@ class Comparison:
             near = f"within {_short(self.within)} of" if self.within else "at"
             return f"{sentence}, {'' if one else 'all '}{near} a tie"
         if sizes == [1] and self.causes and self.causes[0].rounding:
-            return sentence  # another way of rounding is told as the cause
+            return sentence  # the cause is another way of rounding
         return f"{sentence}; this is not a rounding difference"
 
     def _by_cause(self) -> str:
@@ -143,8 +144,8 @@ class Comparison:
             (self.saturated_high, "saturates high", "saturate high"),
             (self.wrapped, "sum wraps", "sums wrap"),
         )
-        told = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
-        return f" ({', '.join(told)})" if told else ""
+        parts = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
+        return f" ({', '.join(parts)})" if parts else ""
 
     def _repr_html_(self) -> str:
         """The sentence, and the worst differences in a table: what a notebook shows."""

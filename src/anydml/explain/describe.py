@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import enum
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import check
 from anydml.devices.device import Device
 from anydml.errors import DataError, DescError, Violation
+from anydml.functional.signatures import as_call
 from anydml.names import class_name
-from anydml.spec.constraint import Constraint, DataRule
-from anydml.spec.fields import INPUT, OUTPUT
-from anydml.spec.operator import Desc, Example, Rejects, example_desc
+from anydml.operators import PREFIX
+from anydml.schema.check import check
+from anydml.schema.constraint import Constraint, DataRule
+from anydml.schema.formula import formulas, prose
+from anydml.schema.kinds import FLOAT
+from anydml.schema.operator import Desc, Example, Rejects, example_desc, rejections
+from anydml.schema.support import LEVEL_RULES
+from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
 from anydml.tensor import TensorDesc, TensorFlags
-from anydml.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
 
 Facts = dict[str, Any]
 
@@ -34,6 +39,10 @@ def plain(value: Any) -> Any:
         return value.name.removeprefix("FL_") if value.name else int(value.value)
     if isinstance(value, TensorDesc):
         return _tensor(value)
+    if isinstance(value, Desc):
+        return plain({"Type": value.spec.wire_name, **value.document()})
+    if isinstance(value, float) and not math.isfinite(value):
+        return FLOAT.json(value)
     if isinstance(value, np.ndarray):
         return plain(value.tolist()) if value.dtype != np.float32 else _float32(value)
     if isinstance(value, Mapping):
@@ -45,7 +54,7 @@ def plain(value: Any) -> Any:
 
 def _float32(array: NDArray[Any]) -> Any:
     """Nested lists of the shortest numbers that are these float32: 0.0066, not 0.006599999964237213."""
-    return [_float32(row) for row in array] if array.ndim > 1 else [float(str(x)) for x in array]
+    return [_float32(row) for row in array] if array.ndim > 1 else [plain(float(str(x))) for x in array]
 
 
 def _tensor(t: TensorDesc) -> Facts:
@@ -69,7 +78,10 @@ def describe(operator: type[Desc]) -> Facts:
         "number": spec.number,
         "since": str(spec.since),
         "python": class_name(spec.name),
+        "function": spec.name.lower(),
+        "page": spec.page,
         "summary": "\n".join(line.strip() for line in spec.summary.splitlines()),
+        "formulas": list(formulas(example_desc(operator).as_newest()).values()),
         "fields": [
             {
                 "name": f.wire,
@@ -105,7 +117,7 @@ def _by_wire_name(operator: type[Desc], fields: Mapping[str, Any]) -> Facts:
 
 
 def _constraints(operator: type[Desc]) -> list[Facts]:
-    breaking = {example.constraint: example for example in operator.spec.rejecting}
+    breaking = {example.constraint: example for example in rejections(operator)}
     rules = {rule.name: rule for rule in operator.spec.rules}
     # what a feature level lacks is no rule of the file, but follows from its rows: the examples alone name it
     return [_constraint(operator, breaking[name], rules.get(name)) for name in dict.fromkeys((*breaking, *rules))]
@@ -115,8 +127,8 @@ def _constraint(operator: type[Desc], breaking: Rejects, rule: Constraint | None
     violation = _violation(operator, breaking)
     return {
         "id": violation.constraint,
-        "sentence": violation.sentence,
-        "each_dimension": rule is not None and rule.each_dimension,
+        "sentence": LEVEL_RULES.get(violation.constraint, violation.sentence),
+        "each": rule and rule.each,
         "extension": rule is not None and rule.extension,
         "example": {
             "changes": _by_wire_name(operator, breaking.fields),
@@ -128,7 +140,7 @@ def _constraint(operator: type[Desc], breaking: Rejects, rule: Constraint | None
 
 
 def _violation(operator: type[Desc], breaking: Rejects) -> Violation:
-    """What the example breaks: exactly one rule."""
+    """The violation by an example, which breaks exactly one rule."""
     try:
         check(example_desc(operator, breaking.fields), breaking.at, strict=breaking.strict)
     except DescError as error:
@@ -137,15 +149,14 @@ def _violation(operator: type[Desc], breaking: Rejects) -> Violation:
 
 
 def _tensor_constraint(operator: type[Desc], rule: Constraint) -> Facts:
-    role = OUTPUT if rule in ON_OUTPUTS else INPUT
-    field = next(f for f in operator.spec.tensors if f.role == role)
-    tensor = BREAKS[rule.name]
-    found, dimension = next(broken(tensor, role))
+    fields = operator.spec.outputs if rule in ON_OUTPUTS else operator.spec.tensors
+    field, tensor = fields[0], BREAKS[rule.name]
+    found, dimension = next(broken(tensor, field.role))
     return {
         "id": rule.name,
         "sentence": rule.sentence,
-        "each_dimension": rule.each_dimension,
-        "outputs_only": role == OUTPUT,
+        "each": rule.each,
+        "outputs_only": rule in ON_OUTPUTS,
         "example": {
             "tensor": plain(tensor),
             "message": found.violation(operator.spec.name, tensor, dimension, within=field.wire).wire_text(),
@@ -157,7 +168,9 @@ def _data_rule(operator: type[Desc], rule: DataRule) -> Facts:
     """A rule about values, with the first of 0, NaN and infinity that breaks it in the first example."""
     example, field = operator.spec.examples[0], next(f for f in operator.spec.inputs if f.wire == rule.tensors[0])
     data = example.inputs[field.name]
-    value = next(v for x in (0.0, np.nan, np.inf) if rule.breaks(v := np.full_like(data, x)).any())
+    limits = (0.0, np.nan, np.inf) if data.dtype.kind == "f" else (np.iinfo(data.dtype).max, np.iinfo(data.dtype).min)
+    desc = example_desc(operator)
+    value = next(v for x in limits if rule.breaks(desc, v := np.full_like(data, x)).any())
     output = operator.spec.outputs[0].name
     arrays = {**example.inputs, field.name: value, output: np.empty_like(example.output)}
     message = ""
@@ -173,8 +186,17 @@ def _example(operator: type[Desc], example: Example) -> Facts:
         "title": example.title,
         "desc": _by_wire_name(operator, vars(operator(**example.fields))),
         "inputs": _by_wire_name(operator, example.inputs),
-        "output": plain(example.output),
+        "outputs": _by_wire_name(operator, example.outputs),
+        "call": _call(operator, example),
     }
+
+
+def _call(operator: type[Desc], example: Example) -> str | None:
+    """The example at Python's prompt; None where its desc says more than a call can, such as strides."""
+    try:
+        return as_call(operator, example).session.replace("<BLANKLINE>", "")
+    except ValueError:
+        return None
 
 
 def _type(field: Facts) -> str:
@@ -188,7 +210,7 @@ def _counts(row: Facts) -> str:
 
 
 def _notes(rule: Facts) -> str:
-    notes = ("each dimension", rule["each_dimension"]), ("extension: only if strict", rule.get("extension"))
+    notes = (f"each {rule['each']}", rule["each"]), ("extension: only if strict", rule.get("extension"))
     return "".join(f" ({note})" for note, holds in (*notes, ("outputs", rule.get("outputs_only"))) if holds)
 
 
@@ -205,16 +227,20 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 def markdown(facts: Facts) -> str:
     """The reference page of an operator."""
-    lines = [f"# {facts['operator']}", "", facts["summary"], ""]
+    lines = [f"# {facts['operator'].removeprefix(PREFIX)}", "", prose(facts["summary"]), ""]
+    lines += ["```text", *facts["formulas"], "```", ""]
+    if call := next((example["call"] for example in facts["examples"] if example["call"]), None):
+        lines += ["```python", call, "```", ""]
     lines += [
-        f"`anydml.{facts['python']}`, operator {facts['number']}, from feature level {facts['since']}.",
+        f"`anydml.{facts['function']}` is the function, `anydml.{facts['python']}` the desc of `{facts['operator']}`, operator "
+        f"{facts['number']}, from feature level {facts['since']}: [DirectML's page]({facts['page']}).",
         "",
         "## Fields",
         "",
     ]
     lines += _table(
         ("Field", "In Python", "Role", "Type", "Meaning"),
-        ((f"`{f['name']}`", f"`{f['python']}`", f["role"], _type(f), f["meaning"]) for f in facts["fields"]),
+        ((f"`{f['name']}`", f"`{f['python']}`", f["role"], _type(f), prose(f["meaning"])) for f in facts["fields"]),
     )
     lines += ["## Supported", "", "A row holds until a later one of the same tensor.", ""]
     lines += _table(
@@ -223,7 +249,7 @@ def markdown(facts: Facts) -> str:
     )
     lines += ["## Rules", "", "Each with changes to the first example that break it, and the message that follows.", ""]
     for rule in facts["constraints"]:
-        lines += [f"### `{rule['id']}`", "", rule["sentence"] + _notes(rule), ""]
+        lines += [f"### `{rule['id']}`", "", prose(rule["sentence"]) + _notes(rule), ""]
         example = rule["example"]
         if example["changes"]:
             lines += ["```json", _members(example["changes"]), "```", ""]
@@ -236,12 +262,14 @@ def markdown(facts: Facts) -> str:
             lines += ["```text", rule["example"]["message"], "```", ""]
     lines += ["## Rules of every tensor", ""]
     lines += [f"- `{rule['id']}`: {rule['sentence']}{_notes(rule)}" for rule in facts["tensor_constraints"]]
-    lines += ["", "## Errata of the documentation", "", *(f"- {erratum}" for erratum in facts["errata"])]
+    lines += ["", "## Errata of the documentation", "", *(f"- {prose(erratum)}" for erratum in facts["errata"])]
     lines += ["", "## Examples", ""]
     for example in facts["examples"]:
         lines += [f"### {example['title']}", "", "```json", _members(example["desc"]), "```", "", "```text"]
-        lines += [f"{name}: {json.dumps(values)}" for name, values in example["inputs"].items()]
-        lines += [f"Output: {json.dumps(example['output'])}", "```", ""]
+        lines += [f"{name}: {json.dumps(values)}" for role in ("inputs", "outputs") for name, values in example[role].items()]
+        lines += ["```", ""]
+        if example["call"]:
+            lines += ["```python", example["call"], "```", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -251,6 +279,7 @@ def text(facts: Facts) -> str:
     kinds = max(len(_type(f)) for f in facts["fields"])
     lines = [f"{facts['operator']} ({facts['number']}, from feature level {facts['since']}, anydml.{facts['python']})"]
     lines += [f"  {line}" if line else "" for line in facts["summary"].splitlines()]
+    lines += ["", *(f"  {formula}" for formula in facts["formulas"])]
     lines += ["", "Fields"]
     lines += [f"  {f['name']:{width}}  {f['role']:9}  {_type(f):{kinds}}  {f['meaning']}" for f in facts["fields"]]
     lines += ["", "Supported"]
@@ -259,7 +288,7 @@ def text(facts: Facts) -> str:
     lines += ["", "Rules, and what breaking them says"]
     for rule in facts["constraints"]:
         lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}"]
-        lines += [f"      {line.strip()}" for line in rule["example"]["message"].splitlines()[1:]]  # the first is the sentence
+        lines += [f"      {line.strip()}" for line in rule["example"]["message"].partition(": ")[2].splitlines()]
     lines += [f"  {r['id']} (values): {', '.join(r['tensors'])}: {r['sentence']}" for r in facts["data_rules"]]
     lines += ["", "Rules of every tensor"]
     lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}" for rule in facts["tensor_constraints"]]

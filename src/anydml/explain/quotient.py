@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.cpu.rounding import significands
+from anydml.exact.requantization import significands
 
 LARGEST = 2.0**40  # quotients beyond are held to it: every output type here has saturated long before
 HALF = Fraction(1, 2)
@@ -34,7 +34,7 @@ class Quotient:
         with np.errstate(over="ignore", under="ignore"):
             self.estimate = x = np.ldexp(q * p.astype(np.float64) / divisor, e.astype(np.int32))
         lowest = q & -q
-        divides = q % (divisor // np.gcd(p, divisor)) == 0  # p and the divisor are odd: powers of two are told by e
+        divides = q % (divisor // np.gcd(p, divisor)) == 0  # p and the divisor are odd: powers of two are in e
         self.whole = divides & ((e >= 0) | (q == 0) | (lowest >= np.int64(1) << np.clip(-e, 0, 62)))
         ties = divides & (e < 0) & (e > -63) & (lowest == np.int64(1) << np.clip(-1 - e, 0, 62))
         x = np.clip(x, -LARGEST, LARGEST)

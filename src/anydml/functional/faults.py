@@ -1,7 +1,7 @@
-"""What is wrong with an eager call: all of it at once, in the names of the call made.
+"""The faults of an eager call: all of them at once, in the names of the call made.
 
 Only a call that has failed comes here, so that one that succeeds pays nothing for good messages. Each argument is converted
-once more by itself. For one that cannot be, something else stands in, and no rule about that is told.
+once more by itself. For one that cannot be, something else stands in, and rules about that are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import check
 from anydml.devices.binding import as_array, refused_by_name, share_memory
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
@@ -23,10 +22,12 @@ from anydml.functional.parameters import Axis, array_of, output_dtypes, same_dim
 from anydml.functional.run import signature, tensor, unspellable
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
-from anydml.spec.constraint import DataRule
-from anydml.spec.fields import Field
-from anydml.spec.operator import Desc
+from anydml.schema.check import check
+from anydml.schema.constraint import DataRule
+from anydml.schema.field import Field
+from anydml.schema.operator import Desc
 from anydml.tensor import DATA_TYPES, DataType, TensorDesc, integers
+from anydml.wording import listed
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -34,24 +35,24 @@ AXES: Mapping[str, Axis] = {"a": "row", "b": "column", "output": "row"}
 EIGHT_BIT = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
-class Told:
+class Report:
     """The faults found so far.
 
-    names: wire field -> what the call names it. tellers: wire field -> the argument that tells its data type. unread: the wire
-    fields that something else stands in for.
+    names: wire field -> what the call names it. type_arguments: wire field -> the argument that its data
+    type is known by. unread: the wire fields that something else stands in for.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        self.names, self.tellers = names, dict(names)
+        self.names, self.type_arguments = names, dict(names)
         self.unread: set[str] = set()
         self.faults: list[Fault] = []
 
-    def say(self, name: str, message: str, violation: Violation | None = None) -> None:
+    def add(self, name: str, message: str, violation: Violation | None = None) -> None:
         fault = Fault(name, f"{name} {message}", violation)
         if all(fault.message != other.message for other in self.faults):
             self.faults.append(fault)
 
-    def tried(self, convert: Callable[..., T], *arguments: Any) -> T | None:
+    def converted(self, convert: Callable[..., T], *arguments: Any) -> T | None:
         """The result of a conversion, or None where it is refused."""
         try:
             return convert(*arguments)
@@ -66,18 +67,18 @@ class Told:
         array = as_array(out) if isinstance(out, np.ndarray) else f"takes an array, not {type(out).__name__}"
         reason = array if isinstance(array, str) else refused_by_name(array)
         if reason is not None or isinstance(array, str):
-            self.say("out", reason or "")
+            self.add("out", reason or "")
             return packed
         if not array.flags.writeable:
-            self.say("out", "is read-only")
+            self.add("out", "is read-only")
         for name, x in inputs.items():
             if (how := share_memory(array, x)) is not None:
-                self.say("out", f"{how} {name}, and the operator does not work in place")
+                self.add("out", f"{how} {name}, and the operator does not work in place")
         sizes, dtype = packed.sizes, packed.data_type.dtype
         if "OutputTensor" in self.unread:
             return packed
         if array.shape != sizes or array.dtype != dtype:
-            self.say("out", f"is {array.dtype}, shape {array.shape}, where the result is {dtype}, shape {sizes}")
+            self.add("out", f"is {array.dtype}, shape {array.shape}, where the result is {dtype}, shape {sizes}")
             return packed
         return _described(array)
 
@@ -91,12 +92,12 @@ class Told:
             return []
         refused = {next(iter(v.values)): v for v in found if v.constraint == "data_type_supported"}
         for path, violation in refused.items():
-            if name := self.tellers.get(_field(path)):
-                self.say(name, _type_refused(name, path, violation), violation)
+            if name := self.type_arguments.get(_field(path)):
+                self.add(name, type_refused(name, path, violation), violation)
         return [v for v in found if refused.keys().isdisjoint(v.values)]
 
     def error(self, rules: Iterable[Violation], order: Iterable[str], otherwise: Error) -> Error:
-        """What the call raises: the arguments' faults in their order, then the rules."""
+        """The error that the call raises: the arguments' faults in their order, then the rules."""
         if self.faults:
             place = {name: i for i, name in enumerate(order)}
             faults = sorted(self.faults, key=lambda fault: place.get(fault.pointer, len(place)))
@@ -112,52 +113,52 @@ def matmul_error(
     out: Any,
     output_data_type: Any = None,
 ) -> Error:
-    """What a failed call of a matmul raises. error: what was found first. arguments: those of tensors, by name."""
+    """The error that a failed call of a matmul raises. error: what was found first. arguments: those of tensors, by name."""
     if isinstance(error, DataError):
         return _data_error(error, arguments)
     try:
         level = device_of(device).feature_level
     except UnsupportedError as refused:
         return refused
-    told = Told({f.wire: f.name.removesuffix("_tensor") for f in operator.spec.tensors})
-    matrices = _matrices(told, arguments["a"], arguments["b"])
-    if told.unread:
-        told.unread.add("OutputTensor")
+    report = Report({f.wire: f.name.removesuffix("_tensor") for f in operator.spec.tensors})
+    matrices = _matrices(report, arguments["a"], arguments["b"])
+    if report.unread:
+        report.unread.add("OutputTensor")
     said: Mapping[str, np.dtype[Any]] | None = {}
     if operator is QuantizedLinearMatrixMultiply:
-        if (said := told.tried(output_dtypes, arguments["output_zero_point"], output_data_type, out)) is None:
+        if (said := report.converted(output_dtypes, arguments["output_zero_point"], output_data_type, out)) is None:
             said = {}
-            told.unread.add("OutputTensor")
-        told.tellers["OutputTensor"] = next(iter(said), "")
+            report.unread.add("OutputTensor")
+        report.type_arguments["OutputTensor"] = next(iter(said), "")
         output = next(iter(said.values()), matrices["a"].dtype)
     else:
         output = np.dtype(np.int32)
     lead = np.broadcast_shapes(*(x.shape[:-2] for x in matrices.values()))
     inputs = {f"{name}_tensor": np.broadcast_to(x, (*lead, *x.shape[-2:])) for name, x in matrices.items()}
     dtypes = {"a": matrices["a"].dtype, "b": matrices["b"].dtype, "output": output}
-    known = {name for wire, name in told.names.items() if wire not in told.unread} | ({"output"} if said else set())
+    known = {name for wire, name in report.names.items() if wire not in report.unread} | ({"output"} if said else set())
     for f in operator.spec.inputs:
-        name = told.names[f.wire]
+        name = report.names[f.wire]
         of, _, kind = name.partition("_")
         value, made = arguments[name], None
         if kind == "scale":
-            made = told.tried(scale, name, value, AXES[of])
+            made = report.converted(scale, name, value, AXES[of])
             if made is None:
-                told.unread.add(f.wire)
+                report.unread.add(f.wire)
                 made = np.ones((1, 1), np.float32)
         elif kind and value is not None and (not isinstance(value, int) or (of in known and dtypes[of] in EIGHT_BIT)):
-            made = told.tried(zero_point, name, value, AXES[of], dtypes[of])
+            made = report.converted(zero_point, name, value, AXES[of], dtypes[of])
         if made is not None:
             inputs[f.name] = made
     same_dimension_count(inputs)
-    sizes = operator.infer(inputs["a_tensor"].shape, inputs["b_tensor"].shape)
+    sizes = (*inputs["a_tensor"].shape[:-1], inputs["b_tensor"].shape[-1])
     packed = TensorDesc(DATA_TYPES.get(output, DataType.UINT8), sizes)
     descs: dict[str, Any] = {name: _described(x) for name, x in inputs.items()}
-    desc = operator(**descs, output_tensor=told.output(out, matrices, packed))
+    desc = operator(**descs, output_tensor=report.output(out, matrices, packed))
     rules = []
-    for violation in told.rules(desc, level):
+    for violation in report.rules(desc, level):
         if violation.constraint == "inner_sizes_match":
-            told.say("b", _no_common_k(**matrices), violation)
+            report.add("a", _no_common_k(**matrices), violation)
         # other tensors are given the dimensions of the matrices
         elif violation.constraint != "dimension_count_supported" or _field(next(iter(violation.values))) in (
             "ATensor",
@@ -166,9 +167,9 @@ def matmul_error(
             rules.append(violation)
     for rule in operator.spec.data_rules:
         for f in operator.spec.inputs:
-            if f.wire in rule.tensors and f.wire not in told.unread:
-                _tell_unusable(told, rule, f, inputs[f.name], arguments)
-    return told.error(rules, (*arguments, "output_data_type", "out"), error)
+            if f.wire in rule.tensors and f.wire not in report.unread:
+                _add_unusable(report, rule, f, inputs[f.name], arguments)
+    return report.error(rules, (*arguments, "output_data_type", "out"), error)
 
 
 def slice_error(
@@ -179,31 +180,31 @@ def slice_error(
     out: Any,
     make: Callable[..., Desc],
 ) -> Error:
-    """What a failed call of a slice raises. error: what was found first. make: the desc of a tensor desc and the numbers."""
+    """The error that a failed call of a slice raises. error: what was found first. make: tensor desc, numbers -> desc."""
     sizes = "output_sizes" if numbers.get("output_sizes") is not None else "sizes" if "sizes" in numbers else "output.sizes"
     try:
         level = device_of(device).feature_level
     except UnsupportedError as refused:
         return refused
-    told = Told({"InputTensor": "input", "OutputTensor.Sizes": sizes, "OutputTensor": "output"})
-    told.tellers = {"InputTensor": "input"}
-    x = told.tried(tensor, "input", input)
+    report = Report({"InputTensor": "input", "OutputTensor.Sizes": sizes, "OutputTensor": "output"})
+    report.type_arguments = {"InputTensor": "input"}
+    x = report.converted(tensor, "input", input)
     converted: dict[str, tuple[int, ...] | None] = {}
     for name, value in numbers.items():
         try:
             left_out = value is None and name in ("input_window_strides", "output_sizes", "strides")
             converted[name] = None if left_out else integers(value, name)
         except TypeError as refusal:
-            told.faults.append(Fault(name, str(refusal)))
+            report.faults.append(Fault(name, str(refusal)))
     rules: list[Violation] = []
     if len(converted) == len(numbers):
         if x is None:
-            told.unread |= {"InputTensor", "OutputTensor"}
+            report.unread |= {"InputTensor", "OutputTensor"}
         count = len(next(iter(converted.values())) or ())
         desc: Any = make(TensorDesc(DataType.FLOAT32, (1,) * count) if x is None else _described(x), **converted)
-        lies = told.output(out, {} if x is None else {"input": x}, desc.output_tensor)
-        rules = [_hinted(violation) for violation in told.rules(replace(desc, output_tensor=lies), level)]
-    return told.error(rules, ("input", *numbers, "out"), error)
+        lies = report.output(out, {} if x is None else {"input": x}, desc.output_tensor)
+        rules = [_hinted(violation) for violation in report.rules(replace(desc, output_tensor=lies), level)]
+    return report.error(rules, ("input", *numbers, "out"), error)
 
 
 def _hinted(violation: Violation) -> Violation:
@@ -211,12 +212,12 @@ def _hinted(violation: Violation) -> Violation:
     return replace(violation, hint="slice1 takes negative strides") if negative else violation
 
 
-def _tell_unusable(told: Told, rule: DataRule, field: Field, x: Array, arguments: Mapping[str, Any]) -> None:
+def _add_unusable(report: Report, rule: DataRule, field: Field, x: Array, arguments: Mapping[str, Any]) -> None:
     once = x[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in x.strides])]  # what zero strides repeat
-    if (broken := np.argwhere(rule.breaks(once))).size:
+    if (broken := np.argwhere(rule.breaks(None, once))).size:
         index = tuple(broken[0].tolist())
         error = _data_error(DataError(field.name, index, once[index].item(), rule.sentence), arguments)
-        told.faults.append(Fault(told.names[field.wire], str(error)))
+        report.faults.append(Fault(report.names[field.wire], str(error)))
 
 
 def _field(path: str) -> str:
@@ -225,26 +226,26 @@ def _field(path: str) -> str:
 
 def _described(array: Array) -> TensorDesc:
     """The desc of an argument; packed for what is copied because no desc can spell how it lies."""
-    return TensorDesc(DataType.of(array.dtype), array.shape) if unspellable(array) else TensorDesc.lying(*signature(array))
+    return TensorDesc(DataType.of(array.dtype), array.shape) if unspellable(array) else TensorDesc.of_layout(*signature(array))
 
 
-def _matrices(told: Told, a: Any, b: Any) -> dict[str, Array]:
+def _matrices(report: Report, a: Any, b: Any) -> dict[str, Array]:
     """A and B, and for what is no matrix one that would fit."""
     given: dict[str, Array] = {}
     for name, value in (("a", a), ("b", b)):
-        if (x := told.tried(tensor, name, value)) is not None:
+        if (x := report.converted(tensor, name, value)) is not None:
             if 2 <= x.ndim <= 4:
                 given[name] = x
             else:
-                told.say(name, f"has shape {x.shape}, and a matrix has 2 to 4 dimensions")
+                report.add(name, f"has shape {x.shape}, and a matrix has 2 to 4 dimensions")
     if len(given) == 2:
         try:
             np.broadcast_shapes(given["a"].shape[:-2], given["b"].shape[:-2])
         except ValueError:
-            told.say("b", f"has shape {b.shape}, whose leading sizes do not broadcast with those of a, {a.shape}")
-            told.unread |= {"ATensor", "BTensor"}
+            report.add("b", f"has shape {b.shape}, whose leading sizes do not broadcast with those of a, {a.shape}")
+            report.unread |= {"ATensor", "BTensor"}
             return {name: x[(0,) * (x.ndim - 2)] for name, x in given.items()}
-    told.unread |= {f"{name.upper()}Tensor" for name in ("a", "b") if name not in given}
+    report.unread |= {f"{name.upper()}Tensor" for name in ("a", "b") if name not in given}
     rows = given["b"].shape[-2] if "b" in given else 1
     columns = given["a"].shape[-1] if "a" in given else 1
     stand_in = {"a": np.broadcast_to(np.uint8(0), (1, rows)), "b": np.broadcast_to(np.uint8(0), (columns, 1))}
@@ -252,23 +253,21 @@ def _matrices(told: Told, a: Any, b: Any) -> dict[str, Array]:
 
 
 def _no_common_k(a: Array, b: Array) -> str:
-    told = f"has shape {b.shape} and a has shape {a.shape}: K is {b.shape[-2]} in b and {a.shape[-1]} in a"
+    told = f"has {a.shape[-1]} columns but b has {b.shape[-2]} rows: the shapes are {a.shape} and {b.shape}"
     for name, x, fits in (("b", b, b.shape[-1] == a.shape[-1]), ("a", a, a.shape[-2] == b.shape[-2])):
         if fits:
             return f"{told}; did you mean {name}.{'T' if x.ndim == 2 else 'mT'}?"
     return told
 
 
-def _type_refused(name: str, path: str, violation: Violation) -> str:
-    read, takes = violation.values[path], [x.name.lower() for x in violation.expected[path]]
+def type_refused(name: str, path: str, violation: Violation) -> str:
+    read, level = violation.values[path], violation.values["FeatureLevel"]
+    takes = [x.name.lower() for x in violation.expected[path]]
     if name.endswith("zero_point"):
         takes.append("a Python integer")
-    text = f"{', '.join(takes[:-1])} or {takes[-1]}" if len(takes) > 1 else takes[0]
-    told = f"is {read.name.lower()}; "
-    if (later := violation.expected.get("FeatureLevel")) is None:
-        return f"{told}it takes {text}"
-    level = violation.values["FeatureLevel"]
-    return f"{told}at feature level {level} it takes {text}, and from {later} on {read.name.lower()}"
+    told = f"is {read.name.lower()}; feature level {level} takes {listed(takes)} here"
+    later = violation.expected.get("FeatureLevel")
+    return told if later is None else f"{told}, and {later} takes {read.name.lower()}"
 
 
 def _data_error(error: DataError, arguments: Mapping[str, Any]) -> DataError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,23 +10,21 @@ from numpy.typing import DTypeLike, NDArray
 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
-from anydml.errors import BindingError, DataError, DescError
-from anydml.functional.faults import matmul_error
+from anydml.errors import BindingError, DataError, DescError, Error
+from anydml.forks import imported
 from anydml.functional.parameters import output_dtypes, same_dimension_count, scale, zero_point
 from anydml.functional.run import (
-    CACHED,
     Signature,
     contiguous,
     deliver,
     fail,
+    operator_of,
     output_desc,
     output_signature,
     signature,
     tensor,
     unspellable,
 )
-from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
-from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.tensor import DataType, TensorDesc
 
 Number = float | np.floating[Any]
@@ -35,9 +33,9 @@ ZeroPoint = int | np.integer[Any] | NDArray[Any] | None
 
 def matrix_multiply_integer(
     a: NDArray[Any],
-    a_zero_point: ZeroPoint,
     b: NDArray[Any],
-    b_zero_point: ZeroPoint,
+    a_zero_point: ZeroPoint = None,
+    b_zero_point: ZeroPoint = None,
     *,
     out: NDArray[np.int32] | None = None,
     device: Device | str | None = None,
@@ -57,18 +55,18 @@ def matrix_multiply_integer(
         if b_zero_point is not None:
             inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", right.dtype)
         same_dimension_count(inputs)
-        operator = _integer(device_of(device), into, tuple([(name, signature(x)) for name, x in inputs.items()]))
+        operator = device_of(device).cached(_integer, into, tuple([(name, signature(x)) for name, x in inputs.items()]))
         return deliver(operator, out, inputs)
     except (BindingError, DescError) as error:
-        arguments = {"a": a, "a_zero_point": a_zero_point, "b": b, "b_zero_point": b_zero_point}
-        raise matmul_error(error, MatrixMultiplyInteger, device, arguments, out) from None
+        arguments = {"a": a, "b": b, "a_zero_point": a_zero_point, "b_zero_point": b_zero_point}
+        raise _explained(error, "MATRIX_MULTIPLY_INTEGER", device, arguments, out) from None
 
 
-@lru_cache(maxsize=CACHED)
 def _integer(device: Device, out: Signature | None, inputs: tuple[tuple[str, Signature], ...]) -> CompiledOperator:
-    descs: dict[str, Any] = {name: TensorDesc.lying(*x) for name, x in inputs}
-    packed = TensorDesc(DataType.INT32, MatrixMultiplyInteger.infer(descs["a_tensor"].sizes, descs["b_tensor"].sizes))
-    return device.compile(MatrixMultiplyInteger(**descs, output_tensor=output_desc(packed, out)))
+    descs: dict[str, Any] = {name: TensorDesc.of_layout(*x) for name, x in inputs}
+    packed = TensorDesc(DataType.INT32, (*descs["a_tensor"].sizes[:-1], descs["b_tensor"].sizes[-1]))
+    made: Any = operator_of("MATRIX_MULTIPLY_INTEGER")
+    return device.compile(made(**descs, output_tensor=output_desc(packed, out)))
 
 
 def quantized_linear_matrix_multiply(
@@ -113,7 +111,7 @@ def quantized_linear_matrix_multiply(
             inputs["output_zero_point_tensor"] = zero_point("output_zero_point", output_zero_point, "row", dtype)
         same_dimension_count(inputs)
         described = tuple([(name, signature(x)) for name, x in inputs.items()])
-        operator = _quantized(device_of(device), dtype, into, described)
+        operator = device_of(device).cached(_quantized, dtype, into, described)
         return deliver(operator, out, inputs)
     except (BindingError, DataError, DescError) as error:
         arguments = {
@@ -126,18 +124,21 @@ def quantized_linear_matrix_multiply(
             "output_scale": output_scale,
             "output_zero_point": output_zero_point,
         }
-        raise matmul_error(error, QuantizedLinearMatrixMultiply, device, arguments, out, output_data_type) from None
+        raise _explained(error, "QUANTIZED_LINEAR_MATRIX_MULTIPLY", device, arguments, out, output_data_type) from None
 
 
-@lru_cache(maxsize=CACHED)
 def _quantized(
     device: Device, dtype: np.dtype[Any], out: Signature | None, inputs: tuple[tuple[str, Signature], ...]
 ) -> CompiledOperator:
-    descs: dict[str, Any] = {name: TensorDesc.lying(*x) for name, x in inputs}
-    sizes = QuantizedLinearMatrixMultiply.infer(descs["a_tensor"].sizes, descs["b_tensor"].sizes)
-    return device.compile(
-        QuantizedLinearMatrixMultiply(**descs, output_tensor=output_desc(TensorDesc(DataType.of(dtype), sizes), out))
-    )
+    descs: dict[str, Any] = {name: TensorDesc.of_layout(*x) for name, x in inputs}
+    sizes = (*descs["a_tensor"].sizes[:-1], descs["b_tensor"].sizes[-1])
+    made: Any = operator_of("QUANTIZED_LINEAR_MATRIX_MULTIPLY")
+    return device.compile(made(**descs, output_tensor=output_desc(TensorDesc(DataType.of(dtype), sizes), out)))
+
+
+def _explained(error: Error, operator: str, *call: Any) -> Error:
+    explain: Callable[..., Error] = imported("anydml.functional.faults").matmul_error  # which a call that fails needs alone
+    return explain(error, operator_of(operator), *call)
 
 
 def _matrices(a: Any, b: Any, out: Any) -> tuple[NDArray[Any], NDArray[Any], Signature | None]:

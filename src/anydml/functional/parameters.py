@@ -47,7 +47,7 @@ def zero_point(name: str, value: Any, axis: Axis, dtype: np.dtype[Any]) -> NDArr
 
 
 def output_dtypes(zero_point: Any, asked: Any, out: Any) -> dict[str, np.dtype[Any]]:
-    """The output's type by each argument that tells it; BindingError where they differ."""
+    """The output's type by each argument that gives it; BindingError where they differ."""
     said: dict[str, np.dtype[Any]] = {}
     if isinstance(zero_point, (np.ndarray, np.generic)):
         said["output_zero_point"] = zero_point.dtype
@@ -59,8 +59,8 @@ def output_dtypes(zero_point: Any, asked: Any, out: Any) -> dict[str, np.dtype[A
     if isinstance(out, np.ndarray):
         said["out"] = out.dtype
     if len(set(said.values())) > 1:
-        told = ", ".join(f"{name} is {dtype}" for name, dtype in said.items())
-        raise BindingError([Fault(next(iter(said)), f"{told}: the output's type is told twice, differently")])
+        given = ", ".join(f"{name} is {dtype}" for name, dtype in said.items())
+        raise BindingError([Fault(next(iter(said)), f"{given}: the output's type is given twice, differently")])
     return said
 
 

@@ -1,4 +1,4 @@
-"""What the eager functions share: arguments to arrays, arrays to descs, and the call itself.
+"""The steps that eager functions share: arguments to arrays, arrays to descs, and the call itself.
 
 A call is cached by what its arrays say of themselves (shape, strides, dtype) and by its attributes, so that a second call of
 a kind neither makes descs nor checks nor compiles.
@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml import operators
 from anydml.devices.binding import WRAP, as_array, refused_by_name, share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, Fault
-from anydml.spec.operator import Desc
+from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc
 
 Signature = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
 HUGE = 2 << 20  # bytes of a huge page, which NumPy asks for where an array takes 4 MB or more
-CACHED = 512  # compiled operators kept for each eager function
 
 
 def fail(name: str, message: str) -> BindingError:
@@ -67,7 +68,7 @@ def signature(array: NDArray[Any]) -> Signature:
 
 
 def output_signature(out: Any, **inputs: NDArray[Any]) -> Signature | None:
-    """How `out` lies, where results can be written straight to it; None for a fresh array.
+    """The layout of `out` where results can be written straight to it; None for a fresh array.
 
     BindingError where it cannot be written to beside the inputs, as the caller has them.
     """
@@ -88,7 +89,15 @@ def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
     """The desc of the output: as `out` lies where it has the result's shape and type, else packed."""
     if out is None or out[0] != packed.sizes or out[2] != packed.data_type.dtype:
         return packed
-    return TensorDesc.lying(*out)
+    return TensorDesc.of_layout(*out)
+
+
+@lru_cache(maxsize=1024)
+def operator_of(name: str) -> type[Desc]:
+    """The desc class of an operator, by its name without DML_OPERATOR_."""
+    found = operators.find(name)
+    assert found is not None, name
+    return found
 
 
 class _Described(Exception):
@@ -116,10 +125,15 @@ def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) ->
     raise AssertionError(f"{function.__name__} delivers nothing")
 
 
+def announced(desc: Desc, inputs: dict[str, NDArray[Any]]) -> None:
+    """End the call here where it is to be described."""
+    if _describing.get():
+        raise _Described(desc, inputs)
+
+
 def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
     """Execute into a fresh array or into `out`, and return it; BindingError where `out` is not as the result is."""
-    if _describing.get():
-        raise _Described(operator.desc, inputs)
+    announced(operator.desc, inputs)
     desc: TensorDesc = operator.desc.output_tensor  # type: ignore[attr-defined]  # all four operators have it
     sizes, dtype = desc.sizes, desc.data_type.dtype
     if out is not None:
@@ -130,7 +144,7 @@ def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[s
             return out
         if not out.flags.writeable:
             raise fail("out", "is not writable")
-    result = _allocate(sizes, dtype, operator.binding_properties.temporary_resource_size)
+    result = allocate(sizes, dtype, operator.binding_properties.temporary_resource_size)
     operator.bind_described({**inputs, "output_tensor": result}).execute()
     if out is None:
         return result
@@ -138,7 +152,8 @@ def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[s
     return out
 
 
-def _allocate(sizes: tuple[int, ...], dtype: np.dtype[Any], scratch: int) -> NDArray[Any]:
+def allocate(sizes: tuple[int, ...], dtype: np.dtype[Any], scratch: int) -> NDArray[Any]:
+    """A fresh output; MemoryError where the machine has no room for it beside the scratch, in bytes."""
     needed = dtype.itemsize
     for size in sizes:
         needed *= size

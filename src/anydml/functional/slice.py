@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import check
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
-from anydml.errors import BindingError, DescError
-from anydml.functional.faults import slice_error
+from anydml.errors import BindingError, DescError, Error
+from anydml.forks import imported
 from anydml.functional.run import (
-    CACHED,
     Signature,
     contiguous,
     deliver,
@@ -25,7 +22,8 @@ from anydml.functional.run import (
     tensor,
     unspellable,
 )
-from anydml.operators.slice import Slice, Slice1
+from anydml.operators.slice import Slice, Slice1, max_copied
+from anydml.schema.check import check
 from anydml.tensor import TensorDesc, integers
 
 
@@ -55,8 +53,8 @@ def slice1(
             if unspellable(x):
                 x = contiguous(x)
         sizes = integers(input_window_sizes, "input_window_sizes")
-        operator = _slice1(
-            device_of(device),
+        operator = device_of(device).cached(
+            _slice1,
             signature(x),
             flipped,
             integers(input_window_offsets, "input_window_offsets"),
@@ -73,10 +71,9 @@ def slice1(
             "input_window_strides": input_window_strides,
             "output_sizes": output_sizes,
         }
-        raise slice_error(error, device, input, numbers, out, _slice1_desc) from None
+        raise _explained(error, device, input, numbers, out, _slice1_desc) from None
 
 
-@lru_cache(maxsize=CACHED)
 def _slice1(
     device: Device,
     x: Signature,
@@ -87,7 +84,7 @@ def _slice1(
     output_sizes: tuple[int, ...] | None,
     out: Signature | None,
 ) -> CompiledOperator:
-    input_tensor = TensorDesc.lying(*x)
+    input_tensor = TensorDesc.of_layout(*x)
     desc = _slice1_desc(input_tensor, offsets, sizes, strides, output_sizes, out)
     checked = check(desc, device.feature_level)
     if not flipped:
@@ -118,7 +115,7 @@ def _slice1_desc(
     if output_sizes is None:
         # where a window has no largest output, the check says so; 1 stands in
         output_sizes = tuple(
-            1 if size < 1 or stride == 0 else Slice1.infer((size,), (stride,))[0]
+            1 if size < 1 or stride == 0 else max_copied(size, stride)
             for size, stride in zip(input_window_sizes, strides, strict=False)
         )
     return Slice1(
@@ -129,6 +126,11 @@ def _slice1_desc(
         input_window_sizes=input_window_sizes,
         input_window_strides=strides,
     )
+
+
+def _explained(error: Error, *call: Any) -> Error:
+    explain: Callable[..., Error] = imported("anydml.functional.faults").slice_error  # which a call that fails needs alone
+    return explain(error, *call)
 
 
 def slice(
@@ -151,8 +153,8 @@ def slice(
         if unspellable(x):
             x = contiguous(x)
         size = integers(sizes, "sizes")
-        operator = _slice(
-            device_of(device),
+        operator = device_of(device).cached(
+            _slice,
             signature(x),
             integers(offsets, "offsets"),
             size,
@@ -162,10 +164,9 @@ def slice(
         return deliver(operator, out, {"input_tensor": x})
     except (BindingError, DescError) as error:
         numbers = {"offsets": offsets, "sizes": sizes, "strides": strides}
-        raise slice_error(error, device, input, numbers, out, _slice_desc) from None
+        raise _explained(error, device, input, numbers, out, _slice_desc) from None
 
 
-@lru_cache(maxsize=CACHED)
 def _slice(
     device: Device,
     x: Signature,
@@ -174,7 +175,7 @@ def _slice(
     strides: tuple[int, ...],
     out: Signature | None,
 ) -> CompiledOperator:
-    return device.compile(_slice_desc(TensorDesc.lying(*x), offsets, sizes, strides, out))
+    return device.compile(_slice_desc(TensorDesc.of_layout(*x), offsets, sizes, strides, out))
 
 
 def _slice_desc(

@@ -1,1 +1,1 @@
-"""How operators are computed: each kernel takes a checked desc or refuses it with a reason, and then assumes."""
+"""How operators are computed: each family of kernels takes a statement or refuses it with a reason, and then assumes."""

@@ -1,24 +1,63 @@
-"""What a kernel is: a name, the operator it computes, when it refuses, and how it is built for one checked desc."""
+"""Kernels: what a family makes of a statement, in data that a device links to arrays, or why it makes nothing of it.
+
+A family is a module with a function `lower(statement, checked, machine)` that gives `Lowered`, `Built` or `Refused`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import Checked
-from anydml.spec.operator import Desc
+if TYPE_CHECKING:
+    from anydml.kernels.call.steps import Repeat, Rounds, Step
+    from anydml.kernels.code.targets import Target
 
 Arrays = Mapping[str, NDArray[Any]]
 Execute = Callable[[], object]
 
 
-class Built(NamedTuple):
-    """A kernel made ready for one desc.
+class Machine(NamedTuple):
+    """What a device lets its kernels use. isa: an instruction set by name, None for the best. threads: at most so many."""
 
-    bind: arrays in tensor form by field name, the output among them, to the call that computes; it takes whatever scratch
+    isa: str | None
+    threads: int
+
+
+class Refused(NamedTuple):
+    """The reason why a family does not take a statement."""
+
+    reason: str
+
+
+class Lowered(NamedTuple):
+    """A statement as steps of machine code: data, which the device links.
+
+    rounds: what a call computes. Their addresses are from the start of a tensor by name, or of memory: "scratch",
+    "constants" and, where something is packed, "packed". scratch: bytes that each bound operator works in.
+    packing: steps that `initialize` takes to write `packed` bytes, from owned inputs, working in `spare` bytes called
+    "spare". fails: a status that is not 0 says that a value breaks a data rule, and that nothing was written. judges: every
+    data rule is looked at so. short: so little work that other threads can wait for it.
+    """
+
+    target: Target
+    rounds: Sequence[Rounds]
+    scratch: int = 0
+    constants: NDArray[np.uint8] | None = None
+    packing: Sequence[Step | Repeat] = ()
+    packed: int = 0
+    spare: int = 0
+    fails: bool = False
+    judges: bool = False
+    short: bool = False
+
+
+class Built(NamedTuple):
+    """A statement as a call that can be bound: what a family without machine code makes, and what `Lowered` is linked to.
+
+    bind: arrays in tensor form by field name, the outputs among them, to the call that computes; it takes whatever scratch
     it needs, so that the call itself takes none. temporary_resource_size: that scratch, in bytes. initialize: the owned
     inputs to arrays that `bind` is to have besides, by names that are no fields; persistent_resource_size: of these.
     initialize_resource_size: scratch that only `initialize` takes, in bytes. Memory is taken as these numbers say, and they
@@ -38,33 +77,3 @@ class Built(NamedTuple):
 
 class Unfit(Exception):
     """Raised by a call that has written nothing, because a value breaks a data rule: the operator tells which."""
-
-
-class Machine(NamedTuple):
-    """What a device lets its kernels use. isa: an instruction set by name, None for the best. threads: at most so many."""
-
-    isa: str | None
-    threads: int
-
-
-class Refused(Exception):
-    """Raised by `build` where only the attempt shows that a kernel cannot take a desc; the message is the reason."""
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One way to compute one operator.
-
-    name: technology:operator:variant. implements: the desc class. refuses: the reason why a desc is not taken, or None.
-    build: may still raise Refused.
-    """
-
-    name: str
-    implements: type[Desc]
-    refuses: Callable[[Checked[Any], Machine], str | None]
-    build: Callable[[Checked[Any], Machine], Built]
-
-
-def takes_all(c: Checked[Any], machine: Machine) -> str | None:
-    """The `refuses` of a kernel that computes every legal desc of its operator."""
-    return None

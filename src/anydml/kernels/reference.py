@@ -1,31 +1,42 @@
-"""The reference kernels: what the operator files say, run as it stands. They take every desc and come last in each list."""
+"""The reference: any statement, evaluated exactly. It refuses nothing and comes last in each table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from anydml.checked import Checked
-from anydml.kernels.kernel import Arrays, Built, Kernel, Machine, takes_all
-from anydml.spec.operator import Desc
+from numpy.typing import NDArray
+
+from anydml.forks import guard
+from anydml.kernels.kernel import Arrays, Built, Machine
+from anydml.schema.check import Checked
+from anydml.schema.operator import Desc
+from anydml.schema.statement import Statement, stated
+from anydml.tensor import TensorDesc
 
 
-def reference(operator: type[Desc]) -> Kernel:
-    """The reference kernel of an operator."""
-    return Kernel(f"reference:{operator.spec.name.lower()}", operator, takes_all, _build)
+def evaluated(desc: Desc, arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """Every output of an operator's newest desc, exactly; arrays: its inputs in tensor form, by name."""
+    return _evaluated(stated(desc), {found.name: found.desc for found in desc.tensors()}, arrays)
 
 
-def _build(c: Checked[Any], machine: Machine) -> Built:
-    output = c.desc.spec.outputs[0].name
+def _evaluated(statement: Statement, tensors: Mapping[str, TensorDesc], arrays: Arrays) -> dict[str, NDArray[Any]]:
+    with guard:
+        from anydml.kernels.evaluate import evaluators  # with python-flint, which those who never come here do not need
+
+    types = {name: tensors[name].data_type for name in statement}
+    return {name: found.all(tensors[name].sizes) for name, found in evaluators(statement, types, arrays).items()}
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built:
+    """The statement evaluated element by element, in Python."""
 
     def bind(arrays: Arrays) -> Callable[[], None]:
-        inputs = {name: array for name, array in arrays.items() if name != output}
-        bits = f"u{arrays[output].itemsize}"  # stored as integers, so that every NaN keeps its payload
-        target = arrays[output].view(bits)
-
         def execute() -> None:
-            target[...] = c.desc.reference(**inputs).view(bits)
+            # all is read before: an output may lie in an input's place
+            for name, elements in _evaluated(statement, checked.tensors, arrays).items():
+                arrays[name][...] = elements
 
         return execute
 
-    return Built(bind, c.desc.reference_bytes())
+    return Built(bind, sum(checked.tensors[name].element_bytes for name in statement))

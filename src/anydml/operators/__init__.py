@@ -1,29 +1,39 @@
-"""The operator library: one file per lineage, named by the wire name; a new file is found without being registered."""
+"""The operator library: one file per lineage, named by the wire name without its version digit; found by being there."""
 
-import importlib
 import pkgutil
+import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import lru_cache
 
-from anydml.spec.directml import NAMES, OLDER_NAMES
-from anydml.spec.operator import Desc
+from anydml.forks import imported
+from anydml.schema.directml import NAMES, OLDER_NAMES
+from anydml.schema.operator import Desc
 
 PREFIX = "DML_OPERATOR_"
+_VERSION = re.compile(r"\d+$")
 _LONGEST = 60  # characters of a name in a message, and of one that is compared with others
+
+
+@lru_cache(maxsize=1)
+def lineages() -> tuple[str, ...]:
+    """The name of every operator file."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
 
 
 @lru_cache(maxsize=1)
 def every() -> tuple[type[Desc], ...]:
     """The desc class of every operator there is, in the order of their wire numbers."""
-    found = (desc for module in pkgutil.iter_modules(__path__) for desc in _of(module.name))
+    found = (desc for lineage in lineages() for desc in _of(lineage))
     return tuple(sorted(found, key=lambda desc: desc.spec.number))
 
 
 def find(wire_name: str) -> type[Desc] | None:
     """The desc class of an operator, named with or without DML_OPERATOR_; None where there is none yet."""
     name = wire_name.removeprefix(PREFIX)
-    return next((desc for desc in every() if desc.spec.name == name), None)
+    lineage = _VERSION.sub("", name).lower()
+    if lineage not in lineages():
+        return None
+    return next((desc for desc in _of(lineage) if desc.spec.name == name), None)
 
 
 def why_missing(wire_name: str) -> str:
@@ -33,12 +43,16 @@ def why_missing(wire_name: str) -> str:
         return f"{PREFIX}{name} is not in anydml yet ({len(every())} of {len(NAMES)})"
     if len(name) > _LONGEST:
         return f"DirectML has no operator {wire_name[:_LONGEST]!r}.."
-    near = get_close_matches(name.upper(), NAMES, 1)
+    near = imported("difflib").get_close_matches(name.upper(), NAMES, 1)
     hint = f"; did you mean {near[0]!r}" + ("?" if find(near[0]) else ", which is not in anydml yet?") if near else ""
     return f"DirectML has no operator {wire_name!r}{hint}"
 
 
-def _of(module: str) -> Iterator[type[Desc]]:
-    members = vars(importlib.import_module(f"{__name__}.{module}")).values()
+def _of(lineage: str) -> Iterator[type[Desc]]:
+    module = imported(f"{__name__}.{lineage}")
     # by type(m): in Python 3.10, isinstance takes an alias such as NDArray[Any] for a class
-    return (m for m in members if issubclass(type(m), type) and issubclass(m, Desc) and m is not Desc)
+    return (
+        m
+        for m in vars(module).values()
+        if issubclass(type(m), type) and issubclass(m, Desc) and m.__module__ == module.__name__
+    )

@@ -5,20 +5,18 @@ Source: ns-directml-dml_matrix_multiply_integer_operator_desc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
-from anydml.spec.constraint import constraint
-from anydml.spec.fields import input_tensor, optional_input_tensor, output_tensor
-from anydml.spec.operator import Desc, Example, aligned, granular, operator, rejects
-from anydml.spec.support import support
+from anydml.schema import field
+from anydml.schema.constraint import constraint
+from anydml.schema.expression import Expr, Indices, Sum, Tensor, each
+from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.rules import granular
+from anydml.schema.statement import Nest, nest
+from anydml.schema.support import support
+from anydml.schema.types import EIGHT_BIT
 from anydml.tensor import DataType, TensorDesc
-
-EIGHT_BIT = (DataType.INT8, DataType.UINT8)
 
 
 def uint8(*sizes: int) -> TensorDesc:
@@ -30,18 +28,21 @@ def int32(*sizes: int) -> TensorDesc:
 
 
 @operator("DML_OPERATOR_MATRIX_MULTIPLY_INTEGER", 117, since=FeatureLevel.FL_2_1)
-@dataclass(frozen=True, kw_only=True)
 class MatrixMultiplyInteger(Desc):
     """Multiplies 8-bit matrices, batch by batch: Output = sum over k of (A - AZeroPoint) * (B - BZeroPoint), in INT32.
 
     A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0. A sum that INT32 lacks wraps modulo 2^32.
     """
 
-    a_tensor: TensorDesc = input_tensor("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}.")
-    a_zero_point_tensor: TensorDesc | None = optional_input_tensor("AZeroPointTensor", "A's zero point; {.., M, 1} per row.")
-    b_tensor: TensorDesc = input_tensor("BTensor", "The right matrices, {BatchCount, ChannelCount, K, N}.")
-    b_zero_point_tensor: TensorDesc | None = optional_input_tensor("BZeroPointTensor", "B's zero point; {.., 1, N} per column.")
-    output_tensor: TensorDesc = output_tensor("OutputTensor", "The products, {BatchCount, ChannelCount, M, N}.")
+    a_tensor: TensorDesc = field.input("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}.")
+    a_zero_point_tensor: TensorDesc | None = field.input(
+        "AZeroPointTensor", "A's zero point; {.., M, 1} per row.", default=None
+    )
+    b_tensor: TensorDesc = field.input("BTensor", "The right matrices, {BatchCount, ChannelCount, K, N}.")
+    b_zero_point_tensor: TensorDesc | None = field.input(
+        "BZeroPointTensor", "B's zero point; {.., 1, N} per column.", default=None
+    )
+    output_tensor: TensorDesc = field.output("OutputTensor", "The products, {BatchCount, ChannelCount, M, N}.")
 
     rows = (
         support(FeatureLevel.FL_2_1, "ATensor AZeroPointTensor BTensor BZeroPointTensor", (4, 4), EIGHT_BIT),
@@ -52,38 +53,38 @@ class MatrixMultiplyInteger(Desc):
         support(FeatureLevel.FL_5_2, "BZeroPointTensor", (1, 4), EIGHT_BIT),
     )
 
-    @constraint("`ATensor.DimensionCount`, `BTensor.DimensionCount` and `OutputTensor.DimensionCount` are equal.")
+    @constraint("`ATensor.DimensionCount`, `BTensor.DimensionCount` and `OutputTensor.DimensionCount` must be equal.")
     def same_dimension_count(d) -> bool:
         return d.a_tensor.dimension_count == d.b_tensor.dimension_count == d.output_tensor.dimension_count
 
-    @constraint("The last of `ATensor.Sizes` and the second last of `BTensor.Sizes` are equal: K.")
+    @constraint("The last of `ATensor.Sizes` and the second last of `BTensor.Sizes` must be equal (K).")
     def inner_sizes_match(d) -> bool:
         return d.a_tensor.sizes[-1] == d.b_tensor.sizes[-2]
 
     @constraint(
-        "`OutputTensor.Sizes` end with the second last of `ATensor.Sizes` and the last of `BTensor.Sizes`: M and N.",
+        "`OutputTensor.Sizes` must end with M, the second last of `ATensor.Sizes`, and N, the last of `BTensor.Sizes`.",
         expected=lambda d: {"OutputTensor.Sizes": (*d.output_tensor.sizes[:-2], d.a_tensor.sizes[-2], d.b_tensor.sizes[-1])},
     )
     def output_sizes_match(d) -> bool:
         return d.output_tensor.sizes[-2:] == (d.a_tensor.sizes[-2], d.b_tensor.sizes[-1])
 
     @constraint(
-        "`ATensor.Sizes`, `BTensor.Sizes` and `OutputTensor.Sizes` lead with the same batch sizes; "
-        "strides of 0 spell a broadcast."
+        "`ATensor.Sizes`, `BTensor.Sizes` and `OutputTensor.Sizes` must begin with the same batch sizes; a broadcast has "
+        "strides of 0."
     )
     def batch_sizes_match(d) -> bool:
         batches = zip(d.a_tensor.sizes[:-2], d.b_tensor.sizes[:-2], d.output_tensor.sizes[:-2], strict=True)
         return all(a == b == output for a, b, output in batches)
 
     @constraint(
-        "`AZeroPointTensor.DataType` = `ATensor.DataType`.",
+        "`AZeroPointTensor.DataType` must equal `ATensor.DataType`.",
         expected=lambda d: {"AZeroPointTensor.DataType": d.a_tensor.data_type},
     )
     def a_zero_point_data_type(d) -> bool:
         return d.a_zero_point_tensor is None or d.a_zero_point_tensor.data_type == d.a_tensor.data_type
 
     @constraint(
-        "`BZeroPointTensor.DataType` = `BTensor.DataType`.",
+        "`BZeroPointTensor.DataType` must equal `BTensor.DataType`.",
         expected=lambda d: {"BZeroPointTensor.DataType": d.b_tensor.data_type},
     )
     def b_zero_point_data_type(d) -> bool:
@@ -92,19 +93,12 @@ class MatrixMultiplyInteger(Desc):
     a_zero_point_sizes, a_zero_point_not_by_batch = granular("AZeroPointTensor", "row", of="ATensor")
     b_zero_point_sizes, b_zero_point_not_by_batch = granular("BZeroPointTensor", "column", of="BTensor")
 
-    @staticmethod
-    def infer(a_sizes: tuple[int, ...], b_sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """The output's sizes."""
-        return (*a_sizes[:-1], b_sizes[-1])
+    def outputs(d) -> Outputs:
+        return {"output_tensor": ((*d.a_tensor.sizes[:-1], d.b_tensor.sizes[-1]), DataType.INT32)}
 
-    def reference(d, **arrays: NDArray[Any]) -> NDArray[Any]:
-        a, b = arrays["a_tensor"].astype(np.int64), arrays["b_tensor"].astype(np.int64)
-        if d.a_zero_point_tensor:
-            a -= aligned(arrays["a_zero_point_tensor"], a.ndim)
-        if d.b_zero_point_tensor:
-            b -= aligned(arrays["b_zero_point_tensor"], b.ndim)
-        product: NDArray[np.int64] = np.matmul(a, b)  # |sum| < 2^48
-        return product.astype(np.int32)  # wraps
+    def statement(d, a: Tensor, a_zero_point: Tensor | None, b: Tensor, b_zero_point: Tensor | None) -> Nest:
+        i = each(d.output_tensor.sizes)
+        return nest(i, product_sum(i, a, a_zero_point, b, b_zero_point))
 
     examples = (
         Example(
@@ -164,3 +158,15 @@ class MatrixMultiplyInteger(Desc):
         "The page does not say what becomes of a sum that INT32 lacks; it wraps modulo 2^32 (our decision).",
         "Zero points that vary by batch are beyond the page; they are legal here unless the check is strict.",
     )
+
+
+def product_sum(i: Indices, a: Tensor, a_zero_point: Tensor | None, b: Tensor, b_zero_point: Tensor | None) -> Expr:
+    """The sum over k of (A - AZeroPoint) * (B - BZeroPoint), batch by batch."""
+    *batch, m, n = i
+    (k,) = over_k = each((a.sizes[-1],), "k")
+    x, y = a[[*batch, m, k]], b[[*batch, k, n]]
+    if a_zero_point is not None:
+        x = x - a_zero_point.broadcast([*batch, m, 0])
+    if b_zero_point is not None:
+        y = y - b_zero_point.broadcast([*batch, 0, n])
+    return Sum(over_k, x * y)

@@ -5,20 +5,23 @@ Source: ns-directml-dml_quantized_linear_matrix_multiply_operator_desc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
-from anydml.spec.constraint import constraint, data_rule
-from anydml.spec.fields import input_tensor, optional_input_tensor, output_tensor
-from anydml.spec.operator import Desc, Example, aligned, granular, operator, rejects
-from anydml.spec.support import support
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.matrix_multiply_integer import product_sum
+from anydml.schema import field
+from anydml.schema.constraint import constraint, data_rule
+from anydml.schema.expression import Operand, Tensor, clamp, each, half_to_even
+from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.rules import granular
+from anydml.schema.statement import Nest, nest
+from anydml.schema.support import support
+from anydml.schema.types import EIGHT_BIT
+from anydml.tensor import DataType, TensorDesc, limits
 
-EIGHT_BIT = (DataType.INT8, DataType.UINT8)
 MATRICES = "ATensor BTensor OutputTensor"
 ZERO_POINTS = "AZeroPointTensor BZeroPointTensor OutputZeroPointTensor"
 SCALES = "AScaleTensor BScaleTensor OutputScaleTensor"
@@ -46,7 +49,6 @@ BY_BATCH: dict[str, Any] = {  # two batches, quantized per tensor
 
 
 @operator("DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY", 118, since=FeatureLevel.FL_2_1)
-@dataclass(frozen=True, kw_only=True)
 class QuantizedLinearMatrixMultiply(Desc):
     """Multiplies quantized matrices, batch by batch: Output = quantize(dequantize(A) @ dequantize(B)).
 
@@ -56,17 +58,21 @@ class QuantizedLinearMatrixMultiply(Desc):
     The eager function `quantized_linear_matrix_multiply` takes its arguments in the order of ONNX's QLinearMatMul.
     """
 
-    a_tensor: TensorDesc = input_tensor("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}.")
-    a_scale_tensor: TensorDesc = input_tensor("AScaleTensor", "A's scale; {.., M, 1} per row.")
-    a_zero_point_tensor: TensorDesc | None = optional_input_tensor("AZeroPointTensor", "A's zero point; {.., M, 1} per row.")
-    b_tensor: TensorDesc = input_tensor("BTensor", "The right matrices, {BatchCount, ChannelCount, K, N}.")
-    b_scale_tensor: TensorDesc = input_tensor("BScaleTensor", "B's scale; {.., 1, N} per column.")
-    b_zero_point_tensor: TensorDesc | None = optional_input_tensor("BZeroPointTensor", "B's zero point; {.., 1, N} per column.")
-    output_scale_tensor: TensorDesc = input_tensor("OutputScaleTensor", "The output's scale; {.., M, 1} per row.")
-    output_zero_point_tensor: TensorDesc | None = optional_input_tensor(
-        "OutputZeroPointTensor", "The output's zero point; {.., M, 1} per row."
+    a_tensor: TensorDesc = field.input("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}.")
+    a_scale_tensor: TensorDesc = field.input("AScaleTensor", "A's scale; {.., M, 1} per row.")
+    a_zero_point_tensor: TensorDesc | None = field.input(
+        "AZeroPointTensor", "A's zero point; {.., M, 1} per row.", default=None
     )
-    output_tensor: TensorDesc = output_tensor("OutputTensor", "The products, {BatchCount, ChannelCount, M, N}.")
+    b_tensor: TensorDesc = field.input("BTensor", "The right matrices, {BatchCount, ChannelCount, K, N}.")
+    b_scale_tensor: TensorDesc = field.input("BScaleTensor", "B's scale; {.., 1, N} per column.")
+    b_zero_point_tensor: TensorDesc | None = field.input(
+        "BZeroPointTensor", "B's zero point; {.., 1, N} per column.", default=None
+    )
+    output_scale_tensor: TensorDesc = field.input("OutputScaleTensor", "The output's scale; {.., M, 1} per row.")
+    output_zero_point_tensor: TensorDesc | None = field.input(
+        "OutputZeroPointTensor", "The output's zero point; {.., M, 1} per row.", default=None
+    )
+    output_tensor: TensorDesc = field.output("OutputTensor", "The products, {BatchCount, ChannelCount, M, N}.")
 
     rows = (
         support(FeatureLevel.FL_2_1, f"{MATRICES} {ZERO_POINTS}", (4, 4), EIGHT_BIT),
@@ -76,14 +82,14 @@ class QuantizedLinearMatrixMultiply(Desc):
         support(FeatureLevel.FL_4_0, SCALES, (1, 4), (DataType.FLOAT32,)),
     )
 
-    @constraint("`ATensor.DimensionCount`, `BTensor.DimensionCount` and `OutputTensor.DimensionCount` are equal.")
+    @constraint("`ATensor.DimensionCount`, `BTensor.DimensionCount` and `OutputTensor.DimensionCount` must be equal.")
     def same_dimension_count(d) -> bool:
         return d.a_tensor.dimension_count == d.b_tensor.dimension_count == d.output_tensor.dimension_count
 
     @constraint(
         "`AScaleTensor.DimensionCount`, `AZeroPointTensor.DimensionCount`, `BScaleTensor.DimensionCount`, "
         "`BZeroPointTensor.DimensionCount`, `OutputScaleTensor.DimensionCount` and "
-        "`OutputZeroPointTensor.DimensionCount` are equal, where present."
+        "`OutputZeroPointTensor.DimensionCount` must be equal where they are not absent."
     )
     def same_quantization_dimension_count(d) -> bool:
         count = d.a_scale_tensor.dimension_count
@@ -95,41 +101,41 @@ class QuantizedLinearMatrixMultiply(Desc):
             and (d.output_zero_point_tensor is None or d.output_zero_point_tensor.dimension_count == count)
         )
 
-    @constraint("The last of `ATensor.Sizes` and the second last of `BTensor.Sizes` are equal: K.")
+    @constraint("The last of `ATensor.Sizes` and the second last of `BTensor.Sizes` must be equal (K).")
     def inner_sizes_match(d) -> bool:
         return d.a_tensor.sizes[-1] == d.b_tensor.sizes[-2]
 
     @constraint(
-        "`OutputTensor.Sizes` end with the second last of `ATensor.Sizes` and the last of `BTensor.Sizes`: M and N.",
+        "`OutputTensor.Sizes` must end with M, the second last of `ATensor.Sizes`, and N, the last of `BTensor.Sizes`.",
         expected=lambda d: {"OutputTensor.Sizes": (*d.output_tensor.sizes[:-2], d.a_tensor.sizes[-2], d.b_tensor.sizes[-1])},
     )
     def output_sizes_match(d) -> bool:
         return d.output_tensor.sizes[-2:] == (d.a_tensor.sizes[-2], d.b_tensor.sizes[-1])
 
     @constraint(
-        "`ATensor.Sizes`, `BTensor.Sizes` and `OutputTensor.Sizes` lead with the same batch sizes; "
-        "strides of 0 spell a broadcast."
+        "`ATensor.Sizes`, `BTensor.Sizes` and `OutputTensor.Sizes` must begin with the same batch sizes; a broadcast has "
+        "strides of 0."
     )
     def batch_sizes_match(d) -> bool:
         batches = zip(d.a_tensor.sizes[:-2], d.b_tensor.sizes[:-2], d.output_tensor.sizes[:-2], strict=True)
         return all(a == b == output for a, b, output in batches)
 
     @constraint(
-        "`AZeroPointTensor.DataType` = `ATensor.DataType`.",
+        "`AZeroPointTensor.DataType` must equal `ATensor.DataType`.",
         expected=lambda d: {"AZeroPointTensor.DataType": d.a_tensor.data_type},
     )
     def a_zero_point_data_type(d) -> bool:
         return d.a_zero_point_tensor is None or d.a_zero_point_tensor.data_type == d.a_tensor.data_type
 
     @constraint(
-        "`BZeroPointTensor.DataType` = `BTensor.DataType`.",
+        "`BZeroPointTensor.DataType` must equal `BTensor.DataType`.",
         expected=lambda d: {"BZeroPointTensor.DataType": d.b_tensor.data_type},
     )
     def b_zero_point_data_type(d) -> bool:
         return d.b_zero_point_tensor is None or d.b_zero_point_tensor.data_type == d.b_tensor.data_type
 
     @constraint(
-        "`OutputZeroPointTensor.DataType` = `OutputTensor.DataType`.",
+        "`OutputZeroPointTensor.DataType` must equal `OutputTensor.DataType`.",
         expected=lambda d: {"OutputZeroPointTensor.DataType": d.output_tensor.data_type},
     )
     def output_zero_point_data_type(d) -> bool:
@@ -142,35 +148,34 @@ class QuantizedLinearMatrixMultiply(Desc):
     output_scale_sizes, output_scale_not_by_batch = granular("OutputScaleTensor", "row", of="OutputTensor")
     output_zero_point_sizes, output_zero_point_not_by_batch = granular("OutputZeroPointTensor", "row", of="OutputTensor")
 
-    @data_rule("a scale is not 0, infinite or NaN.", "AScaleTensor", "BScaleTensor", "OutputScaleTensor")
-    def scale_usable(scale: NDArray[Any]) -> NDArray[np.bool_]:
+    @data_rule("a scale must not be 0, infinite or NaN.", "AScaleTensor", "BScaleTensor", "OutputScaleTensor")
+    def scale_usable(d: Desc, scale: NDArray[Any]) -> NDArray[np.bool_]:
         magnitude = scale.view(np.uint32) & 0x7FFFFFFF  # bits: under denormals-are-zero a subnormal compares equal to 0
         unusable: NDArray[np.bool_] = (magnitude == 0) | (magnitude >= 0x7F800000)
         return unusable
 
-    @staticmethod
-    def infer(a_sizes: tuple[int, ...], b_sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """The output's sizes."""
-        return (*a_sizes[:-1], b_sizes[-1])
+    def outputs(d) -> Outputs:
+        quantized = d.output_zero_point_tensor or d.a_tensor
+        return {"output_tensor": ((*d.a_tensor.sizes[:-1], d.b_tensor.sizes[-1]), quantized.data_type)}
 
-    def reference(d, **arrays: NDArray[Any]) -> NDArray[Any]:
-        rank, sizes = d.a_tensor.dimension_count, d.output_tensor.sizes
-
-        def centred(tensor: str) -> NDArray[np.int64]:
-            x = arrays[f"{tensor}_tensor"].astype(np.int64)
-            zero_point = arrays.get(f"{tensor}_zero_point_tensor")
-            return x if zero_point is None else x - aligned(zero_point, rank)
-
-        def each(array: NDArray[Any]) -> list[int]:
-            return np.broadcast_to(aligned(array, rank), sizes).ravel().tolist()  # type: ignore[no-any-return]
-
-        q = np.matmul(centred("a"), centred("b"))  # |q| < 2^48
-        scales = [each(arrays[f"{of}_scale_tensor"].view(np.uint32)) for of in ("a", "b", "output")]
-        zero_point = each(arrays.get("output_zero_point_tensor", np.zeros(1, np.int64)))
-        limits = np.iinfo(d.output_tensor.data_type.dtype)
-        rounded = map(rounded_quotient, q.ravel().tolist(), *scales)
-        clamped = [min(max(r + z, limits.min), limits.max) for r, z in zip(rounded, zero_point, strict=True)]
-        return np.array(clamped, limits.dtype).reshape(sizes)
+    def statement(
+        d,
+        a: Tensor,
+        a_scale: Tensor,
+        a_zero_point: Tensor | None,
+        b: Tensor,
+        b_scale: Tensor,
+        b_zero_point: Tensor | None,
+        output_scale: Tensor,
+        output_zero_point: Tensor | None,
+    ) -> Nest:
+        *batch, m, n = i = each(d.output_tensor.sizes)
+        row: list[Operand] = [*batch, m, 0]
+        column: list[Operand] = [*batch, 0, n]
+        total = product_sum(i, a, a_zero_point, b, b_zero_point)
+        scaled = total * a_scale.broadcast(row) * b_scale.broadcast(column) / output_scale.broadcast(row)
+        zero_point = 0 if output_zero_point is None else output_zero_point.broadcast(row)
+        return nest(i, clamp(half_to_even(scaled) + zero_point, *limits(d.output_tensor.data_type)))
 
     examples = (
         Example(
@@ -249,24 +254,3 @@ class QuantizedLinearMatrixMultiply(Desc):
         "The page does not define round; it is half to even, of the exact quotient (our decision).",
         "Scales and zero points that vary by batch are beyond the page; they are legal here unless the check is strict.",
     )
-
-
-def rounded_quotient(q: int, a_scale: int, b_scale: int, output_scale: int) -> int:
-    """q * a_scale * b_scale / output_scale rounded half to even; scales are the bit patterns of float32."""
-    (a, a_exponent), (b, b_exponent), (y, y_exponent) = map(significand, (a_scale, b_scale, output_scale))
-    numerator, exponent = q * a * b, a_exponent + b_exponent - y_exponent
-    if y < 0:
-        numerator, y = -numerator, -y
-    if exponent >= 0:
-        numerator <<= exponent
-    else:
-        y <<= -exponent
-    quotient, remainder = divmod(numerator, y)
-    return quotient + (2 * remainder > y or (2 * remainder == y and quotient % 2))
-
-
-def significand(bits: int) -> tuple[int, int]:
-    """The integers (m, e) with m * 2^e the value of a finite float32's bit pattern."""
-    exponent, fraction = bits >> 23 & 0xFF, bits & 0x7FFFFF
-    m = fraction | 0x800000 if exponent else fraction
-    return (-m if bits >> 31 else m), max(exponent, 1) - 150

@@ -5,23 +5,20 @@ Sources: ns-directml-dml_slice1_operator_desc, ns-directml-dml_slice_operator_de
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
-from anydml.spec.constraint import constraint
-from anydml.spec.fields import array, count, input_tensor, output_tensor
-from anydml.spec.operator import Desc, Example, operator, rejects
-from anydml.spec.support import support
+from anydml.schema import field
+from anydml.schema.constraint import DIMENSION, constraint
+from anydml.schema.expression import Tensor, each
+from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
+from anydml.schema.statement import Nest, move
+from anydml.schema.support import support
+from anydml.schema.types import EIGHT, EIGHT_BIT, ELEVEN
 from anydml.tensor import DataType, TensorDesc
 
-FIRST = (DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT16, DataType.UINT32, DataType.UINT16)
-EIGHT = (*FIRST, DataType.INT8, DataType.UINT8)
-ELEVEN = (*EIGHT, DataType.FLOAT64, DataType.INT64, DataType.UINT64)
+FIRST = tuple(t for t in EIGHT if t not in EIGHT_BIT)
 BOTH = "InputTensor OutputTensor"
 
 SIXTEEN = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)  # the pages' input, 1 to 16
@@ -37,7 +34,6 @@ def output(values: list[list[int]]) -> NDArray[np.float32]:
 
 
 @operator("DML_OPERATOR_SLICE1", 111, since=FeatureLevel.FL_2_1)
-@dataclass(frozen=True, kw_only=True)
 class Slice1(Desc):
     """Copies the elements that a window with a signed stride in each dimension meets.
 
@@ -45,17 +41,20 @@ class Slice1(Desc):
     negative. The output may be smaller than the window allows: it is then the leading part.
     """
 
-    input_tensor: TensorDesc = input_tensor("InputTensor", "The tensor to copy from.")
-    output_tensor: TensorDesc = output_tensor("OutputTensor", "The tensor to copy to.")
-    dimension_count: int | None = count("DimensionCount", "Entries of the three window arrays.")
-    input_window_offsets: tuple[int, ...] = array(
-        "InputWindowOffsets", "UINT", "DimensionCount", "Where the window begins, in elements."
+    input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The tensor to copy to.")
+    dimension_count: int | None = field.count("DimensionCount", "Entries of the three window arrays.", default=None)
+    input_window_offsets: tuple[int, ...] = field.attribute(
+        "InputWindowOffsets", field.UINT, "Where the window begins, in elements.", sized_by="DimensionCount"
     )
-    input_window_sizes: tuple[int, ...] = array(
-        "InputWindowSizes", "UINT", "DimensionCount", "Extent of the window, in elements of the input."
+    input_window_sizes: tuple[int, ...] = field.attribute(
+        "InputWindowSizes", field.UINT, "Extent of the window, in elements of the input.", sized_by="DimensionCount"
     )
-    input_window_strides: tuple[int, ...] = array(
-        "InputWindowStrides", "INT", "DimensionCount", "Elements to advance; negative: from the window's end backwards."
+    input_window_strides: tuple[int, ...] = field.attribute(
+        "InputWindowStrides",
+        field.INT,
+        "Elements to advance; negative: from the window's end backwards.",
+        sized_by="DimensionCount",
     )
 
     rows = (
@@ -65,27 +64,28 @@ class Slice1(Desc):
     )
 
     @constraint(
-        "`OutputTensor.DataType` = `InputTensor.DataType`.",
+        "`OutputTensor.DataType` must equal `InputTensor.DataType`.",
         expected=lambda d: {"OutputTensor.DataType": d.input_tensor.data_type},
     )
     def same_data_type(d) -> bool:
         return d.output_tensor.data_type == d.input_tensor.data_type
 
-    @constraint("`InputTensor.DimensionCount`, `OutputTensor.DimensionCount` and `DimensionCount` are equal.")
+    @constraint("`InputTensor.DimensionCount`, `OutputTensor.DimensionCount` and `DimensionCount` must be equal.")
     def same_dimension_count(d) -> bool:
         return d.input_tensor.dimension_count == d.output_tensor.dimension_count == d.dimension_count
 
     @constraint(
-        "`InputWindowSizes` >= 1: the window is not empty.",
-        each_dimension=True,
+        "`InputWindowSizes` must be at least 1: the window may not be empty.",
+        each=DIMENSION,
         expected=lambda d, i: {f"InputWindowSizes[{i}]": range(1, d.input_tensor.sizes[i] - d.input_window_offsets[i] + 1)},
     )
     def window_not_empty(d, i: int) -> bool:
         return d.input_window_sizes[i] >= 1
 
     @constraint(
-        "`InputWindowOffsets` + `InputWindowSizes` <= `InputTensor.Sizes`: the window lies inside the input.",
-        each_dimension=True,
+        "`InputWindowOffsets` and `InputWindowSizes` must add up to at most `InputTensor.Sizes`: the window lies inside the "
+        "input.",
+        each=DIMENSION,
         expected=lambda d, i: {
             f"InputWindowOffsets[{i}]": range(d.input_tensor.sizes[i] - d.input_window_sizes[i] + 1),
             f"InputWindowSizes[{i}]": range(1, d.input_tensor.sizes[i] - d.input_window_offsets[i] + 1),
@@ -94,14 +94,14 @@ class Slice1(Desc):
     def window_inside_input(d, i: int) -> bool:
         return d.input_window_offsets[i] + d.input_window_sizes[i] <= d.input_tensor.sizes[i]
 
-    @constraint("`InputWindowStrides` != 0.", each_dimension=True)
+    @constraint("`InputWindowStrides` must not be 0.", each=DIMENSION)
     def stride_not_zero(d, i: int) -> bool:
         return d.input_window_strides[i] != 0
 
     @constraint(
-        "`OutputTensor.Sizes` <= 1 + (`InputWindowSizes` - 1) / |`InputWindowStrides`|, rounded down: "
-        "the window has an element for each of the output's.",
-        each_dimension=True,
+        "`OutputTensor.Sizes` must be at most 1 + (`InputWindowSizes` - 1) / |`InputWindowStrides`|, rounded down: the "
+        "elements that the window has.",
+        each=DIMENSION,
         expected=lambda d, i: {
             f"OutputTensor.Sizes[{i}]": range(1, max_copied(d.input_window_sizes[i], d.input_window_strides[i]) + 1)
         },
@@ -109,25 +109,18 @@ class Slice1(Desc):
     def output_within_window(d, i: int) -> bool:
         return d.output_tensor.sizes[i] <= max_copied(d.input_window_sizes[i], d.input_window_strides[i])
 
-    @staticmethod
-    def infer(input_window_sizes: tuple[int, ...], input_window_strides: tuple[int, ...]) -> tuple[int, ...]:
-        """The largest legal output sizes."""
-        return tuple(map(max_copied, input_window_sizes, input_window_strides))
+    def outputs(d) -> Outputs:
+        sizes = tuple(map(max_copied, d.input_window_sizes, d.input_window_strides))
+        return {"output_tensor": (sizes, d.input_tensor.data_type)}
 
     def start(d) -> tuple[int, ...]:
         """The input element that the output's first one is copied from."""
         window = zip(d.input_window_offsets, d.input_window_sizes, d.input_window_strides, strict=True)
         return tuple(offset if stride > 0 else offset + size - 1 for offset, size, stride in window)
 
-    def reference(d, **arrays: NDArray[Any]) -> NDArray[Any]:
-        input = arrays["input_tensor"]
-        along = zip(d.start(), d.input_window_strides, d.output_tensor.sizes, strict=True)
-        indices = [[start + stride * c for c in range(size)] for start, stride, size in along]
-        bits = input.view(f"u{input.itemsize}")  # integers, so that every NaN keeps its payload
-        return bits[np.ix_(*indices)].view(input.dtype)
-
-    def reference_bytes(d) -> int:
-        return d.output_tensor.data_type.dtype.itemsize * math.prod(d.output_tensor.sizes)  # the input is looked up
+    def statement(d, x: Tensor) -> Nest:
+        c = each(d.output_tensor.sizes)
+        return move(c, x[[a + stride * i for a, stride, i in zip(Slice1.start(d), d.input_window_strides, c, strict=True)]])
 
     examples = (
         Example(
@@ -198,26 +191,29 @@ class Slice1(Desc):
 
 
 def max_copied(size: int, stride: int) -> int:
-    """How many elements of a window a stride meets. The page leaves out the absolute value; its example 2 needs it."""
+    """The number of elements of a window that a stride meets. The page lacks the absolute value; its example 2 needs it."""
     if size < 1:
         raise ValueError("an empty window has no first element")
     return 1 + (size - 1) // abs(stride)
 
 
 @operator("DML_OPERATOR_SLICE", 60, since=FeatureLevel.FL_1_0)
-@dataclass(frozen=True, kw_only=True)
 class Slice(Desc):
     """Copies every stride-th element from an offset on: Output[c] = Input[offset + stride * c].
 
     Sizes counts elements of the output, not of the input as SLICE1's InputWindowSizes does.
     """
 
-    input_tensor: TensorDesc = input_tensor("InputTensor", "The tensor to copy from.")
-    output_tensor: TensorDesc = output_tensor("OutputTensor", "The tensor to copy to.")
-    dimension_count: int | None = count("DimensionCount", "Entries of the three arrays.")
-    offsets: tuple[int, ...] = array("Offsets", "UINT", "DimensionCount", "The first element copied.")
-    sizes: tuple[int, ...] = array("Sizes", "UINT", "DimensionCount", "Elements copied: the sizes of the output.")
-    strides: tuple[int, ...] = array("Strides", "UINT", "DimensionCount", "Elements to advance in the input.")
+    input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The tensor to copy to.")
+    dimension_count: int | None = field.count("DimensionCount", "Entries of the three arrays.", default=None)
+    offsets: tuple[int, ...] = field.attribute("Offsets", field.UINT, "The first element copied.", sized_by="DimensionCount")
+    sizes: tuple[int, ...] = field.attribute(
+        "Sizes", field.UINT, "Elements copied: the sizes of the output.", sized_by="DimensionCount"
+    )
+    strides: tuple[int, ...] = field.attribute(
+        "Strides", field.UINT, "Elements to advance in the input.", sized_by="DimensionCount"
+    )
 
     rows = (
         support(FeatureLevel.FL_1_0, BOTH, (4, 5), FIRST),
@@ -227,27 +223,27 @@ class Slice(Desc):
     )
 
     @constraint(
-        "`OutputTensor.DataType` = `InputTensor.DataType`.",
+        "`OutputTensor.DataType` must equal `InputTensor.DataType`.",
         expected=lambda d: {"OutputTensor.DataType": d.input_tensor.data_type},
     )
     def same_data_type(d) -> bool:
         return d.output_tensor.data_type == d.input_tensor.data_type
 
-    @constraint("`InputTensor.DimensionCount`, `OutputTensor.DimensionCount` and `DimensionCount` are equal.")
+    @constraint("`InputTensor.DimensionCount`, `OutputTensor.DimensionCount` and `DimensionCount` must be equal.")
     def same_dimension_count(d) -> bool:
         return d.input_tensor.dimension_count == d.output_tensor.dimension_count == d.dimension_count
 
-    @constraint("`Sizes` >= 1: something is copied.", each_dimension=True)
+    @constraint("`Sizes` must be at least 1.", each=DIMENSION)
     def size_not_zero(d, i: int) -> bool:
         return d.sizes[i] >= 1
 
-    @constraint("`Strides` != 0 (the page is silent; refused as in SLICE1).", each_dimension=True)
+    @constraint("`Strides` must not be 0.", each=DIMENSION)
     def stride_not_zero(d, i: int) -> bool:
         return d.strides[i] != 0
 
     @constraint(
-        "`Sizes` = `OutputTensor.Sizes`.",
-        each_dimension=True,
+        "`Sizes` must equal `OutputTensor.Sizes`.",
+        each=DIMENSION,
         expected=lambda d, i: {f"Sizes[{i}]": d.output_tensor.sizes[i]},
     )
     def sizes_are_output_sizes(d, i: int) -> bool:
@@ -256,8 +252,8 @@ class Slice(Desc):
         return d.sizes[i] == d.output_tensor.sizes[i]
 
     @constraint(
-        "`Offsets` + (`Sizes` - 1) * `Strides` < `InputTensor.Sizes`: the last element copied lies inside the input.",
-        each_dimension=True,
+        "The last element copied, `Offsets` + (`Sizes` - 1) * `Strides`, must be less than `InputTensor.Sizes`.",
+        each=DIMENSION,
         expected=lambda d, i: {
             f"Offsets[{i}]": range(d.input_tensor.sizes[i] - (d.sizes[i] - 1) * d.strides[i]),
         },
@@ -278,11 +274,8 @@ class Slice(Desc):
             input_window_strides=d.strides,
         )
 
-    def reference(d, **arrays: NDArray[Any]) -> NDArray[Any]:
-        return d.as_newest().reference(**arrays)
-
-    def reference_bytes(d) -> int:
-        return d.output_tensor.data_type.dtype.itemsize * math.prod(d.output_tensor.sizes)  # the input is looked up
+    def outputs(d) -> Outputs:
+        return {"output_tensor": (d.sizes, d.input_tensor.data_type)}
 
     examples = (
         Example(

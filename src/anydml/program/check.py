@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.checked import Checked, check
 from anydml.devices.binding import share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device
@@ -24,7 +23,9 @@ from anydml.program.files import Folders, Refused
 from anydml.program.model import Binding, Command, Dispatch, Dispatchable, FromFile, Given, Resource, WriteFile
 from anydml.program.node import like
 from anydml.program.text import Notes, below
-from anydml.spec.operator import Desc
+from anydml.schema.check import Checked, check
+from anydml.schema.field import Field
+from anydml.schema.operator import Desc
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 BINDING_ALIGNMENT = 16  # DML_BUFFER_BINDING: an offset is a multiple of it
@@ -169,34 +170,46 @@ def _in_file(resource: Resource, values: FromFile, path: Path) -> tuple[DataType
 
 
 def _bound(
-    d: Dispatchable, bindings: Mapping[str, Binding], at: str, plan: Plan, notes: Notes, *, owned: bool
+    d: Dispatchable, bindings: Mapping[str, tuple[Binding, ...]], at: str, plan: Plan, notes: Notes, *, owned: bool
 ) -> dict[str, tuple[str, int]]:
-    """Where each tensor's bytes are: those that are OWNED_BY_DML, or those that are not."""
+    """The place of each tensor's bytes: those that are OWNED_BY_DML, or those that are not."""
     places = {}
     for f in d.desc.spec.tensors:
-        tensor: TensorDesc | None = getattr(d.desc, f.name)
-        binding = bindings.get(f.wire)
-        if tensor is None or bool(tensor.flags & TensorFlags.OWNED_BY_DML) != owned:
-            if binding is None:
+        tensors, sources = _tensors(d.desc, f), bindings.get(f.wire)
+        wanted = {name: t for name, t in tensors.items() if bool(t.flags & TensorFlags.OWNED_BY_DML) == owned}
+        if not wanted:
+            if sources is None:
                 continue
-            if tensor is None:
+            if not tensors:
                 reason = "the desc leaves this tensor out"
             elif owned:
                 reason = "the tensor is not OWNED_BY_DML: it is bound by the dispatch command"
             else:
                 reason = f"the tensor is OWNED_BY_DML: it is bound in {d.pointer}/bindings"
             notes.fault(below(at, f.wire), reason)
-        elif binding is None:
+        elif sources is None:
             owning = " in the dispatchable's 'bindings': it is OWNED_BY_DML" if owned else ""
             notes.fault(at, f"{f.wire} is not bound{owning}")
-        elif (place := _place_of(binding, tensor if d.name in plan.checked else None, plan, notes)) is not None:
-            places[f.name] = place
-    tensors = [f.wire for f in d.desc.spec.tensors]
+        elif len(sources) != len(tensors):
+            takes = f"has {len(tensors)} tensors" if f.sized_by else "takes one"
+            notes.fault(below(at, f.wire), f"binds {len(sources)} resources where the tensor {takes}")
+        else:
+            for (name, tensor), binding in zip(tensors.items(), sources, strict=True):
+                known = tensor if d.name in plan.checked else None
+                if name in wanted and (place := _place_of(binding, known, plan, notes)) is not None:
+                    places[name] = place
+    wires = [f.wire for f in d.desc.spec.tensors]
     for wire in bindings:
-        if wire not in tensors:
-            hint = like(wire, tensors)
-            notes.fault(below(at, wire), f"{d.desc.spec.wire_name} has no such tensor; it has {', '.join(tensors)}{hint}")
+        if wire not in wires:
+            notes.fault(
+                below(at, wire), f"{d.desc.spec.wire_name} has no such tensor; it has {', '.join(wires)}{like(wire, wires)}"
+            )
     return places
+
+
+def _tensors(desc: Desc, field: Field) -> dict[str, TensorDesc]:
+    """The tensors of a field that are there, by name."""
+    return {found.name: found.desc for found in desc.tensors() if found.field is field}
 
 
 def _place_of(binding: Binding, tensor: TensorDesc | None, plan: Plan, notes: Notes) -> tuple[str, int] | None:
@@ -224,17 +237,18 @@ def _place_of(binding: Binding, tensor: TensorDesc | None, plan: Plan, notes: No
 
 
 def _refuse_in_place(checked: Checked[Desc], places: Mapping[str, tuple[str, int]], command: Dispatch, notes: Notes) -> None:
-    output = checked.desc.spec.outputs[0]
-    if output.name not in places:
-        return
-    resource, offset = places[output.name]
-    for f in checked.desc.spec.inputs:
-        if f.name in places and places[f.name][0] == resource:
-            ours, theirs = checked.tensors[output.name], checked.tensors[f.name]
-            how = share_memory(_imagined(ours, offset), _imagined(theirs, places[f.name][1]))
-            if how:
-                message = f"{output.wire} {how} {f.wire}, and the operator does not work in place"
-                notes.fault(command.bindings[output.wire].pointer, message)
+    """A fault for each output that shares memory with another tensor and may not: in place, both are the same elements."""
+    for at, output in enumerate(checked.outputs):
+        for name in places:
+            if output not in places or name in checked.outputs[: at + 1] or places[name][0] != places[output][0]:
+                continue
+            ours, theirs = checked.tensors[output], checked.tensors[name]
+            how = share_memory(_imagined(ours, places[output][1]), _imagined(theirs, places[name][1]))
+            same = places[name] == places[output] and (ours.sizes, ours.strides) == (theirs.sizes, theirs.strides)
+            wire, other = checked.fields[output].field.wire, checked.fields[name].field.wire
+            if how and not (same and other in checked.desc.spec.in_place):
+                message = f"{wire} {how} {other}, and the operator does not work in place"
+                notes.fault(command.bindings[wire][0].pointer, message)
 
 
 class _Address:

@@ -30,7 +30,7 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Folders:
-    """Where a program's files are read from and written to. program: the file that it is itself, where it is one.
+    """The folders that a program's files are read from and written to. program: the file that it is itself, where it is one.
 
     Unless `allow_outside`, nothing outside of the two folders, and nothing over the program and its inputs.
     """
@@ -67,7 +67,7 @@ class Folders:
 
 
 def identities(paths: Iterable[Path]) -> set[object]:
-    """What files are known by: their whole names, and the numbers that the system gives to those that exist."""
+    """The identities of files: their whole names, and the numbers that the system gives to those that exist."""
     known: set[object] = set()
     for path in paths:
         with suppress(OSError, ValueError, RuntimeError):  # what no file system can name is no file
@@ -97,7 +97,7 @@ def _inside(folder: Path, name: str, words: str, allow_outside: bool) -> Path:
 
 @dataclass(frozen=True)
 class Npy:
-    """What a .npy file says of itself. begin: where its elements do. swapped: in foreign byte order."""
+    """The header of a .npy file. begin: where its elements do. swapped: in foreign byte order."""
 
     data_type: DataType
     swapped: bool
@@ -147,7 +147,7 @@ def read_npy(path: Path, memory: NDArray[np.uint8]) -> None:
 
 
 def array(path: Path) -> NDArray[Any]:
-    """What a .npy file holds, in native byte order; Refused, or OSError, where it cannot be had."""
+    """The array of a .npy file, in native byte order; Refused, or OSError, where it cannot be had."""
     if not path.is_file():
         raise Refused("is no regular file" if path.exists() else "there is no such file")
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What a program says, as plain data. It knows no device and opens no file; `pointer` is always a place in the JSON."""
+"""A program as plain data. It knows no device and opens no file; `pointer` is always a place in the JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from anydml.spec.operator import Desc
+from anydml.schema.operator import Desc
 from anydml.tensor import DataType
 
 
@@ -76,7 +76,7 @@ class Dispatchable:
     name: str
     pointer: str
     desc: Desc
-    bindings: Mapping[str, Binding]
+    bindings: Mapping[str, tuple[Binding, ...]]
     places: Mapping[str, str]
 
 
@@ -84,7 +84,7 @@ class Dispatchable:
 class Dispatch:
     pointer: str
     dispatchable: str
-    bindings: Mapping[str, Binding]
+    bindings: Mapping[str, tuple[Binding, ...]]
 
 
 @dataclass(frozen=True)

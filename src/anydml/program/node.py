@@ -1,4 +1,4 @@
-"""A value of the JSON with its place. Asked for what it should be, it answers, or notes a fault and answers something empty.
+"""A value of the JSON with its place. Its methods return the value as a type, or note a fault and return something empty.
 
 So parsing asks on, and every fault is found in one go; what was made with faults is thrown away.
 """
@@ -6,14 +6,18 @@ So parsing asks on, and every fault is found in one go; what was made with fault
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from anydml.program.text import Notes, below
+from anydml.tensor import DataType
 
 E = TypeVar("E", bound=enum.IntEnum | enum.IntFlag)
 MISSING: Any = object()
+FLOAT_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+SCALAR_MEMBERS = {t.name.lower() for t in DataType if t.element_bits >= 8}
 UINT64 = range(2**64)
 _SHOWN = 60  # characters of a wrong value in a message
 _COMPARED = 200  # names that a misspelt one is compared with
@@ -75,17 +79,40 @@ class Node:
         what = "an integer" if within is None else f"an integer from {within[0]} to {within[-1]}"
         return self.value if self._is(fits, what) else default
 
+    def real(self, default: float = 0.0) -> int | float:
+        """A number, or "nan", "inf" or "-inf"."""
+        if isinstance(self.value, str) and self.value.lower() in FLOAT_WORDS:
+            return FLOAT_WORDS[self.value.lower()]
+        fits = type(self.value) in (int, float)
+        return self.value if self._is(fits, 'a number, "nan", "inf" or "-inf"') else default
+
+    def truth(self) -> bool:
+        """true or false; 1 or 0 as the header has them."""
+        return (
+            bool(self.value) if self._is(self.value in (0, 1) and not isinstance(self.value, float), "true or false") else False
+        )
+
+    def scalar(self) -> int | float:
+        """A member of DML_SCALAR_UNION: a number, or an object such as {"Float32": 1} with one."""
+        if isinstance(self.value, dict) and len(self.value) == 1 and next(iter(self.value)).lower() in SCALAR_MEMBERS:
+            return self.take(next(iter(self.value))).real()
+        return self.real()
+
     def entries(self) -> Iterator[Node]:
         """An array, entry by entry."""
         values = self.value if self._is(isinstance(self.value, list), "an array") else []
         return (Node(value, self.notes, self, i) for i, value in enumerate(values))
 
-    def integers(self, within: range | None = None) -> tuple[int, ...]:
-        """A short array."""
+    def few(self) -> Iterator[Node]:
+        """A short array, entry by entry."""
         if isinstance(self.value, list) and len(self.value) > _LONGEST:
             self.fault(f"has {len(self.value)} entries, and no more than {_LONGEST} are read")
-            return ()
-        return tuple(entry.integer(0, within) for entry in self.entries())
+            return iter(())
+        return self.entries()
+
+    def integers(self, within: range | None = None) -> tuple[int, ...]:
+        """A short array of integers."""
+        return tuple(entry.integer(0, within) for entry in self.few())
 
     def members(self) -> Iterator[tuple[str, Node]]:
         """An object with names of the program's own, member by member."""
@@ -135,7 +162,7 @@ class Node:
         self._known.update(names)
 
     def warn_of_rest(self) -> None:
-        """A warning for each member that nobody has asked for."""
+        """A warning for each member that was not read."""
         for name in self.value if isinstance(self.value, dict) else ():
             if name not in self._known:
                 hint = like(name, sorted(self._known)) if len(self.notes.warnings) < _COMPARED else ""

@@ -13,6 +13,8 @@ from anydml.devices.device import ExecutionFlags
 from anydml.program import model
 from anydml.program.node import MISSING, UINT64, Node, show
 from anydml.program.text import Notes
+from anydml.schema.kinds import OperatorDesc
+from anydml.schema.operator import Desc, example_desc
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 REFUSED_TYPES = {
@@ -149,7 +151,7 @@ def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.
             kind.fault(f"{wire_name} is refused: {reason}; this runs DirectML operators")
         elif isinstance(kind.value, str):
             kind.fault(operators.why_missing(wire_name))
-        _bindings(node.get("bindings"), resources, known=False)
+        _bindings(node.get("bindings"), resources)
         return None
     node.get("executionFlags").flags(ExecutionFlags.NONE, "DML_EXECUTION_FLAG_")
     how = node.get("dmlCompileType")
@@ -157,18 +159,52 @@ def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.
         how.fault(f"takes DmlCompileOp or DmlCompileGraph, not {show(how.value)}")
     bindings = _bindings(node.get("bindings"), resources)
     inner = next((node.get(name) for name in ("Desc", "desc") if node.has(name)), node)
+    desc = _desc(operator, inner, places)
+    node.warn_of_rest()
+    return model.Dispatchable(name, node.pointer, desc, bindings, places)
+
+
+def _desc(operator: type[Desc], node: Node, places: dict[str, str], *, fused: bool = False) -> Desc:
+    """An operator's desc from an object with its fields; fused: as the activation of another operator, without tensors."""
     fields: dict[str, Any] = {}
     for field in operator.spec.fields:
-        if inner.has(field.wire):
-            places[field.wire] = inner.get(field.wire).pointer
-        value = inner.get(field.wire) if field.optional else inner.take(field.wire)
-        if field.is_tensor:
-            fields[field.name] = None if field.optional and value.is_missing else _tensor(value, field.wire, places)
+        if node.has(field.wire):
+            places[field.wire] = node.get(field.wire).pointer
+        may_be_absent = field.optional or (fused and field.is_tensor)
+        value = node.get(field.wire) if may_be_absent else node.take(field.wire)
+        if may_be_absent and (value.is_missing or value.value is None):
+            fields[field.name] = None
+        elif field.is_tensor and field.sized_by:
+            within = ((f"{field.wire}[{i}]", entry) for i, entry in enumerate(value.entries()))
+            fields[field.name] = tuple(_tensor(entry, wire, places) for wire, entry in within)
+        elif field.is_tensor:
+            fields[field.name] = _tensor(value, field.wire, places)
+        elif isinstance(field.kind, OperatorDesc):
+            found = [_activation(entry) for entry in (value.entries() if field.sized_by else (value,))]
+            fields[field.name] = tuple(found) if field.sized_by else found[0]
         else:
-            fields[field.name] = value.integers() if field.sized_by else value.integer()
-    inner.warn_of_rest()
+            assert field.kind is not None
+            fields[field.name] = tuple(map(field.kind.parse, value.few())) if field.sized_by else field.kind.parse(value)
     node.warn_of_rest()
-    return model.Dispatchable(name, node.pointer, operator(**fields), bindings, places)
+    try:
+        return operator(**fields)
+    except (TypeError, ValueError) as error:  # a value of the right form that its field does not take, such as 0.5 as a UINT8
+        node.fault(str(error))
+        return example_desc(operator)
+
+
+def _activation(node: Node) -> Desc:
+    """The desc of a fused activation: {"Type": its name} with its fields beside it or under "Desc"."""
+    kind = next((node.get(name) for name in ("Type", "type") if node.has(name)), None) or node.take("Type")
+    operator = operators.find(kind.string())
+    if operator is None:
+        if isinstance(kind.value, str):
+            kind.fault(operators.why_missing(kind.value))
+        return example_desc(operators.every()[0])
+    inner = next((node.get(name) for name in ("Desc", "desc") if node.has(name)), node)
+    made = _desc(operator, inner, {}, fused=True)
+    node.warn_of_rest()
+    return made
 
 
 def _tensor(outer: Node, wire: str, places: dict[str, str]) -> TensorDesc:
@@ -200,8 +236,7 @@ def _command(node: Node, resources: Mapping[str, Any], dispatchables: Dispatchab
     if name == "dispatch":
         node.ignore("threadGroupCount")
         dispatchable = node.take("dispatchable").reference("dispatchable", dispatchables)
-        known = dispatchables.get(dispatchable) is not None
-        command = model.Dispatch(node.pointer, dispatchable, _bindings(node.take("bindings"), resources, known))
+        command = model.Dispatch(node.pointer, dispatchable, _bindings(node.take("bindings"), resources))
     elif name in ("print", "writefile"):
         resource = node.take("resource").reference("resource", resources)
         if name == "print":
@@ -216,18 +251,12 @@ def _command(node: Node, resources: Mapping[str, Any], dispatchables: Dispatchab
     return command
 
 
-def _bindings(node: Node, resources: Mapping[str, Any], known: bool = True) -> dict[str, model.Binding]:
-    """What is bound to each tensor. known: whether the operator is; else nobody can say how many resources a tensor takes."""
-    return {name: _binding(source, resources, known) for name, source in node.members()}
-
-
-def _binding(node: Node, resources: Mapping[str, Any], known: bool) -> model.Binding:
-    several = isinstance(node.value, list)
-    if known and several and len(node.value) != 1:
-        node.fault(f"binds {len(node.value)} resources where the tensor takes one")
-        return model.Binding(node.pointer, "")
-    bound = [_source(source, resources) for source in (node.entries() if several else (node,))]
-    return bound[0] if bound else model.Binding(node.pointer, "")
+def _bindings(node: Node, resources: Mapping[str, Any]) -> dict[str, tuple[model.Binding, ...]]:
+    """The bindings of each tensor, in a list those of an array of tensors."""
+    return {
+        name: tuple(_source(entry, resources) for entry in (source.entries() if isinstance(source.value, list) else (source,)))
+        for name, source in node.members()
+    }
 
 
 def _source(node: Node, resources: Mapping[str, Any]) -> model.Binding:

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from numpy.typing import NDArray
 
-from anydml.checked import check
+from anydml.devices.compiled import BoundOperator
 from anydml.devices.device import Device, device_of
 from anydml.feature_level import FeatureLevel
 from anydml.program import save as saving
@@ -20,7 +20,8 @@ from anydml.program.model import Command, Dispatchable, FromFile, Given, Resourc
 from anydml.program.parse import parse
 from anydml.program.run import execute
 from anydml.program.text import LONGEST, Notes, ProgramFault, read
-from anydml.spec.operator import Desc
+from anydml.schema.check import check
+from anydml.schema.operator import Desc
 
 PathLike = str | os.PathLike[str]
 
@@ -143,14 +144,15 @@ def load(source: PathLike | TextIO) -> Program:
     return _program(read(text, notes), notes, path.parent)
 
 
-def of(desc: Desc, arrays: Mapping[str, Any]) -> Program:
-    """The program of one call: `arrays` are what `initialize` and `bind` take, by field name, of which copies are made.
+def of(call: Desc | BoundOperator, arrays: Mapping[str, Any] | None = None) -> Program:
+    """The program of one call, with copies of its inputs: of a bound operator, or of a desc and its arrays.
 
-    The output, which may be left out, begins as zeros, and is printed or, past 256 elements, written. DescError where
-    the desc breaks rules, BindingError where the arrays do not fit it.
+    arrays: what `initialize` and `bind` take, by field name. Outputs, which may be left out, begin as zeros, and are printed
+    or, past 256 elements, written. DescError where the desc breaks rules, BindingError where the arrays do not fit it.
     """
+    desc, given = (call.compiled.desc, call.arrays) if isinstance(call, BoundOperator) else (call, arrays or {})
     check(desc)
-    document, values = saving.call(desc, arrays)
+    document, values = saving.call(desc, given)
     notes = Notes(saving.FILE)
     program = _program(document, notes, Path())
     resources = {

@@ -19,7 +19,8 @@ from anydml.devices.binding import Slot
 from anydml.errors import BindingError, Fault
 from anydml.program.files import whole_or_nothing
 from anydml.program.model import Given, Resource
-from anydml.spec.operator import Desc
+from anydml.schema.field import OUTPUT
+from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, TensorFlags
 
 FILE = "program.json"
@@ -29,62 +30,56 @@ _NUMBERS = re.compile(r"\[\n[^\[\]{}\"]*\]")
 
 def document_of(desc: Desc) -> dict[str, Any]:
     """A desc as a dispatchable of the JSON format; the parser makes the same desc of it."""
-    fields: dict[str, Any] = {}
-    for field in desc.spec.fields:
-        value = getattr(desc, field.name)
-        if value is not None:
-            fields[field.wire] = _tensor(value) if field.is_tensor else list(value) if field.sized_by else value
-    return {"type": desc.spec.wire_name, "desc": fields}
-
-
-def _tensor(t: TensorDesc) -> dict[str, Any]:
-    members: dict[str, Any] = {"DataType": t.data_type.name, "Sizes": list(t.sizes)}
-    if t.strides is not None:
-        members["Strides"] = list(t.strides)
-    if t.flags:
-        members["Flags"] = "OWNED_BY_DML"
-    if t.total_tensor_size_in_bytes:
-        members["TotalTensorSizeInBytes"] = t.total_tensor_size_in_bytes
-    if t.guaranteed_base_offset_alignment:
-        members["GuaranteedBaseOffsetAlignment"] = t.guaranteed_base_offset_alignment
-    return members
+    return {"type": desc.spec.wire_name, "desc": desc.document()}
 
 
 def call(desc: Desc, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """One call as a program's JSON, and the values of its resources; BindingError where the arrays do not fit."""
     resources: dict[str, Any] = {}
     values: dict[str, NDArray[Any]] = {}
-    bindings: dict[bool, dict[str, str]] = {True: {}, False: {}}
-    tensors = {f.name for f in desc.spec.tensors if getattr(desc, f.name) is not None}
-    bound = (name for name, array in arrays.items() if array is not None)
+    bindings: dict[bool, dict[str, Any]] = {True: {}, False: {}}
+    one_by_one = _one_by_one(desc, arrays)
+    tensors = {found.name: found for found in desc.tensors()}
+    bound = (name for name, array in one_by_one.items() if array is not None)
     faults = [Fault(name, "is no tensor that the desc has") for name in bound if name not in tensors]
-    output = desc.spec.outputs[0]
-    for f in desc.spec.tensors:
-        tensor: TensorDesc | None = getattr(desc, f.name)
-        if tensor is None:
-            continue
-        bindings[bool(tensor.flags & TensorFlags.OWNED_BY_DML)][f.wire] = f.wire
-        resource = resources[f.wire] = {"initialValuesDataType": tensor.data_type.name}
+    commands: list[dict[str, Any]] = []
+    for name, field, tensor in tensors.values():
+        wire = name.replace(field.name, field.wire, 1).replace("[", "_").replace("]", "")
+        given = bindings[bool(tensor.flags & TensorFlags.OWNED_BY_DML)]
+        given[field.wire] = [*given.get(field.wire, ()), wire] if field.sized_by else wire
+        resource = resources[wire] = {"initialValuesDataType": tensor.data_type.name}
         if tensor.total > tensor.smallest_total:
             resource["sizeInBytes"] = tensor.total
-        if f is output:
+        if field.role == OUTPUT:
             resource["initialValues"] = {"value": 0, "valueCount": tensor.span}
+            commands.append({"type": "print", "resource": wire})
+            if tensor.span > MOST_PRINTED:
+                commands[-1] = {"type": "writeFile", "resource": wire, "targetPath": f"{wire}.npy"}
             continue
-        resource["initialValues"] = {"sourcePath": f"{f.wire}.npy"}
-        found = _laid_out(f.name, tensor, arrays.get(f.name))
+        resource["initialValues"] = {"sourcePath": f"{wire}.npy"}
+        found = _laid_out(name, tensor, one_by_one.get(name))
         if isinstance(found, Fault):
             faults.append(found)
         else:
-            values[f.wire] = found
+            values[wire] = found
     if faults:
         raise BindingError(faults)
     name = desc.spec.name.lower()
     dispatchable = document_of(desc) | ({"bindings": bindings[True]} if bindings[True] else {})
-    show: dict[str, Any] = {"type": "print", "resource": output.wire}
-    if getattr(desc, output.name).span > MOST_PRINTED:
-        show = {"type": "writeFile", "resource": output.wire, "targetPath": f"{output.wire}.npy"}
-    commands = [{"type": "dispatch", "dispatchable": name, "bindings": bindings[False]}, show]
+    commands.insert(0, {"type": "dispatch", "dispatchable": name, "bindings": bindings[False]})
     return {"resources": resources, "dispatchables": {name: dispatchable}, "commands": commands}, values
+
+
+def _one_by_one(desc: Desc, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays by tensor: those of an array of tensors, given as a list, one by one."""
+    found: dict[str, Any] = {}
+    lists = {f.name for f in desc.spec.tensors if f.sized_by}
+    for name, value in arrays.items():
+        if name in lists and isinstance(value, (list, tuple)):
+            found.update((f"{name}[{i}]", array) for i, array in enumerate(value))
+        else:
+            found[name] = value
+    return found
 
 
 def _laid_out(name: str, tensor: TensorDesc, array: Any) -> NDArray[Any] | Fault:

@@ -46,7 +46,7 @@ def pair_saturation(a: Array, b: Array, a_zero_point: ArrayLike = 0, b_zero_poin
 
 
 def _saturated(a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int64]:
-    """How much saturation in 16 bits changes the sum of the products."""
+    """The change of the sum of the products by saturation in 16 bits."""
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     result = np.zeros((*lead, a.shape[-2], b.shape[-1]), np.int64)
     for i in range(0, a.shape[-1] - 1, 2):  # a last product without a neighbour fits in 16 bits
@@ -205,9 +205,9 @@ def wrapping_output(
 def _scales(*scales: ArrayLike) -> tuple[NDArray[np.float32], ...]:
     result = []
     for name, value in zip(("a_scale", "b_scale", "output_scale"), scales, strict=True):
-        with np.errstate(all="ignore"):  # what leaves float32's range is told below
+        with np.errstate(all="ignore"):  # what leaves float32's range is an error below
             scale = np.atleast_1d(np.asarray(value, np.float32))
-        unusable = QuantizedLinearMatrixMultiply.scale_usable.breaks(scale)
+        unusable = QuantizedLinearMatrixMultiply.scale_usable.breaks(None, scale)
         if unusable.any():
             index = tuple(np.argwhere(unusable)[0].tolist())
             raise DataError(name, index, scale[index].item(), QuantizedLinearMatrixMultiply.scale_usable.sentence)

@@ -1,0 +1,88 @@
+"""From steps of machine code, which families give as data, to a call: memory, addresses, and the table of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import Sheet, prepared, runner
+from anydml.kernels.code import engine
+from anydml.kernels.kernel import Arrays, Built, Execute, Lowered, Unfit
+
+LINE = 64
+
+
+def link(lowered: Lowered) -> Built:
+    """The call for any arrays. Uncompilable where the code that runs the steps cannot be made."""
+    engine.compiled(runner, lowered.target)
+    target, scratch = lowered.target, lowered.scratch
+    sheets = [Sheet(rounds.phases, rounds.moved) for rounds in lowered.rounds]
+    # NumPy's copies have no constants, and no address is 0
+    fixed = {} if lowered.constants is None else {"constants": address_of(lowered.constants)}
+    single = len(sheets) == 1 and not lowered.rounds[0].times
+
+    def bind(arrays: Arrays) -> Execute:
+        own, keep = fixed, [lowered, arrays]
+        if scratch:
+            memory, start = _aligned(scratch)
+            own = {**fixed, "scratch": start}
+            keep.append(memory)
+        runs = []
+        for sheet, rounds in zip(sheets, lowered.rounds, strict=True):
+            phases, numbers = sheet.bind(_addresses(sheet, arrays, own))
+            run = prepared(phases, target, keep, keeps_gil=lowered.short, interruptible=len(sheets) > 1, status=lowered.fails)
+            runs.append(_again(run, numbers, rounds.times, sheet.moves) if rounds.times else run)
+        if single and not lowered.fails:
+            return runs[0]
+
+        def execute() -> None:
+            for run in runs:
+                if run():
+                    raise Unfit
+
+        return execute
+
+    bare = single and not scratch and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
+    if not lowered.packing:
+        return Built(bind, scratch, judges=lowered.judges, bare=bare)
+    packing = Sheet([[lowered.packing]])
+
+    def initialize(arrays: Arrays) -> Arrays:
+        (memory, packed), (spare, start) = _aligned(lowered.packed), _aligned(lowered.spare)
+        phases, _ = packing.bind(_addresses(packing, arrays, {**fixed, "packed": packed, "spare": start}))
+        prepared(phases, target, (arrays, memory, spare))()
+        return {"packed": memory[packed - address_of(memory) :]}
+
+    return Built(bind, scratch, initialize, lowered.packed, lowered.spare, judges=lowered.judges)
+
+
+def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:
+    """Zeroed memory, and the address in it from which on there are so many bytes at a cache line's start."""
+    memory = np.zeros(nbytes + LINE, np.uint8)
+    address = address_of(memory)
+    return memory, address + -address % LINE
+
+
+def _addresses(sheet: Sheet, arrays: Arrays, own: dict[str, int]) -> list[int]:
+    return [own[base] if base in own else address_of(arrays[base]) for base in sheet.bases]
+
+
+def _again(
+    run: Callable[[], int], numbers: NDArray[np.int64], times: tuple[int, ...], moves: list[NDArray[np.int64]]
+) -> Callable[[], int]:
+    """The call in every place that its numbers move to, up to the first status that is not 0."""
+    first = numbers.copy()
+
+    def again() -> int:
+        for place in np.ndindex(*times):
+            np.copyto(numbers, first)
+            for i, move in zip(place, moves, strict=True):
+                np.add(numbers, i * move, out=numbers)
+            if status := run():
+                return status
+        return 0
+
+    return again

@@ -1,0 +1,85 @@
+"""Floating-point formats as integers: bit patterns to significands, and rational numbers to the nearest bit pattern.
+
+No float takes part, so that the calling thread's rounding mode and flush-to-zero flags cannot change a result.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Format(NamedTuple):
+    """A binary format of IEEE 754.
+
+    bits: of the whole pattern. precision: of the significand, its hidden bit included. lowest: the exponent of the smallest
+    subnormal number. highest: finite numbers are below 2^highest.
+    """
+
+    bits: int
+    precision: int
+    lowest: int
+    highest: int
+
+    @property
+    def infinity(self) -> int:
+        """The bit pattern of +infinity."""
+        return (1 << self.bits - self.precision) - 1 << self.precision - 1
+
+    @property
+    def quiet_nan(self) -> int:
+        """The bit pattern of the positive quiet NaN without payload."""
+        return self.infinity | 1 << self.precision - 2
+
+    @property
+    def sign(self) -> int:
+        """The sign bit: the pattern of -0."""
+        return 1 << self.bits - 1
+
+
+FLOAT16 = Format(16, 11, -24, 16)
+FLOAT32 = Format(32, 24, -149, 128)
+FLOAT64 = Format(64, 53, -1074, 1024)
+
+
+def significand(bits: int, form: Format = FLOAT32) -> tuple[int, int]:
+    """A finite bit pattern as (m, e) with value m * 2^e; m is 0 for both zeros, and negative for negative numbers."""
+    width = form.precision - 1
+    exponent = bits >> width & (1 << form.bits - form.precision) - 1
+    fraction = bits & (1 << width) - 1
+    if exponent:
+        fraction |= 1 << width
+        exponent -= 1
+    return (-fraction if bits & form.sign else fraction), exponent + form.lowest
+
+
+def nearest(numerator: int, denominator: int, form: Format) -> int:
+    """The bit pattern of a rational number that is not 0, rounded half to even; the denominator is positive.
+
+    Subnormal numbers are kept, what overflows is infinite, and what rounds to 0 keeps its sign.
+    """
+    n, sign = (-numerator, form.sign) if numerator < 0 else (numerator, 0)
+    exponent = n.bit_length() - denominator.bit_length()
+    if (n << -exponent if exponent < 0 else n) < (denominator << exponent if exponent > 0 else denominator):
+        exponent -= 1  # now 2^exponent <= n / denominator < 2^(exponent + 1)
+    if exponent >= form.highest:
+        return sign | form.infinity
+    step = max(exponent - form.precision + 1, form.lowest)
+    d = denominator << step if step > 0 else denominator
+    m, rest = divmod(n << -step if step < 0 else n, d)
+    m += 2 * rest > d or (2 * rest == d and m & 1)
+    if m < 1 << form.precision - 1:
+        return sign | m  # subnormal, or 0
+    # a carry into the next binade increments the exponent field by itself, up to infinity's
+    return sign | (step - form.lowest + 1 << form.precision - 1) + m - (1 << form.precision - 1)
+
+
+def half_even(numerator: int, denominator: int) -> int:
+    """The integer nearest to a rational number, the even one of two; the denominator is positive."""
+    quotient, rest = divmod(numerator, denominator)
+    return quotient + (2 * rest > denominator or (2 * rest == denominator and quotient & 1))
+
+
+def wrapped(value: int, bits: int, signed: bool) -> int:
+    """An integer modulo 2^bits, in two's complement where signed."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if signed and value >> bits - 1 else value

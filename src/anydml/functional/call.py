@@ -1,0 +1,257 @@
+"""The eager call of any operator: arrays to tensor descs, one compiled operator for each kind of call, results to arrays.
+
+A call is cached by what its arrays say of themselves and by its attributes, so that a second one of a kind neither makes
+descs nor checks nor compiles. What `functions.py` hands over is in the order of the operator's fields.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.devices.binding import WRAP, as_array, identical, refused_by_name, share_memory
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.device import Device, device_of
+from anydml.errors import BindingError, DataError, DescError
+from anydml.forks import imported
+from anydml.functional.request import Request, Several, array_of_number, fault
+from anydml.functional.run import allocate, announced, contiguous, operator_of, signature, unspellable
+from anydml.tensor import DataType, TensorDesc
+
+Array = NDArray[Any]
+BOOL = np.dtype(np.bool_)
+
+
+class Placed(NamedTuple):
+    """The way from an argument to an input: its name, its place among the arguments, its sizes, and a number's data type."""
+
+    name: str
+    place: int
+    sizes: tuple[int, ...] | None
+    number: DataType | None
+
+
+class Prepared(NamedTuple):
+    """A kind of call, compiled. compiled: None where the outputs are empty. outputs: by field, (name, desc, shape) or a list.
+
+    in_place: the inputs that an output may be identical to.
+    """
+
+    compiled: CompiledOperator | None
+    inputs: tuple[Placed, ...]
+    outputs: tuple[Any, ...]
+    in_place: frozenset[str]
+
+
+def call(
+    operator: str,
+    tensors: Sequence[Any],
+    attributes: Sequence[Any],
+    out: Any = None,
+    device: Device | str | None = None,
+    output_sizes: Any = None,
+    output_data_type: Any = None,
+) -> Any:
+    """The outputs of an operator: an array, a list where the output is an array of tensors, or a tuple of those.
+
+    tensors, attributes: in the order of its inputs and of its attributes without counts; None where absent.
+    """
+    try:
+        flat, kinds = [], []
+        for value in tensors:
+            if isinstance(value, (list, tuple)):
+                several = [taken(x) for x in value]
+                flat += several
+                kinds.append(Several([kind_of(x) for x in several]))
+            else:
+                one = value if value is None else taken(value)
+                flat.append(one)
+                kinds.append(kind_of(one))
+        prepared = device_of(device).cached(
+            _prepared, operator, tuple(kinds), keyed(attributes), _lies(out), keyed(output_sizes), output_data_type
+        )
+        return _run(prepared, flat, out)
+    except (BindingError, DescError, DataError) as error:
+        explained = imported("anydml.functional.call_faults").call_error
+        raise explained(error, operator, tensors, attributes, out, device, output_sizes, output_data_type) from None
+
+
+def taken(value: Any) -> Any:
+    """A tensor's argument as an array that a desc can spell, or as the Python number it is; BindingError otherwise."""
+    if type(value) is not np.ndarray:
+        if isinstance(value, (int, float)) and not isinstance(value, np.generic):
+            return value
+        array = np.asarray(value) if isinstance(value, np.generic) else _memory(value)
+        if isinstance(array, str):
+            raise fault("", array)
+        value = array
+    if value.dtype != BOOL and (reason := refused_by_name(value)) is not None:
+        raise fault("", reason)
+    return contiguous(value) if unspellable(value) else value
+
+
+def _memory(value: Any) -> Array | str:
+    if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
+        return as_array(value)
+    wrap = f": {WRAP}" if isinstance(value, (list, tuple)) else ""
+    return f"takes an array, not {type(value).__name__}{wrap}"
+
+
+def kind_of(value: Any) -> Any:
+    """The key of an argument where calls are compared: how an array lies, or a number's type."""
+    if isinstance(value, np.ndarray):
+        return signature(value)
+    return value if value is None else type(value)
+
+
+class Exactly(float):
+    """A float that equals another one of its bits alone, and no integer."""
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, Exactly) and (float.__eq__(self, other) or (self != self and other != other))
+        return same and math.copysign(1, self) == math.copysign(1, other)  # type: ignore[arg-type]
+
+    def __ne__(self, other: object) -> bool:
+        return float.__ne__(self, self) if other is self else not self == other
+
+    def __hash__(self) -> int:
+        return hash(float.hex(self))
+
+
+def keyed(value: Any) -> Any:
+    """An attribute as it can be compared and hashed, and still converted."""
+    kind = type(value)
+    if value is None or kind is int or kind is str or kind is bool:
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return keyed(value.tolist())
+    if isinstance(value, float):
+        return Exactly(value)
+    return tuple(map(keyed, value)) if isinstance(value, (list, tuple, range)) else value
+
+
+def _lies(out: Any) -> Any:
+    """The layouts of outputs that results can be written straight to; None for what is fresh or written afterwards."""
+    if out is None:
+        return None
+    if isinstance(out, (list, tuple)):
+        return tuple(map(_lies, out))
+    if not isinstance(out, np.ndarray):
+        raise fault("out", f"takes an array, not {type(out).__name__}")
+    array = as_array(out)
+    if (reason := array if isinstance(array, str) else refused_by_name(array)) is not None:
+        raise fault("out", reason)
+    return None if unspellable(out) else signature(out)
+
+
+def _prepared(
+    device: Device, operator: str, kinds: tuple[Any, ...], attributes: Any, out: Any, sizes: Any, data_type: Any
+) -> Prepared:
+    cls = operator_of(operator)
+    request = Request(cls, device.feature_level, kinds, attributes, sizes, data_type)
+    request.infer()
+    if request.faults:
+        raise BindingError(request.faults)
+    spec = cls.spec
+    empty = request.empty()
+    descs = request.output_descs(None if empty else out)
+    if request.faults:
+        raise BindingError(request.faults)
+    compiled = device.compile(request.desc(descs))
+    if request.uninferred is not None:  # no rule is broken: a bug of the operator's file
+        raise request.uninferred
+    inputs = [
+        Placed(i.name, i.place, None if i.sizes == i.shape and not i.number else i.sizes, i.number) for i in request.inputs
+    ]
+    outputs: list[Any] = []
+    for f in spec.outputs:
+        found = descs.get(f.name)
+        if found is None:
+            outputs.append(None)
+        elif f.sized_by:
+            outputs.append([(f"{f.name}[{i}]", t, request.shape(t.sizes)) for i, t in enumerate(found)])
+        else:
+            outputs.append((f.name, found, request.shape(request.true_sizes(f.name) if empty else found.sizes)))
+    in_place = frozenset(i.name for i in request.inputs if i.field.wire in spec.in_place)
+    return Prepared(None if empty else compiled, tuple(inputs), tuple(outputs), in_place)
+
+
+def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
+    inputs: dict[str, Array] = {}
+    for name, place, sizes, number in prepared.inputs:
+        x = flat[place]
+        if number is not None:
+            assert sizes is not None
+            x = np.broadcast_to(array_of_number(x, number), sizes)
+        else:
+            if x.dtype == BOOL:
+                x = x.view(np.uint8)
+            if sizes is not None:
+                x = np.broadcast_to(x, sizes)
+        inputs[name] = x
+    compiled = prepared.compiled
+    if compiled is None:
+        made = [
+            None if o is None else [np.empty(s, t.data_type.dtype) for _, t, s in o] if isinstance(o, list)
+            else np.empty(o[2], o[1].data_type.dtype) for o in prepared.outputs
+        ]  # fmt: skip
+        return made[0] if len(made) == 1 else tuple(made)
+    announced(compiled.desc, inputs)
+    several = len(prepared.outputs) > 1
+    if several and out is not None and (not isinstance(out, (list, tuple)) or len(out) != len(prepared.outputs)):
+        raise fault("out", f"takes {len(prepared.outputs)} arrays in a tuple, or None for those that are to be fresh")
+    outs = out if several and out is not None else (out,)
+    views: dict[str, Array] = {}
+    results: list[Any] = []
+    later: list[tuple[Array, Array]] = []
+    scratch = compiled.binding_properties.temporary_resource_size
+    for at, o in enumerate(prepared.outputs):
+        given = outs[at] if at < len(outs) else None
+        if o is None:
+            results.append(None)
+        elif isinstance(o, list):
+            if given is not None and (not isinstance(given, (list, tuple)) or len(given) != len(o)):
+                raise fault("out", f"takes a list of {len(o)} arrays")
+            results.append([_output(x, given and given[i], prepared, inputs, views, later, scratch) for i, x in enumerate(o)])
+        else:
+            results.append(_output(o, given, prepared, inputs, views, later, scratch))
+    compiled.bind_described({**inputs, **views}).execute()
+    for array, result in later:
+        array[...] = result
+    return tuple(results) if several else results[0]
+
+
+def _output(
+    described: tuple[str, TensorDesc, tuple[int, ...]],
+    out: Any,
+    prepared: Prepared,
+    inputs: dict[str, Array],
+    views: dict[str, Array],
+    later: list[tuple[Array, Array]],
+    scratch: int,
+) -> Array:
+    """The array that an output is returned in; `views` gets what the kernel writes to, `later` what is copied afterwards."""
+    name, desc, shape = described
+    dtype = desc.data_type.dtype
+    if out is not None:
+        if out.shape != shape or out.dtype != dtype:
+            raise fault("out", f"is {out.dtype}, shape {out.shape}, where the result is {dtype}, shape {shape}")
+        if not out.flags.writeable:
+            raise fault("out", "is not writable")
+        view: Array = out.reshape(desc.sizes) if shape != desc.sizes else out
+        for other, x in (*inputs.items(), *views.items()):
+            if (how := share_memory(out, x)) is not None and not (other in prepared.in_place and identical(view, x)):
+                raise fault("out", f"{how} {other}")
+        if not unspellable(out):
+            views[name] = view
+            return np.asarray(out) if type(out) is not np.ndarray else out
+    views[name] = fresh = allocate(desc.sizes, dtype, scratch)
+    if out is not None:
+        later.append((out, fresh.reshape(shape)))
+        result: Array = out
+        return result
+    return fresh.reshape(shape) if shape != desc.sizes else fresh

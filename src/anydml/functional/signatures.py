@@ -1,0 +1,306 @@
+"""The eager functions as text: parameters from an operator's fields, and its examples as calls.
+
+`tools/functions.py` writes the functions with it, and `describe` shows the calls.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+import re
+import textwrap
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml import operators
+from anydml.functional import call, matrix_multiply, slice
+from anydml.functional.request import argument, equal, leaves_open
+from anydml.schema.field import Field
+from anydml.schema.kinds import Enumerated, Pair
+from anydml.schema.operator import Desc, Example
+from anydml.tensor import TensorDesc
+
+_JOINED = "\x00"  # stands for a blank at which no line is broken
+_SHAPE = re.compile(r"\([-\d, ]{,40}\)")
+WIDTH = 100  # characters of a line of an example
+SPECIAL: dict[str, Callable[..., Any]] = {  # functions that take more than the fields say, or mirror negative strides
+    "SLICE": slice.slice,
+    "SLICE1": slice.slice1,
+    "MATRIX_MULTIPLY_INTEGER": matrix_multiply.matrix_multiply_integer,
+    "QUANTIZED_LINEAR_MATRIX_MULTIPLY": matrix_multiply.quantized_linear_matrix_multiply,
+}
+_TYPES = {
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "Desc": "Desc",
+    "DataType": "DataType | DTypeLike",
+    "ScaleBias": "tuple[float, float]",
+    "Size2D": "tuple[int, int]",
+}
+
+
+class Parameter(NamedTuple):
+    """A parameter of an eager function. type, default: as Python spells them; no default: required. keyword: keyword-only."""
+
+    name: str
+    type: str
+    default: str | None
+    field: Field | None
+    keyword: bool = False
+
+
+def parameters(cls: type[Desc]) -> list[Parameter]:
+    """The parameters of an operator's function: input tensors, attributes without counts, and what `outputs` leaves open.
+
+    Tensors come in wire order, required ones first.
+    """
+    spec = cls.spec
+    if special := SPECIAL.get(spec.name):
+        return _special(cls, special)
+    defaults = {f.name: f.default for f in dataclasses.fields(cls)}
+    inputs = {f.name for f in spec.inputs if not f.sized_by}
+    groups = [inputs.intersection(group) for group in equal(spec, "Sizes")]
+    numbers = {name for group in groups if len(group) > 1 for name in group}  # a number is repeated where sizes are equal
+    made = []
+    for f in sorted(spec.inputs, key=lambda f: f.optional):
+        one = "NDArray[Any] | float" if f.name in numbers else "NDArray[Any]"
+        kind = f"Sequence[{one}]" if f.sized_by else one
+        made.append(Parameter(argument(f), f"{kind} | None" if f.optional else kind, "None" if f.optional else None, f))
+    for f in spec.attributes:
+        if f.name in spec.counts:
+            continue
+        default = _literal(defaults[f.name]) if f.name not in cls.eager else "None"
+        kind = _attribute(f)
+        made.append(Parameter(f.name, f"{kind} | None" if default == "None" else kind, default, f))
+    optional = False
+    for at, p in enumerate(made):
+        if optional and p.default is None:
+            made[at:] = [q._replace(keyword=True) for q in made[at:]]
+            break
+        optional |= p.default is not None
+    sizes, data_type = leaves_open(cls)
+    if sizes:
+        several = any(f.sized_by for f in spec.outputs)
+        made.append(Parameter("output_sizes", "Sequence[Sequence[int]]" if several else "Sequence[int]", None, None, True))
+    if data_type:
+        made.append(Parameter("output_data_type", _TYPES["DataType"], None, None, True))
+    one = "Sequence[Any]" if len(spec.outputs) > 1 or spec.outputs[0].sized_by else "NDArray[Any]"
+    made.append(Parameter("out", f"{one} | None", "None", None, True))
+    made.append(Parameter("device", "Device | str | None", "None", None, True))
+    return made
+
+
+def _special(cls: type[Desc], function: Callable[..., Any]) -> list[Parameter]:
+    fields = {argument(f): f for f in cls.spec.inputs} | {f.name: f for f in cls.spec.attributes}
+    types = {"Number | NDArray[Any]": "NDArray[Any] | float", "ZeroPoint": "NDArray[Any] | int | None"}
+    types["NDArray[np.int32] | None"] = "NDArray[Any] | None"
+    return [
+        Parameter(
+            p.name,
+            types.get(p.annotation, p.annotation),
+            None if p.default is p.empty else repr(p.default),
+            fields.get(p.name),
+            p.kind is p.KEYWORD_ONLY,
+        )
+        for p in inspect.signature(function).parameters.values()
+    ]
+
+
+def _attribute(f: Field) -> str:
+    assert f.kind is not None
+    kind = _TYPES.get(f.kind.python) or f"{f.kind.python} | str"
+    return f"Sequence[{kind}]" if f.sized_by else kind
+
+
+def _literal(default: Any) -> str | None:
+    """A default as Python spells it; None where there is none."""
+    if default is dataclasses.MISSING:
+        return None
+    if isinstance(default, enum.Enum):
+        return repr(default.name)
+    return "None" if isinstance(default, Desc) else repr(default)
+
+
+class Call(NamedTuple):
+    """An example as an eager call, and what it returns: expressions of `result` where it has several outputs."""
+
+    text: str
+    results: tuple[tuple[str, str], ...]
+
+    @property
+    def session(self) -> str:
+        """The call and its result as Python's prompt shows them."""
+        asked = self.text.replace("\n", "\n... ")
+        if self.results[0][0] == "":
+            return f">>> {asked}\n{self.results[0][1]}"
+        return "\n".join([f">>> result = {asked}", *(f">>> {expression}\n{shown}" for expression, shown in self.results)])
+
+
+def as_call(cls: type[Desc], example: Example) -> Call:
+    """An example of an operator's file as a call; its outputs are what `reference` computes, of which the example is proof."""
+    spec = cls.spec
+    desc = cls(**example.fields)
+    given: list[str] = []
+    positional = True
+    for p in parameters(cls):
+        if p.field is None:
+            continue
+        value = (example.inputs if p.field.is_tensor else example.fields).get(p.field.name)
+        spelled = "None" if value is None else _spelled(value, p.field)
+        if spelled == p.default or (value is None and p.default is not None):
+            positional = False
+            continue
+        positional = positional and not p.keyword and (p.field.is_tensor or p.default is None)
+        given.append(spelled if positional else f"{p.name}={spelled}")
+    names = {p.name for p in parameters(cls)}
+    asked = []
+    if "output_data_type" in names and spec.name not in SPECIAL:
+        asked.append(f"output_data_type={getattr(desc, spec.outputs[0].name).data_type.name!r}")
+    if "output_sizes" in names:
+        sizes = _sizes(getattr(desc, spec.outputs[0].name))
+        if spec.name not in SPECIAL or not _equal(_evaluate(_text(spec.name, given), cls), example):
+            asked.append(f"output_sizes={sizes}")
+    text = _text(spec.name, [*given, *asked])
+    result = _evaluate(text, cls)
+    if not _equal(result, example):
+        raise ValueError(f"{text}\ngives\n{result!r}\nwhere the example of {spec.name} has\n{example.outputs!r}")
+    if not isinstance(result, (tuple, list)):
+        return Call(text, (("", _shown(result)),))
+    if isinstance(result, list):
+        named = [(f"result[{i}]", x) for i, x in enumerate(result)]
+    else:
+        named = [(f"result.{name}", x) for name, x in zip(type(result)._fields, result, strict=True) if x is not None]  # type: ignore[attr-defined]
+    return Call(text, tuple((expression, _shown(x)) for expression, x in named))
+
+
+def _shown(x: Any) -> str:
+    """An array as the prompt shows it; doctest takes an empty line for the end of what is shown."""
+    return "\n".join(line or "<BLANKLINE>" for line in repr(x).split("\n"))
+
+
+def _sizes(value: Any) -> Any:
+    return [t.sizes for t in value] if isinstance(value, tuple) else value.sizes
+
+
+def _text(name: str, arguments: Sequence[str]) -> str:
+    """A call on one line, or on as many as it takes, broken between numbers."""
+    text = f"dml.{name.lower()}({', '.join(arguments)})"
+    if len(text) <= WIDTH:
+        return text
+    lines = [f"dml.{name.lower()}("]
+    for given in arguments:
+        whole = re.sub(
+            r"\(([^()]*)\)(?=[,\]]|$)", lambda m: f"({m[1].replace(' ', _JOINED)})" if len(m[1]) < 40 else m[0], given
+        )
+        lines += textwrap.wrap(
+            f"{whole},", WIDTH, initial_indent="    ", subsequent_indent="        ", break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+    return "\n".join([*lines, ")"]).replace(_JOINED, " ")
+
+
+def _evaluate(text: str, cls: type[Desc]) -> Any:
+    """The results of a call on the reference."""
+    known = SimpleNamespace(TensorDesc=TensorDesc, **{desc.__name__: desc for desc in operators.every()})
+    _, _, rest = text.removeprefix("dml.").partition("(")
+
+    def function(*arguments: Any, **keywords: Any) -> Any:
+        if special := SPECIAL.get(cls.spec.name):
+            return special(*arguments, device="reference", **keywords)
+        ps = [p for p in parameters(cls) if p.name != "device"]
+        values = {p.name: keywords.get(p.name, _default(p)) for p in ps}
+        values.update(zip((p.name for p in ps), arguments, strict=False))
+        made = call.call(
+            cls.spec.name,
+            [values[argument(f)] for f in cls.spec.inputs],
+            [values[f.name] for f in cls.spec.attributes if f.name not in cls.spec.counts],
+            None,
+            "reference",
+            values.get("output_sizes"),
+            values.get("output_data_type"),
+        )
+        return outputs_type(cls)(*made) if len(cls.spec.outputs) > 1 else made
+
+    return eval(f"function({rest}", {"np": np, "dml": known, "function": function})
+
+
+def _default(p: Parameter) -> Any:
+    return None if p.default is None else eval(p.default, {})
+
+
+def outputs_name(cls: type[Desc]) -> str:
+    """The class of an operator's outputs, where there are several."""
+    return f"{cls.__name__}Outputs"
+
+
+def outputs_type(cls: type[Desc]) -> Any:
+    return namedtuple(outputs_name(cls), [argument(f) for f in cls.spec.outputs])
+
+
+def _equal(result: Any, example: Example) -> bool:
+    wanted = list(example.outputs.values())
+    found = dict(zip(result._fields, result, strict=True)) if isinstance(result, tuple) else None  # type: ignore[attr-defined]
+    if found is None:
+        return _same(result, wanted[0])
+    return all(_same(found[name.removesuffix("_tensor")], value) for name, value in example.outputs.items())
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, (list, tuple)):
+        return len(found) == len(wanted) and all(map(_same, found, wanted))
+    wanted = np.asarray(wanted)
+    return bool(found.dtype == wanted.dtype and found.shape == wanted.shape and found.tobytes() == wanted.tobytes())
+
+
+def _spelled(value: Any, f: Field) -> str:
+    """A value of an example as a reader would type it."""
+    if isinstance(value, np.ndarray):
+        return _array(value)
+    if isinstance(value, Desc):
+        return f"dml.{value!r}".replace("TensorDesc(", "dml.TensorDesc(")
+    if isinstance(value, (list, tuple)) and (f.is_tensor or isinstance(value, list) or (value and isinstance(value[0], Desc))):
+        return f"[{', '.join(_spelled(v, f) for v in value)}]"
+    if isinstance(value, enum.Enum):
+        return repr(value.name)
+    if isinstance(f.kind, Pair) and not f.sized_by:
+        return f"({', '.join(map(repr, value))})"
+    if isinstance(f.kind, Enumerated):
+        return repr(value.name if hasattr(value, "name") else value)
+    return repr(value)
+
+
+def _array(array: NDArray[Any]) -> str:
+    dtype = array.dtype
+    if array.size > 1 and array.size > 4 and (array == array.reshape(-1)[0]).all():
+        return f"np.full({array.shape}, {_number(array.reshape(-1)[0])}, np.{dtype})"
+    first = array.reshape(-1)[0] if array.size else 0
+    if array.size > 6 and dtype.kind in "iuf" and np.array_equal(
+        array.reshape(-1), np.arange(array.size).astype(dtype) + first, equal_nan=False
+    ):  # fmt: skip
+        start = f"{_number(first)}, {_number(first + array.size)}" if first != 0 else f"{array.size}"
+        shaped = f".reshape{array.shape}" if array.ndim > 1 else ""
+        return f"np.arange({start}, dtype=np.{dtype}){shaped}"
+    return f"np.array({_nested(array)}, np.{dtype})"
+
+
+def _nested(array: NDArray[Any]) -> str:
+    return f"[{', '.join(map(_nested, array))}]" if array.ndim else _number(array[()])
+
+
+def _number(x: Any) -> str:
+    if x.dtype.kind != "f":
+        return str(int(x))
+    if x != x:
+        return "np.nan"
+    if np.isinf(x):
+        return "np.inf" if x > 0 else "-np.inf"
+    if x == int(x) and abs(x) < 1e7:
+        return "-0.0" if x == 0 and np.signbit(x) else str(int(x))
+    return str(x)

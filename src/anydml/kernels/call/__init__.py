@@ -1,0 +1,1 @@
+"""Calls: tables of steps in phases, run by one loop in machine code, and the threads that share them."""

@@ -1,0 +1,201 @@
+"""A small persistent pool of threads that wait in machine code, without the GIL, for pieces of a call.
+
+Waking a thread of Python costs more than many a kernel. So a worker looks for pieces for another 100 us after the last one
+and only then comes back to Python to sleep; a caller wakes sleeping workers, but never waits for one that has claimed
+nothing. All callers share one state: whoever finds it in use does pieces alone until it is free.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.errors import UnsupportedError
+from anydml.kernels.call import pool_emit
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
+
+WAIT = 100e-6  # seconds that a worker looks for further pieces
+PIECES = 64  # work may be cut into so many even where there are fewer processors
+PATIENCE = 5  # a caller that has waited for a worker for a fifth of that gives way to other threads
+
+
+def _lines(count: int) -> NDArray[np.int64]:
+    """So many bytes of zeros that begin on a line of their own; memory that a child of a fork has a copy of."""
+    words = np.zeros((count + pool_emit.LINE) // 8, np.int64)
+    first = -words.ctypes.data % pool_emit.LINE // 8
+    return words[first : first + count // 8]
+
+
+_state = _lines(pool_emit.STATE_BYTES)
+_asleep: set[int] = set()  # each worker adds itself, whoever wakes it removes it
+_beds: dict[int, SimpleQueue[None]] = {}  # where each worker sleeps
+
+
+def _after_fork() -> None:
+    """No thread of the parent lives on in the child, nor does any call that one of them was in."""
+    _state[:] = 0
+    _asleep.clear()
+    _beds.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def call(
+    phases: Sequence[Sequence[tuple[int, int]]],
+    runner: engine.Code,
+    target: Target,
+    keep: Any,
+    threads: int | None = None,
+    *,
+    keeps_gil: bool = False,
+) -> Callable[[], int]:
+    """The call that has `runner` run the phases' pieces (steps, length); see pool_emit.call. keep: what they point to."""
+    most = max([1, *map(len, phases)])
+    assert most <= pool_emit.LEFT
+    helpers = in_use(min(most, threads or most), target) - 1
+    code = engine.compiled(pool_emit.call, target)
+    pieces = np.array([piece for phase in phases for piece in phase], np.int64).reshape(-1, 2)
+    ends = pieces.ctypes.data + 16 * np.cumsum([len(phase) for phase in phases])
+    last = max((i for i, phase in enumerate(phases) if helpers and len(phase) > 1), default=0)
+    rows = [(end, len(phase), i < last) for i, (end, phase) in enumerate(zip(ends, phases, strict=True))]
+    spins = spins_in(WAIT, target) if helpers else 0
+    serve = engine.compiled(pool_emit.serve, target) if helpers else None  # here, where it may be refused
+    head = (_state.ctypes.data, _way(), spins // PATIENCE, helpers, runner.address, len(phases))
+    job = np.array([*head, *(word for row in rows for word in row)], np.int64)
+    function = _function(code, keeps_gil=keeps_gil and most == 1)  # a worker might need the GIL before it can help
+    address = ctypes.c_void_p(job.ctypes.data)
+    needed = frozenset(range(helpers))
+
+    def run(keep: Any = (code, runner, pieces, job, keep)) -> int:
+        if serve and (not needed.isdisjoint(_asleep) or len(_beds) < helpers):
+            _wake(helpers, serve, spins)
+        status: int = function(address)
+        return status
+
+    return run if phases else lambda: 0
+
+
+def _function(code: engine.Code, *, keeps_gil: bool = False) -> Any:
+    return (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(ctypes.c_int64, ctypes.c_void_p)(code.address)
+
+
+def _wake(helpers: int, serve: engine.Code, spins: int) -> None:
+    for index in range(helpers):
+        if index in _asleep:
+            try:
+                _asleep.discard(index)
+            finally:  # whatever a signal raises in between: a worker that nobody takes for asleep would sleep for ever
+                _beds[index].put(None)
+        elif index not in _beds:
+            bed: SimpleQueue[None] = SimpleQueue()
+            if _beds.setdefault(index, bed) is bed:  # nobody else was quicker
+                block = np.array((_state.ctypes.data, _way(), index, spins), np.int64)
+                with suppress(RuntimeError):  # where there can be no further thread, callers do without
+                    threading.Thread(target=_work, args=(index, bed, serve, block, _state), name="anydml", daemon=True).start()
+
+
+def _work(index: int, bed: SimpleQueue[None], code: engine.Code, block: NDArray[np.int64], state: NDArray[np.int64]) -> None:
+    """A worker. All that its machine code uses is held by this frame, which no end of the interpreter takes apart."""
+    function, address = _function(code), ctypes.c_void_p(block.ctypes.data)
+    while True:
+        function(address)
+        _asleep.add(index)
+        if _busy(state, index):  # with a call that began when this worker was neither looking nor asleep
+            _asleep.discard(index)
+        else:
+            bed.get()
+
+
+def _busy(state: NDArray[np.int64], index: int) -> bool:
+    pieces, calls = state[pool_emit.TICKET // 8] & pool_emit.LEFT, state[pool_emit.STAYING // 8]
+    return bool((pieces or calls) and index < state[pool_emit.HELPERS // 8])
+
+
+@cache
+def spins_in(seconds: float, target: Target) -> int:
+    """How many times a worker looks for work in that time: measured, since a pause takes 5 to 150 cycles."""
+    state, trial = _lines(pool_emit.STATE_BYTES), 1000
+    code = engine.compiled(pool_emit.serve, target)
+    block = np.array((state.ctypes.data, _way(), 0, trial), np.int64)
+    function, address = _function(code), ctypes.c_void_p(block.ctypes.data)
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        function(address)
+        taken.append(time.perf_counter() - start)
+    return max(1, int(seconds * trial / max(min(taken), 1e-9)))
+
+
+@cache
+def _way() -> int:
+    """The address of the system's function that lets another thread have the processor, or 0."""
+    try:
+        if sys.platform == "win32":
+            function = ctypes.WinDLL("kernel32").SwitchToThread
+        else:
+            function = ctypes.CDLL(None).sched_yield
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+    except (AttributeError, OSError):
+        return 0
+
+
+def processors() -> int:
+    """Those that this process may run on: further threads would only take turns."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def at_most(threads: int) -> int:
+    """As many of the threads asked for as work is cut into pieces for; further pieces would take memory and only wait."""
+    return min(threads, max(processors(), PIECES))
+
+
+def in_use(threads: int, target: Target) -> int:
+    """How many of the threads asked for run at once."""
+    return min(threads, processors()) if pool_emit.pooled(target) else 1
+
+
+def default_threads() -> int:
+    """ANYDML_NUM_THREADS, else OMP_NUM_THREADS, else the processors that affinity and the cgroup's quota leave."""
+    return threads_and_why()[0]
+
+
+def threads_and_why() -> tuple[int, str]:
+    """`default_threads`, and where the number is from. UnsupportedError for an ANYDML_NUM_THREADS that is no such number."""
+    if value := os.environ.get("ANYDML_NUM_THREADS", "").strip():
+        if not (value.isascii() and value.isdigit() and value.strip("0")):
+            raise UnsupportedError(f"ANYDML_NUM_THREADS is {value!r}, and takes a number of threads, 1 or more")
+        return _count(value), "as ANYDML_NUM_THREADS says"
+    value = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # a number for each level of nesting
+    if value.isascii() and value.isdigit() and value.strip("0"):
+        return _count(value), "as OMP_NUM_THREADS says"
+    available, quota = processors(), _quota()
+    if quota is not None and quota < available:
+        return quota, "the processors that the cgroup's quota leaves"
+    return available, "the processors that this process may run on"
+
+
+def _count(digits: str) -> int:
+    return int(digits) if len(digits) < 10 else 10**9  # Python refuses to read thousands of digits
+
+
+def _quota() -> int | None:
+    try:
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+            quota, period = file.read().split()
+        return None if quota == "max" else max(1, int(quota) // int(period))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,295 @@
+"""Machine code, called: every kernel is `i64 kernel(ptr args)`, and a call is a table of kernels with their arguments.
+
+A piece is a run of steps that one thread takes in order; a phase is pieces that may run side by side. A kernel that
+returns something else than 0 ends the call with that status, before its piece goes on and before the next phase begins.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.call import pool
+from anydml.kernels.call.address import address_of
+from anydml.kernels.code import engine
+from anydml.kernels.code.emit import Text, arguments, fold, kernel, module, when
+from anydml.kernels.code.targets import Target
+
+_ARGUMENTS: tuple[Any, ...] = (ctypes.c_void_p, ctypes.c_int64)
+
+
+class Piece(NamedTuple):
+    """steps: the address of `length` pairs of int64, those of a kernel and of its arguments. keep: where they all are."""
+
+    steps: int
+    length: int
+    keep: Any
+
+
+def table(code: engine.Code, arguments: NDArray[np.int64]) -> list[Piece]:
+    """The phase that calls one kernel with each row of an array, side by side."""
+    address, size = address_of(arguments), arguments.strides[0]
+    steps = np.array([(code.address, address + i * size) for i in range(len(arguments))], np.int64)
+    return [Piece(address_of(steps) + 16 * i, 1, (code, arguments, steps)) for i in range(len(arguments))]
+
+
+def _in_order(text: Text, steps: str, count: str) -> str:
+    """Call so many steps, at least one, up to the first whose status is not 0; the last one's status."""
+    before, head, after = (text.name(x) for x in ("before", "step", "after"))
+    i, next_ = f"%{text.name('i')}", f"%{text.name('j')}"
+    text.jump(before)
+    text.label(before)
+    text.jump(head)
+    text.label(head)
+    text.do(f"{i} = phi i64 [ 0, %{before} ], [ {next_}, %{head} ]")
+    at = text.at(steps, text.op(f"mul i64 {i}, 16"))
+    function, arguments = text.load("ptr", at), text.load("ptr", at, 8)
+    status = text.op(f"call i64 {function}(ptr {arguments})")
+    text.do(f"{next_} = add i64 {i}, 1")
+    more = text.op(f"icmp ult i64 {next_}, {count}")
+    text.branch(text.op(f"and i1 {more}, {text.op(f'icmp eq i64 {status}, 0')}"), head, after)
+    text.label(after)
+    return status
+
+
+REPEAT = ("times", "count", "steps", "words", "numbers", "deltas")
+
+
+def repeat(target: Target) -> str:
+    """Steps again and again, while all their arguments (`words` numbers) move by `deltas` each time, and back at the end.
+
+    Arguments: REPEAT; times >= 1. The status is the first that is not 0.
+    """
+    text = Text()
+    arguments(text, REPEAT, {"steps", "numbers", "deltas"})
+
+    def move(factor: str) -> None:
+        def one(w: str, _: list[str]) -> list[str]:
+            at = text.op(f"mul i64 {w}, 8")
+            by = text.op(f"mul i64 {text.load('i64', text.at('%deltas', at))}, {factor}")
+            place = text.at("%numbers", at)
+            text.store("i64", text.op(f"add i64 {text.load('i64', place)}, {by}"), place)
+            return []
+
+        fold(text, "0", "%words", 1, [], one)
+
+    result = text.op("alloca i64, align 8")
+    text.do(f"store i64 0, ptr {result}, align 8")
+
+    def round_(i: str, found: list[str]) -> list[str]:
+        def go() -> None:
+            text.do(f"store i64 {_in_order(text, '%steps', '%count')}, ptr {result}, align 8")
+            move("1")
+
+        good = text.op(f"icmp eq i64 {text.op(f'load i64, ptr {result}, align 8')}, 0")
+        when(text, good, go)
+        return [text.op(f"add i64 {found[0]}, {text.op(f'zext i1 {good} to i64')}")]
+
+    _, (done,) = fold(text, "0", "%times", 1, [("i64", "0")], round_)
+    move(text.op(f"sub i64 0, {done}"))
+    text.do(f"ret i64 {text.op(f'load i64, ptr {result}, align 8')}")
+    return kernel(text)
+
+
+def runner(target: Target) -> str:
+    """`i64 kernel(ptr steps, i64 count)`: the steps in order, under the default floating-point state."""
+    text = Text()
+    declarations = []
+    if target.architecture == "x86":  # round to nearest even, nothing flushed, no exception unmasked
+        declarations = ["declare void @llvm.x86.sse.stmxcsr(ptr)", "declare void @llvm.x86.sse.ldmxcsr(ptr)"]
+        found, default = text.op("alloca i32, align 4"), text.op("alloca i32, align 4")
+        text.do(f"call void @llvm.x86.sse.stmxcsr(ptr {found})")
+        text.do(f"store i32 {0x1F80}, ptr {default}, align 4")
+        text.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {default})")
+    elif target.architecture == "aarch64":
+        declarations = ["declare i64 @llvm.aarch64.get.fpcr()", "declare void @llvm.aarch64.set.fpcr(i64)"]
+        found = text.op("call i64 @llvm.aarch64.get.fpcr()")
+        text.do("call void @llvm.aarch64.set.fpcr(i64 0)")
+    status = _in_order(text, "%steps", "%count")
+    if target.architecture == "x86":
+        text.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {found})")
+    elif target.architecture == "aarch64":
+        text.do(f"call void @llvm.aarch64.set.fpcr(i64 {found})")
+    text.do(f"ret i64 {status}")
+    return module([*declarations, "define i64 @kernel(ptr %steps, i64 %count) {", "entry:", *text.lines, "}"])
+
+
+@lru_cache(maxsize=32)
+def _function(target: Target, keeps_gil: bool, status: bool) -> Any:
+    """The runner as a function of Python's; made once, since ctypes makes a class for each. status: whether it is returned."""
+    code = engine.compiled(runner, target)
+    signature = (ctypes.c_int64 if status else None, *_ARGUMENTS)
+    function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*signature)(code.address)
+    function.keep = code  # type: ignore[attr-defined]  # whose address is all that ctypes knows
+    return function
+
+
+def prepared(
+    phases: Sequence[Sequence[Piece]],
+    target: Target,
+    keep: Any,
+    *,
+    keeps_gil: bool = False,
+    interruptible: bool = False,
+    threads: int | None = None,
+    status: bool = True,
+) -> Callable[[], Any]:
+    """The call that runs the phases, one after another, and returns the first status that is not 0.
+
+    It is one call into machine code. All pieces of a phase run, even if one of them fails; where several do, which of
+    their statuses is returned is left open.
+    keep: what the arguments point to; it lives as long as the call. keeps_gil: for work so short that others can wait, if
+    no phase has several pieces. interruptible: for long work; each phase is a call of its own, between which signals are
+    handled. threads: at most so many at once, the caller's included; otherwise as many as a phase has pieces. status: False
+    where a single piece cannot fail; then it may return None.
+    """
+    if interruptible and len(phases) > 1:
+        calls = [prepared([phase], target, keep, keeps_gil=keeps_gil, threads=threads) for phase in phases]
+        return lambda: next((status for call in calls if (status := call())), 0)
+    if len(phases) == 1 and len(phases[0]) == 1:
+        piece = phases[0][0]
+        made = partial(_function(target, keeps_gil, status), piece.steps, piece.length)
+        made.keep = (piece, keep)  # type: ignore[attr-defined]  # what the numbers are addresses of
+        return made
+    code = engine.compiled(runner, target)
+    shared = [[(piece.steps, piece.length) for piece in phase] for phase in phases]
+    return pool.call(shared, code, target, (phases, keep), threads, keeps_gil=keeps_gil)
+
+
+class At(NamedTuple):
+    """An address that is known when arrays are bound: so many bytes from the start of `base`."""
+
+    base: str
+    offset: int = 0
+
+    def __add__(self, offset: Any) -> At:
+        return At(self.base, self.offset + int(offset))
+
+
+class Aligned(NamedTuple):
+    """Another kernel for the same arguments, where the one at `argument` is a multiple of `boundary`."""
+
+    code: engine.Code
+    argument: int
+    boundary: int
+
+
+class Step(NamedTuple):
+    """A kernel and its arguments. aligned: the kernel that serves better, at some addresses."""
+
+    code: engine.Code
+    arguments: tuple[At | int, ...]
+    aligned: Aligned | None = None
+
+
+class Repeat(NamedTuple):
+    """Steps to be taken so many times: as in `first`, then as in `second`, and on by the same differences."""
+
+    code: engine.Code
+    times: int
+    first: Sequence[Step | Repeat]
+    second: Sequence[Step | Repeat]
+
+
+Phases = Sequence[Sequence[Sequence[Step | Repeat]]]
+
+
+class Rounds(NamedTuple):
+    """Phases to be run again and again, `times[i]` in the i-th direction: they move there as to those of `moved[i]`.
+
+    Without a direction they are run once.
+    """
+
+    phases: Phases
+    times: tuple[int, ...] = ()
+    moved: tuple[Phases, ...] = ()
+
+
+class Sheet:
+    """Phases of steps, laid out once; `bind` fills in the addresses.
+
+    moved: the same phases elsewhere. moves: for each of them, by how much every number is another one there.
+    """
+
+    def __init__(self, phases: Phases, moved: Sequence[Phases] = ()) -> None:
+        steps, *others = ([step for phase in x for piece in phase for step in piece] for x in (phases, *moved))
+        self._codes: list[engine.Code] = []
+        self._aligned: list[tuple[int, int, int, int]] = []  # where a code's address is, where it looks, boundary, other code
+        numbers: list[At | int] = [0] * (2 * len(steps))  # the tables of the pieces come first
+        moves: list[list[int]] = [[0] * len(numbers) for _ in others]
+        for i, (step, *elsewhere) in enumerate(zip(steps, *others, strict=True)):
+            numbers[2 * i : 2 * i + 2] = self._place(2 * i, step, elsewhere, numbers, moves)
+        self.moves = [np.array(x, np.int64) for x in moves]
+        bases = {x.base: None for x in numbers if isinstance(x, At)}
+        self.bases = [base for base in bases if base]
+        index = {base: i for i, base in enumerate(("", *self.bases), start=1)}  # 0: no address
+        self._numbers = np.array([x.offset if isinstance(x, At) else x for x in numbers], np.int64)
+        self._which = np.array([index[x.base] if isinstance(x, At) else 0 for x in numbers], np.intp)
+        ends = iter(np.cumsum([0, *(len(piece) for phase in phases for piece in phase)]).tolist())
+        first = next(ends)
+        self._pieces: list[list[tuple[int, int]]] = []
+        for phase in phases:
+            self._pieces.append([])
+            for _ in phase:
+                self._pieces[-1].append((16 * first, (end := next(ends)) - first))
+                first = end
+
+    def _place(
+        self,
+        place: int,
+        step: Step | Repeat,
+        elsewhere: Sequence[Step | Repeat],
+        numbers: list[At | int],
+        moves: Sequence[list[int]],
+    ) -> tuple[int, At]:
+        """Append what a step needs, and how much that moves to each step elsewhere; its code's address, and where its
+        arguments are: the numbers that belong at `place`."""
+        self._codes.append(step.code)
+
+        def add(new: Sequence[At | int], moved: Sequence[Sequence[At | int]] = ()) -> int:
+            at = len(numbers)
+            numbers.extend(new)
+            for i, move in enumerate(moves):
+                move.extend(map(_difference, new, moved[i]) if moved else [0] * len(new))
+            return at
+
+        if isinstance(step, Step):
+            at = add(step.arguments, [other.arguments for other in elsewhere if isinstance(other, Step)])
+            if step.aligned is not None:
+                code, argument, boundary = step.aligned
+                self._codes.append(code)
+                self._aligned.append((place, at + argument, boundary, code.address))
+            return step.code.address, At("", 8 * at)
+        table = add([0] * (2 * len(step.first)))
+        arguments = len(numbers)
+        deltas: list[int] = []
+        others = [other.first for other in elsewhere if isinstance(other, Repeat)]
+        for i, (inner, *moved) in enumerate(zip(step.first, *others, step.second, strict=True)):
+            inside = table + 2 * i
+            numbers[inside : inside + 2] = self._place(inside, inner, moved, numbers, [*moves, deltas])
+        at = add(deltas)
+        words = (step.times, len(step.first), At("", 8 * table), len(deltas), At("", 8 * arguments), At("", 8 * at))
+        return step.code.address, At("", 8 * add(words))
+
+    def bind(self, addresses: Sequence[int]) -> tuple[list[list[Piece]], NDArray[np.int64]]:
+        """The phases with the addresses of `bases`, in order, and all their numbers, which `moves` may be added to."""
+        numbers = np.empty_like(self._numbers)
+        own = address_of(numbers)
+        np.add(self._numbers, np.array((0, own, *addresses), np.int64).take(self._which), out=numbers)
+        for place, looked_at, boundary, code in self._aligned:
+            if numbers[looked_at] % boundary == 0:
+                numbers[place] = code
+        keep = (self._codes, numbers)
+        return [[Piece(own + at, length, keep) for at, length in phase] for phase in self._pieces], numbers
+
+
+def _difference(x: At | int, y: At | int) -> int:
+    if isinstance(x, At) and isinstance(y, At):
+        assert x.base == y.base
+        return y.offset - x.offset
+    return int(y) - int(x)  # type: ignore[arg-type]  # two of a kind: they are the same argument

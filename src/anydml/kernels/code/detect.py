@@ -1,0 +1,92 @@
+"""Which instructions this processor has, as its operating system says: LLVM's names of features.
+
+One function for each source, which takes the question as an argument, so that a test can answer it. What cannot be learned
+is not there: the row that requires nothing always serves. No code is run to see whether it fails.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from anydml.kernels.code import llvm
+
+OTHERS = ("powerpc64le", "s390x", "loongarch64")
+AT_HWCAP, AT_HWCAP2 = 16, 26  # entries of Linux's auxiliary vector: what the kernel lets a program use
+HWCAP_ASIMDDP, HWCAP2_I8MM = 1 << 20, 1 << 13
+PF_ARM_V82_DP, PF_ARM_V82_I8MM = 43, 66  # a Windows that does not know a number says no
+
+
+def architecture(triple: str) -> str:
+    """The rows that a process can run. Its own triple says it: the machine's name is another one under an emulator."""
+    first = triple.split("-")[0]
+    known = {"x86_64": "x86", "amd64": "x86", "aarch64": "aarch64", "arm64": "aarch64"}
+    # where LLVM, told of no feature, would call a library for numbers, or compute in wider ones, nothing is compiled
+    return known.get(first, "other" if first in OTHERS else "unknown")
+
+
+def x86(host: Callable[[], Mapping[str, bool]]) -> frozenset[str]:
+    """From CPUID, as LLVM reads it.
+
+    It reports what needs wider registers only where XCR0 says that the operating system keeps them over a task switch (on
+    macOS, which makes room for the widest when they are first used, where the processor has them).
+    """
+    return frozenset(name for name, there in host().items() if there)
+
+
+def arm_linux(auxval: Callable[[int], int]) -> frozenset[str]:
+    return _arm(bool(auxval(AT_HWCAP) & HWCAP_ASIMDDP), bool(auxval(AT_HWCAP2) & HWCAP2_I8MM))
+
+
+def arm_macos(sysctl: Callable[[str], int]) -> frozenset[str]:
+    dot_product, matrix_multiply = (sysctl(f"hw.optional.arm.FEAT_{x}") == 1 for x in ("DotProd", "I8MM"))
+    return _arm(dot_product, matrix_multiply)
+
+
+def arm_windows(present: Callable[[int], int]) -> frozenset[str]:
+    return _arm(present(PF_ARM_V82_DP) != 0, present(PF_ARM_V82_I8MM) != 0)
+
+
+def _arm(dot_product: bool, matrix_multiply: bool) -> frozenset[str]:
+    return frozenset(name for name, there in (("dotprod", dot_product), ("i8mm", matrix_multiply)) if there)
+
+
+@cache
+def features() -> tuple[str, frozenset[str]]:
+    """The architecture and what this processor has of it."""
+    which = architecture(llvm.process_triple())
+    try:
+        if which == "x86":
+            return which, x86(llvm.host_features)
+        if which == "aarch64" and sys.platform in ("linux", "android"):
+            return which, arm_linux(_auxval)
+        if which == "aarch64" and sys.platform == "darwin":
+            return which, arm_macos(sysctl)
+        if which == "aarch64" and sys.platform == "win32":
+            return which, arm_windows(_present)
+    except (AttributeError, OSError):  # a C library without the function
+        pass
+    return which, frozenset()
+
+
+def _auxval(entry: int) -> int:
+    function = ctypes.CDLL(None).getauxval
+    function.argtypes, function.restype = [ctypes.c_ulong], ctypes.c_ulong
+    return int(function(entry))
+
+
+def sysctl(name: str) -> int:
+    """The value of a name; 0 where it is unknown."""
+    value, size = ctypes.c_int64(0), ctypes.c_size_t(8)  # of 4 bytes or of 8; all are little-endian
+    function = ctypes.CDLL(None).sysctlbyname
+    function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+    failed = function(name.encode(), ctypes.byref(value), ctypes.byref(size), None, 0)
+    return 0 if failed else value.value
+
+
+def _present(number: int) -> int:
+    function = ctypes.CDLL("kernel32").IsProcessorFeaturePresent
+    function.argtypes, function.restype = [ctypes.c_uint32], ctypes.c_int
+    return int(function(number))

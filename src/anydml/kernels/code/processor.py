@@ -1,0 +1,71 @@
+"""What this processor is, beyond its instructions: the sizes of its caches, and its name where nothing else tells.
+
+One function for each source, which takes the question as an argument, so that a test can answer it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from anydml.kernels.code import detect
+
+
+class Caches(NamedTuple):
+    """Bytes of the second cache, which is a core's own, and of the last one, which cores share."""
+
+    second: int
+    last: int
+
+
+USUAL = Caches(1 << 20, 32 << 20)  # where the system is silent: those of the processors that the kernels were tuned on
+# sizes outside are those of other things: of nothing, of a cache that a cluster of cores shares, of several sockets
+LIMITS = Caches(128 << 10, 4 << 20), Caches(2 << 20, 512 << 20)
+
+
+@cache
+def caches() -> Caches:
+    """As the system reports them. os.sysconf is not asked: glibc multiplies the last cache of some virtual machines by ten."""
+    found: dict[int, int] = {}
+    try:
+        if sys.platform in ("linux", "android"):
+            found = linux(Path("/sys/devices/system/cpu/cpu0/cache"))
+        elif sys.platform == "darwin":
+            found = macos(detect.sysctl)
+    except (AttributeError, OSError):  # a folder that may not be read, a C library without the function
+        pass
+    return sensible(found)
+
+
+def sensible(found: dict[int, int]) -> Caches:
+    """From sizes by level. The last level there is, is the last cache; a size that cannot be is the usual one."""
+    low, high = LIMITS
+    second, last = found.get(2, 0), found[max(found)] if found and max(found) > 1 else 0
+    return Caches(
+        min(second, high.second) if second >= low.second else USUAL.second,
+        min(last, high.last) if last >= low.last else USUAL.last,
+    )
+
+
+def linux(folder: Path) -> dict[int, int]:
+    """Level -> bytes of the caches of one core that hold data."""
+    found: dict[int, int] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+            if kind != "Instruction":
+                found[int(level)] = int(size[:-1]) << {"K": 10, "M": 20, "G": 30}[size[-1]]
+        except (OSError, ValueError, LookupError):  # some systems leave out one or the other
+            continue
+    return found
+
+
+def macos(sysctl: Callable[[str], int]) -> dict[int, int]:
+    """Level -> bytes. Of a cache that a cluster of cores shares, a core's part."""
+    sharing = max(1, sysctl("hw.perflevel0.cpusperl2"))
+    second = (sysctl("hw.perflevel0.l2cachesize") or sysctl("hw.l2cachesize")) // sharing
+    third = sysctl("hw.l3cachesize") or second * sharing
+    return {level: size for level, size in ((2, second), (3, third)) if size}

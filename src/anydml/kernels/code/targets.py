@@ -1,0 +1,59 @@
+"""The instruction sets that code is emitted for, as one table, and which of them this processor reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from anydml.kernels.code import detect, llvm
+
+
+@dataclass(frozen=True)
+class Target:
+    """A row: the features that its code may use, all of them required, and the bytes of a vector register."""
+
+    architecture: str
+    name: str
+    features: tuple[str, ...]
+    vector_bytes: int
+
+
+_AVX2 = ("sse2", "ssse3", "sse4.1", "avx", "avx2", "fma", "bmi", "bmi2", "popcnt")
+_AVX512BW = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+
+X86 = (
+    Target("x86", "generic", ("sse2",), 16),
+    Target("x86", "avx2", _AVX2, 32),
+    Target("x86", "avx_vnni", (*_AVX2, "avxvnni"), 32),
+    Target("x86", "avx512bw", _AVX512BW, 64),
+    Target("x86", "avx512_vnni", (*_AVX512BW, "avx512vnni"), 64),
+)
+ARM = (  # NEON is a part of every AArch64
+    Target("aarch64", "generic", (), 16),
+    Target("aarch64", "dotprod", ("dotprod",), 16),
+    Target("aarch64", "i8mm", ("dotprod", "i8mm"), 16),
+)
+OTHER = (Target("other", "generic", (), 16),)
+
+
+@cache
+def targets() -> tuple[Target, ...]:
+    """The rows whose required features this processor and its operating system report, the widest last."""
+    architecture, features = detect.features()
+    rows: tuple[Target, ...] = {"x86": X86, "aarch64": ARM, "other": OTHER}.get(architecture, ())
+    return tuple(row for row in rows if features.issuperset(row.features))
+
+
+def named(name: str | None) -> Target | None:
+    """The row of a name, or the widest one; None where this processor lacks it."""
+    available = targets()
+    if name is None:
+        return available[-1] if available else None
+    return next((row for row in available if row.name == name), None)
+
+
+def wanted(name: str | None) -> Target | str:
+    """The row of a name, or the widest one; or why no code can be made for it."""
+    if (reason := llvm.unavailable()) is not None:
+        return reason
+    return named(name) or f"this processor has no {name or 'known'} instructions"

@@ -1,0 +1,222 @@
+"""From int32 sums to 8-bit outputs: q * AScale * BScale / OutputScale rounded once, half to even, and saturated.
+
+The estimate: t = q * fl(AScale / OutputScale) * BScale in float32 is off by less than 2^-14 wherever the output does not
+saturate, so that rint(t) is the result unless t lies that near to a half-integer. Rows of the tile in which it does wait
+in a buffer for the rule (`rule`). Why both are exact is written in docs/decisions/0005-exact-rounding-in-the-tile.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import Text, real, shuffle, splat
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.epilogue.rule import ESTIMATE, ROW, ZERO_POINT, bounded, fused, limits
+
+
+def undecided(target: Target) -> float:
+    """An estimate that lies no nearer than this to an integer is left to the rule."""
+    return 0.5 - (2.0**-14 if fused(target) else 2.0**-13)
+
+
+class Slots(NamedTuple):
+    """What a tile keeps on the stack: sums that wait for the rule, the rows they are of, and counts of rows."""
+
+    sums: str
+    rows: str
+    always: str
+    redone: str
+    tiles: str
+
+
+def slots(text: Text, target: Target, height: int) -> Slots:
+    dot = dot_of(target)
+    sums = text.op(f"alloca [{height * dot.vectors * target.vector_bytes} x i8], align {target.vector_bytes}")
+    rows, always, redone, tiles = (text.op(f"alloca {x}, align 8") for x in (f"[{height} x i64]", "i64", "i64", "i64"))
+    wanted = text.op(f"zext i32 {text.load('i32', '%modes', 4)} to i64")
+    text.do(f"store i64 {wanted}, ptr {always}, align 8")
+    for count in (redone, tiles):
+        text.do(f"store i64 0, ptr {count}, align 8")
+    return Slots(sums, rows, always, redone, tiles)
+
+
+def epilogue(
+    text: Text, target: Target, signed: bool, sums: list[list[str]], slots: Slots, row: str, column: str, c: str, c_row: str
+) -> None:
+    """Round a tile's sums and store them at c."""
+    dot, width = dot_of(target), target.vector_bytes
+    height, row_bytes = len(sums), dot.vectors * width
+    decide, guess, judge, redo, done = (text.name(x) for x in ("decide", "guess", "judge", "redo", "rounded"))
+
+    def keep(m: int, place: str) -> None:
+        for n, value in enumerate(sums[m]):
+            text.do(f"store <{width // 4} x i32> {value}, ptr {text.at(place, n * width)}, align {width}")
+
+    tiles = text.op(f"add i64 {text.op(f'load i64, ptr {slots.tiles}, align 8')}, 1")
+    text.do(f"store i64 {tiles}, ptr {slots.tiles}, align 8")
+    always = text.op(f"load i64, ptr {slots.always}, align 8")
+    text.branch(text.op(f"icmp eq i64 {always}, 0"), guess, decide)
+    text.label(decide)
+    for m in range(height):
+        keep(m, text.at(slots.sums, m * row_bytes))
+        text.do(f"store i64 {m}, ptr {text.at(slots.rows, 8 * m)}, align 8")
+    text.jump(redo)
+
+    text.label(guess)
+    threshold = splat(text, text.load("float", "%modes"), f"<{width // 4} x float>")
+    scales = [text.load(f"<{width // 4} x float>", column, (dot.vectors + n) * width) for n in range(dot.vectors)]
+    waiting, before = "0", guess
+    for first in range(0, height, 2):
+        pair = list(range(first, min(first + 2, height)))
+        outputs, distances = [], []
+        for m in pair:
+            for n, value in enumerate(sums[m]):
+                factor = splat(text, text.load("float", row, ROW * m + ESTIMATE[n % 2]), f"<{width // 4} x float>")
+                zero_point = splat(text, text.load("i32", row, ROW * m + ZERO_POINT[n % 2]), f"<{width // 4} x i32>")
+                rounded, distance = _guess(text, target, value, factor, scales[n])
+                outputs.append(text.op(f"add <{width // 4} x i32> {rounded}, {zero_point}"))
+                distances.append(distance)
+        packed = _pack(text, target, signed, outputs)
+        half = f"<{row_bytes // 4} x i8>"
+        for at, m in enumerate(pair):
+            bytes_ = shuffle(text, packed, packed, f"<{width} x i8>", range(at * row_bytes // 4, (at + 1) * row_bytes // 4))
+            text.store(half, bytes_, c, text.op(f"mul i64 {c_row}, {m}") if m else 0)
+        largest = distances[0]
+        for x in distances[1:]:
+            largest = _larger_magnitude(text, target, largest, x)
+        near = _any_not_below(text, target, largest, threshold)
+        wait, go = text.name("wait"), text.name("go")
+        text.branch(near, wait, go)
+        text.label(wait)
+        for at, m in enumerate(pair):
+            slot = text.op(f"add i64 {waiting}, {at}")
+            keep(m, text.at(slots.sums, text.op(f"mul i64 {slot}, {row_bytes}")))
+            text.do(f"store i64 {m}, ptr {text.at(slots.rows, text.op(f'mul i64 {slot}, 8'))}, align 8")
+        more = text.op(f"add i64 {waiting}, {len(pair)}")
+        text.jump(go)
+        text.label(go)
+        now = text.name("waiting")
+        text.do(f"%{now} = phi i64 [ {waiting}, %{before} ], [ {more}, %{wait} ]")
+        waiting, before = f"%{now}", go
+    text.branch(text.op(f"icmp eq i64 {waiting}, 0"), done, judge)
+
+    text.label(judge)  # where every other row has to be redone, the estimate is given up for the rest of the call
+    redone = text.op(f"add i64 {text.op(f'load i64, ptr {slots.redone}, align 8')}, {waiting}")
+    text.do(f"store i64 {redone}, ptr {slots.redone}, align 8")
+    rows_done = text.op(f"mul i64 {text.op(f'add i64 {tiles}, 8')}, {height}")  # a few tiles are no evidence
+    many = text.op(f"icmp ugt i64 {text.op(f'mul i64 {redone}, 2')}, {rows_done}")
+    text.do(f"store i64 {text.op(f'zext i1 {many} to i64')}, ptr {slots.always}, align 8")
+    text.jump(redo)
+
+    text.label(redo)
+    count = text.name("count")
+    text.do(f"%{count} = phi i64 [ {height}, %{decide} ], [ {waiting}, %{judge} ]")
+    loop = text.name("each")
+    text.jump(loop)
+    text.label(loop)
+    i, j = text.name("i"), text.name("j")
+    text.do(f"%{i} = phi i64 [ 0, %{redo} ], [ %{j}, %{loop} ]")
+    which = text.op(f"load i64, ptr {text.at(slots.rows, text.op(f'mul i64 %{i}, 8'))}, align 8")
+    from_ = text.at(slots.sums, text.op(f"mul i64 %{i}, {row_bytes}"))
+    record = text.at(row, text.op(f"mul i64 {which}, {ROW}"))
+    into = text.at(c, text.op(f"mul i64 {which}, {c_row}"))
+    scale = text.at(column, row_bytes)
+    text.do(f"call void @rule(ptr {from_}, ptr {record}, ptr {scale}, ptr {into})")
+    text.do(f"%{j} = add i64 %{i}, 1")
+    text.branch(text.op(f"icmp ult i64 %{j}, %{count}"), loop, done)
+    text.label(done)
+
+
+def _guess(text: Text, target: Target, sums: str, factor: str, scale: str) -> tuple[str, str]:
+    """The estimate rounded to int32, and how far it lies from that, with a sign."""
+    lanes = target.vector_bytes // 4
+    floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
+    u = text.op(f"fmul {floats} {text.op(f'sitofp {ints} {sums} to {floats}')}, {factor}")
+    t = text.op(f"fmul {floats} {u}, {scale}")
+    if target.architecture == "x86":
+        arguments = f"{floats} {t}" + (f", {ints} zeroinitializer, i16 -1, i32 4" if lanes == 16 else "")
+        rounded = text.op(f"call {ints} @llvm.x86.{_TO_INTS[lanes]}({arguments})")
+    else:
+        if target.architecture == "aarch64":
+            even = text.op(f"call {floats} @llvm.roundeven.v{lanes}f32({floats} {t})")
+        else:  # elsewhere that may be a function of a library; adding this rounds to an integer, and what is cut off saturates
+            big, far = f"splat (float {real(1.5 * 2.0**23)})", real(2.0**21)
+            t = bounded(text, floats, "olt", t, f"splat (float {far})")
+            t = bounded(text, floats, "ogt", t, f"splat (float {real(-(2.0**21))})")
+            even = text.op(f"fsub {floats} {text.op(f'fadd {floats} {t}, {big}')}, {big}")
+        rounded = text.op(f"fptosi {floats} {even} to {ints}")
+    back = text.op(f"sitofp {ints} {rounded} to {floats}")
+    if not fused(target):
+        return rounded, text.op(f"fsub {floats} {t}, {back}")
+    minus = text.op(f"fneg {floats} {back}")  # and the product before it was rounded
+    return rounded, text.op(f"call {floats} @llvm.fma.v{lanes}f32({floats} {u}, {floats} {scale}, {floats} {minus})")
+
+
+_TO_INTS = {16: "avx512.mask.cvtps2dq.512", 8: "avx.cvt.ps2dq.256", 4: "sse2.cvtps2dq"}
+
+
+def _larger_magnitude(text: Text, target: Target, x: str, y: str) -> str:
+    lanes = target.vector_bytes // 4
+    floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
+    if lanes == 16:
+        name = "llvm.x86.avx512.mask.range.ps.512"
+        return text.op(f"call {floats} @{name}({floats} {x}, {floats} {y}, i32 11, {floats} {x}, i16 -1, i32 4)")
+    # magnitudes compare as the integers that their bits are
+    bits = [text.op(f"bitcast {floats} {v} to {ints}") for v in (x, y)]
+    x, y = (text.op(f"bitcast {ints} {text.op(f'and {ints} {v}, splat (i32 {0x7FFFFFFF})')} to {floats}") for v in bits)
+    return text.op(f"select <{lanes} x i1> {text.op(f'fcmp ogt {floats} {x}, {y}')}, {floats} {x}, {floats} {y}")
+
+
+def _any_not_below(text: Text, target: Target, x: str, threshold: str) -> str:
+    lanes = target.vector_bytes // 4
+    mask = text.op(f"fcmp oge <{lanes} x float> {x}, {threshold}")
+    return text.op(f"icmp ne i{lanes} {text.op(f'bitcast <{lanes} x i1> {mask} to i{lanes}')}, 0")
+
+
+def _pack(text: Text, target: Target, signed: bool, vectors: list[str]) -> str:
+    """Two vectors of int32 of each of one or two rows, saturated to bytes in order; the second half is the second row."""
+    width = target.vector_bytes
+    lanes = width // 4
+    ints, shorts, bytes_ = f"<{lanes} x i32>", f"<{2 * lanes} x i16>", f"<{width} x i8>"
+    v = vectors * (4 // len(vectors))
+    if target.architecture != "x86":
+        narrow = f"<{lanes} x i8>"
+        few = [text.op(f"trunc {ints} {_clamp(text, ints, x, signed)} to {narrow}") for x in v]
+        halves = [shuffle(text, few[i], few[i + 1], narrow, range(2 * lanes)) for i in (0, 2)]
+        return shuffle(text, halves[0], halves[1], f"<{2 * lanes} x i8>", range(width))
+    name, end = {64: ("avx512", ".512"), 32: ("avx2", ""), 16: ("sse2", ".128")}[width]
+    low, high = (text.op(f"call {shorts} @llvm.x86.{name}.packssdw{end}({ints} {v[i]}, {ints} {v[i + 1]})") for i in (0, 2))
+    how = "packsswb" if signed else "packuswb"
+    packed = text.op(f"call {bytes_} @llvm.x86.{name}.{how}{end}({shorts} {low}, {shorts} {high})")
+    if width == 16:
+        return packed
+    # lane i holds four bytes of each vector
+    order = [4 * lane + v for v in range(4) for lane in range(width // 16)]
+    words = text.op(f"bitcast {bytes_} {packed} to {ints}")
+    return text.op(f"bitcast {ints} {shuffle(text, words, words, ints, order)} to {bytes_}")
+
+
+def _clamp(text: Text, kind: str, value: str, signed: bool) -> str:
+    low, high = limits(signed)
+    suffix = f"v{kind[1:-1].replace(' x ', '')}"
+    value = text.op(f"call {kind} @llvm.smax.{suffix}({kind} {value}, {kind} splat (i32 {low}))")
+    return text.op(f"call {kind} @llvm.smin.{suffix}({kind} {value}, {kind} splat (i32 {high}))")
+
+
+def declarations(target: Target) -> list[str]:
+    """What the estimate calls of LLVM."""
+    lanes = target.vector_bytes // 4
+    floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
+    made = [f"declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})"]
+    if target.architecture != "x86":
+        made += [f"declare {ints} @llvm.{how}.v{lanes}i32({ints}, {ints})" for how in ("smax", "smin")]
+        return [*made, f"declare {floats} @llvm.roundeven.v{lanes}f32({floats})"]
+    shorts, bytes_ = f"<{2 * lanes} x i16>", f"<{4 * lanes} x i8>"
+    name, end = {16: ("avx512", ".512"), 8: ("avx2", ""), 4: ("sse2", ".128")}[lanes]
+    made.append(f"declare {ints} @llvm.x86.{_TO_INTS[lanes]}({floats}{f', {ints}, i16, i32' if lanes == 16 else ''})")
+    made.append(f"declare {shorts} @llvm.x86.{name}.packssdw{end}({ints}, {ints})")
+    made += [f"declare {bytes_} @llvm.x86.{name}.{how}{end}({shorts}, {shorts})" for how in ("packsswb", "packuswb")]
+    if lanes == 16:
+        made.append(f"declare {floats} @llvm.x86.avx512.mask.range.ps.512({floats}, {floats}, i32, {floats}, i16, i32)")
+    return made

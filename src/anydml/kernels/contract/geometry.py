@@ -1,0 +1,89 @@
+"""How tensors lie against {batch, rows, columns}, parts of the output, and memory to work in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from anydml.kernels.call.steps import At
+from anydml.kernels.match.product import Operand
+
+Batch = tuple[int, int]
+
+
+class Matrix(NamedTuple):
+    """How a tensor lies against {outer batch, inner batch, rows, columns}: strides in bytes; 0 where it repeats."""
+
+    at: At
+    outer: int
+    inner: int
+    row: int
+    column: int
+
+    def of(self, batch: Batch, row: int = 0, column: int = 0) -> At:
+        return self.at + (batch[0] * self.outer + batch[1] * self.inner + row * self.row + column * self.column)
+
+    def varies(self) -> bool:
+        """Whether it is another one for another batch."""
+        return bool(self.outer or self.inner)
+
+
+def matrices(operands: Sequence[Operand | None], lead: tuple[int, ...]) -> tuple[list[Matrix], Batch]:
+    """How operands lie, zeros for those that are left out, and how many batches there are in two dimensions.
+
+    Batches are in the inner dimension alone where every tensor goes through both at an even pace.
+    """
+    sizes = (1, 1, *lead)[-2:]
+    found = [_matrix(operand) for operand in operands]
+    if all(t.outer == t.inner * sizes[1] for t in found) or sizes[1] == 1:
+        return [t._replace(outer=0, inner=t.outer if sizes[1] == 1 else t.inner) for t in found], (1, math.prod(sizes))
+    return found, (sizes[0], sizes[1])
+
+
+def _matrix(operand: Operand | None) -> Matrix:
+    if operand is None:
+        return Matrix(At("constants"), 0, 0, 0, 0)
+    name, t = operand
+    size = t.data_type.dtype.itemsize
+    strides = [stride * size if n > 1 else 0 for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
+    outer, inner, row, column = ([0] * 4 + strides)[-4:]
+    return Matrix(At(name), outer, inner, row, column)
+
+
+class Part(NamedTuple):
+    """A part of the output: `outer` x `inner` batches, rows, and panels of columns."""
+
+    outer: range
+    inner: range
+    rows: range
+    panels: range
+
+    @property
+    def first(self) -> Batch:
+        return self.outer.start, self.inner.start
+
+
+def cut(part: Part, count: int, name: str = "") -> list[Part]:
+    """At most so many parts, cut where that costs least, if nothing is named: between batches, else panels, else rows."""
+    outer, inner, rows, panels = (len(x) for x in part)
+    if not name:
+        chosen = {"outer": outer >= count, "inner": inner >= count, "panels": panels >= 2 * count, "rows": rows >= 2 * count}
+        name = next((x for x, enough in chosen.items() if enough), "outer" if outer > inner else "inner")
+    values = getattr(part, name)
+    count = min(count, len(values))
+    ends = [values.start + len(values) * i // count for i in range(count + 1)]
+    return [part._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
+
+
+class Scratch:
+    """Memory that a call works in, handed out in cache lines."""
+
+    def __init__(self, base: str) -> None:
+        self.base, self.size = base, 0
+
+    def take(self, nbytes: int) -> At:
+        at = At(self.base, self.size)
+        self.size += -(-nbytes // 64) * 64
+        return at

@@ -1,0 +1,185 @@
+"""What a tile reads for A and B where they do not lie so: B in panels, and A in 16 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import dot_of, shift_of
+from anydml.kernels.contract.tile import panel_columns
+
+# --- B in panels ---
+
+ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
+FLIP = f"splat (i32 {0x80808080 - (1 << 32)})"  # the highest bit of every byte
+PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad")
+
+
+def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
+    """Panels of B, {k, n} with contiguous rows: a vector holds the same few elements of K for each of its columns.
+
+    Arguments: PACK. panel: bytes of a packed panel. sums: int32, for each panel those of its columns of packed B. last:
+    the column at which the last panel begins. pad: as many bytes as a panel has columns that stand for the rows of B beyond
+    the k-th, 0 once they are packed.
+    """
+    dot, width = dot_of(target), target.vector_bytes
+    columns = panel_columns(target)
+    vector = f"<{width // 4} x i32>"
+    packed_signed = dot.b_signed(a_signed, b_signed)
+    ones = f"splat (i32 {dot.ones})"
+    text = Text()
+    arguments(text, PACK, {"b", "packed", "sums", "pad"})
+
+    def group(rows: list[str], into: str, sums: list[str]) -> list[str]:
+        loads = [text.load(f"<{columns} x i8>", r) for r in rows]
+        parts = interleaved(text, loads, target, a_signed, b_signed)
+        for part in parts:
+            sums = [dot.emit(text, s, ones, x, a_signed, packed_signed) for s, x in zip(sums, part, strict=True)]
+        ready = parts[0]
+        if dot.square:  # a column's eight bytes side by side
+            orders = (0, 4, 1, 5), (2, 6, 3, 7)
+            ready = [shuffle(text, x, y, vector, o) for x, y in zip(*parts, strict=True) for o in orders]
+        for n, packed in enumerate(ready):
+            text.store(vector, packed, into, n * width)
+        return sums
+
+    def panel(p: str, begin: str, end: str) -> None:
+        inside = text.op(f"icmp ult i64 {text.op(f'add i64 {p}, 1')}, %panels")
+        column = text.op(f"select i1 {inside}, i64 {text.op(f'mul i64 {p}, {columns}')}, i64 %last")
+        b = text.at("%b", column)
+        packed = along(text, "%packed", "%panel", p)
+        totals = text.at("%sums", text.op(f"mul i64 {p}, {columns * 4}"))
+
+        def into(k: str) -> str:
+            return text.at(packed, text.op(f"mul i64 {k}, {columns * dot.depth // dot.group}"))
+
+        def whole(k: str, sums: list[str]) -> list[str]:
+            rows = [along(text, b, "%b_row", k)]
+            for _ in range(dot.group - 1):
+                rows.append(text.at(rows[-1], "%b_row"))
+            return group(rows, into(k), sums)
+
+        def partial(k: str, sums: list[str]) -> list[str]:
+            rows: list[str] = []
+            for r in range(dot.group):
+                at = text.op(f"add i64 {k}, {r}")
+                there = along(text, b, "%b_row", at)
+                rows.append(text.op(f"select i1 {text.op(f'icmp ult i64 {at}, %k')}, ptr {there}, ptr %pad"))
+            return group(rows, into(k), sums)
+
+        sums = [text.load(vector, totals, n * width) for n in range(dot.vectors)]
+        k, sums = fold(text, begin, end, dot.group, [(vector, x) for x in sums], whole)
+        # once more, where rows are left
+        left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {dot.group}')}, i64 {k}")
+        sums = fold(text, k, left, dot.group, [(vector, x) for x in sums], partial)[1]
+        for n, x in enumerate(sums):
+            text.store(vector, x, totals, n * width)
+
+    def clear(p: str, _: list[str]) -> list[str]:
+        for n in range(dot.vectors):
+            text.store(vector, "zeroinitializer", text.at("%sums", text.op(f"mul i64 {p}, {columns * 4}")), n * width)
+        return []
+
+    def block(i: str, _: list[str]) -> list[str]:
+        begin = text.op(f"mul i64 {i}, {ROWS}")
+        end = text.op(f"call i64 @llvm.umin.i64(i64 {text.op(f'add i64 {begin}, {ROWS}')}, i64 %k)")
+
+        def each(p: str, _: list[str]) -> list[str]:
+            panel(p, begin, end)
+            return []
+
+        fold(text, "0", "%panels", 1, [], each)
+        return []
+
+    fold(text, "0", "%panels", 1, [], clear)
+    fold(text, "0", text.op(f"udiv i64 {text.op(f'add i64 %k, {ROWS - 1}')}, {ROWS}"), 1, [], block)
+    text.do("ret i64 0")
+    return kernel(text, ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations])
+
+
+def interleaved(text: Text, rows: list[str], target: Target, a_signed: bool, b_signed: bool) -> list[list[str]]:
+    """A group's rows of a panel of B, as dot products take them: for each four elements of K (or two), the columns' vectors."""
+    vector = f"<{target.vector_bytes // 4} x i32>"
+    if dot_of(target).group == 2:
+        parts = [_twos(text, rows, target, b_signed)]
+    else:
+        parts = [_fours(text, x, target) for x in _by_four(rows)]
+    if shift_of(target, a_signed, b_signed):
+        parts = [[text.op(f"xor {vector} {x}, {FLIP}") for x in part] for part in parts]
+    return parts
+
+
+def _by_four(rows: list[str]) -> list[list[str]]:
+    return [rows[i : i + 4] for i in range(0, len(rows), 4)]
+
+
+def _fours(text: Text, rows: list[str], target: Target) -> list[str]:
+    """Four rows of two vectors' columns, a byte each: a column's four bytes side by side.
+
+    Rows 0 and 2, and rows 1 and 3, share a register; bytes are interleaved within lanes of 16, then words across them.
+    """
+    width = target.vector_bytes
+    half, lanes = width // 2, width // 4
+    even, odd = (shuffle(text, rows[i], rows[i + 2], f"<{half} x i8>", range(width)) for i in (0, 1))
+    pairs = []
+    for low in (0, 8):
+        order = [lane + low + i + which * width for lane in range(0, width, 16) for i in range(8) for which in range(2)]
+        mixed = shuffle(text, even, odd, f"<{width} x i8>", order)
+        pairs.append(text.op(f"bitcast <{width} x i8> {mixed} to <{half} x i16>"))
+    vectors = []
+    for n in range(2):
+        order = []
+        for column in range(n * lanes, (n + 1) * lanes):
+            at = column // 16 * 8 + column % 8 + (half if column % 16 >= 8 else 0)
+            order += [at, at + (half // 2 if width > 16 else half)]
+        words = shuffle(text, pairs[0], pairs[1], f"<{half} x i16>", order)
+        vectors.append(text.op(f"bitcast <{half} x i16> {words} to <{lanes} x i32>"))
+    return vectors
+
+
+def _twos(text: Text, rows: list[str], target: Target, signed: bool) -> list[str]:
+    """Two rows of bytes widened to 16 bits, a vector's columns at a time: side by side, or one row after the other."""
+    lanes = target.vector_bytes // 4
+    columns = panel_columns(target)
+    vectors = []
+    for at in range(0, columns, lanes):
+        sides = [(at + c, columns + at + c) for c in range(lanes)]
+        order = (
+            [i for rank in zip(*sides, strict=True) for i in rank] if dot_of(target).planar else [i for c in sides for i in c]
+        )
+        mixed = shuffle(text, rows[0], rows[1], f"<{columns} x i8>", order)
+        wide = extend(text, mixed, signed, f"<{2 * lanes} x i8>", f"<{2 * lanes} x i16>")
+        vectors.append(text.op(f"bitcast <{2 * lanes} x i16> {wide} to <{lanes} x i32>"))
+    return vectors
+
+
+# --- A in 16 bits ---
+
+WIDEN = ("a", "a_row", "k", "m", "wide", "wide_row")
+
+
+def widen(target: Target, a_signed: bool) -> str:
+    """m rows of k contiguous bytes as 16-bit integers. Arguments: WIDEN."""
+    count = target.vector_bytes // 2
+    text = Text()
+    arguments(text, WIDEN, {"a", "wide"})
+
+    def row(i: str, _: list[str]) -> list[str]:
+        a, wide = along(text, "%a", "%a_row", i), along(text, "%wide", "%wide_row", i)
+
+        def move(kind: str, into: str) -> Callable[[str, list[str]], list[str]]:
+            def step(at: str, _: list[str]) -> list[str]:
+                value = extend(text, text.load(kind, text.at(a, at)), a_signed, kind, into)
+                text.store(into, value, text.at(wide, text.op(f"mul i64 {at}, 2")))
+                return []
+
+            return step
+
+        at, _none = fold(text, "0", "%k", count, [], move(f"<{count} x i8>", f"<{count} x i16>"))
+        fold(text, at, "%k", 1, [], move("i8", "i16"))
+        return []
+
+    fold(text, "0", "%m", 1, [], row)
+    text.do("ret i64 0")
+    return kernel(text)

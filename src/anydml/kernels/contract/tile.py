@@ -1,0 +1,262 @@
+"""The tile of the integer matmuls: a block of the output held in registers, from the first product to the last byte.
+
+`multiply` walks over panels of packed B and tiles of rows of A. A tile starts at its correction terms, adds the dot
+products of A's rows, four bytes of which are broadcast at a time, with the panel's vectors, and ends in an epilogue: int32
+sums as they are, or the rounded, saturated bytes of the quantised product (`rounding`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import Text, arguments, kernel, shuffle, splat
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.epilogue import rounding, rule
+from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, ROW, TERM
+
+
+class Kind(NamedTuple):
+    """What code is specialised on.
+
+    a_signed, b_signed: A, and B as it is packed, is INT8. output: "i32", "u8" or "i8". full: zero points by row or column.
+    """
+
+    a_signed: bool
+    b_signed: bool
+    output: str
+    full: bool
+
+
+ARGUMENTS = (
+    "a", "a_row", "b", "b_panel", "c", "c_row", "groups", "tiles", "block", "panels", "rows", "columns", "modes", "last",
+)  # fmt: skip
+POINTERS = {"a", "b", "c", "rows", "columns", "modes"}
+
+
+def panel_columns(target: Target) -> int:
+    return dot_of(target).vectors * target.vector_bytes // 4
+
+
+def column_bytes(target: Target) -> int:
+    """The record of a panel: for each column its term i32, its BScale f32, its shifted BZeroPoint i32."""
+    return 12 * panel_columns(target)
+
+
+def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) -> str:
+    """Tiles of `height` rows: `block` tiles of every panel, then the next `block`, until `tiles` of all panels are done.
+
+    Arguments: ARGUMENTS in order, int64 each. a_row, b_panel, c_row: bytes from row to row or panel to panel. groups:
+    steps of K. last: where in a row of C the last panel begins, in bytes; it may overlap the one before.
+    multiplied: b has, panel by panel, not B but int32 sums of products, in rows a_row bytes apart; one tile.
+    """
+    dot = dot_of(target)
+    size = 4 if kind.output == "i32" else 1
+    columns = panel_columns(target)
+    text = Text()
+    arguments(text, ARGUMENTS, POINTERS)
+    slots = rounding.slots(text, target, height) if size == 1 else None
+    text.jump("blocks")
+    text.label("blocks")
+    text.do("%t0 = phi i64 [ 0, %entry ], [ %t1, %blocksnext ]")
+    text.do("%t1wish = add i64 %t0, %block")
+    text.do("%t1 = call i64 @llvm.umin.i64(i64 %t1wish, i64 %tiles)")
+    text.do(f"%t0rows = mul i64 %t0, {height}")
+    a0 = text.at("%a", text.op("mul i64 %t0rows, %a_row"))
+    c0 = text.at("%c", text.op("mul i64 %t0rows, %c_row"))
+    r0 = text.at("%rows", text.op(f"mul i64 %t0rows, {ROW}"))
+    a_step = text.op(f"mul i64 %a_row, {height}")
+    c_step = text.op(f"mul i64 %c_row, {height}")
+    text.jump("panel")
+    text.label("panel")
+    text.do("%p = phi i64 [ 0, %blocks ], [ %p1, %panelnext ]")
+    text.do("%p1 = add i64 %p, 1")
+    bp = text.at("%b", text.op("mul i64 %p, %b_panel"))
+    col = text.at("%columns", text.op(f"mul i64 %p, {column_bytes(target)}"))
+    inside = text.op("icmp ult i64 %p1, %panels")
+    across = text.op(f"select i1 {inside}, i64 {text.op(f'mul i64 %p, {columns * size}')}, i64 %last")
+    cp = text.at(c0, across)
+    text.jump("tile")
+    text.label("tile")
+    text.do("%t = phi i64 [ %t0, %panel ], [ %tnext, %tilenext ]")
+    text.do(f"%at = phi ptr [ {a0}, %panel ], [ %atnext, %tilenext ]")
+    text.do(f"%ct = phi ptr [ {cp}, %panel ], [ %ctnext, %tilenext ]")
+    text.do(f"%rt = phi ptr [ {r0}, %panel ], [ %rtnext, %tilenext ]")
+    sums = _start(text, target, kind, height, "%rt", col)
+    if multiplied:
+        sums = _added(text, target, sums, bp)
+    else:
+        sums = _sums(text, target, kind, height, sums, "%at", bp)
+    if slots is None:
+        for m, row in enumerate(sums):
+            into = text.at("%ct", text.op(f"mul i64 %c_row, {m}"))
+            for n, value in enumerate(row):
+                text.store(f"<{target.vector_bytes // 4} x i32>", value, into, n * target.vector_bytes)
+    else:
+        rounding.epilogue(text, target, kind.output == "i8", sums, slots, "%rt", col, "%ct", "%c_row")
+    text.jump("tilenext")
+    text.label("tilenext")
+    text.do("%tnext = add i64 %t, 1")
+    text.do(f"%atnext = getelementptr i8, ptr %at, i64 {a_step}")
+    text.do(f"%ctnext = getelementptr i8, ptr %ct, i64 {c_step}")
+    text.do(f"%rtnext = getelementptr i8, ptr %rt, i64 {ROW * height}")
+    text.branch(text.op("icmp ult i64 %tnext, %t1"), "tile", "panelnext")
+    text.label("panelnext")
+    text.branch(inside, "panel", "blocksnext")
+    text.label("blocksnext")
+    text.branch(text.op("icmp ult i64 %t1, %tiles"), "blocks", "end")
+    text.label("end")
+    text.do("ret i64 0")
+    others = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
+    if slots is not None:
+        others += [*rounding.declarations(target), *rule.functions(target, kind.output == "i8")]
+    return kernel(text, others)
+
+
+def _start(text: Text, target: Target, kind: Kind, height: int, row: str, column: str) -> list[list[str]]:
+    """The correction terms of a tile, row by row: vectors of int32."""
+    dot, width = dot_of(target), target.vector_bytes
+    vector = f"<{width // 4} x i32>"
+
+    start: list[list[str]] = []
+    terms = [text.load(vector, column, n * width) for n in range(dot.vectors)]
+    zero_points = [text.load(vector, column, (2 * dot.vectors + n) * width) for n in range(dot.vectors)] if kind.full else []
+    for m in range(height):
+        term = splat(text, text.load("i32", row, ROW * m + TERM), vector)
+        if kind.full:
+            a_zero_point = splat(text, text.load("i32", row, ROW * m + A_ZERO_POINT), vector)
+            left = [text.op(f"mul {vector} {a_zero_point}, {x}") for x in terms]
+            right = [text.op(f"mul {vector} {term}, {x}") for x in zero_points]
+            start.append([text.op(f"add {vector} {x}, {y}") for x, y in zip(left, right, strict=True)])
+        else:
+            start.append([text.op(f"add {vector} {term}, {x}") for x in terms])
+    return start
+
+
+def _added(text: Text, target: Target, start: list[list[str]], sums: str) -> list[list[str]]:
+    """The terms, and sums of products that lie in memory."""
+    vector = f"<{target.vector_bytes // 4} x i32>"
+    found = []
+    for m, row in enumerate(start):
+        at = text.at(sums, text.op(f"mul i64 %a_row, {m}"))
+        loads = [text.load(vector, at, n * target.vector_bytes) for n in range(len(row))]
+        found.append([text.op(f"add {vector} {x}, {y}") for x, y in zip(row, loads, strict=True)])
+    return found
+
+
+def _sums(text: Text, target: Target, kind: Kind, height: int, start: list[list[str]], a: str, b: str) -> list[list[str]]:
+    """The terms, and the sums of the tile's products."""
+    dot = dot_of(target)
+    # three rows to a pointer: the others are reached by the strides that addressing scales by itself
+    pointers = [text.at(a, text.op(f"mul i64 %a_row, {m}")) if m else a for m in range(0, height, 3)] + [b]
+    if dot.square:
+        start = [_halves(text, target, start[m], start[min(m + 1, height - 1)]) for m in range(0, height, 2)]
+    sums = _products(text, target, kind, height, start, pointers)
+    if dot.square:
+        split = [_halves(text, target, pair[::2], pair[1::2]) for pair in sums]
+        sums = [x[at::2] for x in split for at in (0, 1)]
+    return sums[:height]
+
+
+def _halves(text: Text, target: Target, first: list[str], second: list[str]) -> list[str]:
+    """Two columns of two rows in a vector from four columns of a row in each, and the other way round."""
+    vector = f"<{target.vector_bytes // 4} x i32>"
+    orders = (0, 1, 4, 5), (2, 3, 6, 7)
+    return [shuffle(text, x, y, vector, order) for x, y in zip(first, second, strict=True) for order in orders]
+
+
+def _products(
+    text: Text, target: Target, kind: Kind, height: int, start: list[list[str]], pointers: list[str]
+) -> list[list[str]]:
+    """start, the sums of rows or of pairs of rows, and the dot products of all groups."""
+    dot, vector = dot_of(target), f"<{target.vector_bytes // 4} x i32>"
+    many_rows, vectors = len(start), len(start[0])
+    # several chains of sums where a tile is too small to keep the dot-product units busy with one
+    chains = 1 << max(1, dot.chains // (many_rows * vectors)).bit_length() - 1  # they are united by halves
+    if chains == 1:
+        return _loop(text, target, kind, height, start, pointers, 1, "%groups")[0]
+    zero = [[["zeroinitializer"] * vectors for _ in range(many_rows)] for _ in range(chains - 1)]
+    many = text.op(f"udiv i64 %groups, {chains}")
+    rest = text.op(f"urem i64 %groups, {chains}")
+    flat = [row for sums in (start, *zero) for row in sums]
+    flat, pointers = _loop(text, target, kind, height, flat, pointers, chains, many)
+    while len(flat) > many_rows:  # the chains become one
+        flat = [
+            [text.op(f"add {vector} {x}, {y}") for x, y in zip(flat[m], flat[m + len(flat) // 2], strict=True)]
+            for m in range(len(flat) // 2)
+        ]
+    return _loop(text, target, kind, height, flat, pointers, 1, rest)[0]
+
+
+def _loop(
+    text: Text,
+    target: Target,
+    kind: Kind,
+    height: int,
+    start: list[list[str]],
+    pointers: list[str],
+    chains: int,
+    count: str,
+) -> tuple[list[list[str]], list[str]]:
+    """`count` times `chains` steps of K; start: the sums of the first chain's rows, then of the next one's."""
+    dot, width = dot_of(target), target.vector_bytes
+    vector = f"<{width // 4} x i32>"
+    rows, vectors = len(start) // chains, len(start[0])
+    emit = dot.square or dot.emit
+    origin, head, body, after = (text.name(x) for x in ("from", "head", "body", "after"))
+    text.jump(origin)
+    text.label(origin)
+    tested_first = chains > 1 or rows * vectors <= dot.chains // 2  # else there is a step, and one branch is enough
+    latch = body
+    text.jump(head)
+    text.label(head)
+    old = [[f"%{text.name('c')}" for _ in row] for row in start]
+    new = [[f"%{text.name('d')}" for _ in row] for row in start]
+    for row in zip(start, old, new, strict=True):
+        for x, y, z in zip(*row, strict=True):
+            text.do(f"{y} = phi {vector} [ {x}, %{origin} ], [ {z}, %{latch} ]")
+    here = [f"%{text.name('p')}" for _ in pointers]
+    further = [f"%{text.name('q')}" for _ in pointers]
+    for x, y, z in zip(pointers, here, further, strict=True):
+        text.do(f"{y} = phi ptr [ {x}, %{origin} ], [ {z}, %{latch} ]")
+    i, j = f"%{text.name('i')}", f"%{text.name('j')}"
+    text.do(f"{i} = phi i64 [ {count}, %{origin} ], [ {j}, %{latch} ]")
+    if tested_first:
+        text.branch(text.op(f"icmp eq i64 {i}, 0"), after, body)
+    else:
+        text.jump(body)
+    text.label(body)
+    for u in range(chains):
+        panel = [text.load(vector, here[-1], (u * vectors + n) * width) for n in range(vectors)]
+        for m in range(rows):
+            if dot.square:
+                a = _pair(text, *(_row(text, here, row, "i64", u) for row in (2 * m, min(2 * m + 1, height - 1))))
+            else:
+                a = splat(text, _row(text, here, m, "i32", u), vector)
+            for n in range(vectors):
+                value = emit(text, old[u * rows + m][n], a, panel[n], kind.a_signed, kind.b_signed)
+                text.do(f"{new[u * rows + m][n]} = bitcast {vector} {value} to {vector}")
+    for at, (x, y) in enumerate(zip(here, further, strict=True)):
+        step = chains * (vectors * width if at == len(here) - 1 else dot.depth)
+        text.do(f"{y} = getelementptr i8, ptr {x}, i64 {step}")
+    text.do(f"{j} = add i64 {i}, -1")
+    if tested_first:
+        text.jump(head)
+    else:
+        text.branch(text.op(f"icmp eq i64 {j}, 0"), after, head)
+    text.label(after)
+    return (old, here) if tested_first else (new, further)
+
+
+def _row(text: Text, pointers: list[str], m: int, kind: str, step: int) -> str:
+    """What a step takes of a row."""
+    pointer = pointers[m // 3]
+    if m % 3:
+        pointer = text.op(f"getelementptr [{m % 3} x i8], ptr {pointer}, i64 %a_row")
+    return text.load(kind, pointer, int(kind[1:]) // 8 * step)
+
+
+def _pair(text: Text, first: str, second: str) -> str:
+    low = text.op(f"insertelement <2 x i64> poison, i64 {first}, i32 0")
+    both = text.op(f"insertelement <2 x i64> {low}, i64 {second}, i32 1")
+    return text.op(f"bitcast <2 x i64> {both} to <4 x i32>")

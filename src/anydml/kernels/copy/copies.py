@@ -1,0 +1,218 @@
+"""Strided copies, compiled: from sizes and strides to machine code and the arguments to call it with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.call.steps import Aligned, At, Step
+from anydml.kernels.code import engine, llvm, processor
+from anydml.kernels.code.targets import Target
+from anydml.kernels.copy import emit, gather, groups, tiles
+from anydml.kernels.copy.plan import Dimension, Plan, canonical, plan
+from anydml.kernels.copy.text import LINE, Prefetch
+
+STREAM = processor.caches().last // 4 * 3  # bytes read and written from which stores go past the cache
+STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: lines of far rows are slow to get into the cache
+NEAR = 1 << 18  # bytes read and written below which nothing is prefetched
+LONG_ROW = 1024  # bytes of a row that stores past the cache are used for
+FOLLOWS = 512  # bytes that a row may begin behind the end of the one before, and be foreseen
+
+
+class Copy(NamedTuple):
+    """A copy made ready for any two addresses: one piece or more, which may run side by side.
+
+    kind: that of its plan. code: serves every address. streaming: the same with stores past the cache, where the target's
+    address is a multiple of `boundary`; None where they do not serve. blocks: the arguments of each piece but the last one, its
+    first two counted from the addresses of the first element of source and target. scratch: bytes that the streaming code
+    works in for each piece.
+    """
+
+    kind: str
+    code: engine.Code
+    streaming: engine.Code | None
+    boundary: int
+    blocks: NDArray[np.int64]
+    scratch: int
+
+    def steps(self, source: At, target: At, scratch: At) -> list[Step]:
+        """A step for each piece, from the first element of the source to that of the target; scratch: for all of them."""
+        made = []
+        for i, block in enumerate(self.blocks.tolist()):
+            arguments = (source + block[0], target + block[1], *block[2:], scratch + i * self.scratch if self.scratch else 0)
+            if self.streaming is None or self.boundary == 1:
+                made.append(Step(self.streaming or self.code, arguments))
+            else:
+                made.append(Step(self.code, arguments, Aligned(self.streaming, 1, self.boundary)))
+        return made
+
+
+def copy(
+    target: Target,
+    sizes: Sequence[int],
+    source_strides: Sequence[int],
+    target_strides: Sequence[int],
+    itemsize: int,
+    threads: int = 1,
+    stream: bool = False,
+) -> Copy:
+    """The copy of elements of `itemsize` bytes from one strided place to another.
+
+    Strides are in bytes, and negative in the source alone. At most eight dimensions remain once those that run on are merged.
+    threads: the most pieces to make. stream: whether stores may go past the cache, where that is faster; not for what is read
+    again soon. Refused where nothing can be compiled.
+    """
+    p = plan(canonical(sizes, source_strides, target_strides), itemsize)
+    blocks = np.array([(*part, _rows_ahead(p)) for part in _split(p, threads)], np.int64)
+    blocks[:, :2] += p.base
+    code, streaming, scratch = _function(target, p), None, 0
+    if stream and _exceeds_caches(p):
+        if p.kind == "tiles" and _has_blocks(p, blocks):
+            streaming, scratch = _function(target, p, "blocks"), tiles.scratch_bytes(itemsize)
+        elif _has_lines(p):
+            streaming = _function(target, p, "lines")
+        elif _is_dense(p, blocks):
+            streaming, scratch = _function(target, p, "dense"), gather.scratch_bytes()
+    boundary = len(p.pattern) if p.kind == "tiles" or (p.kind == "groups" and not scratch) else 1
+    return Copy(p.kind, code, streaming, boundary, blocks, scratch)
+
+
+def _function(target: Target, p: Plan, past_cache: str = "") -> engine.Code:
+    """The code that a plan asks for; the same for all plans of a kind. past_cache: how stores go past the cache, if at all."""
+    lines, dense, ahead = past_cache == "lines", past_cache == "dense", _ahead(p, past_cache != "")
+    if p.kind == "rows":
+        return engine.compiled(emit.rows, target, lines, dense, ahead)
+    if p.kind == "groups":
+        # the largest blocks that are no longer than the row; past the cache they are a line each
+        width = target.vector_bytes
+        sizes = [(width, LINE // width), *((w, 1) for w in (64, 32, 16) if w <= width)]
+        fitting = [size for size in sizes if groups.groups_per_block(len(p.pattern), *size) <= p.row.size]
+        return engine.compiled(groups.groups, target, p.pattern, p.step, *(fitting or sizes[-1:])[0], lines, dense, ahead)
+    if p.kind == "tiles":
+        itemsize, wide, tall = len(p.pattern), p.outer[0].size, p.row.size
+        sizes = tiles.spans(target, itemsize)
+        width, span = next(x for x in sizes if x[0] <= tall * itemsize and x[1] <= wide * itemsize)
+        if past_cache:  # a narrow span leaves fewer output rows between the lines of one
+            narrow = span if itemsize == 8 else tiles.LANE
+            return engine.compiled(tiles.blocks, target, itemsize, width, narrow, *_tiles_ahead())
+        return engine.compiled(tiles.tiles, target, itemsize, width, span)
+    return engine.compiled(emit.elements, target, len(p.pattern), ahead)
+
+
+def _traffic(p: Plan) -> tuple[int, int]:
+    """Bytes written, and about as many as are read, whole cache lines where elements are farther apart."""
+    rows = math.prod(d.size for d in p.outer)
+    return p.row.size * max(1, len(p.pattern)) * rows, (p.row.size * min(abs(p.row.source), LINE) + len(p.pattern)) * rows
+
+
+def _ahead(p: Plan, past_cache: bool) -> Prefetch | None:
+    """How input is prefetched, if it is: measured, and two processors disagree.
+
+    On a Zen 5, everything paid, and no other hint or distance did better; so it is on all that were not measured. A Zen 4 has
+    the same caches and the same instructions, so that its name alone tells. What runs on, it foresees: to prefetch it costs
+    up to a sixth out of the caches, and out of memory pays only where about as much is written, in long rows. Rows that jump
+    come out of memory up to twice as fast if they are fetched into the second cache, which waits for more lines at once than
+    the first; what runs on is 30 % slower then.
+    """
+    usual = Prefetch(1, 6144 if past_cache or p.kind == "elements" else 4096, 8192)
+    if not _is_zen4():
+        return usual
+    if _runs_on(p):
+        thin = abs(p.row.source) > 2 * max(1, len(p.pattern))
+        return usual if _exceeds_caches(p) and not thin and _row(p) > emit.FETCHED else None
+    if not _exceeds_caches(p):
+        return Prefetch(1, 3072, 3072)
+    return Prefetch(2, 3072 if p.kind == "rows" else 6144, 16384)
+
+
+def _tiles_ahead() -> tuple[int, int]:
+    """Into which cache transpositions prefetch, and how many rows ahead; measured as above."""
+    return (2, 32) if _is_zen4() else (1, 16)
+
+
+def _is_zen4() -> bool:
+    return llvm.host_name() == "znver4"
+
+
+def _row(p: Plan) -> int:
+    """About as many bytes of input as a row spans."""
+    pattern = p.pattern or (0,)
+    return p.row.size * min(abs(p.row.source), LINE) + max(pattern) - min(pattern) + 1
+
+
+def _runs_on(p: Plan) -> bool:
+    """Whether every row of the input begins where the one before ended, or little behind it."""
+    span = (p.row.size - 1) * abs(p.row.source) + max(p.pattern or (0,)) - min(p.pattern or (0,)) + 1
+    for d in p.outer:
+        if not 0 <= d.source - span <= min(span // 4, FOLLOWS):
+            return False
+        span += (d.size - 1) * d.source
+    return p.row.source >= 0
+
+
+def _rows_ahead(p: Plan) -> int:
+    """How many rows ahead in the input to prefetch: those of a few kilobytes; none of what the nearest caches hold."""
+    ahead = _ahead(p, False)
+    if ahead is None or p.kind == "tiles" or not p.outer or sum(_traffic(p)) < NEAR:
+        return 0
+    return max(1, ahead.rows // _row(p))
+
+
+def _exceeds_caches(p: Plan) -> bool:
+    written, read = _traffic(p)
+    return written >= STREAM_TILES if p.kind == "tiles" else written + read >= STREAM
+
+
+def _has_blocks(p: Plan, blocks: NDArray[np.int64]) -> bool:
+    """Whether every output row of a transposition begins at the same place within a cache line, and every piece has a block."""
+    itemsize = len(p.pattern)
+    down, across = int(blocks[:, 2].min()), int(blocks[:, 5].min())
+    room = down >= tiles.block_rows(itemsize) and across * itemsize >= tiles.BLOCK
+    return room and all(d.target % LINE == 0 for d in p.outer)
+
+
+def _has_lines(p: Plan) -> bool:
+    """Whether rows are long enough for whole cache lines of their own, and groups make them up."""
+    group = len(p.pattern) or 1
+    aligned = LINE % group == 0 and all(d.target % group == 0 for d in p.outer)
+    return p.kind in ("rows", "groups") and aligned and p.row.size * group >= LONG_ROW
+
+
+def _is_dense(p: Plan, blocks: NDArray[np.int64]) -> bool:
+    """Whether rows follow one another in the output, within every piece too: only the outermost dimension may be cut."""
+    if any((blocks[:, 2 + 3 * i] != d.size).any() for i, d in enumerate([p.row, *p.outer][:-1])):
+        return False
+    size = p.row.size * max(1, len(p.pattern))
+    if p.kind not in ("rows", "groups") or size > gather.LONGEST:
+        return False
+    for d in p.outer:
+        if d.target != size:
+            return False
+        size *= d.size
+    return True
+
+
+def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:
+    """The plan cut along one dimension: (offset in the input, in the output, the row, the outer dimensions)."""
+    dims = [p.row, *p.outer]
+    # the outermost of which all get about as much, else the longest
+    even = [i for i, d in enumerate(dims) if 10 * -(-d.size // threads) * threads <= 11 * d.size]
+    at = even[-1] if even else max(range(len(dims)), key=lambda i: dims[i].size)
+    whole = dims[at].size
+    # what a kernel runs along by itself is cut at whole cache lines, and no end is left that is shorter than a tile
+    grain = {"rows": 64, "tiles": 64}.get(p.kind, 1) if at < (2 if p.kind == "tiles" else 1) else 1
+    step = max(grain, -(-whole // threads // grain) * grain)
+    starts = list(range(0, whole, step))
+    if len(starts) > 1 and whole - starts[-1] < grain:
+        starts.pop()
+    pieces = []
+    for first, end in zip(starts, [*starts[1:], whole], strict=True):
+        part = Dimension(end - first, dims[at].source, dims[at].target)
+        cut = [*dims[:at], part, *dims[at + 1 :]]
+        outer = [x for d in cut[1:] for x in d] + [1, 0, 0] * (emit.DIMENSIONS - len(cut) + 1)
+        pieces.append((first * part.source, first * part.target, *cut[0], *outer))
+    return pieces

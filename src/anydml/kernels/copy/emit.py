@@ -1,0 +1,301 @@
+"""What every strided copy is built from: the frame that walks the outer dimensions, and the two kinds that need no more.
+
+IR text from plain functions. The arguments of every kernel: source, target, n, source stride, target stride, DIMENSIONS
+triples (count, source stride, target stride), innermost first, how many rows ahead to prefetch, and scratch memory, which
+some kernels whose stores go past the cache use. n and the strides (bytes) before the triples are those of the dimension that
+the kernel runs along by itself: a row. No byte is read before the first or behind the last element, and none is written that
+is no element: tails repeat a part of the last full block rather than step over the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from anydml.kernels.code.emit import Text, module
+from anydml.kernels.code.targets import Target
+from anydml.kernels.copy.gather import leave, settle
+from anydml.kernels.copy.text import LINE, Prefetch, loop, prefetch, short, to_multiple, when
+
+DIMENSIONS = 7  # a tensor has eight, and one is the row
+ARGUMENTS = 5 + 3 * DIMENSIONS + 2
+FETCHED = 2048  # bytes of a row up to which it is prefetched as a whole
+DECLARATIONS = (
+    "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+    "declare i64 @llvm.umin.i64(i64, i64)",
+    "declare i64 @llvm.umax.i64(i64, i64)",
+    "declare i64 @llvm.smin.i64(i64, i64)",
+    "declare i64 @llvm.smax.i64(i64, i64)",
+    "declare i64 @llvm.abs.i64(i64, i1)",
+)
+Body = Callable[[Text, str, str], None]
+Fetch = Callable[[Text, str], None]
+
+
+def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0, dense: int = 0, width: int = 0) -> str:
+    """A kernel: `body(text, source, target)` for every combination of the outer dimensions from `first` on: a row.
+
+    `fetch(text, source)` prefetches a row. A second odometer, as many rows ahead as the arguments say, tells which, and is
+    there for `body` as %fs: no processor foresees where the next row begins.
+
+    `dense`, if not 0: rows of n times so many bytes follow one another in the output. They are gathered in scratch memory, and
+    leave it past the cache a few whole lines at a time: rows are too short for that by themselves. `width`: bytes of a vector.
+    """
+    text = Text()
+    for i, name in enumerate(("%n", "%source_stride", "%target_stride"), start=2):
+        text.do(f"{name} = load i64, ptr {text.at('%arguments', 8 * i)}, align 8")
+    for i, name in enumerate(("%source", "%target")):
+        text.do(f"{name} = load ptr, ptr {text.at('%arguments', 8 * i)}, align 8")
+    text.do("%outer = getelementptr i8, ptr %arguments, i64 40")
+    bounds = [[text.load("i64", "%outer", 8 * (3 * k + j)) for j in range(3)] for k in range(first, DIMENSIONS)]
+    counters = [text.op(f"alloca [{DIMENSIONS} x i64], align 8") for _ in range(2 if fetch else 1)]
+    for counter in counters:
+        for k in range(1, len(bounds)):
+            text.do(f"store i64 0, ptr {text.at(counter, 8 * k)}, align 8")
+    ahead = text.load("i64", "%outer", 24 * DIMENSIONS)
+    into = "%target"
+    if dense:  # a place in scratch memory that lies within its line as the output does
+        scratch = scratch_memory(text)
+        into = text.at(scratch, text.op(f"and i64 {text.op('ptrtoint ptr %target to i64')}, {LINE - 1}"))
+    text.jump("row")
+    text.label("row")
+    # in a dense output, d goes through scratch memory, and D is where in the output what was gathered there belongs
+    for name, start in (("r", "0"), ("s", "%source"), ("d", into), ("S", "%source"), ("D", "%target")):
+        kind = "i64" if name == "r" else "ptr"
+        text.do(f"%{name} = phi {kind} [ {start}, %entry ], [ %{name}2, %again ]")
+    if fetch:
+        text.do("%lead = phi i64 [ %ahead, %entry ], [ %lead2, %again ]".replace("%ahead", ahead))
+        for name, start in (("fr", "0"), ("fs", "%source"), ("fS", "%source")):
+            text.do(f"%{name} = phi {'i64' if name == 'fr' else 'ptr'} [ {start}, %entry ], [ %{name}2, %again ]")
+        text.branch(text.op(f"icmp eq i64 {ahead}, 0"), "copy", "fetch")
+        text.label("fetch")
+        fetch(text, "%fs")
+        after = _advance(text, "f", ("%fr", ["%fs"], ["%fS"]), bounds, counters[1], (1,), "")
+        text.branch(text.op("icmp eq i64 %lead, 0"), "copy", "leading")
+        text.label("leading")
+        text.do("%less = sub i64 %lead, 1")
+        text.jump("again")
+        text.label("copy")
+        for name, kind, value in zip(("fr", "fs", "fS"), ("i64", "ptr", "ptr"), after, strict=True):
+            text.do(f"%{name}1 = phi {kind} [ %{name}, %row ], [ {value}, %fnext ]")
+    body(text, "%s", "%d")  # falls through
+    if dense:
+        d, settled = settle(text, scratch, text.at("%d", text.op(f"mul i64 %n, {dense}")), "%D", width)
+        number, s, base = _advance(text, "", ("%r", ["%s"], ["%S"]), bounds, counters[0], (1,), "end")
+        values = [number, s, d, base, settled]
+    else:
+        values = _advance(text, "", ("%r", ["%s", "%d"], ["%S", "%D"]), bounds, counters[0], (1, 2), "end")
+    text.jump("again")
+    text.label("again")
+    for name, value in zip(("r", "s", "d", "S", "D"), values, strict=True):
+        kind = "i64" if name == "r" else "ptr"
+        lead = f"[ %{name}, %leading ], " if fetch else ""
+        text.do(f"%{name}2 = phi {kind} {lead}[ {value}, %next ]")
+    if fetch:
+        text.do("%lead2 = phi i64 [ %less, %leading ], [ 0, %next ]")
+        for name, kind, value in zip(("fr", "fs", "fS"), ("i64", "ptr", "ptr"), after, strict=True):
+            text.do(f"%{name}2 = phi {kind} [ {value}, %leading ], [ %{name}1, %next ]")
+    text.jump("row")
+    text.label("end")
+    if dense:
+        leave(text, scratch, d, settled, width)
+    text.do("fence seq_cst")  # stores past the cache become visible before the call returns
+    text.do("ret i64 0")
+    return module([*DECLARATIONS, "define i64 @kernel(ptr noalias %arguments) {", "entry:", *text.lines, "}"])
+
+
+def scratch_memory(text: Text) -> str:
+    """Scratch memory, from a cache line's start on."""
+    memory = text.load("ptr", "%arguments", 8 * (ARGUMENTS - 1))
+    return text.at(memory, to_multiple(text, memory, LINE))
+
+
+def _advance(
+    text: Text,
+    stem: str,
+    at: tuple[str, list[str], list[str]],
+    bounds: Sequence[Sequence[str]],
+    counters: str,
+    strides: tuple[int, ...],
+    end: str,
+) -> list[str]:
+    """The odometer, one row on: (row number, row places, places of row 0) -> the same. Jumps to `end` after the last row,
+    or, without one, begins again. `strides`: which of a triple's numbers move which place."""
+    number, rows, bases = at
+    on = text.op(f"add i64 {number}, 1")
+    stepped = [text.at(place, bounds[0][stride]) for place, stride in zip(rows, strides, strict=True)]
+    text.do(f"br label %{stem}inner")
+    text.label(f"{stem}inner")
+    ways = [(f"{stem}inner", [on, *stepped, *bases])]
+    text.branch(text.op(f"icmp ult i64 {on}, {bounds[0][0]}"), f"{stem}next", f"{stem}carry")
+    text.label(f"{stem}carry")
+    places = bases
+    for k, bound in enumerate(bounds[1:], start=1):  # step the innermost that has a step left, rewind those within it
+        counter = text.at(counters, 8 * k)
+        now = text.op(f"add i64 {text.op(f'load i64, ptr {counter}, align 8')}, 1")
+        places = [text.at(place, bound[stride]) for place, stride in zip(places, strides, strict=True)]
+        text.branch(text.op(f"icmp ult i64 {now}, {bound[0]}"), f"{stem}step{k}", f"{stem}rewind{k}")
+        text.label(f"{stem}step{k}")
+        text.do(f"store i64 {now}, ptr {counter}, align 8")
+        text.jump(f"{stem}next")
+        ways.append((f"{stem}step{k}", ["0", *places, *places]))
+        text.label(f"{stem}rewind{k}")
+        text.do(f"store i64 0, ptr {counter}, align 8")
+        back = [text.op(f"sub i64 0, {text.op(f'mul i64 {bound[stride]}, {bound[0]}')}") for stride in strides]
+        places = [text.at(place, step) for place, step in zip(places, back, strict=True)]
+    if end:
+        text.jump(end)
+    else:
+        last = f"rewind{len(bounds) - 1}"
+        text.jump(f"{stem}next")
+        ways.append((f"{stem}{last}", ["0", *places, *places]))
+    text.label(f"{stem}next")
+    merged = []
+    for i, kind in enumerate(["i64", *["ptr"] * (2 * len(bases))]):
+        merged.append(text.op(f"phi {kind} " + ", ".join(f"[ {values[i]}, %{label} ]" for label, values in ways)))
+    return merged
+
+
+def region(text: Text, cache: int, start: str, size: str) -> None:
+    """Prefetch so many bytes from a place on, unless there are so many that `along` does it."""
+
+    def fetch() -> None:
+        loop(text, "0", LINE, lambda i: text.op(f"icmp ult i64 {i}, {size}"), lambda i: prefetch(text, cache, start, i))
+        # in one line more, where the first is not entered at its start
+        prefetch(text, cache, start, text.op(f"sub i64 {size}, 1"))
+
+    when(text, text.op(f"icmp ule i64 {size}, {FETCHED}"), fetch)
+
+
+def along(text: Text, how: Prefetch, source: str, at: str, extent: str, size: int, *, down: bool = False) -> None:
+    """Prefetch `size` bytes further along a row than `at`, or in the next row where this one ends before."""
+
+    def fetch() -> None:
+        far = text.op(f"add i64 {at}, {how.along}")
+        beyond = text.op(f"sub i64 {far}, {extent}")
+        inside = text.op(f"icmp slt i64 {beyond}, 0")
+        row = text.op(f"select i1 {inside}, ptr {source}, ptr %fs")
+        offset = text.op(f"select i1 {inside}, i64 {far}, i64 {beyond}")
+        place = text.at(row, text.op(f"sub i64 0, {offset}") if down else offset)
+        for line in range(0, size, LINE):
+            prefetch(text, how.cache, place, -line if down else line)
+
+    when(text, text.op(f"icmp ugt i64 {extent}, {FETCHED}"), fetch)
+
+
+# --- contiguous rows ---
+
+
+def rows(target: Target, stream: bool, dense: bool = False, ahead: Prefetch | None = None) -> str:
+    """Rows of n contiguous bytes, n >= 1.
+
+    Vectors of the output lie at multiples of their width. With `stream`, whole cache lines of the output go past the cache,
+    and no byte of them is stored any other way: a line that is written in both ways is fetched back from memory.
+    """
+    width = target.vector_bytes
+    vector, block = f"<{width} x i8>", 4 * width
+
+    def body(text: Text, s: str, d: str) -> None:
+        def move(i: str, count: int, *, past_cache: bool) -> None:
+            source, into = text.at(s, i), text.at(d, i)
+            if count > 1 and ahead:
+                along(text, ahead, s, i, "%n", count * width)
+            values = [text.load(vector, source, width * j) for j in range(count)]
+            for j, value in enumerate(values):
+                text.store(vector, value, into, width * j, stream=width if past_cache else 0)
+
+        def blocks(start: str, count: int, *, past_cache: bool) -> str:
+            def fits(i: str) -> str:
+                return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {count * width}')}, %n")
+
+            return loop(text, start, count * width, fits, lambda i: move(i, count, past_cache=past_cache))
+
+        def long() -> None:
+            move("0", 1, past_cache=False)
+            blocks(blocks(to_multiple(text, d, width), 4, past_cache=False), 1, past_cache=False)
+            move(text.op(f"sub i64 %n, {width}"), 1, past_cache=False)
+
+        def long_past_cache() -> None:
+            head = to_multiple(text, d, LINE)
+            short(text, s, d, head, LINE, width)
+            end = blocks(blocks(head, 4, past_cache=True), LINE // width, past_cache=True)
+            short(text, text.at(s, end), text.at(d, end), text.op(f"sub i64 %n, {end}"), LINE, width)
+
+        few = text.op(f"icmp ule i64 %n, {block}")
+        when(text, few, lambda: short(text, s, d, "%n", block + 1, width), long_past_cache if stream else long)
+
+    fetch = partial(_row_region, ahead.cache) if ahead else None
+    return kernel(body, fetch, dense=int(dense), width=width)
+
+
+def _row_region(cache: int, text: Text, source: str) -> None:
+    region(text, cache, source, "%n")
+
+
+def elements(target: Target, itemsize: int, ahead: Prefetch | None = None) -> str:
+    """Rows of n elements, any stride on either side."""
+    kind = f"i{8 * itemsize}"
+
+    def body(text: Text, s: str, d: str) -> None:
+        def single(i: str) -> None:
+            source = text.at(s, text.op(f"mul i64 {i}, %source_stride"))
+            into = text.at(d, text.op(f"mul i64 {i}, %target_stride"))
+            text.store(kind, text.load(kind, source), into)
+
+        further = _elements_along(text, s, ahead) if ahead else None
+
+        def four(i: str) -> None:
+            if further:
+                further(i)
+            for j in range(4):
+                single(text.op(f"add i64 {i}, {j}"))
+
+        end = loop(text, "0", 4, lambda i: text.op(f"icmp ule i64 {text.op(f'add i64 {i}, 4')}, %n"), four)
+        loop(text, end, 1, lambda i: text.op(f"icmp ult i64 {i}, %n"), single)
+
+    return kernel(body, partial(_elements_region, ahead.cache) if ahead else None)
+
+
+def _elements_along(text: Text, s: str, ahead: Prefetch) -> Callable[[str], None]:
+    """What prefetches four elements further along a long row than the i-th, or in the next row."""
+    stride = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
+    stride = text.op(f"call i64 @llvm.umax.i64(i64 {stride}, i64 1)")
+    lines = text.op(f"udiv i64 {ahead.along}, {stride}")
+    lines = text.op(f"call i64 @llvm.umax.i64(i64 {lines}, i64 {ahead.along // LINE})")
+    long = text.op(f"icmp ugt i64 {text.op(f'mul i64 {stride}, %n')}, {FETCHED}")
+
+    def fetch_four(i: str) -> None:
+        further = text.op(f"add i64 {i}, {lines}")
+        beyond = text.op(f"sub i64 {further}, %n")
+        inside = text.op(f"icmp slt i64 {beyond}, 0")
+        row = text.op(f"select i1 {inside}, ptr {s}, ptr %fs")
+        number = text.op(f"select i1 {inside}, i64 {further}, i64 {beyond}")
+        for j in range(4):  # some lines twice, where a line has several elements: it costs less than to tell
+            prefetch(text, ahead.cache, row, text.op(f"mul i64 {text.op(f'add i64 {number}, {j}')}, %source_stride"))
+
+    return lambda i: when(text, long, lambda: fetch_four(i))
+
+
+def _elements_region(cache: int, text: Text, source: str) -> None:
+    """Prefetch the first elements of a row."""
+    far = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
+    each_line = text.op(f"icmp ult i64 {far}, {LINE}")
+    size = text.op(f"mul i64 {far}, %n")
+    down = text.op("icmp slt i64 %source_stride, 0")
+
+    def near() -> None:  # the elements lie close together
+        start = text.at(source, text.op(f"select i1 {down}, i64 {text.op(f'sub i64 0, {size}')}, i64 0"))
+        region(text, cache, start, size)
+
+    def apart() -> None:  # each has a line of its own
+        end = text.op(f"call i64 @llvm.umin.i64(i64 %n, i64 {FETCHED // LINE})")
+        inside = partial(prefetch, text, cache, source)
+        loop(
+            text,
+            "0",
+            1,
+            lambda i: text.op(f"icmp ult i64 {i}, {end}"),
+            lambda i: inside(text.op(f"mul i64 {i}, %source_stride")),
+        )
+
+    when(text, each_line, near, apart)

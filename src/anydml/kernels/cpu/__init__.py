@@ -1,1 +1,0 @@
-"""Kernels of the cpu device, one module for each operator, fastest first."""

@@ -1,0 +1,169 @@
+"""Statements that multiply matrices of 8-bit integers: the sums as they are, or requantised by scales, rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from anydml.schema.check import Checked
+from anydml.schema.expression import Expr, Tensor, Variable, is_integer
+from anydml.schema.statement import Statement
+from anydml.tensor import DataType, TensorDesc, limits
+
+EIGHT_BIT = (DataType.INT8, DataType.UINT8)
+NO_PRODUCT = "the elements are no sums of products of centred 8-bit integers"
+NOT_REQUANTISED = "the sums are not requantised by three scales, rounded half to even and clamped"
+
+
+class Operand(NamedTuple):
+    """A tensor in its role."""
+
+    name: str
+    desc: TensorDesc
+
+
+class Product(NamedTuple):
+    """output[.., m, n] = the sum over k of (a[.., m, k] - a_zero_point) * (b[.., k, n] - b_zero_point), modulo 2^32;
+    or, with scales, that sum * a_scale * b_scale / output_scale, rounded half to even, plus output_zero_point, clamped.
+
+    What goes with A and the output may differ by row, what goes with B by column, all by batch; absent ones are 0.
+    """
+
+    a: Operand
+    b: Operand
+    output: Operand
+    a_zero_point: Operand | None
+    b_zero_point: Operand | None
+    scales: tuple[Operand, Operand, Operand] | None = None  # of A, B and the output
+    output_zero_point: Operand | None = None
+
+    @property
+    def scale_names(self) -> frozenset[str]:
+        return frozenset(scale.name for scale in self.scales or ())
+
+
+def product(statement: Statement, checked: Checked[Any]) -> Product | str:
+    """The product that a statement comes to, or why it is none of this kind."""
+    if len(statement) != 1:
+        return "there are several outputs"
+    ((name, nest),) = statement.items()
+    output, i = Operand(name, checked.tensors[name]), nest.variables
+    if nest.moves or not 2 <= len(i) <= 4:
+        return NO_PRODUCT
+    if output.desc.data_type is DataType.INT32:
+        return _sums(nest.body, i, output, checked) or NO_PRODUCT
+    if output.desc.data_type not in EIGHT_BIT:
+        return NO_PRODUCT
+    return _requantised(nest.body, i, output, checked)
+
+
+def _requantised(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | str:
+    low, high = limits(output.desc.data_type)
+    for op, limit in (("min", high), ("max", low)):
+        inner = [x for x in e.args if not _is(x, limit)] if e.op == op else []
+        if len(inner) != 1:
+            return NOT_REQUANTISED
+        (e,) = inner
+    zero_point = None
+    if e.op == "add":
+        rounded = [x for x in e.args if x.op == "half_to_even"]
+        others = [x for x in e.args if x.op != "half_to_even"]
+        if len(rounded) != 1:
+            return NOT_REQUANTISED
+        if not _is(others[0], 0):
+            zero_point = _beside(others[0], (*i[:-1], None), output.desc.data_type, checked)
+            if zero_point is None:
+                return NOT_REQUANTISED
+        (e,) = rounded
+    if e.op != "half_to_even":
+        return NOT_REQUANTISED
+    above, under = _quotient(e.args[0])
+    totals = [x for x in above if x.op == "reduce"]
+    factors = [x for x in above if x.op != "reduce"]
+    if (len(totals), len(factors), len(under)) != (1, 2, 1):
+        return NOT_REQUANTISED
+    sums = _sums(totals[0], i, output, checked)
+    if sums is None:
+        return NO_PRODUCT
+    row, column = (*i[:-1], None), (*i[:-2], None, i[-1])
+    for a, b in (factors, factors[::-1]):
+        of_a, of_b = _beside(a, row, DataType.FLOAT32, checked), _beside(b, column, DataType.FLOAT32, checked)
+        of_output = _beside(under[0], row, DataType.FLOAT32, checked)
+        if of_a is not None and of_b is not None and of_output is not None:
+            made = sums._replace(scales=(of_a, of_b, of_output), output_zero_point=zero_point)
+            return made if made.scale_names <= ruled(checked) else "no data rule says that scales are finite and not 0"
+    return NOT_REQUANTISED
+
+
+def ruled(checked: Checked[Any]) -> frozenset[str]:
+    """The tensors whose elements data rules are about."""
+    wires = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
+    return frozenset(name for name, found in checked.fields.items() if found.field.wire in wires)
+
+
+def _sums(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | None:
+    if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or len(e.data[1]) != 1 or e.args[0].op != "mul":
+        return None
+    (k,) = e.data[1]
+    *batch, m, n = i
+    for x, y in (e.args[0].args, e.args[0].args[::-1]):
+        a = _centred(x, (*batch, m, k), (*batch, m, None), checked)
+        b = _centred(y, (*batch, k, n), (*batch, None, n), checked)
+        if a is not None and b is not None:
+            return Product(a[0], b[0], output, a[1], b[1])
+    return None
+
+
+def _centred(
+    e: Expr, whole: Sequence[Variable], beside: Sequence[Variable | None], checked: Checked[Any]
+) -> tuple[Operand, Operand | None] | None:
+    """A factor, and the zero point that is taken from it."""
+    factor, zero_point = e.args if e.op == "sub" else (e, None)
+    tensor = _read(factor)
+    if tensor is None or tensor.data_type not in EIGHT_BIT or len(tensor.sizes) != len(whole):
+        return None
+    if not all(_along(x, v) for x, v in zip(factor.args, whole, strict=True)):
+        return None
+    operand = Operand(tensor.name, checked.tensors[tensor.name])
+    if zero_point is None:
+        return operand, None
+    taken = _beside(zero_point, beside, tensor.data_type, checked)
+    return None if taken is None else (operand, taken)
+
+
+def _beside(e: Expr, along: Sequence[Variable | None], data_type: DataType, checked: Checked[Any]) -> Operand | None:
+    """A tensor that is read at right-aligned indices, which vary along these variables or not at all."""
+    tensor = _read(e)
+    if tensor is None or tensor.data_type is not data_type:
+        return None
+    count = len(tensor.sizes)
+    wanted = [None] * max(0, count - len(along)) + list(along[max(0, len(along) - count) :])
+    for index, size, v in zip(e.args, tensor.sizes, wanted, strict=True):
+        if not (_is(index, 0) if size == 1 and not _along(index, v) else _along(index, v)):
+            return None
+    return Operand(tensor.name, checked.tensors[tensor.name])
+
+
+def _read(e: Expr) -> Tensor | None:
+    """The input that an expression is an element of."""
+    if e.op != "read" or e.data[1] != "inside" or e.data[0].definition is not None:
+        return None
+    tensor: Tensor = e.data[0]
+    return tensor
+
+
+def _along(index: Expr, v: Variable | None) -> bool:
+    """Whether an index is a variable, or 0 where the variable is never anything else."""
+    return v is not None and ((index.op == "variable" and index.data is v) or (v.size == 1 and _is(index, 0)))
+
+
+def _is(e: Expr, n: int) -> bool:
+    return is_integer(e) and e.data.value == n
+
+
+def _quotient(e: Expr) -> tuple[list[Expr], list[Expr]]:
+    """The factors of products and quotients: those above the line, and those under it."""
+    if e.op not in ("mul", "div"):
+        return [e], []
+    (a, b), (c, d) = map(_quotient, e.args)
+    return (a + c, b + d) if e.op == "mul" else (a + d, b + c)

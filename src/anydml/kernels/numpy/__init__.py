@@ -1,0 +1,1 @@
+"""Kernel families that need no compiler, in NumPy."""

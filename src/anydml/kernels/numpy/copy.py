@@ -1,0 +1,72 @@
+"""The family of NumPy's copies: elements moved at affine indices, between views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
+from anydml.kernels.match.moves import Move, moves
+from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
+
+View = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
+    """A copy between views for every move."""
+    found = moves(statement)
+    if isinstance(found, str):
+        return Refused(found)
+    # copied as integers, so that every NaN keeps its payload
+    bits = f"u{checked.tensors[found[0].target].data_type.dtype.itemsize}"
+    moved = [_views(move, checked.tensors[move.target].sizes, bits) for move in found]
+    if len(moved) == 1:
+        (views,) = moved
+        return Built(lambda arrays: partial(np.copyto, *views(arrays)), bare=True)
+
+    def bind(arrays: Arrays) -> Execute:
+        return partial(_each, [partial(np.copyto, *views(arrays)) for views in moved])
+
+    return Built(bind, bare=True)
+
+
+def _each(calls: list[partial[None]]) -> None:
+    for call in calls:
+        call()
+
+
+def _views(move: Move, sizes: tuple[int, ...], bits: str) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
+    """What a move writes, and what it reads for that."""
+    source, target, window = move.source, move.target, _window(move)
+    if move.sizes == sizes:
+        return lambda arrays: (arrays[target].view(bits), window(arrays[source].view(bits)))
+    box = tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
+    return lambda arrays: (arrays[target].view(bits)[box], window(arrays[source].view(bits)))
+
+
+def _window(move: Move) -> View:
+    """The elements of the input that a move reads, in the order of those that it writes."""
+    straight = len(move.start) == len(move.sizes)
+    straight = straight and all(not step for i, steps in enumerate(move.steps) for j, step in enumerate(steps) if i != j)
+    if straight and all(move.steps[i][i] or size == 1 for i, size in enumerate(move.sizes)):
+        window = tuple(_slice(first, move.steps[i][i], move.sizes[i]) for i, first in enumerate(move.start))
+        return lambda x: x[window]
+    corner = tuple(slice(first, first + 1) for first in move.start)
+
+    def anyhow(x: NDArray[Any]) -> NDArray[Any]:
+        strides = [sum(a * b for a, b in zip(step, x.strides, strict=True)) for step in move.steps]
+        return np.lib.stride_tricks.as_strided(x[corner], move.sizes, strides, writeable=False)
+
+    return anyhow
+
+
+def _slice(first: int, step: int, size: int) -> slice:
+    if size == 1:
+        return slice(first, first + 1)
+    end = first + step * size
+    return slice(first, None if end < 0 else end, step)

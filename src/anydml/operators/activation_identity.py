@@ -1,0 +1,50 @@
+"""DML_OPERATOR_ACTIVATION_IDENTITY: every element as it is.
+
+Source: ns-directml-dml_activation_identity_operator_desc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anydml.feature_level import FeatureLevel
+from anydml.schema import field
+from anydml.schema.operator import Desc, Example, like, operator
+from anydml.schema.rules import same
+from anydml.schema.statement import elementwise
+from anydml.schema.support import support
+from anydml.schema.types import FLOATS
+from anydml.tensor import DataType, TensorDesc
+
+BOTH = "InputTensor OutputTensor"
+TRIPLE = TensorDesc(DataType.FLOAT32, (3,))
+
+
+@operator("DML_OPERATOR_ACTIVATION_IDENTITY", 38, since=FeatureLevel.FL_1_0, in_place=("InputTensor",), fusable=True)
+class ActivationIdentity(Desc):
+    """Gives every element as it is: Output = x. Its bits are moved, those of a NaN too."""
+
+    input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x.", default=None)
+    output_tensor: TensorDesc | None = field.output("OutputTensor", "The results.", default=None)
+
+    rows = (
+        support("1_0", BOTH, (4, 4), FLOATS),
+        support("2_0", BOTH, (4, 5), FLOATS),
+        support("3_0", BOTH, (1, 8), FLOATS),
+    )
+    same = same("DataType DimensionCount Sizes", BOTH)
+
+    outputs = like("input_tensor")
+
+    statement = elementwise(lambda d, x: x, moves=True)
+
+    examples = (
+        Example(
+            "Nothing changes",
+            dict(input_tensor=TRIPLE, output_tensor=TRIPLE),
+            dict(input_tensor=np.array([-1, 0, 2.5], np.float32)),
+            np.array([-1, 0, 2.5], np.float32),
+        ),
+    )
+    rejecting = ()
+    errata = ("The page swaps the descriptions of the input and the output.",)

@@ -1,0 +1,190 @@
+"""`check`: every documented rule of an operator, judged at once. It knows no operator; the operator's file says it all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Generic, TypeVar
+
+from anydml.computed import computed_once
+from anydml.errors import BindingError, DescError, Fault, UnsupportedError, Violation
+from anydml.feature_level import FeatureLevel
+from anydml.names import snake_case
+from anydml.schema.constraint import UNJUDGED, judge
+from anydml.schema.field import OUTPUT
+from anydml.schema.operator import Desc, OperatorSpec, TensorField
+from anydml.schema.support import unsupported
+from anydml.schema.tensor_rules import broken, flawless
+from anydml.tensor import TensorDesc
+
+D = TypeVar("D", bound=Desc)
+D_co = TypeVar("D_co", bound=Desc, covariant=True)
+
+
+@dataclass(frozen=True)
+class Checked(Generic[D_co]):
+    """A desc that keeps every documented rule of its operator at `feature_level`; made by `check` alone.
+
+    extensions: the rules it breaks that anydml, unlike the documentation, does not insist on.
+    """
+
+    desc: D_co
+    feature_level: FeatureLevel
+    extensions: tuple[Violation, ...] = ()
+
+    @computed_once
+    def fields(self) -> Mapping[str, TensorField]:
+        """Every tensor that is there, by its name (`input_tensors[1]` in an array), with explicit strides and total."""
+        return {
+            found.name: found._replace(
+                desc=TensorDesc(
+                    found.desc.data_type,
+                    found.desc.sizes,
+                    strides=found.desc.explicit_strides,
+                    flags=found.desc.flags,
+                    total_tensor_size_in_bytes=found.desc.total,
+                    guaranteed_base_offset_alignment=found.desc.guaranteed_base_offset_alignment,
+                )
+            )
+            for found in self.desc.tensors()
+        }
+
+    @computed_once
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs that are there."""
+        return tuple(name for name, found in self.fields.items() if found.field.role == OUTPUT)
+
+    @computed_once
+    def tensors(self) -> Mapping[str, TensorDesc]:
+        """Name -> tensor desc with explicit strides and total; optional tensors that are absent are left out."""
+        return {name: found.desc for name, found in self.fields.items()}
+
+
+def as_feature_level(value: FeatureLevel | str) -> FeatureLevel:
+    """A feature level from itself, its wire value or its name (see FeatureLevel.parse); UnsupportedError otherwise."""
+    try:
+        return FeatureLevel.parse(value) if isinstance(value, str) else FeatureLevel(value)
+    except ValueError:
+        levels = ", ".join(map(str, FeatureLevel))
+        raise UnsupportedError(f"there is no feature level {value!r}; the levels are {levels}") from None
+
+
+def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, strict: bool = False) -> Checked[D]:
+    """Prove that a desc keeps every documented rule of its operator at a feature level, which a name such as "4_0" is, too.
+
+    DescError holds every violation that can be judged. With `strict`, an extension counts as one; else it is listed in
+    `Checked.extensions`. BindingError for what is no operator's desc; UnsupportedError for what is no level.
+    Source: the operator's page, and ns-directml-dml_buffer_tensor_desc.
+    """
+    if type(feature_level) is not FeatureLevel:
+        feature_level = as_feature_level(feature_level)
+    if not isinstance(desc, Desc):
+        raise BindingError([Fault("desc", f"desc takes an operator's desc, such as a Slice1, not {_kind(desc)}")])
+    if _keeps_everything(desc, feature_level):
+        return Checked(desc, feature_level)
+    spec = desc.spec
+    operator = spec.name
+    violations: list[tuple[Violation, bool]] = []  # and whether the rule is that the wire can carry the number
+    extensions: list[Violation] = []
+    if feature_level < spec.since:
+        violations.append((unavailable(operator, spec, feature_level), False))
+    supported = spec.table.get(feature_level)
+    uncarried: set[str] = set()  # wire paths whose numbers do not fit their wire types
+    dimensions = 0
+    for name, field, t in desc.tensors():
+        dimensions = dimensions or len(t.sizes)
+        general = set()
+        within = field.wire + name[len(field.name) :]
+        for rule, at in broken(t, field.role):
+            general.add(rule.name)
+            violations.append((rule.violation(operator, t, at, within=within), rule.carries))
+            if rule.carries:
+                uncarried.add(f"{within}.{rule.paths[0]}")
+        if supported is not None:
+            here = supported[field.wire]
+            if len(t.sizes) not in here.dimension_counts or t.data_type not in here.data_types:
+                refused = unsupported(operator, spec.table, feature_level, field.wire, within, t, general)
+                violations += [(violation, False) for violation in refused]
+    rules = [rule for group in spec.judged[feature_level] for rule in group]
+    rules.sort(key=spec.rules.index)
+    for rule, at in judge(rules, desc, dimensions, failed=bool(violations)):
+        if rule.extension and not strict:
+            extensions.append(rule.violation(operator, desc, at))
+        else:
+            violations.append((rule.violation(operator, desc, at), rule.carries))
+            if rule.carries:
+                uncarried.add(rule.paths[0])
+    for within, activation in desc.activations():
+        for violation, carries in _fused(operator, activation, feature_level, within):
+            violations.append((violation, carries))
+            if carries:
+                uncarried.update(map(_bare, violation.values))
+    if violations:
+        raise DescError([v for v, carries in violations if carries or not _reads(v, uncarried)])
+    return Checked(desc, feature_level, tuple(extensions))
+
+
+def unavailable(operator: str, spec: OperatorSpec, level: FeatureLevel, within: str = "") -> Violation:
+    """The violation of a level that lacks the operator, or the one that is its activation."""
+    sentence = f"`FeatureLevel` must be at least {spec.since}, with which {spec.name} came."
+    read: dict[str, Any] = {"FeatureLevel": level}
+    if within:
+        sentence, read = f"`FeatureLevel` does not have it, which came with {spec.since}.", {within: spec.name, **read}
+    return Violation(operator, "available", sentence, None, read, {"FeatureLevel": spec.since})
+
+
+def _fused(operator: str, activation: Desc, level: FeatureLevel, within: str) -> Iterator[tuple[Violation, bool]]:
+    """The broken rules of a fused activation's own, which are about its attributes, and whether the wire lacks a number."""
+    spec = activation.spec
+    if level < spec.since:
+        yield unavailable(operator, spec, level, within), False
+    for rule, at in judge(spec.judged_fused[level], activation, 0, failed=True):
+        yield rule.violation(operator, activation, at, within=within), rule.carries
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
+def _keeps_everything(desc: Desc, feature_level: FeatureLevel) -> bool:
+    """The same rules with nothing to report: what most calls need, at a third of the time."""
+    spec = desc.spec
+    dimensions = 0
+    for field, counts, data_types in spec.takes.get(feature_level, ()):
+        value = getattr(desc, field.name)
+        if value is None:
+            continue
+        for t in value if field.sized_by else (value,):
+            count = len(t.sizes)
+            if count not in counts or t.data_type not in data_types or not flawless(t, field.role):
+                return False
+            dimensions = dimensions or count
+    once, by_dimension, by_entry = spec.judged[feature_level]
+    try:
+        for rule in once:
+            if not rule.predicate(desc):
+                return False
+        for rule in by_dimension:
+            if not all(map(rule.predicate, repeat(desc), range(dimensions))):
+                return False
+        for rule in by_entry:
+            assert rule.each is not None
+            if not all(map(rule.predicate, repeat(desc), range(len(getattr(desc, snake_case(rule.each)))))):
+                return False
+    except UNJUDGED:
+        return False
+    for _, activation in desc.activations():
+        if next(_fused(spec.name, activation, feature_level, ""), None) is not None:
+            return False
+    return dimensions > 0
+
+
+def _reads(violation: Violation, uncarried: set[str]) -> bool:
+    """Whether a rule was judged on a number that no desc can carry: what it said of that number means nothing."""
+    return any(path in uncarried or _bare(path) in uncarried for path in violation.values)
+
+
+def _bare(path: str) -> str:
+    """A path without the index at its end."""
+    return path[: path.rindex("[")] if path.endswith("]") else path

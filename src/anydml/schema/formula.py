@@ -1,0 +1,207 @@
+"""The text of a statement: the formula that an operator's page shows, traced with sizes and attributes that are not known."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+from anydml.schema.expression import INDEX, Expr, Tensor, Variable, bound_by, free, walk
+from anydml.schema.kinds import UINT
+from anydml.schema.statement import Nest, stated, tensors_read
+from anydml.schema.symbol import Symbol
+
+LETTERS = "PQRSTUVW"  # names of what occurs again and again
+SHORT = 12  # nodes of what is written out each time
+_INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "floordiv": ("//", 2), "mod": ("mod", 2),
+          "less": ("<", 0), "less_equal": ("<=", 0), "equal": ("=", 0), "both": ("and", -1), "either": ("or", -1)}  # fmt: skip
+_MIRRORED = {"less": ">", "less_equal": ">=", "equal": "="}
+_NAMES = {"absolute": "abs", "half_to_even": "round", "half_away": "round_half_away"}
+_REDUCTIONS = {"sum": "sum", "product": "product", "max": "max", "min": "min",
+               "first_largest": "position of the largest", "first_smallest": "position of the smallest"}  # fmt: skip
+
+
+_INDEXED = re.compile(r"\w*\[[^\[\]`]*\](?: ?\[[^\[\]`]*\])+")
+
+
+def prose(text: str) -> str:
+    """A text in Markdown: brackets after brackets, `Input[n][i]`, stand in backticks, since they read as a link there."""
+    return _INDEXED.sub(lambda m: f"`{m[0]}`", text)
+
+
+def formulas(desc: Any) -> dict[str, str]:
+    """Output field -> its formula, for operators of the newest version; sizes and numbers are those of any desc."""
+    spec = desc.spec
+    values: dict[str, Any] = {}
+    for f in spec.fields:
+        value = getattr(desc, f.name)
+        short = f.wire.removesuffix("Tensor")
+        if value is None or f.name in spec.counts:
+            values[f.name] = value
+        elif f.is_tensor:
+            values[f.name] = tuple(_sized(f"{f.wire.removesuffix('Tensors')}[{i}]", t) for i, t in enumerate(value)) if (
+                f.sized_by) else _sized(short, value)  # fmt: skip
+        elif f.sized_by and "Ax" not in f.wire:
+            values[f.name] = tuple(f.kind.symbol(f"{f.wire}[{i}]", v) if f.kind.wire not in ("UINT", "INT")
+                                   else Symbol(f"{f.wire}[{i}]", v) for i, v in enumerate(value))  # fmt: skip
+        elif f.sized_by or f.kind is UINT:
+            values[f.name] = value
+        else:
+            values[f.name] = f.kind.symbol(f.wire, value)
+    traced = SimpleNamespace(spec=spec, operator=type(desc), **values)
+    wires = {f.name: f.wire.removesuffix("Tensor").removesuffix("Tensors") for f in spec.tensors}
+
+    def symbol(name: str, t: Any) -> Tensor:
+        field, _, place = name.partition("[")
+        return Tensor(wires[field] + (f"[{place}" if place else ""), t.sizes, t.data_type)
+
+    statement = stated(traced, symbol)
+    made = {}
+    for name, n in statement.items():
+        field, _, place = name.partition("[")
+        made[name] = formula(wires[field] + (f"[{place}" if place else ""), n)
+    for t, definition in _kept(statement.values()).items():
+        made[t.name] = formula(t.name, definition, t.data_type.name.lower())
+    return made
+
+
+def _kept(nests: Iterable[Nest]) -> dict[Tensor, Nest]:
+    """The tensors that an operator keeps inside, each once, in the order in which they are read."""
+    found: dict[Tensor, Nest] = {}
+    stack = list(nests)
+    while stack:
+        for t in tensors_read(stack.pop()):
+            if t.definition is not None and t not in found:
+                found[t] = t.definition
+                stack.append(t.definition)
+    return found
+
+
+def _sized(name: str, t: Any) -> Any:
+    sizes = tuple(Symbol(f"{name}.Sizes[{i}]", n) for i, n in enumerate(t.sizes))
+    return SimpleNamespace(sizes=sizes, data_type=t.data_type, dimension_count=len(sizes))
+
+
+def formula(output: str, n: Nest, rounding: str = "") -> str:
+    """One tensor's formula: without indices where every element depends on the same elements of the inputs alone.
+
+    What occurs again and again has a name of its own, in a line of its own. rounding: the type that each element is rounded
+    to where the definition says so.
+    """
+    text = _Text(n)
+    at = "" if text.plain else f"[{', '.join(map(text.of, n.index))}]"
+    made = text.of(n.body)
+    lines = [f"{output}{at} = {f'{rounding}({made})' if rounding else made}"]
+    lines += [f"{name} = {text.defined(e)}" for e, name in list(text.named.items())]
+    return "\n".join((lines[0], *(f"    where {line}" for line in lines[1:])))
+
+
+class _Text:
+    def __init__(self, n: Nest) -> None:
+        self._index, self._body = n.index, n.body
+        self.plain = self.elementwise(n.body)
+        self._outer = {v.name: v for v in n.variables}
+        self.named: dict[Expr, str] = {}
+        uses = Counter(a for e in walk(n.body) for a in dict.fromkeys(e.args))
+        often = [e for e in walk(n.body) if uses[e] > 1 and e.sort != INDEX and (bound_by(e) or len(list(walk(e))) > SHORT)]
+        for e in often if not self.plain else ():
+            letter, inner = LETTERS[len(self.named) % len(LETTERS)], sorted(self._name(v) for v in free(e)[e])
+            self.named[e] = f"{letter}[{', '.join(inner)}]" if inner else letter
+
+    def defined(self, e: Expr) -> str:
+        """The text of a part that has a name."""
+        name = self.named.pop(e)
+        try:
+            return self.of(e)
+        finally:
+            self.named[e] = name
+
+    def elementwise(self, body: Expr) -> bool:
+        return all(
+            e.args[: len(self._index)] == self._index if e.op == "read" else e.op not in ("position", "reduce", "rank")
+            for e in walk(body)
+        ) and not any(bound_by(e) for e in walk(body))
+
+    def of(self, e: Expr, outer: int = -2) -> str:
+        """A formula as a reader writes it; brackets where `outer` binds more tightly."""
+        if e in self.named:
+            return self.named[e]
+        if e.op in _MIRRORED and e.args[0].op == "constant" != e.args[1].op:  # a reader writes x >= 0, not 0 <= x
+            made = f"{self.of(e.args[1], 0)} {_MIRRORED[e.op]} {self.of(e.args[0], 0)}"
+            return f"({made})" if outer > 0 else made
+        if e.op in _INFIX:
+            sign, level = _INFIX[e.op]
+            right = level + (e.op in ("sub", "div", "floordiv", "mod"))
+            made = f"{self.of(e.args[0], level)} {sign} {self.of(e.args[1], right)}".replace("+ -", "- ")
+            return f"({made})" if level < outer else made
+        make = getattr(self, "_at" if e.op == "index" else f"_{e.op}", None)
+        if make is not None:
+            text: str = make(e, outer)
+            return text
+        return f"{_NAMES.get(e.op, e.op)}({', '.join(self.of(a) for a in e.args)})"
+
+    def _variable(self, e: Expr, outer: int) -> str:
+        return self._name(e.data)
+
+    def _name(self, v: Variable) -> str:
+        """A variable's name; of one that is bound inside, not that of the element's own."""
+        return v.name if self._outer.get(v.name, v) is v else f"{v.name}'"
+
+    def _constant(self, e: Expr, outer: int) -> str:
+        value = e.data.value
+        if isinstance(value, (float, Symbol)):
+            return repr(value) if not (isinstance(value, Symbol) and " " in value.text and outer > 0) else f"({value!r})"
+        if value.denominator == 1 and value > 65536 and not value.numerator & value.numerator - 1:
+            return f"2^{value.numerator.bit_length() - 1}"
+        return str(value if value.denominator == 1 else float(value))
+
+    def _read(self, e: Expr, outer: int) -> str:
+        tensor, mode = e.data
+        at = ", ".join(self.of(a) for a in e.args[: len(tensor.sizes)])
+        place = tensor.name if self.plain else f"{tensor.name}[{at}]"
+        if mode == "otherwise":
+            made = f"{place} where it exists, else {self.of(e.args[-1])}"
+            return f"({made})" if outer > -2 else made
+        return f"{place}"
+
+    def _reduce(self, e: Expr, outer: int) -> str:
+        kind, bound = e.data
+        runs = ", ".join(f"{self._name(v)} < {v.size!r}" for v in bound)
+        where = f" where {self.of(e.args[1])}" if len(e.args) > 1 else ""
+        made = f"{_REDUCTIONS[kind]} over {runs}{where} of {self.of(e.args[0], 2)}"
+        return f"({made})" if outer > -2 else made
+
+    def _first_largest(self, e: Expr, outer: int) -> str:
+        runs = ", ".join(f"{self._name(v)} < {v.size!r}" for v in e.data[0])
+        return f"{_REDUCTIONS[e.op]} over {runs} of {self.of(e.args[0], 2)}"
+
+    _first_smallest = _first_largest
+
+    def _rank(self, e: Expr, outer: int) -> str:
+        (v,), decreasing = e.data
+        order = "decreasing" if decreasing else "increasing"
+        return f"position {self.of(e.args[1])} in {order} order over {self._name(v)} < {v.size!r} of {self.of(e.args[0], 2)}"
+
+    def _neg(self, e: Expr, outer: int) -> str:
+        return f"-{self.of(e.args[0], 3)}"
+
+    def _power(self, e: Expr, outer: int) -> str:
+        return f"{self.of(e.args[0], 3)}^{e.data}"
+
+    def _select(self, e: Expr, outer: int) -> str:
+        condition, a, b = (self.of(x) for x in e.args)
+        made = f"{a} if {condition}, else {b}"
+        return f"({made})" if outer > -2 else made
+
+    def _position(self, e: Expr, outer: int) -> str:
+        return self.of(e.args[0], outer)
+
+    _at = _position
+
+    def _limits(self, e: Expr, outer: int) -> str:
+        return self.of(e.args[1], outer)
+
+    def _round(self, e: Expr, outer: int) -> str:
+        return f"{e.data.name.lower()}({self.of(e.args[0])})"

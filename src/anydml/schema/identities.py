@@ -1,0 +1,55 @@
+"""Identities of the real numbers, shared by all readers: what keeps a small result from being a difference of large ones.
+
+1 + erf(-1e30) has no digits to be found; erfc(1e30) has. Each identity holds for signed zeros, infinities and NaN, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anydml.schema.expression import Expr, erfc, expm1, lift, log1p, make, walk
+
+Identity = Callable[[Expr], Expr | None]
+
+
+def _is_one(e: Expr) -> bool:
+    return e.op == "constant" and e.data.value == 1
+
+
+def one_plus_erf(e: Expr) -> Expr | None:
+    """1 + erf(x) = erfc(-x), and 1 - erf(x) = erfc(x)."""
+    if e.op in ("add", "sub") and _is_one(e.args[0]) and e.args[1].op == "erf":
+        return erfc(-e.args[1].args[0] if e.op == "add" else e.args[1].args[0])
+    return None
+
+
+def exp_minus_one(e: Expr) -> Expr | None:
+    """exp(x) - 1 = expm1(x), but for the sign of a zero: at -0, expm1 gives -0 and the difference gives +0."""
+    if e.op == "sub" and e.args[0].op == "exp" and _is_one(e.args[1]):
+        return make("add", (expm1(e.args[0].args[0]), lift(0)))
+    return None
+
+
+def log_of_one_plus(e: Expr) -> Expr | None:
+    """ln(1 + x) = log1p(x), but for the sign of a zero."""
+    if e.op == "log" and e.args[0].op == "add":
+        one, x = e.args[0].args
+        if _is_one(x):
+            one, x = x, one
+        if _is_one(one):
+            return make("add", (log1p(x), lift(0)))
+    return None
+
+
+IDENTITIES: tuple[Identity, ...] = (one_plus_erf, exp_minus_one, log_of_one_plus)
+
+
+def rewritten(e: Expr) -> Expr:
+    """The expression with every identity applied where it fits."""
+    if e.rewritten is None:
+        made: dict[Expr, Expr] = {}
+        for node in walk(e):
+            same = make(node.op, tuple(made[a] for a in node.args), node.data)
+            made[node] = next((found for identity in IDENTITIES if (found := identity(same)) is not None), same)
+        e.rewritten = made[e]
+    return e.rewritten

@@ -1,0 +1,355 @@
+"""Rule sets that many operators share. Each brings an example that breaks it, made from the operator's first example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from anydml.names import snake_case
+from anydml.schema.constraint import Constraint
+from anydml.tensor import DataType, TensorDesc, TensorFlags
+
+
+def same(aspects: str, tensors: str, *, name: str = "") -> tuple[Constraint, ...]:
+    """The tensors of a blank-separated string agree in each aspect: "DataType", "DimensionCount", "Sizes".
+
+    Absent tensors agree with all. name: what the rules' names end with, where an operator has several such sets.
+    """
+    counted = "DimensionCount" in aspects.split()
+    return tuple(_same(aspect, tuple(tensors.split()), name, counted) for aspect in aspects.split())
+
+
+def _same(aspect: str, wires: tuple[str, ...], suffix: str, counted: bool) -> Constraint:
+    python, names = snake_case(aspect), tuple(map(snake_case, wires))
+
+    def agree(d: Any) -> bool:
+        found = {getattr(t, python) for t in _present(d, names)}
+        if counted and aspect == "Sizes" and len(set(map(len, found))) > 1:
+            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+        return len(found) <= 1
+
+    def expected(d: Any) -> Mapping[str, Any]:
+        first = _present(d, names)[0]
+        wire = next(w for w, n in zip(wires, names, strict=True) if getattr(d, n) is not None)
+        return {
+            f"{w}.{aspect}": getattr(first, python)
+            for w, n in zip(wires, names, strict=True)
+            if w != wire and isinstance(t := getattr(d, n), TensorDesc) and getattr(t, python) != getattr(first, python)
+        }
+
+    listed = " and ".join((", ".join(f"`{w}.{aspect}`" for w in wires[:-1]), f"`{wires[-1]}.{aspect}`")).removeprefix(" and ")
+    rule = f"same_{python}{suffix and '_' + suffix}"
+    return Constraint(
+        rule,
+        f"{listed} must be {'equal' if len(wires) > 1 else 'the same for all'}.",
+        agree,
+        expected=expected,
+        breaks=_different(python, names),
+    )
+
+
+def _present(d: Any, names: tuple[str, ...]) -> list[TensorDesc]:
+    found: list[TensorDesc] = []
+    for name in names:
+        value = getattr(d, name)
+        if value is not None:
+            found.extend(value if isinstance(value, tuple) else (value,))
+    return found
+
+
+def _different(aspect: str, names: tuple[str, ...]) -> Callable[[Any], Mapping[str, Any]]:
+    """Changes to the last of the tensors that is there: another type that its level takes, or another size."""
+
+    def changes(d: Any) -> Mapping[str, Any]:
+        name = next(n for n in reversed(names) if getattr(d, n) is not None)
+        value = getattr(d, name)
+        t = value[-1] if isinstance(value, tuple) else value
+        made = _altered(d, name, t, aspect)
+        return {name: (*value[:-1], made) if isinstance(value, tuple) else made}
+
+    return changes
+
+
+def _altered(d: Any, name: str, t: TensorDesc, aspect: str) -> TensorDesc:
+    if aspect == "data_type":
+        row = next(row for row in reversed(list(d.spec.table.values())) for w in row if snake_case(w) == name)
+        wire = next(f.wire for f in d.spec.tensors if f.name == name)
+        other = next((x for x in row[wire].data_types if x != t.data_type), DataType.FLOAT64)
+        return replace(t, data_type=other, strides=None)
+    if aspect == "dimension_count":
+        return replace(t, sizes=(1, *t.sizes) if len(t.sizes) < 8 else t.sizes[1:], strides=None)
+    return replace(t, sizes=(*t.sizes[:-1], t.sizes[-1] + 1), strides=None)
+
+
+def axis_in_range(tensor: str = "InputTensor", axis: str = "Axis") -> Constraint:
+    """An axis counts from 0 to DimensionCount - 1."""
+    of, name = snake_case(tensor), snake_case(axis)
+    return Constraint(
+        f"{name}_in_range",
+        f"`{axis}` must be less than `{tensor}.DimensionCount`.",
+        lambda d: getattr(d, name) < getattr(d, of).dimension_count,
+        expected=lambda d: {axis: range(getattr(d, of).dimension_count)},
+        breaks=lambda d: {name: getattr(d, of).dimension_count},
+    )
+
+
+def axes(tensor: str = "InputTensor", field: str = "Axes", *, empty: bool = False) -> tuple[Constraint, ...]:
+    """A list of axes: each in range and none twice, and not empty unless `empty`."""
+    of, name = snake_case(tensor), snake_case(field)
+
+    def in_range(d: Any, i: int) -> bool:
+        return bool(getattr(d, name)[i] < getattr(d, of).dimension_count)
+
+    singular = f"{field.removesuffix('Axes')}Axis"
+    rules = (
+        Constraint(
+            f"{snake_case(singular)}_in_range",
+            f"`{field}` must be less than `{tensor}.DimensionCount`.",
+            in_range,
+            each=field,
+            expected=lambda d, i: {f"{field}[{i}]": range(getattr(d, of).dimension_count)},
+            breaks=lambda d: {name: (*getattr(d, name)[:-1], getattr(d, of).dimension_count)},
+        ),
+        Constraint(
+            f"{name}_unique",
+            f"`{field}` must name no axis twice.",
+            lambda d: len(set(getattr(d, name))) == len(getattr(d, name)),
+            breaks=lambda d: _counted(d, name, (*getattr(d, name), getattr(d, name)[0])),
+        ),
+        Constraint(
+            f"{name}_not_empty",
+            f"`{field}` must name at least one axis.",
+            lambda d: len(getattr(d, name)) > 0,
+            breaks=lambda d: _counted(d, name, ()),
+        ),
+    )
+    return rules[:2] if empty else rules
+
+
+def _counted(d: Any, name: str, value: tuple[int, ...]) -> Mapping[str, Any]:
+    """An array and its count, changed together."""
+    field = next(f for f in d.spec.fields if f.name == name)
+    return {name: value, snake_case(field.sized_by): len(value)}
+
+
+def effective_rank_at_most_two() -> Constraint:
+    """InputTensor, whose sizes are also the output's, is {1, .., 1, BatchCount, Width}."""
+
+    def larger(d: Any) -> Mapping[str, Any]:
+        made = replace(d.input_tensor, sizes=(2, *d.input_tensor.sizes[1:]), strides=None)
+        return {"input_tensor": made, "output_tensor": made}
+
+    return Constraint(
+        "effective_rank_at_most_two",
+        "`InputTensor.Sizes` must be 1 before the last two.",
+        lambda d: all(n == 1 for n in d.input_tensor.sizes[:-2]),
+        breaks=larger,
+    )
+
+
+def sizes_are(wire: str, sentence: str, sizes: Callable[[Any], tuple[int, ...]]) -> Constraint:
+    """The sizes of a tensor, if it is there, follow from other fields, which `sentence` names."""
+    name = snake_case(wire)
+
+    def fit(d: Any) -> bool:
+        t = getattr(d, name)
+        if t is None:
+            return True
+        wanted = sizes(d)
+        if len(t.sizes) != len(wanted):
+            raise ValueError("a rule about dimension counts is broken, and sizes cannot be compared")
+        return bool(t.sizes == wanted)
+
+    def changes(d: Any) -> Mapping[str, Any]:
+        t = getattr(d, name)
+        return {name: replace(t, sizes=(*t.sizes[:-1], t.sizes[-1] + 1), strides=None)}
+
+    return Constraint(
+        f"{name.removesuffix('_tensor')}_sizes", sentence, fit, expected=lambda d: {f"{wire}.Sizes": sizes(d)}, breaks=changes
+    )
+
+
+def not_owned(tensors: str) -> tuple[Constraint, ...]:
+    """Inputs that an operator does not take as DML_TENSOR_FLAG_OWNED_BY_DML."""
+
+    def rule(wire: str) -> Constraint:
+        name = snake_case(wire)
+        return Constraint(
+            f"{name.removesuffix('_tensor')}_not_owned",
+            f"`{wire}.Flags` must not have OWNED_BY_DML: the operator does not take this input so.",
+            lambda d: getattr(d, name) is None or not getattr(d, name).flags & TensorFlags.OWNED_BY_DML,
+            expected=lambda d: {f"{wire}.Flags": TensorFlags.NONE},
+            breaks=lambda d: {name: replace(getattr(d, name), flags=TensorFlags.OWNED_BY_DML)},
+        )
+
+    return tuple(map(rule, tensors.split()))
+
+
+def count_is_dimension_count(tensor: str = "InputTensor", count: str = "DimensionCount") -> Constraint:
+    """A count field that says the tensors' dimension count once more."""
+    of, name = snake_case(tensor), snake_case(count)
+
+    def one_more(d: Any) -> Mapping[str, Any]:
+        counted = {f.name: getattr(d, f.name) for f in d.spec.fields if f.sized_by == count}
+        return {name: getattr(d, name) + 1, **{n: (*entries, entries[-1]) for n, entries in counted.items()}}
+
+    return Constraint(
+        f"{name}_matches",
+        f"`{count}` must equal `{tensor}.DimensionCount`.",
+        lambda d: getattr(d, name) == getattr(d, of).dimension_count,
+        expected=lambda d: {count: getattr(d, of).dimension_count},
+        breaks=one_more,
+    )
+
+
+def scalar_type(field: str, tensor: str = "OutputTensor") -> Constraint:
+    """The data type that a DML_SCALAR_UNION is read with is a tensor's."""
+    name, of = snake_case(field), snake_case(tensor)
+
+    def other(d: Any) -> Mapping[str, Any]:
+        return {name: next(t for t in (DataType.FLOAT32, DataType.FLOAT64) if t != getattr(d, of).data_type)}
+
+    return Constraint(
+        f"{name}_matches",
+        f"`{field}` must equal `{tensor}.DataType`.",
+        lambda d: getattr(d, name) == getattr(d, of).data_type,
+        expected=lambda d: {field: getattr(d, of).data_type},
+        breaks=other,
+    )
+
+
+def parts(of: str, field: str, count: str) -> tuple[Constraint, ...]:
+    """The tensors of an array are the parts of a tensor along `Axis`: as large elsewhere, and together as large there."""
+    whole, name = snake_case(of), snake_case(field)
+
+    def comparable(a: TensorDesc, b: TensorDesc) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if len(a.sizes) != len(b.sizes):
+            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+        return a.sizes, b.sizes
+
+    def equal_elsewhere(d: Any, k: int) -> bool:
+        part, total = comparable(getattr(d, name)[k], getattr(d, whole))
+        return part == (*total[: d.axis], part[d.axis], *total[d.axis + 1 :])
+
+    def complete(d: Any) -> bool:
+        pairs = [comparable(part, getattr(d, whole)) for part in getattr(d, name)]
+        return not pairs or sum(part[d.axis] for part, _ in pairs) == getattr(d, whole).sizes[d.axis]
+
+    def one_longer(d: Any, axis: int) -> Mapping[str, Any]:
+        *others, last = getattr(d, name)
+        longer = tuple(n + (i == axis) for i, n in enumerate(last.sizes))
+        return {name: (*others, replace(last, sizes=longer, strides=None))}
+
+    return (
+        Constraint(
+            f"{snake_case(count)}_at_least_one",
+            f"`{count}` must be at least 1.",
+            lambda d: getattr(d, snake_case(count)) >= 1,
+            expected=lambda d: {count: range(1, 2**32)},
+            breaks=lambda d: {name: (), snake_case(count): 0},
+        ),
+        Constraint(
+            "sizes_equal_off_axis",
+            f"`{field}.Sizes` must equal `{of}.Sizes` in every dimension but `Axis`.",
+            equal_elsewhere,
+            each=field,
+            breaks=lambda d: one_longer(d, 0 if d.axis else 1),
+        ),
+        Constraint(
+            "axis_sizes_sum",
+            f"`{field}.Sizes` must add up to `{of}.Sizes` along `Axis`.",
+            complete,
+            breaks=lambda d: one_longer(d, d.axis),
+        ),
+    )
+
+
+def fusable_activation(field: str = "FusedActivation", *, each: bool = False) -> tuple[Constraint, ...]:
+    """A fused activation is one of the operators that can be, and its own tensors are absent; `each` of an array of them.
+
+    The rules about its attributes are judged by `check`.
+    """
+    name = snake_case(field)
+
+    def activation(d: Any, i: tuple[int, ...]) -> Any:
+        return getattr(d, name)[i[0]] if i else getattr(d, name)
+
+    def allowed(d: Any, *i: int) -> bool:
+        return activation(d, i) is None or activation(d, i).spec.fusable
+
+    def bare(d: Any, *i: int) -> bool:
+        found = activation(d, i)
+        return found is None or not found.spec.fusable or next(found.tensors(), None) is None
+
+    def changed(d: Any, value: Any) -> Mapping[str, Any]:
+        return {name: (*getattr(d, name)[:-1], value) if each else value}
+
+    return (
+        Constraint(
+            f"{name}_fusable",
+            f"`{field}` must be an activation that can be fused.",
+            allowed,
+            each=field if each else None,
+            breaks=lambda d: changed(d, d),  # what takes an activation is none itself
+        ),
+        Constraint(
+            f"{name}_without_tensors",
+            f"`{field}` must have no tensors of its own.",
+            bare,
+            each=field if each else None,
+        ),
+    )
+
+
+def right_aligned(sizes: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Sizes read as {BatchCount, ChannelCount, Height, Width}, missing leading ones being 1; ValueError past four."""
+    if len(sizes) > 4:
+        raise ValueError(f"{sizes} has no reading as batch, channel, height, width")
+    batch, channel, height, width = (1, 1, 1, *sizes)[-4:] if len(sizes) < 4 else sizes
+    return batch, channel, height, width
+
+
+def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
+    """The two rules of a scale or zero point: per tensor, or per "row" or "column" of `of`; and not by batch (extension).
+
+    Sizes are read right-aligned against {BatchCount, ChannelCount, Height, Width}.
+    """
+    name, data = snake_case(wire), snake_case(of)
+    short = name.removesuffix("_tensor")
+
+    def fits(d: Any) -> bool:
+        t = getattr(d, name)
+        if t is None or t.sizes.count(1) == len(t.sizes):
+            return True
+        batch, channel, height, width = right_aligned(t.sizes)
+        b, c, m, n = right_aligned(getattr(d, data).sizes)
+        finer = width == 1 and height in (1, m) if axis == "row" else height == 1 and width in (1, n)
+        return bool(finer and batch in (1, b) and channel in (1, c))
+
+    def not_by_batch(d: Any) -> bool:
+        t = getattr(d, name)
+        return t is None or len(t.sizes) <= 2 or right_aligned(t.sizes)[:2] == (1, 1)
+
+    def would_fit(d: Any) -> Mapping[str, Any]:
+        count = len(getattr(d, name).sizes)
+        _, _, m, n = right_aligned(getattr(d, data).sizes)
+        finest = (1, 1, m, 1) if axis == "row" else (1, 1, 1, n)
+        return {f"{wire}.Sizes": list(dict.fromkeys([(1,) * count, finest[4 - count :]]))}
+
+    noun = "zero point" if "zero_point" in short else "scale"
+    size = "second last" if axis == "row" else "last"
+    sentence = (
+        f"`{wire}.Sizes` must be all 1 (per tensor), or equal the {size} of `{of}.Sizes` in that place alone (per {axis})."
+    )
+    beyond = f"`{wire}.Sizes` must be 1 before the last two: a documented {noun} is the same for every batch."
+    return (
+        Constraint(f"{short}_sizes", sentence, fits, expected=would_fit),
+        Constraint(f"{short}_not_by_batch", beyond, not_by_batch, extension=True),
+    )
+
+
+__all__ = [
+    "axes", "axis_in_range", "count_is_dimension_count", "effective_rank_at_most_two", "fusable_activation", "granular",
+    "not_owned", "parts", "same", "scalar_type", "sizes_are",
+]  # fmt: skip

@@ -1,0 +1,115 @@
+"""Statements: every element of an output as an expression of its index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anydml.schema.expression import Expr, Operand, Tensor, Variable, each, lift, number, walk
+from anydml.tensor import DataType
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """The elements of one tensor: `body` at every index, stored once.
+
+    moves: the body reads or selects whole elements of the tensor's own type, and their bits are what is stored. Otherwise a
+    float is rounded half to even. In an integer tensor, a body that is an integer in kind (`expression.integral`) wraps
+    modulo 2^bits; any other is truncated toward zero and saturates, and NaN gives 0.
+    """
+
+    index: tuple[Expr, ...]
+    body: Expr
+    moves: bool = False
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The index variable of each dimension."""
+        return tuple(i.data for i in self.index)
+
+    @property
+    def sizes(self) -> tuple[Any, ...]:
+        return tuple(v.size for v in self.variables)
+
+
+State = Callable[..., Any]  # (desc, *input tensors) -> a Nest, or one for each output, in wire order
+Statement = Mapping[str, Nest]  # by output, `output_tensors[1]` in an array
+
+
+def nest(i: Sequence[Expr], body: Operand) -> Nest:
+    """A tensor of computed elements."""
+    return Nest(tuple(i), number(body))
+
+
+def move(i: Sequence[Expr], body: Expr) -> Nest:
+    """A tensor of elements whose bits are moved."""
+    return Nest(tuple(i), body, moves=True)
+
+
+def stored(
+    names: str, sizes: Sequence[Any], data_type: DataType, define: Callable[..., Sequence[Operand]]
+) -> tuple[Tensor, ...]:
+    """Tensors of one size that an operator keeps inside, each element rounded to their type: the states of a recurrence.
+
+    `define(i, *tensors)` gives the elements of each. An element may depend on elements of all of them with a smaller first
+    index, and on those of the tensors before its own with the same one.
+    """
+    tensors = tuple(Tensor(name, sizes, data_type) for name in names.split())
+    i = each(sizes, "tijklmn")
+    for tensor, body in zip(tensors, define(i, *tensors), strict=True):
+        tensor.definition = nest(i, body)
+    return tensors
+
+
+def elementwise(formula: Callable[..., Operand], *, moves: bool = False) -> State:
+    """The statement of a formula over one element of each input: `formula(d, x, y)`, with numbers for tensors."""
+
+    def statement(d: Any, *tensors: Tensor | None) -> Nest:
+        i = each(next(t.sizes for t in tensors if t is not None))
+        made = lift(formula(d, *(None if t is None else t[i] for t in tensors)))
+        return move(i, made) if moves else nest(i, made)
+
+    statement.formula = formula  # type: ignore[attr-defined]
+    return statement
+
+
+def scaled(d: Any, x: Operand) -> Expr:
+    """x * Scale + Bias by the desc's ScaleBias; x itself where there is none."""
+    return number(x) if d.scale_bias is None else number(x) * d.scale_bias.scale + d.scale_bias.bias
+
+
+def activated(activation: Any, x: Operand) -> Expr:
+    """The function of a fused activation's desc; x itself where there is none."""
+    return number(x) if activation is None else number(type(activation).statement.formula(activation, x))
+
+
+def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> Statement:
+    """The meaning of a desc of an operator's newest version: the statement of each output that is there."""
+    spec = desc.spec
+
+    def tensor(name: str, t: Any) -> Tensor:
+        return Tensor(name, t.sizes, t.data_type) if symbols is None else symbols(name, t)
+
+    inputs: list[Any] = []
+    for f in spec.inputs:
+        value = getattr(desc, f.name)
+        if isinstance(value, tuple):
+            inputs.append([tensor(f"{f.name}[{i}]", t) for i, t in enumerate(value)])
+        else:
+            inputs.append(None if value is None else tensor(f.name, value))
+    made = getattr(desc, "operator", type(desc)).statement(desc, *inputs)
+    found: dict[str, Nest] = {}
+    for f, nests in zip(spec.outputs, (made,) if isinstance(made, Nest) or len(spec.outputs) == 1 else made, strict=True):
+        if getattr(desc, f.name) is None:
+            continue
+        if f.sized_by:
+            found.update((f"{f.name}[{i}]", n) for i, n in enumerate(nests))
+        else:
+            found[f.name] = nests
+    return found
+
+
+def tensors_read(n: Nest) -> tuple[Tensor, ...]:
+    """The tensors that a statement reads, each once."""
+    return tuple(dict.fromkeys(e.data[0] for e in walk(n.body) if e.op == "read"))

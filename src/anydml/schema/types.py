@@ -1,0 +1,13 @@
+"""Sets of data types that the tensor support tables of the pages name again and again."""
+
+from anydml.tensor import DataType
+
+FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
+SIGNED = (DataType.INT32, DataType.INT16, DataType.INT8)
+UNSIGNED = (DataType.UINT32, DataType.UINT16, DataType.UINT8)
+SIXTY_FOUR = (DataType.INT64, DataType.UINT64)
+EIGHT_BIT = (DataType.INT8, DataType.UINT8)
+EIGHT = (*FLOATS, *SIGNED, *UNSIGNED)
+TEN = (*EIGHT, *SIXTY_FOUR)
+ELEVEN = (DataType.FLOAT64, *TEN)
+INDICES = (DataType.UINT32, DataType.INT32, DataType.UINT64, DataType.INT64)

@@ -1,1 +1,0 @@
-"""The vocabulary that operator files are written in. It knows no operator."""

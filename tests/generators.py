@@ -1,0 +1,396 @@
+"""Plans for operators whose rules ask for more than kinds and rows say. Valid by construction: nothing is thrown away.
+
+What a level takes of SLICE and the integer matmuls is typed in here by hand, from the documentation, and not read from the
+operator files: otherwise a row that is missing there would be missing here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from anydml import DataType, FeatureLevel, operators
+from anydml.schema.enumerations import PaddingMode
+from anydml.schema.operator import Desc
+from anydml.schema.support import Supported
+from by_kinds import Plain, Plan, activations, planned
+from hard_cases import parameter_sizes
+from tensors import sizes_of
+
+SIX = (DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT16, DataType.UINT32, DataType.UINT16)
+EIGHT = (*SIX, DataType.INT8, DataType.UINT8)
+ELEVEN = (*EIGHT, DataType.FLOAT64, DataType.INT64, DataType.UINT64)
+EIGHT_BIT = (DataType.INT8, DataType.UINT8)
+FLOAT_TYPES = (DataType.FLOAT32, DataType.FLOAT16)
+INDICES = (DataType.UINT32, DataType.INT32, DataType.UINT64, DataType.INT64)
+
+
+def by_kinds(draw: st.DrawFn, name: str, level: FeatureLevel) -> Plan:
+    """The plan that kinds and rows give, for a generator to change."""
+    operator = operators.find(name)
+    assert operator is not None
+    return planned(draw, operator, level)
+
+
+def table_of(name: str, level: FeatureLevel, wire: str) -> Supported:
+    operator = operators.find(name)
+    assert operator is not None
+    return operator.spec.table[level][wire]
+
+
+# --- slices ---
+
+
+def slice_ranks(level: FeatureLevel) -> st.SearchStrategy[int]:
+    return st.integers(4, 5) if level < FeatureLevel.FL_3_0 else st.integers(1, 8)
+
+
+def slice1(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    data_type = draw(st.sampled_from(EIGHT if level < FeatureLevel.FL_4_1 else ELEVEN))
+    sizes = draw(slice_ranks(level).flatmap(sizes_of))
+    offsets, windows, strides, output_sizes = [], [], [], []
+    for size in sizes:
+        offset = draw(st.integers(0, size - 1))
+        window = draw(st.integers(1, size - offset))
+        stride = draw(st.one_of(st.integers(1, window + 1), st.sampled_from((1, 2**31 - 1, 2**31))))
+        # an INT has one number more below zero than above
+        stride = -stride if stride == 2**31 or draw(st.booleans()) else stride
+        offsets.append(offset)
+        windows.append(window)
+        strides.append(stride)
+        output_sizes.append(draw(st.integers(1, 1 + (window - 1) // abs(stride))))
+    return dict(
+        input_tensor=Plain(data_type, sizes),
+        output_tensor=Plain(data_type, tuple(output_sizes)),
+        dimension_count=draw(st.sampled_from((None, len(sizes)))),
+        input_window_offsets=tuple(offsets),
+        input_window_sizes=tuple(windows),
+        input_window_strides=tuple(strides),
+    )
+
+
+def slice_(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    if level < FeatureLevel.FL_2_1:
+        data_types: tuple[DataType, ...] = SIX
+    else:
+        data_types = EIGHT if level < FeatureLevel.FL_4_1 else ELEVEN
+    data_type = draw(st.sampled_from(data_types))
+    input_sizes = draw(slice_ranks(level).flatmap(sizes_of))
+    offsets, sizes, strides = [], [], []
+    for extent in input_sizes:
+        offset = draw(st.integers(0, extent - 1))
+        room = extent - 1 - offset
+        size = draw(st.integers(1, room + 1))
+        # the only element of its dimension may be followed by any stride
+        stride = draw(st.sampled_from((1, 2, 2**31, 2**32 - 1)) if size == 1 else st.integers(1, room // (size - 1)))
+        offsets.append(offset)
+        sizes.append(size)
+        strides.append(stride)
+    return dict(
+        input_tensor=Plain(data_type, input_sizes),
+        output_tensor=Plain(data_type, tuple(sizes)),
+        dimension_count=draw(st.sampled_from((None, len(sizes)))),
+        offsets=tuple(offsets),
+        sizes=tuple(sizes),
+        strides=tuple(strides),
+    )
+
+
+# --- integer matmuls ---
+
+
+@dataclass(frozen=True)
+class Product:
+    """The sizes of a matrix product, and tensors that go with them."""
+
+    draw: st.DrawFn
+    batch: tuple[int, ...]
+    m: int
+    k: int
+    n: int
+
+    @classmethod
+    def drawn(cls, draw: st.DrawFn, rank: int) -> Product:
+        batch = draw(st.tuples(*[st.integers(1, 3)] * (rank - 2)))
+        return cls(draw, batch, *draw(st.tuples(st.integers(1, 5), st.integers(1, 7), st.integers(1, 5))))
+
+    def parameter(self, data_type: DataType, rank: int, **axis: int) -> Plain:
+        """A scale or zero point: per tensor or finer, by batch or not."""
+        per_batch = self.draw(st.sampled_from(((False, False), (False, True), (True, False), (True, True))))
+        finer = axis if self.draw(st.booleans()) else {}
+        sizes = parameter_sizes(rank, **finer, batch=self.batch, per_batch=per_batch)
+        return Plain(data_type, sizes)
+
+    def zero_point(self, data_type: DataType, rank: int, **axis: int) -> Plain | None:
+        return self.parameter(data_type, rank, **axis) if self.draw(st.booleans()) else None
+
+    def matrices(self, a: DataType, b: DataType, output: DataType) -> dict[str, Plain]:
+        return {
+            "a_tensor": Plain(a, (*self.batch, self.m, self.k)),
+            "b_tensor": Plain(b, (*self.batch, self.k, self.n)),
+            "output_tensor": Plain(output, (*self.batch, self.m, self.n)),
+        }
+
+
+def matrix_multiply_integer(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    smallest = 4 if level < FeatureLevel.FL_4_0 else 2
+    product = Product.drawn(draw, draw(st.integers(smallest, 4)))
+    a, b = draw(st.sampled_from(EIGHT_BIT)), draw(st.sampled_from(EIGHT_BIT))
+    a_rank = draw(st.integers(4 if level < FeatureLevel.FL_4_0 else 1, 4))
+    b_rank = draw(st.integers(smallest if level < FeatureLevel.FL_5_2 else 1, 4))
+    return dict(
+        a_zero_point_tensor=product.zero_point(a, a_rank, rows=product.m),
+        b_zero_point_tensor=product.zero_point(b, b_rank, columns=product.n),
+        **product.matrices(a, b, DataType.INT32),
+    )
+
+
+def quantized_linear_matrix_multiply(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    old = level < FeatureLevel.FL_4_0
+    product = Product.drawn(draw, draw(st.integers(4 if old else 2, 4)))
+    a, b, output = (draw(st.sampled_from(EIGHT_BIT)) for _ in range(3))
+    rank = draw(st.integers(4 if old else 1, 4))
+    rows, columns = {"rows": product.m}, {"columns": product.n}
+    return dict(
+        a_scale_tensor=product.parameter(DataType.FLOAT32, rank, **rows),
+        a_zero_point_tensor=product.zero_point(a, rank, **rows),
+        b_scale_tensor=product.parameter(DataType.FLOAT32, rank, **columns),
+        b_zero_point_tensor=product.zero_point(b, rank, **columns),
+        output_scale_tensor=product.parameter(DataType.FLOAT32, rank, **rows),
+        output_zero_point_tensor=product.zero_point(output, rank, **rows),
+        **product.matrices(a, b, output),
+    )
+
+
+# --- element-wise operators ---
+
+
+def softplus(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ACTIVATION_SOFTPLUS", level)
+    if level < FeatureLevel.FL_6_4 and not plan["steepness"] >= 1:
+        plan["steepness"] = draw(st.sampled_from((1.0, 1.5, 20.0)))
+    return plan
+
+
+def quantize_linear(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ELEMENT_WISE_QUANTIZE_LINEAR", level)
+    data_type = plan["input_tensor"].data_type
+    scale = DataType.FLOAT32 if data_type == DataType.INT32 else data_type
+    return plan | {"scale_tensor": Plain(scale, plan["input_tensor"].sizes)}
+
+
+# --- moving ---
+
+
+def parts_along(draw: st.DrawFn, name: str, level: FeatureLevel, wire: str) -> tuple[Plain, tuple[Plain, ...], int]:
+    """A tensor, one to three parts that it is made of along an axis, and the axis."""
+    row = table_of(name, level, wire)
+    data_type, rank = (
+        draw(st.sampled_from(row.data_types)),
+        draw(st.integers(row.dimension_counts[0], row.dimension_counts[-1])),
+    )
+    sizes, axis = draw(sizes_of(rank)), draw(st.integers(0, rank - 1))
+    lengths = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+
+    def along(n: int) -> Plain:
+        return Plain(data_type, (*sizes[:axis], n, *sizes[axis + 1 :]))
+
+    return along(sum(lengths)), tuple(map(along, lengths)), axis
+
+
+def join(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    whole, parts, axis = parts_along(draw, "JOIN", level, "OutputTensor")
+    return dict(input_tensors=parts, output_tensor=whole, axis=axis)
+
+
+def split(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    whole, parts, axis = parts_along(draw, "SPLIT", level, "InputTensor")
+    return dict(input_tensor=whole, output_tensors=parts, axis=axis)
+
+
+def padding(draw: st.DrawFn, level: FeatureLevel, name: str = "PADDING") -> Plan:
+    plan = by_kinds(draw, name, level)
+    rank = len(plan["input_tensor"].sizes)
+    padded = set(range(rank)) if rank < 4 else {draw(st.integers(0, rank - 1)) for _ in range(2)}  # that it stays small
+    for end in ("start_padding", "end_padding"):
+        plan[end] = tuple(draw(st.sampled_from((0, 1, 2, 5))) if i in padded else 0 for i in range(rank))
+    too_new = {PaddingMode.WRAP: level < FeatureLevel.FL_6_4, PaddingMode.SYMMETRIC: level < FeatureLevel.FL_3_0}
+    if too_new.get(plan["padding_mode"]):
+        plan["padding_mode"] = PaddingMode.EDGE
+    return plan
+
+
+def padding1(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    return padding(draw, level, "PADDING1")
+
+
+def gather(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "GATHER", level)
+    sizes, rank, axis = list(plan["input_tensor"].sizes), len(plan["input_tensor"].sizes), plan["axis"]
+    count = draw(st.integers(0, rank))
+    taken = [draw(st.integers(1, 3 if rank < 5 else 2)) for _ in range(count)]
+    for i in range(count - 1):  # with so many dimensions of indices, the first ones of the output are ones and left out
+        if i < axis:
+            sizes[i] = 1
+        elif i < axis + count:
+            taken[i - axis] = 1
+    plan["input_tensor"] = Plain(plan["input_tensor"].data_type, tuple(sizes))
+    plan["indices_tensor"] = Plain(plan["indices_tensor"].data_type, (*(1,) * (rank - count), *taken))
+    return plan | {"index_dimensions": count}
+
+
+# --- sorting and reducing ---
+
+
+def top_k(draw: st.DrawFn, level: FeatureLevel, name: str = "TOP_K") -> Plan:
+    plan = by_kinds(draw, name, level)
+    return plan | {"k": draw(st.integers(1, plan["input_tensor"].sizes[plan["axis"]]))}
+
+
+def top_k1(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    return top_k(draw, level, "TOP_K1")
+
+
+def softmax(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ACTIVATION_SOFTMAX", level)
+    data_type, sizes = plan["input_tensor"]
+    ones = len(sizes) - 2
+    return plan | {"input_tensor": Plain(data_type, (*(1,) * ones, *draw(sizes_of(min(len(sizes), 2)))))}
+
+
+WORDS = (*FLOAT_TYPES, DataType.INT32, DataType.UINT32)
+LONG = (*WORDS, DataType.INT64, DataType.UINT64)
+
+
+def reduce(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "REDUCE", level)
+    function, new = plan["function"].name, level >= FeatureLevel.FL_5_0
+    takes: dict[str, tuple[DataType, ...]] = dict.fromkeys(("AVERAGE", "L2", "LOG_SUM", "LOG_SUM_EXP"), FLOAT_TYPES)
+    takes |= dict.fromkeys(("L1", "SUM_SQUARE"), LONG if new else FLOAT_TYPES)
+    takes |= dict.fromkeys(("MULTIPLY", "SUM"), LONG if new else WORDS)
+    takes |= dict.fromkeys(("MIN", "MAX"), ELEVEN if new else EIGHT)
+    able = [t for t in table_of("REDUCE", level, "InputTensor").data_types if t in takes.get(function, ELEVEN)]
+    if function not in ("ARGMAX", "ARGMIN"):
+        able = [t for t in able if t in table_of("REDUCE", level, "OutputTensor").data_types]
+    data_type, sizes = draw(st.sampled_from(able)), plan["input_tensor"].sizes
+    plan["input_tensor"] = Plain(data_type, sizes)
+    if function in ("ARGMAX", "ARGMIN"):
+        data_type = draw(st.sampled_from(INDICES)) if level >= FeatureLevel.FL_3_0 else DataType.UINT32
+    return plan | {"output_tensor": Plain(data_type, tuple(1 if a in plan["axes"] else n for a, n in enumerate(sizes)))}
+
+
+# --- sums ---
+
+
+def convolution(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    row = table_of("CONVOLUTION", level, "InputTensor")
+    data_type = draw(st.sampled_from(row.data_types))
+    spatial = draw(st.integers(row.dimension_counts[0], row.dimension_counts[-1])) - 2
+    backward, groups, batch = draw(st.booleans()), draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    inputs, outputs = (groups * draw(st.integers(1, 2)) for _ in range(2))
+    fields: dict[str, list[int]] = {name: [] for name in WINDOW}
+    made = []
+    for _ in range(spatial):
+        size, width = draw(st.integers(1, 5 - spatial)), draw(st.integers(1, 4 - spatial))
+        stride, dilation = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+        start, end, beyond = draw(st.integers(0, 2)), draw(st.integers(0, 2)), draw(st.sampled_from((0, 0, 1)))
+        extent = 1 + (width - 1) * dilation
+        if backward:
+            if (size - 1) * stride + extent - start - end < 1:
+                start = end = 0
+            output = (size - 1) * stride + extent - start - end + draw(st.integers(0, stride - 1))
+        else:
+            end = max(end, extent - size - start)
+            output = 1 + (size + start + end - extent) // stride
+        made.append((size, width, output + beyond))
+        for name, value in zip(WINDOW, (stride, dilation, start, end, beyond), strict=True):
+            fields[name].append(value)
+    sizes, widths, output_sizes = zip(*made, strict=True)
+    filters = (inputs, outputs // groups) if backward else (outputs, inputs // groups)
+    return dict(
+        input_tensor=Plain(data_type, (batch, inputs, *sizes)),
+        filter_tensor=Plain(data_type, (*filters, *widths)),
+        bias_tensor=Plain(data_type, (1, outputs, *(1,) * spatial)) if draw(st.booleans()) else None,
+        output_tensor=Plain(data_type, (batch, outputs, *output_sizes)),
+        mode=draw(st.sampled_from(("CONVOLUTION", "CROSS_CORRELATION"))),
+        direction="BACKWARD" if backward else "FORWARD",
+        **{name: tuple(values) for name, values in fields.items()},
+        group_count=groups,
+        fused_activation=draw(activations(level)) if draw(st.booleans()) else None,
+    )
+
+
+WINDOW = ("strides", "dilations", "start_padding", "end_padding", "output_padding")
+
+
+USUAL = tuple(f"ACTIVATION_{name}" for name in ("RELU", "TANH", "SIGMOID", "SOFTSIGN", "IDENTITY"))
+"""Activations of recurrences: exact values of others grow beyond what can be computed when they are fed extremes."""
+
+
+def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    data_type = draw(st.sampled_from(FLOAT_TYPES))
+    steps, batch, inputs, hidden = (draw(st.integers(1, 2)) for _ in range(4))
+    direction = draw(st.sampled_from(("FORWARD", "BACKWARD", "BIDIRECTIONAL")))
+    directions = 2 if direction == "BIDIRECTIONAL" else 1
+    state = (1, directions, batch, hidden)
+    optional = {
+        "bias_tensor": Plain(data_type, (1, 1, directions, 8 * hidden)),
+        "hidden_init_tensor": Plain(data_type, state),
+        "cell_mem_init_tensor": Plain(data_type, state),
+        "sequence_lengths_tensor": Plain(DataType.UINT32, (1, 1, 1, batch)),
+        "peephole_tensor": Plain(data_type, (1, 1, directions, 3 * hidden)),
+        "output_sequence_tensor": Plain(data_type, (steps, *state[1:])),
+        "output_single_tensor": Plain(data_type, state),
+        "output_cell_single_tensor": Plain(data_type, state),
+    }
+    there = {name for name in optional if draw(st.booleans())} | {draw(st.sampled_from(list(optional)[-3:]))}
+    return {name: t if name in there else None for name, t in optional.items()} | dict(
+        input_tensor=Plain(data_type, (1, steps, batch, inputs)),
+        weight_tensor=Plain(data_type, (1, directions, 4 * hidden, inputs)),
+        recurrence_tensor=Plain(data_type, (1, directions, 4 * hidden, hidden)),
+        activation_descs=tuple(draw(activations(level, USUAL)) for _ in range(3 * directions)),
+        direction=direction,
+        clip_threshold=draw(st.sampled_from((0.0, 0.5, 3.0, 1e30, float("inf")))),
+        use_clip_threshold=draw(st.booleans()),
+        couple_input_forget=draw(st.booleans()),
+    )
+
+
+def random_generator(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "RANDOM_GENERATOR", level)
+    state = Plain(DataType.UINT32, (*(1,) * (len(plan["input_state_tensor"].sizes) - 1), 6))
+    after = draw(st.sampled_from((None, state)))
+    ranks = table_of("RANDOM_GENERATOR", level, "OutputTensor").dimension_counts
+    output = Plain(DataType.UINT32, draw(st.integers(ranks[0], ranks[-1]).flatmap(sizes_of)))
+    return plan | {"input_state_tensor": state, "output_tensor": output, "output_state_tensor": after}
+
+
+Generator = Callable[[st.DrawFn, FeatureLevel], Plan]
+GENERATORS: Mapping[str, Generator] = {
+    "ACTIVATION_SOFTMAX": softmax,
+    "ACTIVATION_SOFTPLUS": softplus,
+    "CONVOLUTION": convolution,
+    "ELEMENT_WISE_QUANTIZE_LINEAR": quantize_linear,
+    "GATHER": gather,
+    "JOIN": join,
+    "LSTM": lstm,
+    "MATRIX_MULTIPLY_INTEGER": matrix_multiply_integer,
+    "PADDING": padding,
+    "PADDING1": padding1,
+    "QUANTIZED_LINEAR_MATRIX_MULTIPLY": quantized_linear_matrix_multiply,
+    "RANDOM_GENERATOR": random_generator,
+    "REDUCE": reduce,
+    "SLICE": slice_,
+    "SLICE1": slice1,
+    "SPLIT": split,
+    "TOP_K": top_k,
+    "TOP_K1": top_k1,
+}
+
+
+def plan_of(draw: st.DrawFn, operator: type[Desc], level: FeatureLevel) -> Plan:
+    """A valid plan of an operator: its own generator's, or that of its kinds and rows."""
+    own = GENERATORS.get(operator.spec.name)
+    return planned(draw, operator, level) if own is None else own(draw, level)

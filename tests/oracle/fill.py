@@ -1,0 +1,27 @@
+"""FILL_VALUE_SEQUENCE."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from gmpy2 import mpq
+
+from .activation import Attributes, Inputs, Outputs, Results
+from .arithmetic import add, multiply
+from .numbers import exact, stored, to_integer_array
+
+
+def sequence(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    """ValueStart + k * ValueDelta; at k = 0 there is no second term."""
+    sizes, dtype = outputs["output_tensor"]
+    start, delta = attributes["value_start"], attributes["value_delta"]
+    count = prod(sizes)
+    if np.dtype(dtype).kind in "iu":
+        return {"output_tensor": to_integer_array((start + k * delta for k in range(count)), sizes, dtype)}
+    first, step = exact(start), exact(delta)
+    results = (add(first, multiply(mpq(k), step)) if k else first for k in range(count))
+    return {"output_tensor": stored(results, sizes, dtype)}
+
+
+OPERATORS = {"FILL_VALUE_SEQUENCE": sequence}

@@ -1,0 +1,99 @@
+"""JOIN, SPLIT, GATHER and PADDING: operators that move bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .activation import Attributes, Inputs, Outputs, Results
+from .numbers import Array, bits, exact, stored, to_integer_array
+
+
+def join(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    tensors = inputs["input_tensors"]
+    sizes, dtype = outputs["output_tensor"]
+    whole = np.concatenate([bits(tensor) for tensor in tensors], axis=attributes["axis"])
+    return {"output_tensor": whole.view(dtype).reshape(sizes)}
+
+
+def split(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    whole, axis = bits(inputs["input_tensor"]), attributes["axis"]
+    parts, start = [], 0
+    for sizes, dtype in outputs["output_tensors"]:
+        part = np.take(whole, range(start, start + sizes[axis]), axis=axis)
+        parts.append(np.ascontiguousarray(part).view(dtype).reshape(sizes))
+        start += sizes[axis]
+    if start != whole.shape[axis]:
+        raise ValueError("the parts are not the whole")
+    return {"output_tensors": parts}
+
+
+def gather(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    """Indices out of range raise an IndexError; negative ones count from the end."""
+    source, indices, axis = bits(inputs["input_tensor"]), inputs["indices_tensor"], attributes["axis"]
+    sizes, dtype = outputs["output_tensor"]
+    taken = indices.reshape(indices.shape[indices.ndim - attributes["index_dimensions"] :])
+    size = source.shape[axis]
+    places = []
+    for index in taken.ravel().tolist():
+        place = index + size if index < 0 else index
+        if not 0 <= place < size:
+            raise IndexError(f"index {index} of {size}")
+        places.append(place)
+    # In row-major order the indices' dimensions stand where the axis was; dimensions of size 1 change nothing.
+    result = np.take(source, np.array(places, np.intp), axis=axis)
+    return {"output_tensor": np.ascontiguousarray(result).view(dtype).reshape(sizes)}
+
+
+# --- padding ---
+
+
+def edge(i: int, n: int) -> int:
+    return min(max(i, 0), n - 1)
+
+
+def reflection(i: int, n: int) -> int:
+    if n == 1:
+        return 0
+    r = i % (2 * (n - 1))
+    return r if r < n else 2 * (n - 1) - r
+
+
+def symmetric(i: int, n: int) -> int:
+    r = i % (2 * n)
+    return r if r < n else 2 * n - 1 - r
+
+
+SOURCES: dict[str, Callable[[int, int], int]] = {
+    "CONSTANT": edge,  # what it reads beyond the border is replaced
+    "EDGE": edge,
+    "REFLECTION": reflection,
+    "SYMMETRIC": symmetric,
+    "WRAP": lambda i, n: i % n,
+}
+
+
+def padding(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    source: Array = bits(inputs["input_tensor"])
+    sizes, dtype = outputs["output_tensor"]
+    mode, start = attributes["padding_mode"], attributes["start_padding"]
+    places = [[c - p for c in range(size)] for size, p in zip(sizes, start, strict=True)]
+    read = np.ix_(*([SOURCES[mode](i, n) for i in line] for line, n in zip(places, source.shape, strict=True)))
+    result = source[read]
+    if mode == "CONSTANT":
+        within = [np.array([0 <= i < n for i in line]) for line, n in zip(places, source.shape, strict=True)]
+        inside = np.logical_and.reduce(np.meshgrid(*within, indexing="ij"))
+        result = np.where(inside, result, bits(constant(attributes["padding_value"], dtype)))
+    return {"output_tensor": np.ascontiguousarray(result).view(dtype).reshape(sizes)}
+
+
+def constant(value: float | int, dtype: Any) -> Array:
+    """A number in an array of one element: rounded, or in an integer type truncated and saturated."""
+    if isinstance(value, int):
+        return to_integer_array([value], (1,), dtype)
+    return stored([exact(value)], (1,), dtype)
+
+
+OPERATORS = {"JOIN": join, "SPLIT": split, "GATHER": gather, "PADDING": padding, "PADDING1": padding}

@@ -1,0 +1,176 @@
+"""Strategies for tensor descs of every layout, and for the arrays and buffers that are bound to them.
+
+Valid by construction: nothing is drawn and thrown away.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from anydml import DataType, TensorDesc, TensorFlags
+from anydml.schema.types import ELEVEN
+
+# A case takes as long as it takes, on machines that do other work besides; and a failure in CI is to be had again.
+SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ)
+
+SEEDS = st.integers(0, 2**16)  # of the bytes in a buffer: drawing each byte would take most of the time
+
+
+# --- tensor descs ---
+
+
+def sizes_of(rank: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """Sizes that keep a tensor small, whatever its rank."""
+    largest = {1: 9, 2: 6, 3: 4, 4: 3}.get(rank, 2)
+    return st.tuples(*[st.integers(1, largest)] * rank)
+
+
+@st.composite
+def nested_strides(draw: st.DrawFn, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Strides in any order of the dimensions and with gaps, so that no two elements meet: legal for an output too."""
+    strides = [0] * len(sizes)
+    reach = 0
+    for dimension in draw(st.permutations(range(len(sizes)))):
+        if sizes[dimension] == 1:  # counts nowhere
+            strides[dimension] = draw(st.sampled_from((1, 0, 7, 2**32 - 1)))
+            continue
+        strides[dimension] = reach + 1 + draw(st.sampled_from((0, 0, 1, 2)))
+        reach += (sizes[dimension] - 1) * strides[dimension]
+    return tuple(strides)
+
+
+def loose_strides(sizes: Sequence[int]) -> st.SearchStrategy[tuple[int, ...]]:
+    """Strides that only an input may have: zero, interleaved, overlapping."""
+    return st.tuples(*[st.sampled_from((0, 0, 1, 2, 5))] * len(sizes))
+
+
+@st.composite
+def tensor_descs(draw: st.DrawFn, data_type: DataType, sizes: tuple[int, ...], *, output: bool = False) -> TensorDesc:
+    """Every legal desc of a tensor with these sizes: packed, strided, padded, aligned, owned."""
+    strided = (nested_strides(sizes),) if output else (nested_strides(sizes), loose_strides(sizes))
+    strides = draw(st.one_of(st.none(), *strided))
+    smallest = TensorDesc(data_type, sizes, strides=strides).smallest_total
+    return TensorDesc(
+        data_type,
+        sizes,
+        strides=strides,
+        flags=TensorFlags.NONE if output else draw(st.sampled_from((TensorFlags.NONE,) * 3 + (TensorFlags.OWNED_BY_DML,))),
+        total_tensor_size_in_bytes=draw(st.sampled_from((0, 0, smallest, smallest + 4, smallest + 17))),
+        guaranteed_base_offset_alignment=draw(st.sampled_from((0, 0, 0, data_type.element_bits // 8, 16, 64))),
+    )
+
+
+# --- what is bound ---
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """Something to bind to a tensor.
+
+    value: what is bound. tensor: the elements, in the desc's sizes, wherever they lie. memory: every byte near them that
+    can be looked at, gaps, padding and surroundings included. form: how it is bound, for messages.
+    """
+
+    value: Any
+    tensor: NDArray[Any]
+    memory: NDArray[np.uint8]
+    form: str
+
+
+def laid_over(t: TensorDesc, memory: NDArray[np.uint8], offset: int = 0) -> NDArray[Any]:
+    """The tensor's elements where they lie in a buffer."""
+    dtype = t.data_type.dtype
+    # of a dimension of size 1 the stride counts nowhere, and need not be one that NumPy would take
+    strides = [0 if n == 1 else s * dtype.itemsize for n, s in zip(t.sizes, t.explicit_strides, strict=True)]
+    tensor: NDArray[Any] = np.ndarray(t.sizes, dtype, memory.data, offset, strides)
+    return tensor
+
+
+@st.composite
+def bindings(draw: st.DrawFn, t: TensorDesc, *, writable: bool = False, elements: NDArray[Any] | None = None) -> Binding:
+    """An array or buffer for a tensor desc, in every form there is, at any offset that its alignment allows.
+
+    elements: of the tensor's data type, repeated as often as needed; without them, whatever lies in memory.
+    """
+    dtype, alignment = t.data_type.dtype, t.guaranteed_base_offset_alignment
+    itemsize = dtype.itemsize
+    forms = ["tensor", "typed buffer", "uint8 buffer"]
+    if not alignment:  # where the bytes of an object lie is not for us to choose
+        forms += ["bytearray", "memoryview"] if writable else ["bytes", "bytearray", "memoryview"]
+    form = draw(st.sampled_from(forms))
+    # odd offsets on purpose: no alignment is asked
+    lead = alignment * draw(st.integers(0, 2)) if alignment else draw(st.sampled_from((0, 1, 3, itemsize, 16)))
+    needed = max(t.element_bytes, t.total_tensor_size_in_bytes)
+    needed = -(-needed // itemsize) * itemsize + itemsize * draw(st.integers(0, 2))
+    room: NDArray[np.uint8] = np.random.default_rng(draw(SEEDS)).integers(0, 256, needed + lead + 64 + 16, np.uint8)
+    memory = room[-room.ctypes.data % 64 :]  # from here on, offsets say how far the address is aligned
+    tensor = laid_over(t, memory, lead)
+    if elements is not None:
+        bits = f"u{itemsize}"
+        # overlapping elements are written over one another, each time with one of these
+        tensor.view(bits)[...] = np.resize(elements.view(bits), t.sizes)
+    buffer = memory[lead : lead + needed]
+    if form in ("bytes", "bytearray", "memoryview"):
+        content = bytes(buffer) if form == "bytes" else bytearray(buffer)
+        held = np.frombuffer(content, np.uint8)
+        return Binding(memoryview(content) if form == "memoryview" else content, laid_over(t, held), held, form)
+    values = {"tensor": tensor, "uint8 buffer": buffer, "typed buffer": buffer.view(dtype)}
+    return Binding(values[form], tensor, memory, form)
+
+
+# --- any tensor whatever ---
+
+NONSENSE = st.one_of(
+    st.integers(-2, 9),
+    st.sampled_from(
+        (-(2**64), -(2**32), -(2**31) - 1, -(2**31), 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 2**64, 2**70)
+    ),
+)
+"""Numbers that fit and numbers that do not."""
+
+
+@st.composite
+def any_tensor(draw: st.DrawFn) -> TensorDesc:
+    """Any tensor desc that can be constructed."""
+    sizes = draw(st.lists(st.one_of(st.integers(1, 4), NONSENSE), max_size=9))
+    same_count = st.lists(NONSENSE, min_size=len(sizes), max_size=len(sizes))
+    zeros = st.just([0] * len(sizes))  # under which sizes may be huge
+    strides = draw(st.one_of(st.none(), zeros, same_count, st.lists(NONSENSE, max_size=9)))
+    return TensorDesc(
+        draw(st.sampled_from(DataType)),
+        tuple(sizes),
+        strides=None if strides is None else tuple(strides),
+        flags=draw(st.sampled_from((TensorFlags.NONE, TensorFlags.OWNED_BY_DML))),
+        total_tensor_size_in_bytes=draw(st.one_of(st.just(0), NONSENSE)),
+        guaranteed_base_offset_alignment=draw(st.one_of(st.just(0), NONSENSE)),
+    )
+
+
+# --- arrays as they come ---
+
+
+@st.composite
+def strided_arrays(draw: st.DrawFn) -> NDArray[Any]:
+    """An array that lies in memory in any way NumPy knows: permuted, stepped, broadcast, backwards, at odd addresses."""
+    sizes = draw(st.integers(1, 5).flatmap(sizes_of))
+    dtype = draw(st.sampled_from(ELEVEN)).dtype
+    steps = tuple(draw(st.sampled_from((1, 1, 2, -1, -2))) for _ in sizes)
+    order = draw(st.permutations(range(len(sizes))))
+    stored = [sizes[i] * abs(steps[i]) for i in order]
+    lead, count = draw(st.integers(0, 3)), int(np.prod(stored))
+    memory = np.resize(np.arange(251, dtype=np.uint8), lead + count * dtype.itemsize)
+    x: NDArray[Any] = np.ndarray(stored, dtype, memory.data, lead)
+    x = x.transpose(np.argsort(order))[tuple(slice(None, None, step) for step in steps)]
+    assert x.shape == sizes
+    if draw(st.booleans()):
+        return x
+    at = draw(st.integers(0, x.ndim - 1))
+    return np.broadcast_to(x[(slice(None),) * at + (slice(0, 1),)], sizes)
