@@ -1,4 +1,4 @@
-"""What a call costs beyond its arithmetic: check, bind, execute, the eager functions, and the import."""
+"""The cost of a call beyond its arithmetic: check, bind, execute, the eager functions, and the import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine can do at best, measured where and when the figures that are held against it are measured."""
+"""The limits of this machine, measured where and when the figures that are held against it are measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others take for the same matmuls on one thread, configured as they advise."""
+"""The time that others take for the same matmuls on one thread, configured as they advise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reference takes: for a term of a long sum of products, and for an element of a point-wise operator."""
+"""The time that the reference takes: for a term of a long sum of products, and for an element of a point-wise operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of kernels share: every kernel there is, what it may be asked to use, and an operator compiled by just it."""
+"""The common ground of kernels' tests: every kernel, what it may be asked to use, and an operator compiled by just it."""
 
 from __future__ import annotations
 

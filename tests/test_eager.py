@@ -19,8 +19,8 @@ import anydml as dml
 import hard_cases
 import oracle
 from anydml.devices.device import NAMES as DEVICES
+from anydml.exact.float32 import round_to_float32
 from anydml.functional import parameters, run
-from anydml.functional.parameters import round_to_float32
 from hard_cases import QuantizedCase, quantized_cases
 from tensors import SETTINGS, strided_arrays
 

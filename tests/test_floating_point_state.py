@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 import anydml as dml
 import hard_cases
 from anydml.devices.device import NAMES as DEVICES
+from anydml.exact.float32 import round_to_float32
 from anydml.functional import parameters
-from anydml.functional.parameters import round_to_float32
 from anydml.kernels.kernel import Machine
 from anydml.schema.operator import rejections
 from every_kernel import Kernel

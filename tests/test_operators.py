@@ -1,4 +1,4 @@
-"""What every operator is tested for by existing: generated over operators, devices and kernels from the operator files.
+"""The tests that every operator gets by existing: generated over operators, devices and kernels from the operator files.
 
 Each test says how many cases it ran, and demands a minimum: a generator that yields nothing must not pass.
 """

@@ -1,4 +1,4 @@
-"""What the README shows is what happens, and what it counts is what there is."""
+"""The README: everything it shows happens, and everything it counts is there."""
 
 from __future__ import annotations
 

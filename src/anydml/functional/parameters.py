@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.errors import BindingError, Fault, show
+from anydml.exact.float32 import round_to_float32, round_to_odd
 from anydml.functional.run import contiguous, fail, tensor, unspellable
 from anydml.tensor import as_data_type
 
@@ -104,37 +104,7 @@ def _of_integer(name: str, value: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 @lru_cache(maxsize=1024)
 def _of_number(value: float) -> NDArray[np.float32]:
     if isinstance(value, int):
-        value = _round_to_odd(value)
+        value = round_to_odd(value)
     result = round_to_float32(np.array([[value]], np.float64))
     result.flags.writeable = False
     return result
-
-
-def _round_to_odd(value: int) -> float:
-    """An integer in float64 such that rounding that to float32 rounds the integer: lost bits leave the last one set."""
-    excess = max(0, abs(value).bit_length() - 50)
-    if excess > 200:
-        return -math.inf if value < 0 else math.inf
-    kept = abs(value) >> excess
-    kept |= kept << excess != abs(value)
-    return math.ldexp(-kept if value < 0 else kept, excess)
-
-
-def round_to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
-    """float64 rounded to float32, half to even, by integer arithmetic: whatever the thread's floating-point state.
-
-    (A cast obeys the rounding mode, and under flush-to-zero makes 0 of a subnormal result.)
-    """
-    bits = contiguous(x).view(np.uint64)
-    exponent, fraction = (bits >> 52 & 0x7FF).astype(np.int64), (bits & (2**52 - 1)).astype(np.int64)
-    significand = np.where(exponent > 0, fraction | 2**52, fraction)
-    biased = exponent - 1023 + 127  # float32's exponent, where it is normal there
-    shift = np.where(biased >= 1, 29, np.minimum(30 - biased, 62))  # the bits that float32 has no room for
-    kept, lost, half = significand >> shift, significand & ((np.int64(1) << shift) - 1), np.int64(1) << (shift - 1)
-    kept += (lost > half) | ((lost == half) & (kept & 1 == 1))
-    # the leading bit of `kept` adds one to the exponent below it, and so does a carry out of rounding
-    magnitude = np.minimum(kept + (np.maximum(biased - 1, 0) << 23), 0x7F800000)
-    magnitude = np.where(exponent == 0x7FF, np.where(fraction != 0, 0x7FC00000, 0x7F800000), magnitude)
-    sign = (bits >> 63).astype(np.int64) << 31
-    rounded: NDArray[np.float32] = (magnitude | sign).astype(np.uint32).view(np.float32)
-    return rounded

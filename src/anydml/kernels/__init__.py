@@ -1,1 +1,1 @@
-"""How operators are computed: each family of kernels takes a statement or refuses it with a reason, and then assumes."""
+"""Families of kernels, which compute operators: each takes a statement or refuses it with a reason, and then assumes."""

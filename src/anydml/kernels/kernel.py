@@ -20,7 +20,10 @@ Execute = Callable[[], object]
 
 
 class Machine(NamedTuple):
-    """What a device lets its kernels use. isa: an instruction set by name, None for the best. threads: at most so many."""
+    """The machine as a device lets its kernels use it.
+
+    isa: an instruction set by name, None for the best. threads: at most so many.
+    """
 
     isa: str | None
     threads: int

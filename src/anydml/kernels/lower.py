@@ -24,7 +24,7 @@ def _lower(module: str) -> Callable[[Statement, Checked[Any], Machine], Answer]:
 def lowerings(
     families: Mapping[str, str], statement: Statement, checked: Checked[Any], machine: Machine
 ) -> Iterator[tuple[str, Answer]]:
-    """What each family, by its name and module, makes of the statement of a checked desc, one after the other."""
+    """The answer of each family, by its name and module, to the statement of a checked desc, one after the other."""
     for name, module in families.items():
         try:
             answer = _lower(module)(statement, checked, machine)

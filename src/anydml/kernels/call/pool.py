@@ -127,7 +127,7 @@ def _busy(state: NDArray[np.int64], index: int) -> bool:
 
 @cache
 def spins_in(seconds: float, target: Target) -> int:
-    """How many times a worker looks for work in that time: measured, since a pause takes 5 to 150 cycles."""
+    """The number of times that a worker looks for work in that time: measured, since a pause takes 5 to 150 cycles."""
     state, trial = _lines(pool_emit.STATE_BYTES), 1000
     code = engine.compiled(pool_emit.serve, target)
     block = np.array((state.ctypes.data, _way(), 0, trial), np.int64)
@@ -164,7 +164,7 @@ def at_most(threads: int) -> int:
 
 
 def in_use(threads: int, target: Target) -> int:
-    """How many of the threads asked for run at once."""
+    """The number of threads, of those asked for, that run at once."""
     return min(threads, processors()) if pool_emit.pooled(target) else 1
 
 

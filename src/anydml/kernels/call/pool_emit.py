@@ -92,7 +92,7 @@ def call(target: Target) -> str:
 
 
 def _share(text: Text, target: Target, state: str, phase: tuple[str, str, str], way: str, patience: str) -> None:
-    """What the owner of the state does: publish %left pieces, claim some, and wait for what the workers have claimed."""
+    """The owner's part of a call: publish %left pieces, claim some, and wait for what the workers have claimed."""
     end, helpers, runner = phase
     text.label("publish")
     for kind, value, offset in (("ptr", end, END), ("i64", helpers, HELPERS), ("ptr", runner, RUNNER)):

@@ -1,4 +1,4 @@
-"""What emitters write with: lines of LLVM IR with fresh names, and the few operations that every kernel needs."""
+"""The vocabulary of emitters: lines of LLVM IR with fresh names, and the few operations that every kernel needs."""
 
 from __future__ import annotations
 

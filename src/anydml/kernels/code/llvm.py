@@ -35,7 +35,7 @@ def unavailable() -> str | None:
 
 @cache
 def process_triple() -> str:
-    """What this process runs: architecture, vendor and system."""
+    """The triple of this process: architecture, vendor and system."""
     with guard:
         return str(binding().get_process_triple())
 

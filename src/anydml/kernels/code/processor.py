@@ -1,4 +1,4 @@
-"""What this processor is, beyond its instructions: the sizes of its caches, and its name where nothing else tells.
+"""The processor at hand, beyond its instructions: the sizes of its caches, and its name where nothing else tells.
 
 One function for each source, which takes the question as an argument, so that a test can answer it.
 """

@@ -1,4 +1,4 @@
-"""How each instruction set multiplies bytes and adds: the step that a tile is made of, and the tile that its registers hold.
+"""The dot products of bytes of each instruction set: the step that a tile is made of, and the tile that its registers hold.
 
 Nothing here saturates: the 8-bit multiply-add of x86 that does is not used. Where there is no dot product of bytes, A and B
 are widened to 16 bits, of which pairs are multiplied and added exactly. Where whole matrices of bytes are multiplied, 2 by 8
@@ -144,7 +144,7 @@ def dot_of(target: Target) -> Dot:
 
 
 def shift_of(target: Target, a_signed: bool, b_signed: bool) -> int:
-    """What is added to every element of B when it is packed: the dot product decides what type B has to have."""
+    """The number that is added to every element of B when it is packed: the dot product decides what type B has to have."""
     dot = dot_of(target)
     if dot.group == 2 or dot.b_signed(a_signed, b_signed) == b_signed:
         return 0

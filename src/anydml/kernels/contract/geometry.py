@@ -1,4 +1,4 @@
-"""How tensors lie against {batch, rows, columns}, parts of the output, and memory to work in."""
+"""Layouts of tensors against {batch, rows, columns}, parts of the output, and memory to work in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Batch = tuple[int, int]
 
 
 class Matrix(NamedTuple):
-    """How a tensor lies against {outer batch, inner batch, rows, columns}: strides in bytes; 0 where it repeats."""
+    """The layout of a tensor against {outer batch, inner batch, rows, columns}: strides in bytes; 0 where it repeats."""
 
     at: At
     outer: int
@@ -31,7 +31,7 @@ class Matrix(NamedTuple):
 
 
 def matrices(operands: Sequence[Operand | None], lead: tuple[int, ...]) -> tuple[list[Matrix], Batch]:
-    """How operands lie, zeros for those that are left out, and how many batches there are in two dimensions.
+    """The layouts of operands, zeros for those that are left out, and how many batches there are in two dimensions.
 
     Batches are in the inner dimension alone where every tensor goes through both at an even pace.
     """

@@ -17,7 +17,7 @@ from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, ROW, TERM
 
 
 class Kind(NamedTuple):
-    """What code is specialised on.
+    """The properties that the code of a tile is specialised on.
 
     a_signed, b_signed: A, and B as it is packed, is INT8. output: "i32", "u8" or "i8". full: zero points by row or column.
     """
@@ -249,7 +249,7 @@ def _loop(
 
 
 def _row(text: Text, pointers: list[str], m: int, kind: str, step: int) -> str:
-    """What a step takes of a row."""
+    """The operands that a step takes of a row."""
     pointer = pointers[m // 3]
     if m % 3:
         pointer = text.op(f"getelementptr [{m % 3} x i8], ptr {pointer}, i64 %a_row")

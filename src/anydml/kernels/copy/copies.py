@@ -110,7 +110,7 @@ def _traffic(p: Plan) -> tuple[int, int]:
 
 
 def _ahead(p: Plan, past_cache: bool) -> Prefetch | None:
-    """How input is prefetched, if it is: measured, and two processors disagree.
+    """The prefetch of the input, if there is one: measured, and two processors disagree.
 
     On a Zen 5, everything paid, and no other hint or distance did better; so it is on all that were not measured. A Zen 4 has
     the same caches and the same instructions, so that its name alone tells. What runs on, it foresees: to prefetch it costs
@@ -155,7 +155,7 @@ def _runs_on(p: Plan) -> bool:
 
 
 def _rows_ahead(p: Plan) -> int:
-    """How many rows ahead in the input to prefetch: those of a few kilobytes; none of what the nearest caches hold."""
+    """The number of rows ahead in the input to prefetch: those of a few kilobytes; none of what the nearest caches hold."""
     ahead = _ahead(p, False)
     if ahead is None or p.kind == "tiles" or not p.outer or sum(_traffic(p)) < NEAR:
         return 0

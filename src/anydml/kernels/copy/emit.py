@@ -1,4 +1,4 @@
-"""What every strided copy is built from: the frame that walks the outer dimensions, and the two kinds that need no more.
+"""The parts of every strided copy: the frame that walks the outer dimensions, and the two kinds that need no more.
 
 IR text from plain functions. The arguments of every kernel: source, target, n, source stride, target stride, DIMENSIONS
 triples (count, source stride, target stride), innermost first, how many rows ahead to prefetch, and scratch memory, which
@@ -257,7 +257,7 @@ def elements(target: Target, itemsize: int, ahead: Prefetch | None = None) -> st
 
 
 def _elements_along(text: Text, s: str, ahead: Prefetch) -> Callable[[str], None]:
-    """What prefetches four elements further along a long row than the i-th, or in the next row."""
+    """The instructions that prefetch four elements further along a long row than the i-th, or in the next row."""
     stride = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
     stride = text.op(f"call i64 @llvm.umax.i64(i64 {stride}, i64 1)")
     lines = text.op(f"udiv i64 {ahead.along}, {stride}")

@@ -18,7 +18,7 @@ class Dimension(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How to copy.
+    """The plan of a copy.
 
     kind: "rows" (contiguous on both sides), "groups" (a constant pattern, repeated along a row), "tiles" (a transposition)
     or "elements" (anything). pattern: for groups, the input offset of each output byte of a group; for elements, (0, .., n-1).

@@ -1,4 +1,4 @@
-"""What the emitters of copies write with: loops and branches, prefetches, and moves of a few bytes."""
+"""The vocabulary of the copies' emitters: loops and branches, prefetches, and moves of a few bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LINE = 64  # bytes of a cache line
 
 
 class Prefetch(NamedTuple):
-    """How input is fetched ahead of its use: into which cache, 1 (the nearest) or 2, and how many bytes ahead.
+    """A prefetch: into which cache, 1 (the nearest) or 2, and how many bytes ahead.
 
     along: within a row that is too long to be fetched as a whole. rows: where short ones are.
     """

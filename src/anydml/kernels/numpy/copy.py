@@ -41,7 +41,7 @@ def _each(calls: list[partial[None]]) -> None:
 
 
 def _views(move: Move, sizes: tuple[int, ...], bits: str) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
-    """What a move writes, and what it reads for that."""
+    """The views that a move writes and reads."""
     source, target, window = move.source, move.target, _window(move)
     if move.sizes == sizes:
         return lambda arrays: (arrays[target].view(bits), window(arrays[source].view(bits)))

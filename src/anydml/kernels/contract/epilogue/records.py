@@ -1,4 +1,4 @@
-"""What a tile reads beside A and B: the records of rows and of columns, and how to round.
+"""The epilogue's parameters, which a tile reads beside A and B: the records of rows and of columns, and how to round.
 
 q = sum (a - za)(b' - zb') with b' as the tile reads it and zb' moved along, so with X = K zb' - (sum of b' in the column)
 

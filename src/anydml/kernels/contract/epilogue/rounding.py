@@ -21,7 +21,7 @@ def undecided(target: Target) -> float:
 
 
 class Slots(NamedTuple):
-    """What a tile keeps on the stack: sums that wait for the rule, the rows they are of, and counts of rows."""
+    """The stack frame of a tile: sums that wait for the rule, the rows they are of, and counts of rows."""
 
     sums: str
     rows: str
@@ -205,7 +205,7 @@ def _clamp(text: Text, kind: str, value: str, signed: bool) -> str:
 
 
 def declarations(target: Target) -> list[str]:
-    """What the estimate calls of LLVM."""
+    """The declarations of the LLVM intrinsics that the estimate calls."""
     lanes = target.vector_bytes // 4
     floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
     made = [f"declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})"]
