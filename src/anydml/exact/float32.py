@@ -24,7 +24,7 @@ def round_to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
 
     (A cast obeys the rounding mode, and under flush-to-zero makes 0 of a subnormal result.)
     """
-    bits = contiguous(x).view(np.uint64)
+    bits = np.ascontiguousarray(x).view(np.uint64)
     exponent, fraction = (bits >> 52 & 0x7FF).astype(np.int64), (bits & (2**52 - 1)).astype(np.int64)
     significand = np.where(exponent > 0, fraction | 2**52, fraction)
     biased = exponent - 1023 + 127  # float32's exponent, where it is normal there
