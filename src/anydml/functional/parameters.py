@@ -25,7 +25,7 @@ def scale(name: str, value: Any, axis: Axis) -> NDArray[np.float32]:
         return _of_number(value)
     array = array_of(name, value)
     if array.dtype == np.float64:
-        array = round_to_float32(array)
+        array = round_to_float32(contiguous(array))
     elif array.dtype != np.float32:
         raise fail(name, f"is {array.dtype}; a scale is a Python number or a float32 or float64 array")
     return _placed(array, axis)
