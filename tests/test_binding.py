@@ -728,3 +728,17 @@ def test_one_compiled_operator_is_bound_many_times() -> None:
     for operator, _ in itertools.product(bound, range(2)):
         operator.execute()
     assert [output.tolist() for output in outputs] == [(NUMBERS * i).tolist() for i in range(3)]
+
+
+def test_elements_of_four_bits_are_bound_as_bytes() -> None:
+    """Two to a byte; the total is rounded up to 4 bytes, and only the bytes of the elements must be there."""
+    slot = Slot("input_tensor", dml.TensorDesc("UINT4", (3, 3)), 0, writable=False)
+    assert (slot.tensor.element_bytes, slot.tensor.total) == (5, 8)
+    held = np.arange(8, dtype=np.uint8)
+    view = slot.view(held)
+    assert not isinstance(view, dml.Fault)
+    assert view.tolist() == [0, 1, 2, 3, 4]
+    assert np.shares_memory(view, held)
+    assert str(slot.view(held[:4])) == "input_tensor: holds 4 bytes where the desc needs 5"
+    for wrong in (np.zeros((3, 3), np.uint8), np.zeros(9, np.int8)):
+        assert str(slot.view(wrong)).endswith("one-dimensional array of uint8, two elements in each byte")

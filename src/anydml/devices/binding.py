@@ -23,12 +23,16 @@ class Slot:
 
     def __init__(self, name: str, tensor: TensorDesc, own_total: int, writable: bool) -> None:
         self.name, self.tensor, self.own_total, self.writable = name, tensor, own_total, writable
-        self.dtype = tensor.data_type.dtype
+        self.four_bit = tensor.data_type.element_bits == 4  # bound as bytes alone, two elements in each
+        self.dtype = np.dtype(np.uint8) if self.four_bit else tensor.data_type.dtype
         self.byte_strides = tuple(stride * self.dtype.itemsize for stride in tensor.explicit_strides)
         self.packed = packed_strides(tensor.sizes) == tensor.explicit_strides
 
     def view(self, value: Any) -> NDArray[Any] | Fault:
-        """The array in tensor form: sizes and strides as the desc has them; or what keeps it from being bound."""
+        """The array in tensor form: sizes and strides as the desc has them; or what keeps it from being bound.
+
+        Elements of 4 bits are bytes, two in each, the first in the low half.
+        """
         array = as_array(value)
         if isinstance(array, str):
             return self._fault(array)
@@ -45,7 +49,7 @@ class Slot:
         return view
 
     def _is_tensor_form(self, array: NDArray[Any]) -> bool:
-        if array.dtype != self.dtype or array.shape != self.tensor.sizes:
+        if array.dtype != self.dtype or array.shape != self.tensor.sizes or self.four_bit:
             return False
         if self.packed and array.flags.c_contiguous:
             return True
@@ -58,6 +62,8 @@ class Slot:
         needed = max(self.tensor.element_bytes, self.own_total)
         if array.nbytes < needed:
             return self._fault(f"holds {array.nbytes} bytes where the desc needs {needed}")
+        if self.four_bit:
+            return array.view(np.uint8)[: self.tensor.element_bytes]
         try:
             view: NDArray[Any] = np.ndarray(self.tensor.sizes, self.dtype, array.view(np.uint8), strides=self.byte_strides)
         except ValueError as error:  # zero strides can make more elements than an address space has
@@ -65,6 +71,11 @@ class Slot:
         return view
 
     def _neither(self, array: NDArray[Any]) -> str:
+        if self.four_bit:
+            return (
+                f"is {array.dtype}, shape {array.shape}, where a tensor of {self.tensor.data_type} is bound as a contiguous "
+                f"one-dimensional array of uint8, two elements in each byte"
+            )
         strides = "a size of" if array.size == 0 else ", ".join(f"{s / array.itemsize:g}" for s in array.strides)
         odd = any(n > 1 and s % array.itemsize for n, s in zip(array.shape, array.strides, strict=True))
         negative = any(n > 1 and s < 0 for n, s in zip(array.shape, array.strides, strict=True))
