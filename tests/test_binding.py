@@ -22,12 +22,14 @@ from anydml import (
     DataError,
     DataType,
     Device,
+    Fault,
     MatrixMultiplyInteger,
     QuantizedLinearMatrixMultiply,
     Slice1,
     TensorDesc,
     TensorFlags,
 )
+from anydml.devices.binding import Slot
 from anydml.devices.device import NAMES as DEVICES
 
 OWNED = TensorFlags.OWNED_BY_DML
@@ -732,11 +734,11 @@ def test_one_compiled_operator_is_bound_many_times() -> None:
 
 def test_elements_of_four_bits_are_bound_as_bytes() -> None:
     """Two to a byte; the total is rounded up to 4 bytes, and only the bytes of the elements must be there."""
-    slot = Slot("input_tensor", dml.TensorDesc("UINT4", (3, 3)), 0, writable=False)
+    slot = Slot("input_tensor", TensorDesc("UINT4", (3, 3)), 0, writable=False)
     assert (slot.tensor.element_bytes, slot.tensor.total) == (5, 8)
     held = np.arange(8, dtype=np.uint8)
     view = slot.view(held)
-    assert not isinstance(view, dml.Fault)
+    assert not isinstance(view, Fault)
     assert view.tolist() == [0, 1, 2, 3, 4]
     assert np.shares_memory(view, held)
     assert str(slot.view(held[:4])) == "input_tensor: holds 4 bytes where the desc needs 5"
