@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,21 @@ def test_fused_activations_act_on_the_exact_sum() -> None:
 
 
 # --- with numbers ---
+
+
+@pytest.mark.parametrize(("name", "types"), [("ELEMENT_WISE_ADD", TEN), ("ELEMENT_WISE_ATAN_YX", (FLOAT32, FLOAT16))])
+def test_operators_of_two_inputs_give_the_oracles_bits(name: str, types: Sequence[DataType]) -> None:
+    """Some of the pairs are opposites and equals, so that sums cancel and angles are exact."""
+    rng, compared = np.random.default_rng(27), 0
+    while compared < 10_000 * SOAK:
+        for data_type in types:
+            a, b = (drawn(rng, data_type, 100) for _ in range(2))
+            with np.errstate(over="ignore"):
+                b = np.where(rng.random(100) < 0.2, np.where(rng.random(100) < 0.5, a, np.negative(a)), b).astype(a.dtype)
+            t = TensorDesc(data_type, shaped(rng, 100))
+            desc = named(name)(a_tensor=t, b_tensor=t, output_tensor=t)
+            compared += agree(desc, {"a_tensor": a.reshape(t.sizes), "b_tensor": b.reshape(t.sizes)})
+    print(f"{name}: {compared} outputs")
 
 
 def test_exp_gives_the_oracles_bits() -> None:
