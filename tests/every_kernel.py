@@ -101,13 +101,13 @@ def run(compiled: CompiledOperator, inputs: Mapping[str, Any], output: Any, *, i
 
 
 def only_owned(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the inputs is bound at initialize."""
+    """The inputs that are bound at initialize."""
     owned = {t.name for t in desc.tensors() if t.desc.flags & TensorFlags.OWNED_BY_DML}
     return {name: x for name, x in named.items() if name in owned}
 
 
 def nested(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
-    """What is bound, by the names of `Desc.tensors`, as `bind` takes it: a list for an array of tensors, without those of
+    """The arrays by the names of `Desc.tensors` as `bind` takes them: a list for an array of tensors, without those of
     which nothing is bound."""
     arguments: dict[str, Any] = {}
     for found in desc.tensors():
@@ -121,7 +121,7 @@ def nested(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat(desc: Desc, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What is bound, as `bind` takes it, by the names of `Desc.tensors`."""
+    """The arrays as `bind` takes them by the names of `Desc.tensors`."""
     arrays = {f.name for f in desc.spec.tensors if f.sized_by}
     found: dict[str, Any] = {}
     for name, value in arguments.items():

@@ -32,7 +32,7 @@ def _compile_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run(made: copies.Copy, target: targets.Target, source: Array, out: Array) -> int:
-    """How many pieces it took."""
+    """The number of pieces it took."""
     steps = made.steps(At("source"), At("out"), At("scratch"))
     scratch = np.zeros(len(steps) * made.scratch, np.uint8)
     sheet = Sheet([[[step] for step in steps]])
@@ -43,7 +43,7 @@ def _run(made: copies.Copy, target: targets.Target, source: Array, out: Array) -
 
 
 def _window(desc: dml.Slice1, source: NDArray[Any]) -> NDArray[Any]:
-    """What the window copies, by NumPy's indexing."""
+    """The elements that the window copies, by NumPy's indexing."""
     d = desc
     along = zip(d.input_window_offsets, d.input_window_sizes, d.input_window_strides, d.output_tensor.sizes, strict=True)
     indices = [

@@ -1,4 +1,4 @@
-"""What a failed eager call says: everything at once, in the names of the call made, and what would do instead."""
+"""The errors of failed eager calls: everything at once, in the names of the call made, and what would do instead."""
 
 from __future__ import annotations
 

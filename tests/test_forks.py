@@ -107,7 +107,7 @@ def test_every_child_ends_while_four_threads_compile_and_execute() -> None:
 
 
 def test_every_child_ends_that_is_forked_while_the_first_desc_is_compiled() -> None:
-    """What is imported late is imported then."""
+    """Late imports happen then."""
     for pause in (0.001, 0.004):
         assert storm(8, pause).startswith("[] 8")
 

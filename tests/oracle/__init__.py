@@ -1,4 +1,4 @@
-"""What the operators mean, said a second time, so that the tests need not take the library's word for it.
+"""The meaning of the operators, said a second time, so that the tests need not take the library's word for it.
 
 Nothing of anydml is imported here, nor what anydml computes with: there are Python's integers and fractions, and gmpy2,
 whose MPFR rounds as it is told. `compute` gives the outputs of an operator by name; SLICE and the integer matmuls have

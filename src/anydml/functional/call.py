@@ -113,7 +113,7 @@ class Exactly(float):
 
     def __eq__(self, other: object) -> bool:
         same = isinstance(other, Exactly) and (float.__eq__(self, other) or (self != self and other != other))
-        return same and math.copysign(1, self) == math.copysign(1, other)  # type: ignore[arg-type]
+        return same and math.copysign(1, self) == math.copysign(1, other)  # type: ignore[arg-type]  # same says that it is a float
 
     def __ne__(self, other: object) -> bool:
         return float.__ne__(self, self) if other is self else not self == other

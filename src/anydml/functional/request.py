@@ -53,7 +53,7 @@ def leaves_open(cls: type[Desc]) -> tuple[bool, bool]:
     desc = cls(**cls.spec.examples[0].fields)
     known = SimpleNamespace(**{f.name: getattr(desc, f.name) for f in cls.spec.fields if f.role != "output"})
     try:
-        inferred: Any = cls.outputs(known)  # type: ignore[arg-type]  # a desc without outputs
+        inferred: Any = cls.outputs(known)
     except NotImplementedError:
         inferred = {}
     sizes, data_type = False, False
@@ -279,7 +279,7 @@ class Request:
             return None
         setattr(d, name, None)  # the type that the output has without it, where both have the same
         try:
-            partly: Any = self.cls.outputs(d)  # type: ignore[arg-type]  # a desc without outputs
+            partly: Any = self.cls.outputs(d)
             known = {f: x[1] for f, x in partly.items() if isinstance(x[1], DataType)}
         except (*UNJUDGED, NotImplementedError):
             return None
@@ -341,7 +341,7 @@ class Request:
     def _outputs(self, values: dict[str, Any]) -> dict[str, Any]:
         """Output field -> (sizes, data type), or a tuple of those."""
         try:
-            found = dict(self.cls.outputs(SimpleNamespace(**values)))  # type: ignore[arg-type]  # a desc without outputs
+            found = dict(self.cls.outputs(SimpleNamespace(**values)))
         except NotImplementedError:
             found = {}
         for f in self.spec.outputs:

@@ -160,7 +160,7 @@ class Desc(ABC):
         """The same call as a desc of the operator's newest version; only descs that passed `check` have one."""
         return self
 
-    def outputs(d) -> Outputs:
+    def outputs(d: Any) -> Outputs:
         """Each output's sizes and data type, from inputs and attributes alone.
 
         What does not follow from them is None; an output of which nothing follows is left out.
