@@ -9,6 +9,7 @@ DEVICES: Mapping[str, Mapping[str, str]] = {
         "copy:numpy": "anydml.kernels.numpy.copy",
         "contract:compiled": "anydml.kernels.contract.family",
         "contract:numpy": "anydml.kernels.numpy.contract",
+        "elementwise:compiled": "anydml.kernels.elementwise.family",
         **REFERENCE,
     },
     "reference": REFERENCE,

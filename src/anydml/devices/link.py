@@ -23,6 +23,7 @@ def link(lowered: Lowered) -> Built:
     # NumPy's copies have no constants, and no address is 0
     fixed = {} if lowered.constants is None else {"constants": address_of(lowered.constants)}
     single = len(sheets) == 1 and not lowered.rounds[0].times
+    status = lowered.fails or lowered.decide is not None
 
     def bind(arrays: Arrays) -> Execute:
         own, keep = fixed, [lowered, arrays]
@@ -33,8 +34,11 @@ def link(lowered: Lowered) -> Built:
         runs = []
         for sheet, rounds in zip(sheets, lowered.rounds, strict=True):
             phases, numbers = sheet.bind(_addresses(sheet, arrays, own))
-            run = prepared(phases, target, keep, keeps_gil=lowered.short, interruptible=len(sheets) > 1, status=lowered.fails)
+            run = prepared(phases, target, keep, keeps_gil=lowered.short, interruptible=len(sheets) > 1, status=status)
             runs.append(_again(run, numbers, rounds.times, sheet.moves) if rounds.times else run)
+        if lowered.decide is not None:
+            (run,) = runs
+            return _decided(run, lowered.decide, memory[start - address_of(memory) :][:scratch].view(np.int64))
         if single and not lowered.fails:
             return runs[0]
 
@@ -57,6 +61,23 @@ def link(lowered: Lowered) -> Built:
         return {"packed": memory[packed - address_of(memory) :]}
 
     return Built(bind, scratch, initialize, lowered.packed, lowered.spare, judges=lowered.judges)
+
+
+def _decided(
+    run: Callable[[], int], decide: Callable[[NDArray[np.int64]], None], scratch: NDArray[np.int64]
+) -> Execute:
+    """A call that is taken up again, once what it left open is decided, until nothing is left."""
+
+    def execute() -> None:
+        if run():
+            try:
+                decide(scratch)
+                while run():
+                    decide(scratch)
+            finally:
+                scratch[...] = 0
+
+    return execute
 
 
 def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:

@@ -1,0 +1,339 @@
+"""The kernel of a map: rows of elements, a vector at a time; what a bound leaves open goes on a list.
+
+Its text depends on the formula, on the types, and on how streams lie along a row, never on sizes or strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.formula import Element, Number, Truth, Whole, computed, number_of
+from anydml.kernels.elementwise.rounding import stored
+from anydml.kernels.match.maps import Formula
+from anydml.tensor import DataType, limits
+
+CONTIGUOUS, CONSTANT, STRIDED, POSITION = "contiguous", "constant", "strided", "position"
+STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goes on, and how many are on its list
+
+
+class Shape(NamedTuple):
+    """A map, but for its sizes and strides. lies: how each stream lies along a row, the output last; outer: dimensions of rows.
+
+    stream: whether stores go past the cache. listed: whether there is a list.
+    """
+
+    formula: Formula
+    moves: bool
+    integral: bool
+    types: tuple[DataType, ...]
+    lies: tuple[str, ...]
+    outer: int
+    lanes: int
+    stream: bool
+    listed: bool
+
+
+def element(body: Body, shape: Shape, streams: Sequence[Value]) -> tuple[Value, Value | None]:
+    """The bits that are stored, and the lanes that have to be decided elsewhere."""
+    data_type = shape.types[-1]
+    item = computed(body, shape.formula, streams, data_type)
+    if shape.moves:
+        assert isinstance(item, Element)
+        return item.bits, None
+    assert not isinstance(item, Truth)
+    if isinstance(item, Whole) and data_type.dtype.kind in "iu" and shape.integral:
+        return stored(item, data_type, integral=True)
+    if isinstance(item, Element) and data_type.dtype.kind in "iu" and item.data_type.dtype.kind in "iu":
+        return stored(Whole(item.bits, *limits(item.data_type)), data_type, integral=True)
+    return stored(number_of(body, item, streams), data_type, integral=shape.integral)
+
+
+def names(shape: Shape) -> list[str]:
+    """The arguments of the kernel, in order."""
+    count = len(shape.types)
+    found = ["state", "list", "room", "first", "rows", "n"]
+    found += [f"p{k}" for k in range(count)]
+    found += [f"s{k}" for k in range(count)]
+    for d in range(shape.outer):
+        found += [f"n{d}", *(f"o{d}_{k}" for k in range(count))]
+    return found
+
+
+def emitted(target: Target, shape: Shape) -> str:
+    """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
+    return _Kernel(target, shape).text()
+
+
+class _Kernel:
+    def __init__(self, target: Target, shape: Shape) -> None:
+        self.body = Body(target)
+        self.shape, self.count = shape, len(shape.types)
+        self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
+
+    def text(self) -> str:
+        body, shape = self.body, self.shape
+        pointers = {"state", "list", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies != POSITION)}
+        arguments(body, names(shape), pointers)
+        self.spare = [
+            "" if lies in (CONSTANT, POSITION) else body.op(f"alloca {kind.text}, align 64")
+            for kind, lies in zip(self.kinds, shape.lies, strict=True)
+        ]
+        for spare, kind in zip(self.spare, self.kinds, strict=True):
+            if spare:
+                body.do(f"store {kind.text} zeroinitializer, ptr {spare}, align 64")
+        if shape.listed:
+            self._listed_rows()
+        else:
+            body.loop("0", "%rows", 1, [], lambda r, _: self._row(r, "0"))
+            body.do("ret i64 0")
+        return kernel(body, [*body.declared])
+
+    def _listed_rows(self) -> None:
+        """From where the last call stopped to the end, or until the list is full."""
+        body = self.body
+        row, place = body.load("i64", "%state"), body.load("i64", "%state", 8)
+
+        def one(r: str, carried: list[Value]) -> list[Value]:
+            self._row(r, carried[0].name)
+            return [body.constant(Kind("i64"), 0)]
+
+        body.loop(row, "%rows", 1, [Value(body, place, Kind("i64"))], one)
+        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
+        # a call that began behind the end has nothing left to do, and stays there
+        over = body.op(f"icmp uge i64 {row}, %rows")
+        end = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
+        body.store("i64", end, "%state")
+        body.store("i64", "0", "%state", 8)
+        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+
+    # --- a row ---
+
+    def _row(self, r: str, place: str) -> list[Value]:
+        body, shape = self.body, self.shape
+        self.row = r
+        self.bases = self._bases(body.op(f"add i64 {r}, %first"))
+        self.constants = {
+            k: body.splat(body.loaded(Kind(kind.element), self.bases[k]), shape.lanes)
+            for k, (kind, lies) in enumerate(zip(self.kinds, shape.lies, strict=True))
+            if lies == CONSTANT and k < self.count - 1
+        }
+        head = None
+        if shape.stream:
+            boundary, size = body.target.vector_bytes, self.kinds[-1].bits // 8
+            address = body.op(f"ptrtoint ptr {self.bases[-1]} to i64")
+            left = body.op(f"and i64 {body.op(f'sub i64 0, {address}')}, {boundary - 1}")
+            left = body.op(f"udiv i64 {left}, {size}")
+            none = body.op(f"icmp eq i64 {left}, 0")
+            head = body.op(f"select i1 {none}, i64 {shape.lanes}, i64 {left}")
+        self._groups(place, head)
+        return []
+
+    def _bases(self, r: str) -> list[str]:
+        """Where each stream's row begins."""
+        body, outer = self.body, self.shape.outer
+        at: list[str] = []
+        left = r
+        for d in range(outer - 1, 0, -1):
+            at.insert(0, body.op(f"urem i64 {left}, %n{d}"))
+            left = body.op(f"udiv i64 {left}, %n{d}")
+        at.insert(0, left)
+        found = []
+        for k, lies in enumerate(self.shape.lies):
+            offset = "0"
+            for d in range(outer):
+                offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {at[d]}, %o{d}_{k}')}")
+            found.append(body.op(f"add i64 %p{k}, {offset}") if lies == POSITION else body.at(f"%p{k}", offset))
+        return found
+
+    def _groups(self, place: str, head: str | None) -> None:
+        body, lanes = self.body, self.shape.lanes
+        before, top, done = (body.name(x) for x in ("before", "group", "done"))
+        body.jump(before)
+        body.label(before)
+        body.jump(top)
+        body.label(top)
+        i, j, latch = f"%{body.name('i')}", f"%{body.name('j')}", body.name("latch")
+        body.do(f"{i} = phi i64 [ {place}, %{before} ], [ {j}, %{latch} ]")
+        if self.shape.listed:
+            self._stop_if_full(i)
+        left = body.op(f"sub i64 %n, {i}")
+        most = str(lanes)
+        if head is not None:
+            most = body.op(f"select i1 {body.op(f'icmp eq i64 {i}, 0')}, i64 {head}, i64 {lanes}")
+        some = body.op(f"icmp ult i64 {left}, {most}")
+        take = body.op(f"select i1 {some}, i64 {left}, i64 {most}")
+        full = body.op(f"icmp eq i64 {take}, {lanes}")
+        streams = self._loads(i, take, full)
+        made, undecided = element(body, self.shape, streams)
+        if undecided is not None:
+            assert self.shape.listed
+            self._note(i, take, undecided)
+        self._stores(i, take, full, made)
+        body.jump(latch)
+        body.label(latch)
+        body.do(f"{j} = add i64 {i}, {take}")
+        body.branch(body.op(f"icmp ult i64 {j}, %n"), top, done)
+        body.label(done)
+
+    def _stop_if_full(self, i: str) -> None:
+        body = self.body
+        count = body.load("i64", "%state", 16)
+
+        def stop() -> None:
+            body.store("i64", self.row, "%state")
+            body.store("i64", i, "%state", 8)
+            body.do("ret i64 1")
+            body.label(body.name("never"))
+
+        when(body, body.op(f"icmp ugt i64 {count}, %room"), stop)
+
+    # --- memory ---
+
+    def _place(self, k: int, i: str) -> str:
+        """The address of an element of a row, or its position."""
+        body = self.body
+        lies = self.shape.lies[k]
+        if lies == CONSTANT:
+            return self.bases[k]
+        offset = body.op(f"mul i64 {i}, {self.kinds[k].bits // 8 if lies == CONTIGUOUS else f'%s{k}'}")
+        return body.op(f"add i64 {self.bases[k]}, {offset}") if lies == POSITION else body.at(self.bases[k], offset)
+
+    def _either(self, full: str, whole: Callable[[], list[Value]], partial: Callable[[], list[Value]]) -> list[Value]:
+        """Two ways to some values."""
+        body = self.body
+        one, two, after = (body.name(x) for x in ("whole", "partial", "both"))
+        body.branch(full, one, two)
+        ends, found = [], []
+        for label, make in ((one, whole), (two, partial)):
+            body.label(label)
+            found.append(make())
+            end = body.name("end")
+            body.jump(end)
+            body.label(end)
+            ends.append(end)
+            body.jump(after)
+        body.label(after)
+        return [
+            body.value(f"phi {x.kind.text} [ {x.name}, %{ends[0]} ], [ {y.name}, %{ends[1]} ]", x.kind)
+            for x, y in zip(*found, strict=True)
+        ]
+
+    def _loads(self, i: str, take: str, full: str) -> list[Value]:
+        body, shape = self.body, self.shape
+        inside = [k for k in range(self.count - 1) if shape.lies[k] in (CONTIGUOUS, STRIDED)]
+
+        def whole() -> list[Value]:
+            found = []
+            for k in inside:
+                at, kind = self._place(k, i), self.kinds[k]
+                if shape.lies[k] == CONTIGUOUS:
+                    found.append(body.loaded(kind, at))
+                    continue
+                vector = body.undefined(kind)
+                for lane in range(shape.lanes):
+                    vector = vector.replaced(lane, body.loaded(Kind(kind.element), at))
+                    at = body.at(at, f"%s{k}")
+                found.append(vector)
+            return found
+
+        def partial() -> list[Value]:
+            for k in inside:
+                self._copy(k, i, take, out=False)
+            return [body.loaded(self.kinds[k], self.spare[k]) for k in inside]
+
+        loaded = dict(zip(inside, self._either(full, whole, partial) if inside else [], strict=True))
+        for k, lies in enumerate(shape.lies[:-1]):
+            if lies == POSITION:
+                steps = body.splat(Value(body, f"%s{k}", Kind("i64")), shape.lanes)
+                first = body.splat(Value(body, self._place(k, i), Kind("i64")), shape.lanes)
+                loaded[k] = first + steps * body.constants("i64", range(shape.lanes))
+        return [self.constants[k] if k in self.constants else loaded[k] for k in range(self.count - 1)]
+
+    def _copy(self, k: int, i: str, take: str, *, out: bool) -> None:
+        """Some elements of a row to or from spare memory, one by one."""
+        body, element = self.body, self.kinds[k].element
+
+        def one(lane: str, _: list[Value]) -> list[Value]:
+            there = self._place(k, body.op(f"add i64 {i}, {lane}"))
+            spare = body.at(self.spare[k], body.op(f"mul i64 {lane}, {self.kinds[k].bits // 8}"))
+            source, target = (spare, there) if out else (there, spare)
+            body.stored(body.loaded(Kind(element), source), target)
+            return []
+
+        body.loop("0", take, 1, [], one)
+
+    def _stores(self, i: str, take: str, full: str, made: Value) -> None:
+        body, shape, k = self.body, self.shape, self.count - 1
+
+        def whole() -> list[Value]:
+            at = self._place(k, i)
+            if shape.lies[k] == CONTIGUOUS:
+                if shape.stream:
+                    size = body.target.vector_bytes
+                    lanes = size * 8 // made.kind.bits
+                    for part in range(0, shape.lanes, lanes):
+                        mask = ", ".join(f"i32 {part + lane}" for lane in range(lanes))
+                        kind = Kind(made.kind.element, lanes)
+                        piece = body.value(
+                            f"shufflevector {made.kind.text} {made.name}, {made.kind.text} poison, <{lanes} x i32> <{mask}>", kind
+                        )
+                        body.store(kind.text, piece.name, at, part * made.kind.bits // 8, stream=size)
+                else:
+                    body.stored(made, at)
+                return []
+            for lane in range(shape.lanes):
+                body.stored(made.lane(lane), at)
+                at = body.at(at, f"%s{k}")
+            return []
+
+        def partial() -> list[Value]:
+            body.stored(made, self.spare[k])
+            self._copy(k, i, take, out=True)
+            return []
+
+        self._either(full, whole, partial)
+
+    # --- the list ---
+
+    def _note(self, i: str, take: str, undecided: Value) -> None:
+        """Put the undecided lanes on the list: the address of the output, and the bits of every input."""
+        body, lanes = self.body, self.shape.lanes
+        bits = body.op(f"bitcast {undecided.kind.text} {undecided.name} to i{lanes}")
+        if lanes < 64:
+            bits = body.op(f"zext i{lanes} {bits} to i64")
+        beyond = body.op(f"shl i64 -1, {take}") if lanes < 64 else "0"
+        bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
+        before, head, after = (body.name(x) for x in ("before", "note", "after"))
+        body.jump(before)
+        body.label(before)
+        count = body.load("i64", "%state", 16)
+        body.branch(body.op(f"icmp ne i64 {bits}, 0"), head, after)
+        body.label(head)
+        left, rest, entry, next_ = (f"%{body.name(x)}" for x in "lrcd")
+        loop_end = body.name("noted")
+        body.do(f"{left} = phi i64 [ {bits}, %{before} ], [ {rest}, %{loop_end} ]")
+        body.do(f"{entry} = phi i64 [ {count}, %{before} ], [ {next_}, %{loop_end} ]")
+        lane = body.call("llvm.cttz.i64", Kind("i64"), f"i64 {left}", "i1 true").name
+        at = body.op(f"add i64 {i}, {lane}")
+        width = 8 * self.count  # an entry: the address, and one word for each input
+        slot = body.at("%list", body.op(f"mul i64 {entry}, {width}"))
+        target = body.op(f"ptrtoint ptr {self._place(self.count - 1, at)} to i64")
+        body.store("i64", target, slot)
+        for k in range(self.count - 1):
+            element = self.kinds[k].element
+            place = self._place(k, at)
+            word = place if self.shape.lies[k] == POSITION else body.load(element, place)
+            if element != "i64":
+                word = body.op(f"zext {element} {word} to i64")
+            body.store("i64", word, slot, 8 + 8 * k)
+        body.do(f"{next_} = add i64 {entry}, 1")
+        body.store("i64", next_, "%state", 16)
+        body.do(f"{rest} = and i64 {left}, {body.op(f'sub i64 {left}, 1')}")
+        body.jump(loop_end)
+        body.label(loop_end)
+        body.branch(body.op(f"icmp ne i64 {rest}, 0"), head, after)
+        body.label(after)

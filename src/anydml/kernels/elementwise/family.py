@@ -1,0 +1,125 @@
+"""Maps by machine code: every element from one element of each input, correctly rounded."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from anydml.forks import guard
+from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import emit
+from anydml.kernels.elementwise.geometry import Part, parts, shares
+from anydml.kernels.elementwise.undecided import deciding, words
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.maps import Map, Stream, maps
+from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
+from anydml.tensor import DataType, TensorDesc
+
+SHORT = 1 << 14  # elements below which other threads can wait
+ALONE = 1 << 16  # elements below which one thread computes
+ROOM = 1 << 12  # elements on the list of a piece
+MOST_SPARE = 3000  # bytes of a stack frame
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """Steps for the statement of a map."""
+    found = maps(statement)
+    if isinstance(found, str):
+        return Refused(found)
+    if len(found) > 1:
+        return Refused("there are several outputs")
+    (m,) = found
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    output = checked.tensors[m.output]
+    types = (*(s.data_type for s in m.streams), output.data_type)
+    if any(t.element_bits < 8 for t in types):
+        return Refused("elements are of four bits")
+    placed = [_placed(s, m, checked) for s in m.streams]
+    itemsize = output.data_type.dtype.itemsize
+    strides = [s for _, s in placed] + [[x * itemsize for x in output.explicit_strides]]
+    itemsizes = [t.dtype.itemsize for t in types]
+    bases = [base for base, _ in placed] + [At(m.output)]
+    size = prod(m.sizes)
+    threads = machine.threads if size >= ALONE else 1
+    with guard:
+        lanes, listed = _trial(target, m, types)
+    if sum(n * lanes for n in itemsizes) > MOST_SPARE:
+        return Refused("there are too many inputs")
+    room = min(ROOM, -(-size // lanes) * lanes) + lanes
+    pieces: list[list[Step]] = []
+    for part in parts(m.sizes, strides, itemsizes):
+        for share, first, rows in shares(part, threads, lanes):
+            scratch = At("scratch", 8 * words(room, len(m.streams)) * len(pieces))
+            pieces.append([_step(target, m, types, lanes, listed, share, bases, (first, rows), scratch, room - lanes)])
+    if not listed:
+        return Lowered(target, [Rounds([pieces])], short=size < SHORT)
+    return Lowered(
+        target,
+        [Rounds([pieces])],
+        scratch=8 * words(room, len(m.streams)) * len(pieces),
+        short=size < SHORT,
+        decide=deciding(m.formula, types, len(pieces), room),
+    )
+
+
+def _placed(s: Stream, m: Map, checked: Checked[Any]) -> tuple[At | int, list[int]]:
+    """Where a stream begins, and its strides in bytes along the dimensions of the output; positions count one by one."""
+    if s.name is None:
+        return s.start[0], [step[0] for step in s.steps]
+    t: TensorDesc = checked.tensors[s.name]
+    itemsize = t.data_type.dtype.itemsize
+    base = At(s.name, sum(i * stride for i, stride in zip(s.start, t.explicit_strides, strict=True)) * itemsize)
+    return base, [sum(a * b for a, b in zip(step, t.explicit_strides, strict=True)) * itemsize for step in s.steps]
+
+
+@lru_cache(maxsize=256)
+def _trial(target: Target, m: Map, types: tuple[DataType, ...]) -> tuple[int, bool]:
+    """The lanes that serve a formula, and whether it leaves elements open; Uncompilable where it cannot be emitted."""
+    body = Body(target)
+    lies = (emit.CONTIGUOUS,) * len(types)
+    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, 0, 8, False, True)
+    streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
+    _, undecided = emit.element(body, shape, streams)
+    widest = max(t.dtype.itemsize for t in types)
+    if any(f" x {kind}>" in line for line in body.lines for kind in ("double", "i64")):
+        widest = 8
+    return 2 * target.vector_bytes // widest, undecided is not None
+
+
+def _step(
+    target: Target,
+    m: Map,
+    types: tuple[DataType, ...],
+    lanes: int,
+    listed: bool,
+    part: Part,
+    bases: list[At | int],
+    rows: tuple[int, int],
+    scratch: At,
+    room: int,
+) -> Step:
+    lies = tuple(
+        emit.POSITION
+        if k < len(m.streams) and m.streams[k].name is None
+        else emit.CONSTANT
+        if not part.row.strides[k] and k < len(m.streams)
+        else emit.CONTIGUOUS
+        if part.row.strides[k] == types[k].dtype.itemsize or part.row.size == 1
+        else emit.STRIDED
+        for k in range(len(types))
+    )
+    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, listed)
+    code = engine.compiled(emit.emitted, target, shape)
+    numbers: list[At | int] = [scratch if listed else 0, scratch + 64 if listed else 0, room, *rows, part.row.size]
+    numbers += [base + offset for base, offset in zip(bases, part.offsets, strict=True)]
+    numbers += part.row.strides
+    for d in part.outer:
+        numbers += [d.size, *d.strides]
+    return Step(code, tuple(numbers))

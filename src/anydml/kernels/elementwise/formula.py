@@ -1,0 +1,335 @@
+"""A formula as instructions: each node a real number with its bound, an integer, a truth, or the bits of an element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import halves, numbers, rounding, transcendental, wholes
+from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.match.maps import Formula
+from anydml.schema.expression import Constant
+from anydml.tensor import DataType, limits
+
+
+class Truth(NamedTuple):
+    """A condition in every lane, and the lanes where it has to be decided elsewhere."""
+
+    mask: Value
+    guard: Value | None
+
+
+class Element(NamedTuple):
+    """An element that was read: its bits."""
+
+    bits: Value
+    data_type: DataType
+
+
+Item: TypeAlias = Number | Whole | Truth | Element | Constant
+RING = {"add", "sub", "mul", "neg"}
+
+
+def computed(body: Body, formula: Formula, streams: Sequence[Value], data_type: DataType) -> Item:
+    """The last node of a formula that is stored as a data type; streams: one vector of bits for each."""
+    return _Formula(body, formula, streams, data_type).run()
+
+
+def number_of(body: Body, item: Item, streams: Sequence[Value]) -> Number:
+    """An item as a real number."""
+    return _Formula(body, (), streams, DataType.FLOAT32).as_number(item)
+
+
+class _Formula:
+    def __init__(self, body: Body, formula: Formula, streams: Sequence[Value], data_type: DataType) -> None:
+        self.body, self.formula, self.streams, self.data_type = body, formula, streams, data_type
+        self.items: list[Item] = []
+        self.converted: dict[int, Number] = {}
+        self.modular = _modular(formula) if data_type.dtype.kind in "iu" else frozenset()
+        self.like = streams[0] if streams else body.constant(Kind("i8", 8), 0)
+
+    def run(self) -> Item:
+        for place, (op, args, data) in enumerate(self.formula):
+            self.items.append(self._item(place, op, args, data))
+        return self.items[-1]
+
+    # --- what an item is taken as ---
+
+    def number(self, place: int) -> Number:
+        if place not in self.converted:
+            self.converted[place] = self.as_number(self.items[place])
+        return self.converted[place]
+
+    def as_number(self, item: Item) -> Number:
+        if isinstance(item, Element):
+            return self._read(item)
+        if isinstance(item, Constant):
+            return self._constant(item)
+        if isinstance(item, Whole):
+            return self._whole_number(item.known())
+        assert isinstance(item, Number), item
+        return item
+
+    def _read(self, item: Element) -> Number:
+        bits, kind = item.bits, item.bits.kind
+        if item.data_type == DataType.FLOAT32:
+            return numbers.of_single(bits.cast(kind.of("float")))
+        if item.data_type == DataType.FLOAT16:
+            return numbers.of_single(halves.widened(bits), 11, -24, -(2.0**16), 2.0**16)
+        if item.data_type == DataType.FLOAT64:
+            x = bits.cast(kind.of("double"))
+            return Number(self.body, lambda: x, exact=True, quantum=-1074, digits=53, least=-1074)
+        return self._whole_number(self._element(item))
+
+    def _whole_number(self, a: Whole) -> Number:
+        digits = max(abs(a.low), abs(a.high)).bit_length()
+        how = "sitofp" if a.low < 0 else "uitofp"
+
+        def wide() -> Value:
+            value = a.value
+            if a.bits < 32:  # the conversion of 32 bits is the processor's
+                return a.resized(32).converted("sitofp", value.kind.of("double"))
+            return value.converted(how, value.kind.of("double"))
+
+        made = Number(
+            self.body, numbers.once(wide), low=float(a.low), high=float(a.high), quantum=0, digits=min(digits, 53), least=0
+        )
+        if digits > 53:
+            return replace(made, rel=numbers.U)
+        if digits > 24:
+            return replace(made, exact=True)
+        single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
+        return replace(made, exact=True, single=single)
+
+    def _constant(self, c: Constant) -> Number:
+        kind = self.like.kind.of("double")
+        assert not hasattr(c.value, "name"), c
+        if isinstance(c.value, float):
+            special = c.value
+            wide = self.body.constant(kind, special)
+            single = self.body.constant(kind.of("float"), special)
+            return Number(
+                self.body, lambda: wide, exact=True, single=single, low=0.0, high=0.0, quantum=0, digits=1, least=0
+            )
+        value = Fraction(c.value)  # type: ignore[arg-type]  # no symbol is lowered
+        try:
+            nearest = float(value)
+        except OverflowError:
+            raise Uncompilable("a constant beyond float64") from None
+        low, high = (nearest, nearest) if Fraction(nearest) == value else numbers.outward(nearest, nearest)
+        wide = self.body.constant(kind, nearest)
+        if Fraction(nearest) != value or (nearest and abs(nearest) < 1 / numbers.FAR):
+            return Number(self.body, lambda: wide, low=low, high=high, rel=numbers.U, least=math.frexp(nearest)[1] - 2)
+        m, q = value.numerator, 1 - value.denominator.bit_length()
+        zeros = (m & -m).bit_length() - 1 if m else 0
+        digits, quantum = max(1, abs(m).bit_length() - zeros), q + zeros
+        made = Number(
+            self.body, lambda: wide, exact=True, low=low, high=high, quantum=quantum, digits=digits, least=quantum + digits - 1
+        )
+        if m == 0 or (digits <= 24 and quantum >= -149 and abs(nearest) < 2.0**128):
+            return replace(made, single=self.body.constant(kind.of("float"), nearest))
+        return made
+
+    def _element(self, item: Element) -> Whole:
+        if item.data_type.dtype.kind == "f":
+            raise Uncompilable("an element of floats is taken as an integer")
+        return Whole(item.bits, *limits(item.data_type))
+
+    def whole(self, place: int) -> Whole | None:
+        """An item as an integer; None if it is no integer in kind."""
+        item = self.items[place]
+        if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
+            return self._element(item)
+        if isinstance(item, Constant) and item.integral:
+            return wholes.constant(int(item.value), self.like)  # type: ignore[arg-type]
+        return item if isinstance(item, Whole) else None
+
+    def truth(self, place: int) -> Truth:
+        item = self.items[place]
+        assert isinstance(item, Truth)
+        return item
+
+    # --- nodes ---
+
+    def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
+        if op == "stream":
+            number, data_type = data  # type: ignore[misc]
+            return Element(self.streams[number], data_type)
+        if op == "same":
+            return self.items[args[0]]
+        if op == "constant":
+            assert isinstance(data, Constant)
+            return data
+        if op in ("less", "less_equal", "equal"):
+            return self._comparison(op, *args)
+        if op in ("both", "either", "not", "is_nan"):
+            return self._logic(op, args)
+        if op == "select":
+            return self._select(place, *args)
+        if op in _BITS:
+            return self._bitwise(op, args)
+        integers = [self.whole(a) for a in args]
+        if integers and None not in integers and not all(isinstance(self.items[a], Constant) for a in args):
+            made = self._of_integers(place, op, [x for x in integers if x is not None], data)
+            if made is not None:
+                return made
+        return self._of_numbers(op, args, data)
+
+    def _of_integers(self, place: int, op: str, args: list[Whole], data: object) -> Item | None:
+        modulus = self.data_type.element_bits if place in self.modular else None
+        if op in RING:
+            return wholes.ring(op, args, modulus)
+        if op in ("max", "min"):
+            return wholes.extreme(op, *args)
+        if op == "absolute":
+            return wholes.absolute(*args)
+        if op in ("fmod", "floor_mod"):
+            return wholes.remainder(op, *args)
+        if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
+            return args[0]
+        if op == "power" and isinstance(data, int) and data >= 1:
+            made = args[0]
+            for _ in range(data - 1):
+                made = wholes.ring("mul", [made, args[0]], modulus)
+            return made
+        return None
+
+    def _of_numbers(self, op: str, args: tuple[int, ...], data: object) -> Item:
+        if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
+            return found
+        x = [self.number(a) for a in args]
+        if op in _ARITHMETIC:
+            return _ARITHMETIC[op](*x)
+        if op == "power":
+            assert isinstance(data, int)
+            return transcendental.whole_power(x[0], data)
+        if op == "round":
+            assert isinstance(data, DataType)
+            return rounding.as_rounded(x[0], data)
+        if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
+            return rounding.to_whole(op, x[0])
+        if op == "limits":
+            return self._limits(x[0], x[1], dict(data))  # type: ignore[call-overload]
+        return transcendental.function(op, x)
+
+    def _integer_quotient(self, place: int) -> Whole | None:
+        """An integer quotient toward zero, of integers that float64 does not hold."""
+        op, args, _ = self.formula[place]
+        if op != "div":
+            return None
+        a, b = (self.whole(x) for x in args)
+        return wholes.quotient(a, b) if a is not None and b is not None and max(a.bits, b.bits) > 32 else None
+
+    def _limits(self, x: Number, made: Number, values: dict[str, str]) -> Number:
+        for name, text in values.items():
+            at = x.wide().compared("oeq", math.inf if name == "high" else -math.inf)
+            value = float(text)
+            special = not math.isfinite(value) or value == 0
+            constant = self._constant(Constant(value if special else Fraction(value), False))
+            made = numbers.select(at, constant, made, None)
+        return made
+
+    def _comparison(self, op: str, a: int, b: int) -> Truth:
+        one, two = self.whole(a), self.whole(b)
+        if one is not None and two is not None:
+            return Truth(wholes.compare(op, one, two), None)
+        x, y = self.number(a), self.number(b)
+        how = {"less": "olt", "less_equal": "ole", "equal": "oeq"}[op]
+        guard = either(x.guard, y.guard)
+        if x.single is not None and y.single is not None:
+            return Truth(x.single.compared(how, y.single), guard)
+        if x.exact and y.exact:
+            return Truth(x.wide().compared(how, y.wide()), guard)
+        if (x.exact or x.odd) and (y.exact or y.odd) and (x.exact or y.exact):
+            exact, other = (x, y) if x.exact else (y, x)
+            if exact.digits <= 52:  # a number rounded to odd lies on the side of it that t lies on
+                odd = numbers.once(lambda: other.odd() if other.odd else other.wide())()
+                left, right = (exact.wide(), odd) if exact is x else (odd, exact.wide())
+                return Truth(left.compared(how, right), guard)
+        x, y = numbers.decided_size(x), numbers.decided_size(y)
+        errors = [n.error() for n in (x, y) if not n.exact]
+        bound = errors[0] if len(errors) == 1 else errors[0] + errors[1]
+        distance = (x.wide() - y.wide()).magnitude()
+        near = distance.compared("ule", bound * numbers.SLACK) & x.wide().compared("ord", y.wide())
+        return Truth(x.wide().compared(how, y.wide()), either(guard, near, x.guard, y.guard))
+
+    def _logic(self, op: str, args: tuple[int, ...]) -> Truth:
+        if op == "is_nan":
+            x = self.number(args[0])
+            value = x.single if x.single is not None else x.wide()
+            return Truth(value.compared("uno", value), x.guard)
+        truths = [self.truth(a) for a in args]
+        guard = either(*(t.guard for t in truths))
+        if op == "not":
+            return Truth(~truths[0].mask, guard)
+        a, b = (t.mask for t in truths)
+        return Truth(a & b if op == "both" else a | b, guard)
+
+    def _select(self, place: int, condition: int, a: int, b: int) -> Item:
+        mask, guard = self.truth(condition)
+        one, two = self.items[a], self.items[b]
+        if isinstance(one, Element) and isinstance(two, Element) and one.data_type == two.data_type:
+            if guard is None:
+                return Element(self.body.chosen(mask, one.bits, two.bits), one.data_type)
+        x, y = self.whole(a), self.whole(b)
+        if x is not None and y is not None and guard is None:
+            modulus = self.data_type.element_bits if place in self.modular else None
+            return wholes.select(mask, x, y, modulus)
+        return numbers.select(mask, self.number(a), self.number(b), guard)
+
+    def _bitwise(self, op: str, args: tuple[int, ...]) -> Item:
+        elements = [self.items[a] for a in args]
+        bits = [e.bits for e in elements if isinstance(e, Element)]
+        if len(bits) != len(elements) or len({v.kind for v in bits}) != 1:
+            raise Uncompilable("bits of something else than elements of one type")
+        first = elements[0]
+        assert isinstance(first, Element)
+        if op == "bit_count":
+            return Whole(wholes.counted(bits[0]), 0, bits[0].kind.bits)
+        return Element(_BITS[op](*bits), first.data_type)
+
+
+def _modular(formula: Formula) -> frozenset[int]:
+    """The sums, products and choices of which what is stored, modulo 2^bits, shows no more than that."""
+    uses: list[list[int]] = [[] for _ in formula]
+    for place, (_, args, _) in enumerate(formula):
+        for a in args:
+            uses[a].append(place)
+    found = [False] * len(formula)
+    found[-1] = True
+    for place in range(len(formula) - 2, -1, -1):
+        found[place] = all(
+            found[user] and formula[user].op in _KEEPS_MODULUS and (formula[user].op != "select" or formula[user].args[0] != place)
+            for user in uses[place]
+        )
+    return frozenset(place for place, yes in enumerate(found) if yes and formula[place].op in _KEEPS_MODULUS)
+
+
+_KEEPS_MODULUS = {*RING, "select", "power", "same"}
+_ARITHMETIC = {
+    "add": numbers.add,
+    "sub": partial(numbers.add, sign=-1),
+    "mul": numbers.multiply,
+    "div": numbers.divide,
+    "neg": numbers.negative,
+    "absolute": numbers.absolute,
+    "sqrt": numbers.root,
+    "max": partial(numbers.extreme, which="maximum"),
+    "min": partial(numbers.extreme, which="minimum"),
+}
+_BITS = {
+    "bit_and": lambda x, y: x & y,
+    "bit_or": lambda x, y: x | y,
+    "bit_xor": lambda x, y: x ^ y,
+    "bit_not": lambda x: ~x,
+    "bit_count": wholes.counted,
+    "shift_left": partial(wholes.shifted, "shift_left"),
+    "shift_right": partial(wholes.shifted, "shift_right"),
+}

@@ -1,0 +1,92 @@
+"""The order in which elements are visited: rows of the output, and where each stream's elements lie along them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+SHORT = 16  # elements of a row below which a longer one is looked for
+TILE = 64  # elements of a row where an input is read across its own rows
+
+
+class Dimension(NamedTuple):
+    """A dimension, and the bytes from one element to the next in every stream."""
+
+    size: int
+    strides: tuple[int, ...]
+
+
+class Part(NamedTuple):
+    """A box of elements. offsets: bytes to its first element in every stream. outer: the outermost dimension first."""
+
+    offsets: tuple[int, ...]
+    outer: tuple[Dimension, ...]
+    row: Dimension
+
+    @property
+    def rows(self) -> int:
+        return math.prod(d.size for d in self.outer)
+
+
+def parts(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Sequence[int]) -> list[Part]:
+    """The elements in one or two boxes; strides: for every stream, in bytes, those of the output last."""
+    dims = [Dimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes) if n > 1]
+    dims.sort(key=lambda d: (abs(d.strides[-1]), sum(map(abs, d.strides))), reverse=True)
+    dims = _merged(dims) or [Dimension(1, tuple(0 for _ in strides))]
+    start = tuple(0 for _ in strides)
+    at = len(dims) - 1
+    if dims[at].size < SHORT:
+        longest = max(range(len(dims)), key=lambda d: dims[d].size)
+        if dims[longest].size >= 4 * dims[at].size:
+            at = longest
+    row, outer = dims[at], [*dims[:at], *dims[at + 1 :]]
+    across = _across(row, outer, itemsizes)
+    if across is None or row.size <= TILE:
+        return [Part(start, tuple(outer), row)]
+    # the rows of an input lie across: it is read a few of its lines at a time, all that is in them
+    around = [d for i, d in enumerate(outer) if i != across]
+    tiles, rest = divmod(row.size, TILE)
+    tile = Dimension(TILE, row.strides)
+    far = Dimension(tiles, tuple(s * TILE for s in row.strides))
+    found = [Part(start, (*around, far, outer[across]), tile)]
+    if rest:
+        offsets = tuple(s * TILE * tiles for s in row.strides)
+        found.append(Part(offsets, (*around, outer[across]), Dimension(rest, row.strides)))
+    return found
+
+
+def _merged(dims: list[Dimension]) -> list[Dimension]:
+    """Dimensions that run on in every stream as one."""
+    made: list[Dimension] = []
+    for d in dims:
+        if made and all(a == b * d.size for a, b in zip(made[-1].strides, d.strides, strict=True)):
+            made[-1] = Dimension(made[-1].size * d.size, d.strides)
+        else:
+            made.append(d)
+    return made
+
+
+def _across(row: Dimension, outer: Sequence[Dimension], itemsizes: Sequence[int]) -> int | None:
+    """The outer dimension that an input, read across its rows, runs along."""
+    for stream, itemsize in enumerate(itemsizes[:-1]):
+        if abs(row.strides[stream]) >= 2 * 64:
+            for at, d in enumerate(outer):
+                if 0 < abs(d.strides[stream]) <= itemsize and d.size >= SHORT:
+                    return at
+    return None
+
+
+def shares(part: Part, count: int, grain: int) -> Iterator[tuple[Part, int, int]]:
+    """A part in at most so many shares: a part, its first row and its number of rows. grain: elements of a row that stay together."""
+    if part.rows >= count:
+        ends = [part.rows * k // count for k in range(count + 1)]
+        for first, end in zip(ends[:-1], ends[1:], strict=True):
+            yield part, first, end - first
+        return
+    blocks = -(-part.row.size // grain)
+    count = min(count, blocks)
+    ends = [min(part.row.size, blocks * k // count * grain) for k in range(count + 1)]
+    for first, end in zip(ends[:-1], ends[1:], strict=True):
+        offsets = tuple(o + first * s for o, s in zip(part.offsets, part.row.strides, strict=True))
+        yield Part(offsets, part.outer, Dimension(end - first, part.row.strides)), 0, part.rows

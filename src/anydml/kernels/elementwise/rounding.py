@@ -1,0 +1,195 @@
+"""Roundings: of a number with its bound to the type that stores it, and to integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise import halves
+from anydml.kernels.elementwise.numbers import SLACK, U, Lazy, Number, either, of_single, once
+from anydml.kernels.elementwise.wholes import Whole
+from anydml.tensor import DataType, limits
+
+
+def nearest_single(x: Number) -> tuple[Value, Value | None]:
+    """t rounded half to even to float32, and the lanes where the bound leaves that open."""
+    if x.single is not None:
+        return x.single, None
+    if x.native is not None:
+        return x.native(), None
+    single = x.wide().kind.of("float")
+    if (odd := x.wide if x.exact else x.odd) is not None:
+        return odd().converted("fptrunc", single), None
+    low, high = (end.converted("fptrunc", single) for end in _ends(x))
+    return high, _differ(x, low, high)
+
+
+def nearest_half(x: Number) -> tuple[Value, Value | None]:
+    """The bits of t rounded half to even to FLOAT16, and the lanes where the bound leaves that open."""
+    if x.single is not None:
+        return halves.narrowed(x.single), None
+    if (odd := x.wide if x.exact else x.odd) is not None:
+        return halves.narrowed(halves.odd_single(odd())), None
+    low, high = (halves.narrowed(halves.odd_single(end)) for end in _ends(x))
+    undecided = low.compared("ne", high)
+    return high, undecided if x.err is None else either(undecided, _unbounded(x))
+
+
+def _ends(x: Number) -> tuple[Value, Value]:
+    """Two values that t lies between."""
+    v = x.wide()
+    if x.err is None:
+        share = x.rel * SLACK + 2 * U
+        return v * (1 - share), v * (1 + share)
+    e = x.error() * (1 + 4 * U)
+    # the roundings of the ends themselves
+    e = x.body.fused(v.magnitude(), 2 * U, e)
+    return v - e, v + e
+
+
+def _differ(x: Number, low: Value, high: Value) -> Value | None:
+    if x.err is None:
+        return low.compared("one", high)  # both have the sign of v
+    return either(low.bits().compared("ne", high.bits()) & _finite(x), _unbounded(x))
+
+
+def _finite(x: Number) -> Value:
+    return x.wide().magnitude().compared("one", math.inf)
+
+
+def _unbounded(x: Number) -> Value:
+    """The lanes where a finite value has a bound that is NaN."""
+    e = x.error()
+    return e.compared("uno", e) & _finite(x)
+
+
+def as_rounded(x: Number, data_type: DataType) -> Number:
+    """The number as a tensor of a float type holds it."""
+    if data_type == DataType.FLOAT32:
+        single, undecided = nearest_single(x)
+        return replace(of_single(single), guard=either(x.guard, undecided))
+    if data_type == DataType.FLOAT16:
+        bits, undecided = nearest_half(x)
+        return replace(of_single(halves.widened(bits), 11, -24, -(2.0**16), 2.0**16), guard=either(x.guard, undecided))
+    if x.exact:
+        return x
+    raise Uncompilable("a definition rounds to FLOAT64")
+
+
+# --- to integers ---
+
+
+def to_whole(op: str, x: Number) -> Number:
+    """floor, ceil, truncate, half_to_even or half_away."""
+    if x.single is not None:
+        made = of_single(_whole(op, x.single), quantum=0, low=_outer(x.low), high=_outer(x.high))
+        return replace(made, guard=x.guard)
+    guard = x.guard
+    value: Lazy
+    if (odd := x.wide if x.exact else x.odd) is not None:
+        value = once(lambda: _whole(op, odd()))
+    else:
+        ends = [_whole(op, end) for end in _ends(x)]
+        guard = either(guard, ends[0].bits().compared("ne", ends[1].bits()) & _finite(x), None if x.err is None else _unbounded(x))
+        value = lambda: ends[1]  # noqa: E731
+    if x.largest >= 2.0**52 and not x.exact:
+        guard = either(guard, x.wide().magnitude().compared("oge", 2.0**52) & _finite(x))
+    digits = min(53, math.frexp(x.largest)[1] + 1) if x.largest < 2.0**60 else 53
+    low, high = _outer(x.low), _outer(x.high)
+    return Number(x.body, value, exact=True, low=low, high=high, quantum=0, digits=digits, least=0, guard=guard)
+
+
+def _outer(end: float) -> float:
+    return end + math.copysign(1, end) if abs(end) < 2.0**52 else end
+
+
+def _whole(op: str, x: Value) -> Value:
+    """A float rounded to an integer of its type; a zero keeps the sign of x."""
+    body = x.body
+    if op == "half_away":
+        size = x.magnitude()
+        down = _whole("floor", size)
+        return body.chosen((size - down).compared("oge", 0.5), down + 1.0, down).signed_as(x)
+    if body.has_rounding:
+        return body.intrinsic({"truncate": "trunc", "half_to_even": "roundeven"}.get(op, op), x)
+    size = x.magnitude()
+    magic = 2.0**23 if x.kind.element == "float" else 2.0**52
+    near = body.chosen(size.compared("olt", magic), (size + magic) - magic, size).signed_as(x)
+    if op == "half_to_even":
+        return near
+    if op == "truncate":
+        near = near.magnitude()
+        return body.chosen(near.compared("ogt", size), near - 1.0, near).signed_as(x)
+    if op == "floor":
+        return body.chosen(near.compared("ogt", x), near - 1.0, near).signed_as(x)
+    return body.chosen(near.compared("olt", x), near + 1.0, near).signed_as(x)
+
+
+# --- to the type of the output ---
+
+
+def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[Value, Value | None]:
+    """The bits of the element that stores a number, and the lanes that have to be decided elsewhere."""
+    bits = data_type.element_bits
+    if isinstance(x, Whole):
+        return x.resized(bits), None
+    if data_type == DataType.FLOAT16:
+        half, undecided = nearest_half(x)
+        return half, either(x.guard, undecided)
+    if data_type in (DataType.FLOAT32, DataType.FLOAT64):
+        if data_type == DataType.FLOAT32:
+            y, undecided = nearest_single(x)
+        elif x.exact or (x.odd is not None and x.rel == U and x.err is None):
+            y, undecided = x.wide(), None
+        else:
+            raise Uncompilable("a result of FLOAT64 that is more than one operation of exact numbers")
+        return x.body.chosen(y.compared("ord", y), y, math.nan).bits(), either(x.guard, undecided)
+    low, high = limits(data_type)
+    guard = x.guard
+    value: Value
+    if x.single is not None and bits <= 16:
+        value = x.single
+    elif (odd := x.wide if x.exact else x.odd) is not None:
+        value = odd()
+    else:
+        ends = [_whole("truncate", end) for end in _ends(x)]
+        guard = either(guard, ends[0].compared("one", ends[1]), None if x.err is None else _unbounded(x))
+        value = ends[1]
+    if integral:
+        if not x.exact or x.low < low or x.high > high:
+            raise Uncompilable("an integer that does not fit its type is made of real numbers")
+        return _integer(value, bits, low < 0), guard
+    return _saturated(value, bits, low, high), guard
+
+
+def _saturated(x: Value, bits: int, low: int, high: int) -> Value:
+    """A float toward zero; the limits beyond them, and 0 for NaN."""
+    body = x.body
+    x = body.chosen(x.compared("ord", x), x, 0.0)
+    beyond = x.compared("oge", 2.0**64 if low == 0 else 2.0**63) if bits == 64 else None
+    most = float(high) if bits < 64 else math.nextafter(float(high), 0)
+    x = body.chosen(x.compared("olt", float(low)), float(low), x)
+    x = body.chosen(x.compared("ogt", most), most, x)
+    found = _integer(x, bits, low < 0)
+    return found if beyond is None else body.chosen(beyond, high if low < 0 else -1, found)
+
+
+def _integer(x: Value, bits: int, signed: bool) -> Value:
+    """A float that fits, as an integer of so many bits."""
+    body, kind = x.body, x.kind
+    if bits < 32 or (bits == 32 and signed):
+        return _narrow(x.converted("fptosi", kind.of("i32")), bits)
+    if bits == 32:
+        # cut first: below 2^31, the difference is negative, and would be cut the other way
+        return (_whole("truncate", x) - 2.0**31).converted("fptosi", kind.of("i32")) ^ -(1 << 31)
+    if signed:
+        return x.converted("fptosi", kind.of("i64"))
+    large = x.compared("oge", 2.0**63)
+    small = body.chosen(large, x - 2.0**63, x).converted("fptosi", kind.of("i64"))
+    return small ^ body.chosen(large, body.constant(small.kind, -(1 << 63)), body.constant(small.kind, 0))
+
+
+def _narrow(x: Value, bits: int) -> Value:
+    return x.converted("trunc", x.kind.of(f"i{bits}"))

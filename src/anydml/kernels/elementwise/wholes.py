@@ -1,0 +1,181 @@
+"""Integers in machine code: exact within known limits, or modulo 2^bits of what stores them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Value
+
+WIDTHS = (8, 16, 32, 64)
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """An integer in every lane: low <= it <= high, zero-extended where low >= 0. modular: known modulo 2^bits alone."""
+
+    value: Value
+    low: int
+    high: int
+    modular: bool = False
+
+    @property
+    def bits(self) -> int:
+        return self.value.kind.bits
+
+    def known(self) -> Whole:
+        """The integer itself; Uncompilable where it is known modulo 2^bits alone."""
+        if self.modular:
+            raise Uncompilable("an integer of more than 64 bits is compared or divided")
+        return self
+
+    def resized(self, bits: int) -> Value:
+        """The value in more or fewer bits."""
+        if bits == self.bits:
+            return self.value
+        how = "trunc" if bits < self.bits else "sext" if self.low < 0 else "zext"
+        return self.value.converted(how, self.value.kind.of(f"i{bits}"))
+
+
+def width(low: int, high: int) -> int | None:
+    """The bits that hold an interval; None where 64 do not."""
+    for bits in WIDTHS:
+        if (low >= 0 and high < 1 << bits) or (low >= -(1 << bits - 1) and high < 1 << bits - 1):
+            return bits
+    return None
+
+
+def ring(op: str, args: list[Whole], modulus: int | None) -> Whole:
+    """A sum, difference, product or negation; modulus: the bits it is known by, if only these are seen of it."""
+    a, b = args[0], args[-1]
+    limits = {
+        "add": (a.low + b.low, a.high + b.high),
+        "sub": (a.low - b.high, a.high - b.low),
+        "mul": _products(a, b),
+        "neg": (-a.high, -a.low),
+    }[op]
+    bits = modulus or (None if any(x.modular for x in args) else width(*limits))
+    if bits is None:
+        raise Uncompilable("an integer takes more than 64 bits")
+    values = [x.resized(bits) for x in args]
+    if op == "neg":
+        made = 0 - values[0]
+    else:
+        x, y = values
+        made = x + y if op == "add" else x - y if op == "sub" else _product(x, y)
+    return Whole(made, *limits, modular=modulus is not None)
+
+
+def _products(a: Whole, b: Whole) -> tuple[int, int]:
+    ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return min(ends), max(ends)
+
+
+def _product(x: Value, y: Value) -> Value:
+    return x * y
+
+
+def together(a: Whole, b: Whole) -> tuple[Value, Value, str]:
+    """Two integers in one width, and "s" or "u": how they are compared there."""
+    a, b = a.known(), b.known()
+    low, high = min(a.low, b.low), max(a.high, b.high)
+    bits = width(low, high)
+    if bits is None:
+        raise Uncompilable("integers that take more than 64 bits are compared")
+    return a.resized(bits), b.resized(bits), "s" if low < 0 else "u"
+
+
+def compare(op: str, a: Whole, b: Whole) -> Value:
+    """"less", "less_equal" or "equal"."""
+    x, y, sign = together(a, b)
+    return x.compared("eq" if op == "equal" else sign + {"less": "lt", "less_equal": "le"}[op], y)
+
+
+def extreme(op: str, a: Whole, b: Whole) -> Whole:
+    """"max" or "min"."""
+    x, y, sign = together(a, b)
+    pick = max if op == "max" else min
+    made = x.body.chosen(x.compared(f"{sign}{'gt' if op == 'max' else 'lt'}", y), x, y)
+    return Whole(made, pick(a.low, b.low), pick(a.high, b.high)) if sign == "u" else _signed(made, pick, a, b)
+
+
+def _signed(made: Value, pick: object, a: Whole, b: Whole) -> Whole:
+    assert pick in (max, min)
+    low, high = (max(a.low, b.low), max(a.high, b.high)) if pick is max else (min(a.low, b.low), min(a.high, b.high))
+    return Whole(made, low, high)
+
+
+def absolute(a: Whole) -> Whole:
+    a = a.known()
+    if a.low >= 0:
+        return a
+    made = a.value.body.chosen(a.value.compared("slt", 0), 0 - a.value, a.value)
+    return Whole(made, 0, max(-a.low, a.high))  # as an unsigned number: 2^(bits - 1) fits
+
+
+def select(condition: Value, a: Whole, b: Whole, modulus: int | None) -> Whole:
+    """a in the lanes where the condition holds, else b."""
+    low, high = min(a.low, b.low), max(a.high, b.high)
+    bits = modulus or (None if a.modular or b.modular else width(low, high))
+    if bits is None:
+        raise Uncompilable("an integer takes more than 64 bits")
+    made = a.value.body.chosen(condition, a.resized(bits), b.resized(bits))
+    return Whole(made, low, high, modular=modulus is not None)
+
+
+def quotient(a: Whole, b: Whole) -> Whole:
+    """a / b toward zero; anything where b is 0."""
+    x, y, signed = _divisible(a, b)
+    made = x.body.value(f"{signed}div {x.kind.text} {x.name}, {y.name}", x.kind)
+    most = max(abs(a.low), abs(a.high))
+    return Whole(made, -most if a.low < 0 or b.low < 0 else 0, most, modular=False)
+
+
+def remainder(op: str, a: Whole, b: Whole) -> Whole:
+    """"fmod": of the quotient toward zero; "floor_mod": of the one rounded down. Anything where b is 0."""
+    x, y, signed = _divisible(a, b)
+    made = x.body.value(f"{signed}rem {x.kind.text} {x.name}, {y.name}", x.kind)
+    most = max(abs(b.low), abs(b.high)) - 1
+    if op == "floor_mod" and signed == "s":
+        other = (made ^ y).compared("slt", 0) & made.compared("ne", 0)
+        made = x.body.chosen(other, made + y, made)
+    low = -most if a.low < 0 or (op == "floor_mod" and b.low < 0) else 0
+    return Whole(made, low, max(most, 0))
+
+
+def _divisible(a: Whole, b: Whole) -> tuple[Value, Value, str]:
+    """Operands of a division that does not trap: by 0, and of the least number by -1, it would."""
+    x, y, signed = together(a, b)
+    wrong = y.compared("eq", 0)
+    if signed == "s":
+        if a.low <= -(1 << x.kind.bits - 1):
+            # the quotient of the least number by -1 is 2^(bits - 1), which wraps to itself: as by 1
+            wrong = wrong | (y.compared("eq", -1) & x.compared("eq", -(1 << x.kind.bits - 1)))
+    return x, x.body.chosen(wrong, 1, y), signed
+
+
+def shifted(op: str, x: Value, y: Value) -> Value:
+    """Bits moved up ("shift_left") or down by y places, 0 from the width on."""
+    body, kind = x.body, x.kind
+    beyond = y.compared("uge", kind.bits)
+    by = body.chosen(beyond, 0, y)
+    made = x << by if op == "shift_left" else x.shifted_right(by, signed=False)
+    return body.chosen(beyond, 0, made)
+
+
+def counted(x: Value) -> Value:
+    """The number of ones in each element."""
+    return x.body.intrinsic("ctpop", x)
+
+
+def constant(value: int, like: Value) -> Whole:
+    """An integer constant in as few bits as hold it, with the lanes of a value."""
+    bits = width(value, value)
+    if bits is None:
+        raise Uncompilable("an integer constant takes more than 64 bits")
+    shown = value - (1 << bits) if value >= 1 << bits - 1 else value
+    return Whole(like.body.constant(like.kind.of(f"i{bits}"), shown), value, value)
+
+
+def wrapped(a: Whole, bits: int) -> Whole:
+    return replace(a, value=a.resized(bits), modular=True)
