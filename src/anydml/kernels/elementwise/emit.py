@@ -23,7 +23,8 @@ STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goe
 class Shape(NamedTuple):
     """A map, but for its sizes and strides. lies: how each stream lies along a row, the output last; outer: dimensions of rows.
 
-    stream: whether stores go past the cache. listed: whether there is a list.
+    stream: whether stores go past the cache. levels: how elements are computed, and how those that this leaves open are,
+    one after the other (`formula.LEVELS`); listed: whether the first leaves any open.
     """
 
     formula: Formula
@@ -34,13 +35,14 @@ class Shape(NamedTuple):
     outer: int
     lanes: int
     stream: bool
+    levels: tuple[str, ...]
     listed: bool
 
 
-def element(body: Body, shape: Shape, streams: Sequence[Value]) -> tuple[Value, Value | None]:
+def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
     """The bits that are stored, and the lanes that have to be decided elsewhere."""
     data_type = shape.types[-1]
-    item = computed(body, shape.formula, streams, data_type)
+    item = computed(body, shape.formula, streams, data_type, level)
     if shape.moves:
         assert isinstance(item, Element)
         return item.bits, None
@@ -89,8 +91,25 @@ class _Kernel:
             self._listed_rows()
         else:
             body.loop("0", "%rows", 1, [], lambda r, _: self._row(r, "0"))
+            self._fence()
             body.do("ret i64 0")
-        return kernel(body, [*body.declared])
+        finer = [finer_stage(body.target, shape, level) for level in shape.levels[1:]] if shape.listed else []
+        declared = dict.fromkeys([*body.declared, *(line for _, lines in finer for line in lines)])
+        return kernel(body, [*declared, *(text for text, _ in finer)])
+
+    def _fence(self) -> None:
+        if self.shape.stream:  # stores past the cache become visible before the call returns
+            self.body.do("fence seq_cst")
+
+    def _finer(self) -> str:
+        """Decide what is on the list; how many are still on it."""
+        body = self.body
+        count = body.load("i64", "%state", 16)
+        for level in self.shape.levels[1:]:
+            count = body.op(f"call i64 @{level}(ptr %list, i64 {count})")
+        if self.shape.levels[1:]:
+            body.store("i64", count, "%state", 16)
+        return count
 
     def _listed_rows(self) -> None:
         """From where the last call stopped to the end, or until the list is full."""
@@ -102,7 +121,8 @@ class _Kernel:
             return [body.constant(Kind("i64"), 0)]
 
         body.loop(row, "%rows", 1, [Value(body, place, Kind("i64"))], one)
-        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
+        self._fence()
+        pending = body.op(f"icmp ne i64 {self._finer()}, 0")
         # a call that began behind the end has nothing left to do, and stays there
         over = body.op(f"icmp uge i64 {row}, %rows")
         end = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
@@ -168,7 +188,7 @@ class _Kernel:
         take = body.op(f"select i1 {some}, i64 {left}, i64 {most}")
         full = body.op(f"icmp eq i64 {take}, {lanes}")
         streams = self._loads(i, take, full)
-        made, undecided = element(body, self.shape, streams)
+        made, undecided = element(body, self.shape, streams, self.shape.levels[0])
         if undecided is not None:
             assert self.shape.listed
             self._note(i, take, undecided)
@@ -186,10 +206,15 @@ class _Kernel:
         def stop() -> None:
             body.store("i64", self.row, "%state")
             body.store("i64", i, "%state", 8)
+            self._fence()
             body.do("ret i64 1")
             body.label(body.name("never"))
 
-        when(body, body.op(f"icmp ugt i64 {count}, %room"), stop)
+        def make_room() -> None:
+            left = self._finer()
+            when(body, body.op(f"icmp ugt i64 {body.op(f'shl i64 {left}, 1')}, %room"), stop)
+
+        when(body, body.op(f"icmp ugt i64 {count}, %room"), make_room)
 
     # --- memory ---
 
@@ -337,3 +362,59 @@ class _Kernel:
         body.label(loop_end)
         body.branch(body.op(f"icmp ne i64 {rest}, 0"), head, after)
         body.label(after)
+
+
+def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str]]:
+    """`i64 @level(ptr list, i64 count)`: decide listed elements, keep the others on the list, and say how many these are."""
+    body = Body(target)
+    count = len(shape.types)
+    lanes, width = shape.lanes, 8 * count
+    kinds = [Kind(f"i{t.element_bits}", lanes) for t in shape.types]
+    spare = body.op(f"alloca {kinds[-1].text}, align 64")
+    last = body.op("sub i64 %count, 1")
+    zero = Value(body, "0", Kind("i64"))
+
+    def group(e: str, carried: list[Value]) -> list[Value]:
+        streams = [body.undefined(kind) for kind in kinds[:-1]]
+        for lane in range(lanes):
+            at = body.op(f"add i64 {e}, {lane}")
+            inside = body.op(f"icmp ult i64 {at}, {last}")
+            at = body.op(f"select i1 {inside}, i64 {at}, i64 {last}")
+            slot = body.at("%list", body.op(f"mul i64 {at}, {width}"))
+            for k, kind in enumerate(kinds[:-1]):
+                word = body.loaded(Kind("i64"), slot, 8 + 8 * k)
+                streams[k] = streams[k].replaced(lane, word.converted("trunc", Kind(kind.element)))
+        made, undecided = element(body, shape, streams, level)
+        body.do(f"store {made.kind.text} {made.name}, ptr {spare}, align 64")
+        bits = "0"
+        if undecided is not None:
+            bits = body.op(f"bitcast {undecided.kind.text} {undecided.name} to i{lanes}")
+            bits = bits if lanes == 64 else body.op(f"zext i{lanes} {bits} to i64")
+        left = body.op(f"sub i64 %count, {e}")
+        take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {lanes}')}, i64 {left}, i64 {lanes}")
+
+        def one(lane: str, kept: list[Value]) -> list[Value]:
+            slot = body.at("%list", body.op(f"mul i64 {body.op(f'add i64 {e}, {lane}')}, {width}"))
+            open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+            # an entry that is decided is written over by the next one, or is the last
+            to = body.at("%list", body.op(f"mul i64 {kept[0].name}, {width}"))
+            address = body.load("ptr", slot)
+            element_ = body.loaded(Kind(made.kind.element), body.at(spare, body.op(f"mul i64 {lane}, {made.kind.bits // 8}")))
+
+            def store() -> None:
+                body.stored(element_, address)
+
+            when(body, body.op(f"icmp eq i64 {open_}, 0"), store)
+            for word in range(count):
+                body.store("i64", body.load("i64", slot, 8 * word), to, 8 * word)
+            return [kept[0] + Value(body, open_, Kind("i64"))]
+
+        _, kept = body.loop("0", take, 1, carried, one)
+        return kept
+
+    up = body.op(f"add i64 %count, {lanes - 1}")
+    groups = body.op(f"and i64 {up}, {-lanes}")
+    _, (kept,) = body.loop("0", groups, lanes, [zero], group)
+    body.do(f"ret i64 {kept.name}")
+    text = "\n".join([f"define internal i64 @{level}(ptr %list, i64 %count) {{", "entry:", *body.lines, "}"])
+    return text, [*body.declared]

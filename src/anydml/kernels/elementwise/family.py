@@ -7,8 +7,8 @@ from math import prod
 from typing import Any
 
 from anydml.forks import guard
-from anydml.kernels.call.steps import At, Rounds, Step
-from anydml.kernels.code import engine
+from anydml.kernels.call.steps import Aligned, At, Rounds, Step
+from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit
@@ -24,6 +24,8 @@ SHORT = 1 << 14  # elements below which other threads can wait
 ALONE = 1 << 16  # elements below which one thread computes
 ROOM = 1 << 12  # elements on the list of a piece
 MOST_SPARE = 3000  # bytes of a stack frame
+STREAM = processor.caches().last // 4 * 3  # bytes read and written from which stores go past the cache
+LONG_ROW = 1024  # bytes of a row that this is done for
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
@@ -53,11 +55,12 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
     room = min(ROOM, -(-size // lanes) * lanes) + lanes
+    past_cache = size * sum(itemsizes) >= STREAM
     pieces: list[list[Step]] = []
     for part in parts(m.sizes, strides, itemsizes):
         for share, first, rows in shares(part, threads, lanes):
             scratch = At("scratch", 8 * words(room, len(m.streams)) * len(pieces))
-            pieces.append([_step(target, m, types, lanes, listed, share, bases, (first, rows), scratch, room - lanes)])
+            pieces.append([_step(target, m, types, lanes, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)])
     if not listed:
         return Lowered(target, [Rounds([pieces])], short=size < SHORT)
     return Lowered(
@@ -84,13 +87,14 @@ def _trial(target: Target, m: Map, types: tuple[DataType, ...]) -> tuple[int, bo
     """The lanes that serve a formula, and whether it leaves elements open; Uncompilable where it cannot be emitted."""
     body = Body(target)
     lies = (emit.CONTIGUOUS,) * len(types)
-    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, 0, 8, False, True)
+    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, 0, 8, False, ("wide",), True)
     streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
-    _, undecided = emit.element(body, shape, streams)
+    _, undecided = emit.element(body, shape, streams, "wide")
     widest = max(t.dtype.itemsize for t in types)
+    # of float64, two registers: more would not hold a function's values
     if any(f" x {kind}>" in line for line in body.lines for kind in ("double", "i64")):
-        widest = 8
-    return 2 * target.vector_bytes // widest, undecided is not None
+        return target.vector_bytes // 4, undecided is not None
+    return min(64, 4 * target.vector_bytes // widest), undecided is not None
 
 
 def _step(
@@ -104,6 +108,7 @@ def _step(
     rows: tuple[int, int],
     scratch: At,
     room: int,
+    past_cache: bool,
 ) -> Step:
     lies = tuple(
         emit.POSITION
@@ -115,11 +120,16 @@ def _step(
         else emit.STRIDED
         for k in range(len(types))
     )
-    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, listed)
+    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, ("wide",), listed)
     code = engine.compiled(emit.emitted, target, shape)
+    itemsize = types[-1].dtype.itemsize
+    aligned = None
+    if past_cache and lies[-1] == emit.CONTIGUOUS and part.row.size * itemsize >= LONG_ROW and lanes * itemsize >= target.vector_bytes:
+        streaming = engine.compiled(emit.emitted, target, shape._replace(stream=True))
+        aligned = Aligned(streaming, emit.names(shape).index(f"p{len(types) - 1}"), itemsize)
     numbers: list[At | int] = [scratch if listed else 0, scratch + 64 if listed else 0, room, *rows, part.row.size]
     numbers += [base + offset for base, offset in zip(bases, part.offsets, strict=True)]
     numbers += part.row.strides
     for d in part.outer:
         numbers += [d.size, *d.strides]
-    return Step(code, tuple(numbers))
+    return Step(code, tuple(numbers), aligned)

@@ -37,9 +37,13 @@ Item: TypeAlias = Number | Whole | Truth | Element | Constant
 RING = {"add", "sub", "mul", "neg"}
 
 
-def computed(body: Body, formula: Formula, streams: Sequence[Value], data_type: DataType) -> Item:
+# representations of numbers that are no float32, the cheapest first
+LEVELS = ("paired", "wide", "doubled")
+
+
+def computed(body: Body, formula: Formula, streams: Sequence[Value], data_type: DataType, level: str) -> Item:
     """The last node of a formula that is stored as a data type; streams: one vector of bits for each."""
-    return _Formula(body, formula, streams, data_type).run()
+    return _Formula(body, formula, streams, data_type, level).run()
 
 
 def number_of(body: Body, item: Item, streams: Sequence[Value]) -> Number:
@@ -48,7 +52,10 @@ def number_of(body: Body, item: Item, streams: Sequence[Value]) -> Number:
 
 
 class _Formula:
-    def __init__(self, body: Body, formula: Formula, streams: Sequence[Value], data_type: DataType) -> None:
+    def __init__(
+        self, body: Body, formula: Formula, streams: Sequence[Value], data_type: DataType, level: str = "wide"
+    ) -> None:
+        self.level = level
         self.body, self.formula, self.streams, self.data_type = body, formula, streams, data_type
         self.items: list[Item] = []
         self.converted: dict[int, Number] = {}
