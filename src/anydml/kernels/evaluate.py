@@ -493,15 +493,13 @@ class Block:
         if e.op == "read":
             return self._read(e)
         if e.op == "select":
-            return self._branch(e, self.value(e.args[0]), e.args[1], e.args[2])
+            return self._branch(e, self._condition(e.args[0]), e.args[1], e.args[2])
         if e.sort == "index" or (e.sort == "truth" and any(a.sort == "index" for a in e.args)):
             return self._of_indices(e)
         if e.op in ("both", "either"):
             return self._name(f"{self.value(e.args[0])} {'and' if e.op == 'both' else 'or'} {self.value(e.args[1])}")
         if e.op == "not":
             return f"(not {self.value(e.args[0])})"
-        if self.moves is not None and e.sort == "truth":
-            return self._computed(e)
         if e.op in _BITWISE:
             return self._bitwise(e)
         if self.moves is None and e.op in ("add", "sub", "mul", "neg", "reduce") and _is_plain(e):
@@ -540,13 +538,17 @@ class Block:
         """An integer number as a Python int."""
         if _is_plain(e):
             return self.integer(e)
-        return f"whole({self._computed(e)})"
+        return f"whole({self.value(e) if self.moves is None else self._computed(e)})"
 
-    def _computed(self, e: Expr, moves: DataType | None = None) -> str:
-        """The value of a node as a number (or a truth), also where elements are moved; with `moves`, as an element's bits."""
-        if self.moves is moves:
+    def _condition(self, e: Expr) -> str:
+        """The text of a select's condition."""
+        if self.moves is None or all(node.sort != "number" for node in walk(e)):
             return self.value(e)
-        inner = Block(self.source, moves)
+        return self._computed(e)
+
+    def _computed(self, e: Expr) -> str:
+        """The text of a number or a condition that is computed, also where elements are moved."""
+        inner = Block(self.source)
         inner.depth = self.depth
         made = inner.value(e)
         self.lines += inner.lines
@@ -653,7 +655,7 @@ class Block:
             return self._limits(e)
         if e.op == "bit_count":
             data_type = e.args[0].data[0].data_type
-            return f"fmpq(({self._computed(e.args[0], data_type)} & {(1 << data_type.element_bits) - 1:#x}).bit_count())"
+            return f"fmpq(({self._raw(e.args[0])} & {(1 << data_type.element_bits) - 1:#x}).bit_count())"
         return f"f_{e.op}({', '.join(self.value(a) for a in e.args)})"
 
     def _limits(self, e: Expr) -> str:
