@@ -27,6 +27,9 @@ FLOAT_TYPES = (DataType.FLOAT32, DataType.FLOAT16)
 INDICES = (DataType.UINT32, DataType.INT32, DataType.UINT64, DataType.INT64)
 
 
+Generator = Callable[[st.DrawFn, FeatureLevel], Plan]
+
+
 def by_kinds(draw: st.DrawFn, name: str, level: FeatureLevel) -> Plan:
     """The plan that kinds and rows give, for a generator to change."""
     operator = operators.find(name)
@@ -179,6 +182,18 @@ def quantize_linear(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     data_type = plan["input_tensor"].data_type
     scale = DataType.FLOAT32 if data_type == DataType.INT32 else data_type
     return plan | {"scale_tensor": Plain(scale, plan["input_tensor"].sizes)}
+
+
+def any_output_type(name: str) -> Generator:
+    """A generator for an operator whose output may have several types, of which `outputs` names one."""
+
+    def plan(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+        made = by_kinds(draw, name, level)
+        inputs = [t for t in made.values() if isinstance(t, Plain)]
+        data_type = draw(st.sampled_from(table_of(name, level, "OutputTensor").data_types))
+        return made | {"output_tensor": Plain(data_type, inputs[0].sizes)}
+
+    return plan
 
 
 # --- moving ---
@@ -367,7 +382,10 @@ def random_generator(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     return plan | {"input_state_tensor": state, "output_tensor": output, "output_state_tensor": after}
 
 
-Generator = Callable[[st.DrawFn, FeatureLevel], Plan]
+SEVERAL_OUTPUT_TYPES = (
+    *("BIT_COUNT", "LOGICAL_EQUALS", "LOGICAL_GREATER_THAN", "LOGICAL_GREATER_THAN_OR_EQUAL", "LOGICAL_LESS_THAN"),
+    "LOGICAL_LESS_THAN_OR_EQUAL",
+)
 GENERATORS: Mapping[str, Generator] = {
     "ACTIVATION_SOFTMAX": softmax,
     "ACTIVATION_SOFTPLUS": softplus,
@@ -387,6 +405,7 @@ GENERATORS: Mapping[str, Generator] = {
     "SPLIT": split,
     "TOP_K": top_k,
     "TOP_K1": top_k1,
+    **{f"ELEMENT_WISE_{name}": any_output_type(f"ELEMENT_WISE_{name}") for name in SEVERAL_OUTPUT_TYPES},
 }
 
 

@@ -76,10 +76,88 @@ if TYPE_CHECKING:
         element_wise_atan_yx as element_wise_atan_yx,
     )
     from anydml.functional.functions import (
+        element_wise_bit_and as element_wise_bit_and,
+    )
+    from anydml.functional.functions import (
+        element_wise_bit_count as element_wise_bit_count,
+    )
+    from anydml.functional.functions import (
+        element_wise_bit_not as element_wise_bit_not,
+    )
+    from anydml.functional.functions import (
+        element_wise_bit_or as element_wise_bit_or,
+    )
+    from anydml.functional.functions import (
+        element_wise_bit_shift_left as element_wise_bit_shift_left,
+    )
+    from anydml.functional.functions import (
+        element_wise_bit_shift_right as element_wise_bit_shift_right,
+    )
+    from anydml.functional.functions import (
+        element_wise_bit_xor as element_wise_bit_xor,
+    )
+    from anydml.functional.functions import (
+        element_wise_difference_square as element_wise_difference_square,
+    )
+    from anydml.functional.functions import (
+        element_wise_divide as element_wise_divide,
+    )
+    from anydml.functional.functions import (
         element_wise_exp as element_wise_exp,
     )
     from anydml.functional.functions import (
+        element_wise_if as element_wise_if,
+    )
+    from anydml.functional.functions import (
+        element_wise_logical_and as element_wise_logical_and,
+    )
+    from anydml.functional.functions import (
+        element_wise_logical_equals as element_wise_logical_equals,
+    )
+    from anydml.functional.functions import (
+        element_wise_logical_greater_than as element_wise_logical_greater_than,
+    )
+    from anydml.functional.functions import (
+        element_wise_logical_greater_than_or_equal as element_wise_logical_greater_than_or_equal,
+    )
+    from anydml.functional.functions import (
+        element_wise_logical_less_than as element_wise_logical_less_than,
+    )
+    from anydml.functional.functions import (
+        element_wise_logical_less_than_or_equal as element_wise_logical_less_than_or_equal,
+    )
+    from anydml.functional.functions import (
+        element_wise_logical_not as element_wise_logical_not,
+    )
+    from anydml.functional.functions import (
+        element_wise_logical_or as element_wise_logical_or,
+    )
+    from anydml.functional.functions import (
+        element_wise_logical_xor as element_wise_logical_xor,
+    )
+    from anydml.functional.functions import (
+        element_wise_max as element_wise_max,
+    )
+    from anydml.functional.functions import (
+        element_wise_mean as element_wise_mean,
+    )
+    from anydml.functional.functions import (
+        element_wise_min as element_wise_min,
+    )
+    from anydml.functional.functions import (
+        element_wise_modulus_floor as element_wise_modulus_floor,
+    )
+    from anydml.functional.functions import (
+        element_wise_modulus_truncate as element_wise_modulus_truncate,
+    )
+    from anydml.functional.functions import (
+        element_wise_multiply as element_wise_multiply,
+    )
+    from anydml.functional.functions import (
         element_wise_quantize_linear as element_wise_quantize_linear,
+    )
+    from anydml.functional.functions import (
+        element_wise_subtract as element_wise_subtract,
     )
     from anydml.functional.functions import (
         fill_value_sequence as fill_value_sequence,
@@ -149,8 +227,40 @@ if TYPE_CHECKING:
     from anydml.operators.element_wise_add import ElementWiseAdd as ElementWiseAdd
     from anydml.operators.element_wise_add import ElementWiseAdd1 as ElementWiseAdd1
     from anydml.operators.element_wise_atan_yx import ElementWiseAtanYx as ElementWiseAtanYx
+    from anydml.operators.element_wise_bit_and import ElementWiseBitAnd as ElementWiseBitAnd
+    from anydml.operators.element_wise_bit_count import ElementWiseBitCount as ElementWiseBitCount
+    from anydml.operators.element_wise_bit_not import ElementWiseBitNot as ElementWiseBitNot
+    from anydml.operators.element_wise_bit_or import ElementWiseBitOr as ElementWiseBitOr
+    from anydml.operators.element_wise_bit_shift_left import ElementWiseBitShiftLeft as ElementWiseBitShiftLeft
+    from anydml.operators.element_wise_bit_shift_right import ElementWiseBitShiftRight as ElementWiseBitShiftRight
+    from anydml.operators.element_wise_bit_xor import ElementWiseBitXor as ElementWiseBitXor
+    from anydml.operators.element_wise_difference_square import ElementWiseDifferenceSquare as ElementWiseDifferenceSquare
+    from anydml.operators.element_wise_divide import ElementWiseDivide as ElementWiseDivide
     from anydml.operators.element_wise_exp import ElementWiseExp as ElementWiseExp
+    from anydml.operators.element_wise_if import ElementWiseIf as ElementWiseIf
+    from anydml.operators.element_wise_logical_and import ElementWiseLogicalAnd as ElementWiseLogicalAnd
+    from anydml.operators.element_wise_logical_equals import ElementWiseLogicalEquals as ElementWiseLogicalEquals
+    from anydml.operators.element_wise_logical_greater_than import (
+        ElementWiseLogicalGreaterThan as ElementWiseLogicalGreaterThan,
+    )
+    from anydml.operators.element_wise_logical_greater_than_or_equal import (
+        ElementWiseLogicalGreaterThanOrEqual as ElementWiseLogicalGreaterThanOrEqual,
+    )
+    from anydml.operators.element_wise_logical_less_than import ElementWiseLogicalLessThan as ElementWiseLogicalLessThan
+    from anydml.operators.element_wise_logical_less_than_or_equal import (
+        ElementWiseLogicalLessThanOrEqual as ElementWiseLogicalLessThanOrEqual,
+    )
+    from anydml.operators.element_wise_logical_not import ElementWiseLogicalNot as ElementWiseLogicalNot
+    from anydml.operators.element_wise_logical_or import ElementWiseLogicalOr as ElementWiseLogicalOr
+    from anydml.operators.element_wise_logical_xor import ElementWiseLogicalXor as ElementWiseLogicalXor
+    from anydml.operators.element_wise_max import ElementWiseMax as ElementWiseMax
+    from anydml.operators.element_wise_mean import ElementWiseMean as ElementWiseMean
+    from anydml.operators.element_wise_min import ElementWiseMin as ElementWiseMin
+    from anydml.operators.element_wise_modulus_floor import ElementWiseModulusFloor as ElementWiseModulusFloor
+    from anydml.operators.element_wise_modulus_truncate import ElementWiseModulusTruncate as ElementWiseModulusTruncate
+    from anydml.operators.element_wise_multiply import ElementWiseMultiply as ElementWiseMultiply
     from anydml.operators.element_wise_quantize_linear import ElementWiseQuantizeLinear as ElementWiseQuantizeLinear
+    from anydml.operators.element_wise_subtract import ElementWiseSubtract as ElementWiseSubtract
     from anydml.operators.fill_value_sequence import FillValueSequence as FillValueSequence
     from anydml.operators.gather import Gather as Gather
     from anydml.operators.join import Join as Join
@@ -191,8 +301,34 @@ FILES = {  # desc class -> its file in anydml.operators
     "ElementWiseAdd": "element_wise_add",
     "ElementWiseAdd1": "element_wise_add",
     "ElementWiseAtanYx": "element_wise_atan_yx",
+    "ElementWiseBitAnd": "element_wise_bit_and",
+    "ElementWiseBitCount": "element_wise_bit_count",
+    "ElementWiseBitNot": "element_wise_bit_not",
+    "ElementWiseBitOr": "element_wise_bit_or",
+    "ElementWiseBitShiftLeft": "element_wise_bit_shift_left",
+    "ElementWiseBitShiftRight": "element_wise_bit_shift_right",
+    "ElementWiseBitXor": "element_wise_bit_xor",
+    "ElementWiseDifferenceSquare": "element_wise_difference_square",
+    "ElementWiseDivide": "element_wise_divide",
     "ElementWiseExp": "element_wise_exp",
+    "ElementWiseIf": "element_wise_if",
+    "ElementWiseLogicalAnd": "element_wise_logical_and",
+    "ElementWiseLogicalEquals": "element_wise_logical_equals",
+    "ElementWiseLogicalGreaterThan": "element_wise_logical_greater_than",
+    "ElementWiseLogicalGreaterThanOrEqual": "element_wise_logical_greater_than_or_equal",
+    "ElementWiseLogicalLessThan": "element_wise_logical_less_than",
+    "ElementWiseLogicalLessThanOrEqual": "element_wise_logical_less_than_or_equal",
+    "ElementWiseLogicalNot": "element_wise_logical_not",
+    "ElementWiseLogicalOr": "element_wise_logical_or",
+    "ElementWiseLogicalXor": "element_wise_logical_xor",
+    "ElementWiseMax": "element_wise_max",
+    "ElementWiseMean": "element_wise_mean",
+    "ElementWiseMin": "element_wise_min",
+    "ElementWiseModulusFloor": "element_wise_modulus_floor",
+    "ElementWiseModulusTruncate": "element_wise_modulus_truncate",
+    "ElementWiseMultiply": "element_wise_multiply",
     "ElementWiseQuantizeLinear": "element_wise_quantize_linear",
+    "ElementWiseSubtract": "element_wise_subtract",
     "FillValueSequence": "fill_value_sequence",
     "Gather": "gather",
     "Join": "join",
@@ -233,8 +369,34 @@ FUNCTIONS = (
     "element_wise_add",
     "element_wise_add1",
     "element_wise_atan_yx",
+    "element_wise_bit_and",
+    "element_wise_bit_count",
+    "element_wise_bit_not",
+    "element_wise_bit_or",
+    "element_wise_bit_shift_left",
+    "element_wise_bit_shift_right",
+    "element_wise_bit_xor",
+    "element_wise_difference_square",
+    "element_wise_divide",
     "element_wise_exp",
+    "element_wise_if",
+    "element_wise_logical_and",
+    "element_wise_logical_equals",
+    "element_wise_logical_greater_than",
+    "element_wise_logical_greater_than_or_equal",
+    "element_wise_logical_less_than",
+    "element_wise_logical_less_than_or_equal",
+    "element_wise_logical_not",
+    "element_wise_logical_or",
+    "element_wise_logical_xor",
+    "element_wise_max",
+    "element_wise_mean",
+    "element_wise_min",
+    "element_wise_modulus_floor",
+    "element_wise_modulus_truncate",
+    "element_wise_multiply",
     "element_wise_quantize_linear",
+    "element_wise_subtract",
     "fill_value_sequence",
     "gather",
     "join",

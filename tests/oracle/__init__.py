@@ -8,7 +8,22 @@ functions of their own in `slice_and_matmul`.
 from collections.abc import Mapping
 from typing import Any
 
-from . import activation, convolution, elementwise, fill, lstm, moving, order, quantize, random, reduce, rows
+from . import (
+    activation,
+    bitwise,
+    convolution,
+    elementwise,
+    fill,
+    logical,
+    lstm,
+    moving,
+    order,
+    quantize,
+    random,
+    reduce,
+    rows,
+    two_inputs,
+)
 from .slice_and_matmul import (
     Tensor,
     accumulate,
@@ -59,7 +74,10 @@ __all__ = [
     "span",
 ]
 
-MODULES = (activation, convolution, elementwise, fill, lstm, moving, order, quantize, random, reduce, rows)
+MODULES = (
+    *(activation, bitwise, convolution, elementwise, fill, logical, lstm, moving, order, quantize, random, reduce, rows),
+    two_inputs,
+)
 OPERATORS = {name: function for module in MODULES for name, function in module.OPERATORS.items()}
 
 

@@ -16,6 +16,7 @@ from anydml.exact.reals import (
     ZERO,
     Real,
     Undecided,
+    add,
     as_arb,
     divide,
     is_infinite,
@@ -25,6 +26,8 @@ from anydml.exact.reals import (
     multiply,
     negative,
     sign,
+    subtract,
+    truncate,
 )
 
 Function = Callable[[Real], Real]
@@ -184,3 +187,25 @@ def whole_power(n: int) -> Function:
         return power(a, fmpq(n))
 
     return apply
+
+
+def fmod(x: Real, y: Real) -> Real:
+    """C's fmod: x - y * trunc(x / y); a zero has the sign of x, and x mod inf is x."""
+    if is_nan(x) or is_nan(y) or is_infinite(x) or is_zero(y):
+        return NAN
+    if is_infinite(y) or is_zero(x):
+        return x
+    rest = subtract(x, multiply(y, truncate(divide(x, y))))
+    if is_zero(rest):
+        return NEGATIVE_ZERO if sign(x) < 0 else ZERO
+    return rest
+
+
+def floor_mod(x: Real, y: Real) -> Real:
+    """Python's %: x - y * floor(x / y); a zero has the sign of y, and -x mod inf is inf."""
+    rest = fmod(x, y)
+    if is_nan(rest):
+        return NAN
+    if is_zero(rest):
+        return NEGATIVE_ZERO if sign(y) < 0 else ZERO
+    return add(rest, y) if (sign(rest) < 0) != (sign(y) < 0) else rest

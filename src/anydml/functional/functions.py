@@ -1185,6 +1185,452 @@ def element_wise_atan_yx(
     return result
 
 
+def element_wise_bit_and(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Combines the bits of every two elements: Output = A & B. Floats are combined by their encodings.
+
+        Output = bit_and(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The combined bits. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_bit_and_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_bit_and(np.array([12, 255, 7], np.uint8), np.array([10, 1, 0], np.uint8))
+    array([8, 1, 0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_BIT_AND", (a, b), (), out, device)
+    return result
+
+
+def element_wise_bit_count(
+    input: NDArray[Any],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Counts the ones among the bits of every element: Output = popcount(x).
+
+    The bits are those of the encoding: -1 as INT8 has 8, and 1 as FLOAT32 has 7. The output is UINT8 or UINT32.
+
+        Output = bit_count(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8, int64
+        or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The numbers of ones. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_bit_count_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_bit_count(np.array([[0, 123], [456, 789]], np.uint32))
+    array([[0, 6],
+           [4, 5]], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_BIT_COUNT", (input,), (), out, device)
+    return result
+
+
+def element_wise_bit_not(
+    input: NDArray[Any],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Inverts the bits of every element: Output = ~x. Floats are inverted by their encodings.
+
+        Output = bit_not(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8, int64
+        or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The inverted elements. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_bit_not_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_bit_not(np.array([[0, 128], [42, 255]], np.uint8))
+    array([[255, 127],
+           [213,   0]], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_BIT_NOT", (input,), (), out, device)
+    return result
+
+
+def element_wise_bit_or(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Combines the bits of every two elements: Output = A | B. Floats are combined by their encodings.
+
+        Output = bit_or(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The combined bits. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_bit_or_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_bit_or(np.array([12, 255, 7], np.uint8), np.array([10, 1, 0], np.uint8))
+    array([ 14, 255,   7], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_BIT_OR", (a, b), (), out, device)
+    return result
+
+
+def element_wise_bit_shift_left(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Moves the bits of every element of A up by as many places as B says: Output = A << B.
+
+    Bits that leave the width of the type are lost, so that 0 is left where B is that width or more.
+
+        Output = shift_left(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements whose bits are moved. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
+    b : NDArray[Any] | float
+        How many places. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The moved bits. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_bit_shift_left_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_bit_shift_left(np.array([1, 255, 1], np.uint8), np.array([3, 1, 8], np.uint8))
+    array([  8, 254,   0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_BIT_SHIFT_LEFT", (a, b), (), out, device)
+    return result
+
+
+def element_wise_bit_shift_right(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Moves the bits of every element of A down by as many places as B says: Output = A >> B.
+
+    Zeros come in from above, so that 0 is left where B is the width of the type or more.
+
+        Output = shift_right(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements whose bits are moved. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
+    b : NDArray[Any] | float
+        How many places. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The moved bits. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_bit_shift_right_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_bit_shift_right(np.array([8, 255, 128], np.uint8), np.array([3, 1, 8], np.uint8))
+    array([  1, 127,   0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_BIT_SHIFT_RIGHT", (a, b), (), out, device)
+    return result
+
+
+def element_wise_bit_xor(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Combines the bits of every two elements: Output = A ^ B. Floats are combined by their encodings.
+
+        Output = bit_xor(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The combined bits. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_bit_xor_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_bit_xor(np.array([12, 255, 7], np.uint8), np.array([10, 1, 0], np.uint8))
+    array([  6, 254,   7], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_BIT_XOR", (a, b), (), out, device)
+    return result
+
+
+def element_wise_difference_square(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Squares the difference of every two elements: Output = (A - B) * (A - B).
+
+    The difference is exact and the square rounded once. Squares of integers wrap modulo 2^bits.
+
+        Output = (A - B) * (A - B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements to subtract from. 1 to 8 dimensions of float32, float16, int32 or uint32.
+    b : NDArray[Any] | float
+        What is subtracted. 1 to 8 dimensions of float32, float16, int32 or uint32.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The squares. 1 to 8 dimensions of float32, float16, int32 or uint32.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_difference_square_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_difference_square(
+    ...     np.array([3, -1, 1], np.float32),
+    ...     np.array([1, 0.5, -5.9604645e-08], np.float32),
+    ... )
+    array([4.       , 2.25     , 1.0000001], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_DIFFERENCE_SQUARE", (a, b), (), out, device)
+    return result
+
+
+def element_wise_divide(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Divides two tensors element by element: Output = A / B.
+
+    The quotient of integers is truncated toward zero, and 0 where B is 0; the lowest one divided by -1 wraps to itself.
+
+        Output = A / B
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The dividends. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    b : NDArray[Any] | float
+        The divisors. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The quotients. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_divide_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_divide(np.array([1, -7, 1, 0], np.float32), np.array([3, 2, 0, 0], np.float32))
+    array([ 0.33333334, -3.5       ,         inf,         nan], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_DIVIDE", (a, b), (), out, device)
+    return result
+
+
 def element_wise_exp(
     input: NDArray[Any],
     scale_bias: tuple[float, float] | None = None,
@@ -1229,6 +1675,838 @@ def element_wise_exp(
     array([ 1.       ,  2.7182817, 20.085537 ], dtype=float32)
     """
     result: NDArray[Any] = call("ELEMENT_WISE_EXP", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_if(
+    condition: NDArray[Any] | float,
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Selects every element from one of two tensors: Output = A where Condition is not 0, else B.
+
+    The bits of the element are moved, those of a NaN too.
+
+        Output = A if Condition != 0, else B
+
+    Parameters
+    ----------
+    condition : NDArray[Any] | float
+        The conditions: 0 selects B, all else A. 1 to 8 dimensions of uint8.
+    a : NDArray[Any] | float
+        The elements to take where the condition is true. 1 to 8 dimensions of float64, float32, float16, int32, int16,
+        int8, uint32, uint16, uint8, int64 or uint64.
+    b : NDArray[Any] | float
+        The elements to take where the condition is false. 1 to 8 dimensions of float64, float32, float16, int32, int16,
+        int8, uint32, uint16, uint8, int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The elements taken. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_if_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_if(
+    ...     np.array([[1, 0], [1, 1]], np.uint8),
+    ...     np.array([[1, 2], [3, 4]], np.float32),
+    ...     np.array([[9, 8], [7, 6]], np.float32),
+    ... )
+    array([[1., 8.],
+           [3., 4.]], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_IF", (condition, a, b), (), out, device)
+    return result
+
+
+def element_wise_logical_and(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Says where both elements are true: Output = A && B. Any element but 0 is true; results are 1 and 0.
+
+        Output = 1 if A != 0 and B != 0, else 0
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The truth values on the left. 1 to 8 dimensions of uint32 or uint8.
+    b : NDArray[Any] | float
+        The truth values on the right. 1 to 8 dimensions of uint32 or uint8.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_logical_and_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_logical_and(np.array([0, 0, 2, 1], np.uint8), np.array([0, 1, 0, 2], np.uint8))
+    array([0, 0, 0, 1], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_LOGICAL_AND", (a, b), (), out, device)
+    return result
+
+
+def element_wise_logical_equals(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Says where two elements are equal: Output = (A == B), 1 or 0.
+
+    A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
+
+        Output = 1 if A = B, else 0
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, 1 where it holds and 0 elsewhere. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_logical_equals_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_logical_equals(
+    ...     np.array([1, 2, 3, -0.0, np.nan], np.float32),
+    ...     np.array([2, 1, 3, 0, np.nan], np.float32),
+    ... )
+    array([0, 0, 1, 1, 0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_LOGICAL_EQUALS", (a, b), (), out, device)
+    return result
+
+
+def element_wise_logical_greater_than(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Says where an element of A is greater than that of B: Output = (A > B), 1 or 0.
+
+    A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
+
+        Output = 1 if B < A, else 0
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, 1 where it holds and 0 elsewhere. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_logical_greater_than_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_logical_greater_than(
+    ...     np.array([1, 2, 3, -0.0, np.nan], np.float32),
+    ...     np.array([2, 1, 3, 0, np.nan], np.float32),
+    ... )
+    array([0, 1, 0, 0, 0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_LOGICAL_GREATER_THAN", (a, b), (), out, device)
+    return result
+
+
+def element_wise_logical_greater_than_or_equal(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Says where an element of A is greater than that of B, or equal: Output = (A >= B), 1 or 0.
+
+    A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
+
+        Output = 1 if B <= A, else 0
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, 1 where it holds and 0 elsewhere. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_logical_greater_than_or_equal_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_logical_greater_than_or_equal(
+    ...     np.array([1, 2, 3, -0.0, np.nan], np.float32),
+    ...     np.array([2, 1, 3, 0, np.nan], np.float32),
+    ... )
+    array([0, 1, 1, 1, 0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_LOGICAL_GREATER_THAN_OR_EQUAL", (a, b), (), out, device)
+    return result
+
+
+def element_wise_logical_less_than(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Says where an element of A is less than that of B: Output = (A < B), 1 or 0.
+
+    A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
+
+        Output = 1 if A < B, else 0
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, 1 where it holds and 0 elsewhere. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_logical_less_than_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_logical_less_than(
+    ...     np.array([1, 2, 3, -0.0, np.nan], np.float32),
+    ...     np.array([2, 1, 3, 0, np.nan], np.float32),
+    ... )
+    array([1, 0, 0, 0, 0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_LOGICAL_LESS_THAN", (a, b), (), out, device)
+    return result
+
+
+def element_wise_logical_less_than_or_equal(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Says where an element of A is less than that of B, or equal: Output = (A <= B), 1 or 0.
+
+    A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
+
+        Output = 1 if A <= B, else 0
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, 1 where it holds and 0 elsewhere. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_logical_less_than_or_equal_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_logical_less_than_or_equal(
+    ...     np.array([1, 2, 3, -0.0, np.nan], np.float32),
+    ...     np.array([2, 1, 3, 0, np.nan], np.float32),
+    ... )
+    array([1, 0, 1, 1, 0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL", (a, b), (), out, device)
+    return result
+
+
+def element_wise_logical_not(
+    input: NDArray[Any],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Negates every truth value: Output = !x. Any element but 0 is true; results are 1 and 0.
+
+        Output = 1 if Input = 0, else 0
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The truth values x. 1 to 8 dimensions of uint32 or uint8.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_logical_not_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_logical_not(np.array([0, 1, 255], np.uint8))
+    array([1, 0, 0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_LOGICAL_NOT", (input,), (), out, device)
+    return result
+
+
+def element_wise_logical_or(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Says where one element at least is true: Output = A || B. Any element but 0 is true; results are 1 and 0.
+
+        Output = 1 if A != 0 or B != 0, else 0
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The truth values on the left. 1 to 8 dimensions of uint32 or uint8.
+    b : NDArray[Any] | float
+        The truth values on the right. 1 to 8 dimensions of uint32 or uint8.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_logical_or_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_logical_or(np.array([0, 0, 2, 1], np.uint8), np.array([0, 1, 0, 2], np.uint8))
+    array([0, 1, 1, 1], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_LOGICAL_OR", (a, b), (), out, device)
+    return result
+
+
+def element_wise_logical_xor(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Says where just one of two elements is true: Output = (!!A) != (!!B). Any element but 0 is true; results are 1 and 0.
+
+        Output = 1 if A != 0 and B = 0 or A = 0 and B != 0, else 0
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The truth values on the left. 1 to 8 dimensions of uint32 or uint8.
+    b : NDArray[Any] | float
+        The truth values on the right. 1 to 8 dimensions of uint32 or uint8.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_logical_xor_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_logical_xor(np.array([0, 0, 2, 1], np.uint8), np.array([0, 1, 0, 2], np.uint8))
+    array([0, 1, 1, 0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_LOGICAL_XOR", (a, b), (), out, device)
+    return result
+
+
+def element_wise_max(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the larger of every two elements: Output = max(A, B). NaN where either is NaN, and -0 is below +0.
+
+        Output = max(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The larger ones. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_max_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_max(
+    ...     np.array([1, -2, np.nan, -0.0], np.float32),
+    ...     np.array([0, 5, 1, 0], np.float32),
+    ... )
+    array([ 1.,  5., nan,  0.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_MAX", (a, b), (), out, device)
+    return result
+
+
+def element_wise_mean(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the mean of every two elements: Output = (A + B) / 2.
+
+    The sum is exact and does not overflow. The mean of integers is truncated toward zero.
+
+        Output = (A + B) / 2
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float32, float16, int32 or uint32.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float32, float16, int32 or uint32.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The means. 1 to 8 dimensions of float32, float16, int32 or uint32.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_mean_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_mean(np.array([1, -3, 3e+38], np.float32), np.array([2, 1, 2e+38], np.float32))
+    array([ 1.5e+00, -1.0e+00,  2.5e+38], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_MEAN", (a, b), (), out, device)
+    return result
+
+
+def element_wise_min(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the smaller of every two elements: Output = min(A, B). NaN where either is NaN, and -0 is below +0.
+
+        Output = min(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements on the left. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    b : NDArray[Any] | float
+        The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The smaller ones. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_min_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_min(
+    ...     np.array([1, -2, np.nan, -0.0], np.float32),
+    ...     np.array([0, 5, 1, 0], np.float32),
+    ... )
+    array([ 0., -2., nan, -0.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_MIN", (a, b), (), out, device)
+    return result
+
+
+def element_wise_modulus_floor(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the remainder of every quotient rounded down: Output = A - B * floor(A / B), as Python's %.
+
+    The exact remainder has the sign of B, a zero too, and is rounded once; -3 modulo an infinity is that infinity. Modulo
+    0 is NaN, and 0 for integers.
+
+        Output = floor_mod(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The dividends. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    b : NDArray[Any] | float
+        The divisors. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The remainders. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_modulus_floor_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_modulus_floor(
+    ...     np.array([7, -7, 7, -3, 1, -6], np.float32),
+    ...     np.array([3, 3, -3, np.inf, 0, 3], np.float32),
+    ... )
+    array([ 1.,  2., -2., inf, nan,  0.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_MODULUS_FLOOR", (a, b), (), out, device)
+    return result
+
+
+def element_wise_modulus_truncate(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the remainder of every quotient truncated toward zero: Output = A - B * trunc(A / B), as C's fmod.
+
+    The remainder is exact and has the sign of A, a zero too. An element modulo an infinity is itself. Modulo 0 is NaN,
+    and 0 for integers.
+
+        Output = fmod(A, B)
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The dividends. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    b : NDArray[Any] | float
+        The divisors. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The remainders. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_modulus_truncate_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_modulus_truncate(
+    ...     np.array([7, -7, 7, -3, 1, -6], np.float32),
+    ...     np.array([3, 3, -3, np.inf, 0, 3], np.float32),
+    ... )
+    array([ 1., -1.,  1., -3., nan, -0.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_MODULUS_TRUNCATE", (a, b), (), out, device)
+    return result
+
+
+def element_wise_multiply(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Multiplies two tensors element by element: Output = A * B. Products of integers wrap modulo 2^bits.
+
+        Output = A * B
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The left factors. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    b : NDArray[Any] | float
+        The right factors. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The products. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_multiply_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_multiply(
+    ...     np.array([1.5, -2, 1e+38], np.float32),
+    ...     np.array([3, 0.5, 10], np.float32),
+    ... )
+    array([ 4.5, -1. ,  inf], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_MULTIPLY", (a, b), (), out, device)
     return result
 
 
@@ -1286,6 +2564,56 @@ def element_wise_quantize_linear(
     array([128, 129, 130, 255,   1,   0], dtype=uint8)
     """
     result: NDArray[Any] = call("ELEMENT_WISE_QUANTIZE_LINEAR", (input, scale, zero_point), (), out, device)
+    return result
+
+
+def element_wise_subtract(
+    a: NDArray[Any] | float,
+    b: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Subtracts two tensors element by element: Output = A - B. Differences of integers wrap modulo 2^bits.
+
+        Output = A - B
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The elements to subtract from. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+    b : NDArray[Any] | float
+        What is subtracted. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The differences. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_subtract_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_subtract(np.array([1, 1.6777216e+07], np.float32), np.array([3, -1], np.float32))
+    array([-2.0000000e+00,  1.6777216e+07], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_SUBTRACT", (a, b), (), out, device)
     return result
 
 

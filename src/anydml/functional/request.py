@@ -121,6 +121,10 @@ class Input(NamedTuple):
     def shape(self) -> tuple[int, ...]:
         return self.kind[0] if isinstance(self.kind, tuple) else ()
 
+    @property
+    def is_bool(self) -> bool:
+        return isinstance(self.kind, tuple) and self.kind[2] == BOOL
+
     def desc(self, whole: bool) -> TensorDesc:
         """whole: empty dimensions count as one."""
         if isinstance(self.kind, tuple):
@@ -232,6 +236,9 @@ class Request:
 
     def _type(self) -> None:
         """Types of numbers, and what is unlike where the operator takes equal types."""
+        for at, i in enumerate(self.inputs):
+            if i.is_bool and i.field.truth and DataType.UINT8 in self._takes(i.field.wire):
+                self.inputs[at] = i._replace(kind=(*i.kind[:2], np.dtype(np.uint8)))
         for group in equal(self.spec, "DataType"):
             arrays = [i for i in self.inputs if i.field.name in group and isinstance(i.kind, tuple)]
             if unlike := [i for i in arrays if i.kind[2] != arrays[0].kind[2]]:
@@ -241,8 +248,8 @@ class Request:
                     self.unread |= {i.field.wire for i in arrays}
         for at, i in enumerate(self.inputs):
             if isinstance(i.kind, tuple):
-                if i.kind[2] == BOOL and (takes := self._takes(i.field.wire)) != (DataType.UINT8,):
-                    named = listed([t.name.lower() for t in takes])
+                if i.is_bool:
+                    named = listed([t.name.lower() for t in self._takes(i.field.wire)])
                     self._fault(i.field.name, i.argument, f"is bool; feature level {self.level} takes {named} here")
                 continue
             found = self._type_of_number(i)

@@ -29,7 +29,9 @@ LONGEST = 200  # binary places of numbers that are added as integers: those of F
 KEPT = 1 << 16  # decoded elements, and values of a reduction, that are kept for the next element
 NESTED = 12  # conditions inside one another before the rest becomes a function of its own; Python's limit is 100
 
-_FUNCTIONS = "exp log expm1 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc sqrt"
+_FUNCTIONS = (
+    "exp log expm1 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc sqrt fmod floor_mod"
+)
 _OPERATIONS = "add less less_equal equal absolute floor ceil truncate half_to_even half_away is_nan"
 _CALLS: Mapping[str, Callable[..., Any]] = {
     **{name: getattr(functions, name) for name in _FUNCTIONS.split()},
@@ -491,13 +493,15 @@ class Block:
         if e.op == "read":
             return self._read(e)
         if e.op == "select":
-            return self._branch(e, self.value(e.args[0]), e.args[1], e.args[2])
+            return self._branch(e, self._condition(e.args[0]), e.args[1], e.args[2])
         if e.sort == "index" or (e.sort == "truth" and any(a.sort == "index" for a in e.args)):
             return self._of_indices(e)
         if e.op in ("both", "either"):
             return self._name(f"{self.value(e.args[0])} {'and' if e.op == 'both' else 'or'} {self.value(e.args[1])}")
         if e.op == "not":
             return f"(not {self.value(e.args[0])})"
+        if e.op in _BITWISE:
+            return self._bitwise(e)
         if self.moves is None and e.op in ("add", "sub", "mul", "neg", "reduce") and _is_plain(e):
             return self._name(f"fmpq({self.integer(e)})")
         if bound_by(e):
@@ -534,13 +538,34 @@ class Block:
         """An integer number as a Python int."""
         if _is_plain(e):
             return self.integer(e)
-        if self.moves is None:
-            return f"whole({self.value(e)})"
-        inner = Block(self.source)  # an index is computed, also where elements are moved
+        return f"whole({self.value(e) if self.moves is None else self._computed(e)})"
+
+    def _condition(self, e: Expr) -> str:
+        """The text of a select's condition."""
+        if self.moves is None or all(node.sort != "number" for node in walk(e)):
+            return self.value(e)
+        return self._computed(e)
+
+    def _computed(self, e: Expr) -> str:
+        """The text of a number or a condition that is computed, also where elements are moved."""
+        inner = Block(self.source)
         inner.depth = self.depth
         made = inner.value(e)
         self.lines += inner.lines
-        return f"whole({made})"
+        return made
+
+    def _bitwise(self, e: Expr) -> str:
+        """Bits combined: Python's integers are in two's complement already, and `raw` shows floats as their encodings."""
+        if self.moves is None:
+            raise TypeError(f"{e.op} is of elements whose bits are moved, not of numbers")
+        bits = self.moves.element_bits
+        texts = [self.value(a) for a in e.args]
+        if e.op == "bit_not":
+            signed = self.moves.dtype.kind == "i"
+            return self._name(f"~{texts[0]}" if signed else f"{texts[0]} ^ {(1 << bits) - 1:#x}")
+        if e.op == "shift_left":
+            return self._name(f"{texts[0]} << {texts[1]} & {(1 << bits) - 1:#x} if {texts[1]} < {bits} else 0")
+        return self._name(f"{texts[0]} {_BITWISE[e.op]} {texts[1]}")
 
     def integer(self, e: Expr) -> str:
         """An integer expression in Python's integers: no rational numbers where none are needed."""
@@ -628,6 +653,9 @@ class Block:
             return f"{self.source.keep(functions.whole_power(e.data))}({self.value(e.args[0])})"
         if e.op == "limits":
             return self._limits(e)
+        if e.op == "bit_count":
+            data_type = e.args[0].data[0].data_type
+            return f"fmpq(({self._raw(e.args[0])} & {(1 << data_type.element_bits) - 1:#x}).bit_count())"
         return f"f_{e.op}({', '.join(self.value(a) for a in e.args)})"
 
     def _limits(self, e: Expr) -> str:
@@ -655,3 +683,4 @@ def _special(text: str) -> str:
 
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "less": "<", "less_equal": "<=", "equal": "=="}
+_BITWISE = {"bit_and": "&", "bit_or": "|", "bit_xor": "^", "shift_right": ">>", "shift_left": "<<", "bit_not": "~"}

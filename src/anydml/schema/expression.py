@@ -278,6 +278,8 @@ ceil = _function("ceil", "The smallest integer that is not below.")
 truncate = _function("truncate", "The nearest integer toward zero.")
 half_to_even = _function("half_to_even", "The nearest integer, the even one of two.")
 half_away = _function("half_away", "The nearest integer, the one away from zero of two.")
+fmod = _function("fmod", "The remainder of x / y rounded toward zero, as C's fmod: a zero has the sign of x.")
+floor_mod = _function("floor_mod", "The remainder of x / y rounded down, as Python's %: a zero has the sign of y.")
 is_nan = _function("is_nan", "Whether x is NaN.")
 
 
@@ -316,6 +318,16 @@ def negation(a: Expr) -> Expr:
     return make("not", (a,))
 
 
+def is_true(x: Operand) -> Expr:
+    """Whether a number is not 0: the truth that an element stands for. NaN is true."""
+    return negation(equal(x, 0))
+
+
+def as_number(a: Expr) -> Expr:
+    """1 for a truth that holds, 0 for one that does not."""
+    return select(a, 1, 0)
+
+
 def select(condition: Expr, a: Operand, b: Operand) -> Expr:
     """One of two numbers or indices; the other one is not looked at."""
     x, y = lift(a), lift(b)
@@ -342,6 +354,32 @@ def index(x: Expr) -> Expr:
 def philox(counter: Expr, key: Expr, word: Operand) -> Expr:
     """A word, 0 to 3, of Philox 4x32-10's output for a counter modulo 2^128 and a key of 64 bits, all of them indices."""
     return make("philox", (counter, key, lift(word)))
+
+
+# --- bits ---
+
+
+def _bitwise(op: str, meaning: str) -> Callable[..., Expr]:
+    def apply(*args: Expr) -> Expr:
+        return make(op, args)
+
+    apply.__name__, apply.__doc__ = op, f"{meaning} Of elements of one type, and of their encodings: only in `move`."
+    return apply
+
+
+bit_and = _bitwise("bit_and", "The bits that both have.")
+bit_or = _bitwise("bit_or", "The bits that one has at least.")
+bit_xor = _bitwise("bit_xor", "The bits that just one of two has.")
+bit_not = _bitwise("bit_not", "The bits that x has not.")
+shift_left = _bitwise("shift_left", "The bits of an unsigned x moved up by y places: x * 2^y modulo 2^bits.")
+shift_right = _bitwise("shift_right", "The bits of an unsigned x moved down by y places: x / 2^y rounded down.")
+
+
+def bit_count(x: Expr) -> Expr:
+    """The number of ones in the encoding of a tensor's element."""
+    if x.op != "read" or x.data[1] == "otherwise":
+        raise TypeError(f"the bits of an element are counted, not those of a number: {x!r}")
+    return make("bit_count", (x,))
 
 
 # --- reductions ---
@@ -489,5 +527,5 @@ def integral(e: Expr) -> bool:
     return known[e]
 
 
-_KEEPS_INTEGERS = {"add", "sub", "mul", "neg", "max", "min", "absolute", "reduce", "power"}
-_MAKES_INTEGERS = {"position", "philox", "floor", "ceil", "truncate", "half_to_even", "half_away"}
+_KEEPS_INTEGERS = {"add", "sub", "mul", "neg", "max", "min", "absolute", "reduce", "power", "fmod", "floor_mod"}
+_MAKES_INTEGERS = {"position", "philox", "floor", "ceil", "truncate", "half_to_even", "half_away", "bit_count"}

@@ -64,7 +64,8 @@ class Field(NamedTuple):
     """A field as the header declares it.
 
     wire: its name there. role: input, output or attribute. kind: of an attribute; None for tensors. sized_by: the count
-    field of an array, of tensors too. optional: may be absent. meaning: one line.
+    field of an array, of tensors too. optional: may be absent. meaning: one line. truth: the elements of an input are truth
+    values, so that eager functions take bool arrays as UINT8.
     """
 
     wire: str
@@ -73,6 +74,7 @@ class Field(NamedTuple):
     meaning: str
     optional: bool = False
     sized_by: str | None = None
+    truth: bool = False
 
     @property
     def name(self) -> str:
@@ -95,9 +97,9 @@ def _declare(made: Field, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"field": made})
 
 
-def input(wire: str, meaning: str, *, sized_by: str | None = None, default: Any = _REQUIRED) -> Any:
-    """An input tensor, optional with `default=None`; with `sized_by`, an array of them."""
-    return _declare(Field(wire, INPUT, None, meaning, default is None, sized_by), default)
+def input(wire: str, meaning: str, *, sized_by: str | None = None, default: Any = _REQUIRED, truth: bool = False) -> Any:
+    """An input tensor, optional with `default=None`; with `sized_by`, an array of them; with `truth`, of truth values."""
+    return _declare(Field(wire, INPUT, None, meaning, default is None, sized_by, truth), default)
 
 
 def output(wire: str, meaning: str, *, sized_by: str | None = None, default: Any = _REQUIRED) -> Any:

@@ -187,6 +187,14 @@ class _Text:
     def _neg(self, e: Expr, outer: int) -> str:
         return f"-{self.of(e.args[0], 3)}"
 
+    def _not(self, e: Expr, outer: int) -> str:
+        """Of an equality, an inequality: a reader writes x != 0."""
+        (inner,) = e.args
+        if inner.op == "equal":
+            made = f"{self.of(inner.args[0], 0)} != {self.of(inner.args[1], 0)}"
+            return f"({made})" if outer > 0 else made
+        return f"not {self.of(inner, 3)}"
+
     def _power(self, e: Expr, outer: int) -> str:
         return f"{self.of(e.args[0], 3)}^{e.data}"
 

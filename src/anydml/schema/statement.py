@@ -14,9 +14,9 @@ from anydml.tensor import DataType
 class Nest:
     """The elements of one tensor: `body` at every index, stored once.
 
-    moves: the body reads or selects whole elements of the tensor's own type, and their bits are what is stored. Otherwise a
-    float is rounded half to even. In an integer tensor, a body that is an integer in kind (`expression.integral`) wraps
-    modulo 2^bits; any other is truncated toward zero and saturates, and NaN gives 0.
+    moves: the body reads, selects or combines bit by bit whole elements of the tensor's own type, and their bits are what
+    is stored. Otherwise a float is rounded half to even. In an integer tensor, a body that is an integer in kind
+    (`expression.integral`) wraps modulo 2^bits; any other is truncated toward zero and saturates, and NaN gives 0.
     """
 
     index: tuple[Expr, ...]
@@ -43,7 +43,7 @@ def nest(i: Sequence[Expr], body: Operand) -> Nest:
 
 
 def move(i: Sequence[Expr], body: Expr) -> Nest:
-    """A tensor of elements whose bits are moved."""
+    """A tensor of elements whose bits are moved, or combined."""
     return Nest(tuple(i), body, moves=True)
 
 

@@ -1,0 +1,51 @@
+"""DML_OPERATOR_ELEMENT_WISE_BIT_AND: the bits that two elements have in common.
+
+Source: ns-directml-dml_element_wise_bit_and_operator_desc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anydml.feature_level import FeatureLevel
+from anydml.schema import field
+from anydml.schema.expression import bit_and
+from anydml.schema.operator import Desc, Example, like, operator
+from anydml.schema.rules import same
+from anydml.schema.statement import elementwise
+from anydml.schema.support import support
+from anydml.schema.types import ELEVEN, UNSIGNED
+from anydml.tensor import DataType, TensorDesc
+
+ALL = "ATensor BTensor OutputTensor"
+TRIPLE = TensorDesc(DataType.UINT8, (3,))
+
+
+@operator("DML_OPERATOR_ELEMENT_WISE_BIT_AND", 121, since=FeatureLevel.FL_3_0, in_place=("ATensor", "BTensor"))
+class ElementWiseBitAnd(Desc):
+    """Combines the bits of every two elements: Output = A & B. Floats are combined by their encodings."""
+
+    a_tensor: TensorDesc = field.input("ATensor", "The elements on the left.")
+    b_tensor: TensorDesc = field.input("BTensor", "The elements on the right.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The combined bits.")
+
+    rows = (
+        support("3_0", ALL, (1, 8), UNSIGNED),
+        support("4_1", ALL, (1, 8), ELEVEN),
+    )
+    same = same("DataType DimensionCount Sizes", ALL)
+
+    outputs = like("a_tensor")
+
+    statement = elementwise(lambda d, a, b: bit_and(a, b), moves=True)
+
+    examples = (
+        Example(
+            "Bits of bytes",
+            dict(a_tensor=TRIPLE, b_tensor=TRIPLE, output_tensor=TRIPLE),
+            dict(a_tensor=np.array([0b1100, 255, 7], np.uint8), b_tensor=np.array([0b1010, 1, 0], np.uint8)),
+            np.array([0b1000, 1, 0], np.uint8),
+        ),
+    )
+    rejecting = ()
+    errata = ()

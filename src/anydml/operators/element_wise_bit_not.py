@@ -1,0 +1,50 @@
+"""DML_OPERATOR_ELEMENT_WISE_BIT_NOT: the bits of an element inverted.
+
+Source: ns-directml-dml_element_wise_bit_not_operator_desc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anydml.feature_level import FeatureLevel
+from anydml.schema import field
+from anydml.schema.expression import bit_not
+from anydml.schema.operator import Desc, Example, like, operator
+from anydml.schema.rules import same
+from anydml.schema.statement import elementwise
+from anydml.schema.support import support
+from anydml.schema.types import ELEVEN, UNSIGNED
+from anydml.tensor import DataType, TensorDesc
+
+BOTH = "InputTensor OutputTensor"
+SQUARE = TensorDesc(DataType.UINT8, (2, 2))
+
+
+@operator("DML_OPERATOR_ELEMENT_WISE_BIT_NOT", 124, since=FeatureLevel.FL_3_0, in_place=("InputTensor",))
+class ElementWiseBitNot(Desc):
+    """Inverts the bits of every element: Output = ~x. Floats are inverted by their encodings."""
+
+    input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The inverted elements.")
+
+    rows = (
+        support("3_0", BOTH, (1, 8), UNSIGNED),
+        support("4_1", BOTH, (1, 8), ELEVEN),
+    )
+    same = same("DataType DimensionCount Sizes", BOTH)
+
+    outputs = like("input_tensor")
+
+    statement = elementwise(lambda d, x: bit_not(x), moves=True)
+
+    examples = (
+        Example(
+            "Page: inverted bytes",
+            dict(input_tensor=SQUARE, output_tensor=SQUARE),
+            dict(input_tensor=np.array([[0, 128], [42, 255]], np.uint8)),
+            np.array([[255, 127], [213, 0]], np.uint8),
+        ),
+    )
+    rejecting = ()
+    errata = ()

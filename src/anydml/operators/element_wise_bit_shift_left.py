@@ -1,0 +1,55 @@
+"""DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_LEFT: an element's bits moved up.
+
+Source: ns-directml-dml_element_wise_bit_shift_left_operator_desc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anydml.feature_level import FeatureLevel
+from anydml.schema import field
+from anydml.schema.expression import shift_left
+from anydml.schema.operator import Desc, Example, like, operator
+from anydml.schema.rules import same
+from anydml.schema.statement import elementwise
+from anydml.schema.support import support
+from anydml.schema.types import UNSIGNED
+from anydml.tensor import DataType, TensorDesc
+
+ALL = "ATensor BTensor OutputTensor"
+TRIPLE = TensorDesc(DataType.UINT8, (3,))
+
+
+@operator("DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_LEFT", 97, since=FeatureLevel.FL_2_1, in_place=("ATensor", "BTensor"))
+class ElementWiseBitShiftLeft(Desc):
+    """Moves the bits of every element of A up by as many places as B says: Output = A << B.
+
+    Bits that leave the width of the type are lost, so that 0 is left where B is that width or more.
+    """
+
+    a_tensor: TensorDesc = field.input("ATensor", "The elements whose bits are moved.")
+    b_tensor: TensorDesc = field.input("BTensor", "How many places.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The moved bits.")
+
+    rows = (
+        support("2_1", ALL, (4, 4), UNSIGNED),
+        support("3_0", ALL, (1, 8), UNSIGNED),
+        support("4_1", ALL, (1, 8), (*UNSIGNED, DataType.UINT64)),
+    )
+    same = same("DataType DimensionCount Sizes", ALL)
+
+    outputs = like("a_tensor")
+
+    statement = elementwise(lambda d, a, b: shift_left(a, b), moves=True)
+
+    examples = (
+        Example(
+            "By 3, by 1, and by the width of the type",
+            dict(a_tensor=TRIPLE, b_tensor=TRIPLE, output_tensor=TRIPLE),
+            dict(a_tensor=np.array([1, 255, 1], np.uint8), b_tensor=np.array([3, 1, 8], np.uint8)),
+            np.array([8, 254, 0], np.uint8),
+        ),
+    )
+    rejecting = ()
+    errata = ("The page does not say what a shift by the width of the type or more is: 0 (our decision).",)

@@ -1,0 +1,62 @@
+"""DML_OPERATOR_ELEMENT_WISE_LOGICAL_GREATER_THAN: where a tensor is greater than another.
+
+Source: ns-directml-dml_element_wise_logical_greater_than_operator_desc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anydml.feature_level import FeatureLevel
+from anydml.schema import field
+from anydml.schema.expression import as_number
+from anydml.schema.operator import Desc, Example, Outputs, operator
+from anydml.schema.rules import same
+from anydml.schema.statement import elementwise
+from anydml.schema.support import support
+from anydml.schema.types import EIGHT, FLOATS, TEN
+from anydml.tensor import DataType, TensorDesc
+
+INPUTS = "ATensor BTensor"
+TRUTHS = (DataType.UINT32, DataType.UINT8)
+FIVE = TensorDesc(DataType.FLOAT32, (5,))
+BYTES = TensorDesc(DataType.UINT8, (5,))
+
+
+@operator("DML_OPERATOR_ELEMENT_WISE_LOGICAL_GREATER_THAN", 16, since=FeatureLevel.FL_1_0)
+class ElementWiseLogicalGreaterThan(Desc):
+    """Says where an element of A is greater than that of B: Output = (A > B), 1 or 0.
+
+    A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
+    """
+
+    a_tensor: TensorDesc = field.input("ATensor", "The elements on the left.")
+    b_tensor: TensorDesc = field.input("BTensor", "The elements on the right.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The results, 1 where it holds and 0 elsewhere.")
+
+    rows = (
+        support("1_0", INPUTS, (4, 4), FLOATS),
+        support("1_0", "OutputTensor", (4, 4), (DataType.UINT32,)),
+        support("2_0", "OutputTensor", (4, 4), TRUTHS),
+        support("2_1", INPUTS, (4, 4), EIGHT),
+        support("3_0", INPUTS, (1, 8), EIGHT),
+        support("3_0", "OutputTensor", (1, 8), TRUTHS),
+        support("4_1", INPUTS, (1, 8), TEN),
+    )
+    same = (*same("DataType", INPUTS), *same("DimensionCount Sizes", f"{INPUTS} OutputTensor"))
+
+    def outputs(d) -> Outputs:
+        return {"output_tensor": (d.a_tensor.sizes, DataType.UINT8)}
+
+    statement = elementwise(lambda d, a, b: as_number(a > b))
+
+    examples = (
+        Example(
+            "Numbers below, above and equal, both zeros, and NaN",
+            dict(a_tensor=FIVE, b_tensor=FIVE, output_tensor=BYTES),
+            dict(a_tensor=np.array([1, 2, 3, -0.0, np.nan], np.float32), b_tensor=np.array([2, 1, 3, 0, np.nan], np.float32)),
+            np.array([0, 1, 0, 0, 0], np.uint8),
+        ),
+    )
+    rejecting = ()
+    errata = ("The page does not speak of NaN and zeros: IEEE 754 says how they compare (our decision).",)

@@ -1,0 +1,68 @@
+"""DML_OPERATOR_ELEMENT_WISE_MODULUS_TRUNCATE: the remainder of a quotient that is truncated.
+
+Source: ns-directml-dml_element_wise_modulus_truncate_operator_desc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anydml.feature_level import FeatureLevel
+from anydml.schema import field
+from anydml.schema.expression import equal, fmod, select
+from anydml.schema.operator import Desc, Example, like, operator
+from anydml.schema.rules import same
+from anydml.schema.statement import elementwise
+from anydml.schema.support import support
+from anydml.schema.types import EIGHT, FLOATS, TEN
+from anydml.tensor import DataType, TensorDesc
+
+ALL = "ATensor BTensor OutputTensor"
+SIX = TensorDesc(DataType.FLOAT32, (6,))
+BYTES = TensorDesc(DataType.INT8, (6,))
+
+
+@operator("DML_OPERATOR_ELEMENT_WISE_MODULUS_TRUNCATE", 101, since=FeatureLevel.FL_2_1, in_place=("ATensor", "BTensor"))
+class ElementWiseModulusTruncate(Desc):
+    """Takes the remainder of every quotient truncated toward zero: Output = A - B * trunc(A / B), as C's fmod.
+
+    The remainder is exact and has the sign of A, a zero too. An element modulo an infinity is itself. Modulo 0 is NaN,
+    and 0 for integers.
+    """
+
+    a_tensor: TensorDesc = field.input("ATensor", "The dividends.")
+    b_tensor: TensorDesc = field.input("BTensor", "The divisors.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The remainders.")
+
+    rows = (
+        support("2_1", ALL, (4, 4), EIGHT),
+        support("3_0", ALL, (1, 8), EIGHT),
+        support("6_0", ALL, (1, 8), TEN),
+    )
+    same = same("DataType DimensionCount Sizes", ALL)
+
+    outputs = like("a_tensor")
+
+    statement = elementwise(
+        lambda d, a, b: fmod(a, b) if d.a_tensor.data_type in FLOATS else select(equal(b, 0), 0, fmod(a, b))
+    )
+
+    examples = (
+        Example(
+            "Remainders of all signs, modulo an infinity, modulo 0, and a zero",
+            dict(a_tensor=SIX, b_tensor=SIX, output_tensor=SIX),
+            dict(a_tensor=np.array([7, -7, 7, -3, 1, -6], np.float32), b_tensor=np.array([3, 3, -3, np.inf, 0, 3], np.float32)),
+            np.array([1, -1, 1, -3, np.nan, -0.0], np.float32),
+        ),
+        Example(
+            "Remainders of integers",
+            dict(a_tensor=BYTES, b_tensor=BYTES, output_tensor=BYTES),
+            dict(a_tensor=np.array([7, -7, 7, -7, 5, -128], np.int8), b_tensor=np.array([3, 3, -3, -3, 0, -1], np.int8)),
+            np.array([1, -1, 1, -1, 0, 0], np.int8),
+        ),
+    )
+    rejecting = ()
+    errata = (
+        "The page does not say what modulo 0 is: NaN for floats, 0 for integers (our decision).",
+        "The page's formula gives NaN modulo an infinity; the result is that of C's fmod (our decision).",
+    )
