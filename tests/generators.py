@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from anydml import DataType, FeatureLevel, operators
 from anydml.schema.enumerations import PaddingMode
 from anydml.schema.operator import Desc
 from anydml.schema.support import Supported
-from by_kinds import Plain, Plan, activations, planned
+from by_kinds import FLOATS, Plain, Plan, activations, planned
 from hard_cases import parameter_sizes
 from tensors import sizes_of
 
@@ -181,6 +182,14 @@ def quantize_linear(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     return plan | {"scale_tensor": Plain(scale, plan["input_tensor"].sizes)}
 
 
+def value_scale(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "VALUE_SCALE_2D", level)
+    data_type, (batches, _, height, width) = plan["input_tensor"]
+    channels = draw(st.sampled_from((1, 3)))
+    plan["bias"] = tuple(draw(FLOATS) for _ in range(channels))
+    return plan | {"input_tensor": Plain(data_type, (batches, channels, height, width))}
+
+
 # --- moving ---
 
 
@@ -253,8 +262,9 @@ def top_k1(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     return top_k(draw, level, "TOP_K1")
 
 
-def softmax(draw: st.DrawFn, level: FeatureLevel) -> Plan:
-    plan = by_kinds(draw, "ACTIVATION_SOFTMAX", level)
+def rows_of(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
+    """The plan of an operator of effective rank 2."""
+    plan = by_kinds(draw, name, level)
     data_type, sizes = plan["input_tensor"]
     ones = len(sizes) - 2
     return plan | {"input_tensor": Plain(data_type, (*(1,) * ones, *draw(sizes_of(min(len(sizes), 2)))))}
@@ -367,9 +377,11 @@ def random_generator(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     return plan | {"input_state_tensor": state, "output_tensor": output, "output_state_tensor": after}
 
 
+ROWS = ("ACTIVATION_HARDMAX", "ACTIVATION_LOG_SOFTMAX", "ACTIVATION_SOFTMAX")
+
 Generator = Callable[[st.DrawFn, FeatureLevel], Plan]
 GENERATORS: Mapping[str, Generator] = {
-    "ACTIVATION_SOFTMAX": softmax,
+    **{name: partial(rows_of, name=name) for name in ROWS},
     "ACTIVATION_SOFTPLUS": softplus,
     "CONVOLUTION": convolution,
     "ELEMENT_WISE_QUANTIZE_LINEAR": quantize_linear,
@@ -387,6 +399,7 @@ GENERATORS: Mapping[str, Generator] = {
     "SPLIT": split,
     "TOP_K": top_k,
     "TOP_K1": top_k1,
+    "VALUE_SCALE_2D": value_scale,
 }
 
 
