@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from anydml import DataType, FeatureLevel, TensorDesc, TensorFlags, operators
+from anydml.functional.request import leaves_open
 from anydml.names import snake_case
 from anydml.schema import field, kinds
 from anydml.schema.constraint import Constraint
@@ -50,7 +51,7 @@ def rules_at(operator: type[Desc], level: FeatureLevel) -> Mapping[str, Constrai
 def planned(draw: st.DrawFn, operator: type[Desc], level: FeatureLevel) -> Plan:
     """A value for every field but the outputs that follow from the others."""
     spec, rules = operator.spec, rules_at(operator, level)
-    infers = operator.outputs is not Desc.outputs
+    infers = operator.outputs is not Desc.outputs and not leaves_open(operator)[1]
     plan: Plan = {}
     counts: dict[str, int] = {}
 
@@ -108,8 +109,10 @@ def shapes(
         )
         rank.update(dict.fromkeys(group, draw(st.integers(low, high))))
     size: dict[str, tuple[int, ...]] = {}
+    single = {path.split(".")[0] for name, rule in rules.items() if name.endswith("_single_element") for path in rule.paths}
     for group in sizes:
-        size.update(dict.fromkeys(group, draw(sizes_of(rank[group[0]]))))
+        ones = (1,) * rank[group[0]]
+        size.update(dict.fromkeys(group, ones if single.intersection(group) else draw(sizes_of(rank[group[0]]))))
     return {wire: Plain(data_type[wire], size[wire]) for wire in takes}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from anydml import DataType, FeatureLevel, operators
 from anydml.schema.enumerations import PaddingMode
 from anydml.schema.operator import Desc
 from anydml.schema.support import Supported
-from by_kinds import Plain, Plan, activations, planned
+from by_kinds import FLOATS, Plain, Plan, activations, planned
 from hard_cases import parameter_sizes
 from tensors import sizes_of
 
@@ -194,6 +195,12 @@ def any_output_type(name: str) -> Generator:
         return made | {"output_tensor": Plain(data_type, inputs[0].sizes)}
 
     return plan
+def value_scale(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "VALUE_SCALE_2D", level)
+    data_type, (batches, _, height, width) = plan["input_tensor"]
+    channels = draw(st.sampled_from((1, 3)))
+    plan["bias"] = tuple(draw(FLOATS) for _ in range(channels))
+    return plan | {"input_tensor": Plain(data_type, (batches, channels, height, width))}
 
 
 # --- moving ---
@@ -268,8 +275,9 @@ def top_k1(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     return top_k(draw, level, "TOP_K1")
 
 
-def softmax(draw: st.DrawFn, level: FeatureLevel) -> Plan:
-    plan = by_kinds(draw, "ACTIVATION_SOFTMAX", level)
+def rows_of(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
+    """The plan of an operator of effective rank 2."""
+    plan = by_kinds(draw, name, level)
     data_type, sizes = plan["input_tensor"]
     ones = len(sizes) - 2
     return plan | {"input_tensor": Plain(data_type, (*(1,) * ones, *draw(sizes_of(min(len(sizes), 2)))))}
@@ -386,8 +394,10 @@ SEVERAL_OUTPUT_TYPES = (
     *("BIT_COUNT", "LOGICAL_EQUALS", "LOGICAL_GREATER_THAN", "LOGICAL_GREATER_THAN_OR_EQUAL", "LOGICAL_LESS_THAN"),
     "LOGICAL_LESS_THAN_OR_EQUAL",
 )
+ROWS = ("ACTIVATION_HARDMAX", "ACTIVATION_LOG_SOFTMAX", "ACTIVATION_SOFTMAX")
+
 GENERATORS: Mapping[str, Generator] = {
-    "ACTIVATION_SOFTMAX": softmax,
+    **{name: partial(rows_of, name=name) for name in ROWS},
     "ACTIVATION_SOFTPLUS": softplus,
     "CONVOLUTION": convolution,
     "ELEMENT_WISE_QUANTIZE_LINEAR": quantize_linear,
@@ -406,6 +416,7 @@ GENERATORS: Mapping[str, Generator] = {
     "TOP_K": top_k,
     "TOP_K1": top_k1,
     **{f"ELEMENT_WISE_{name}": any_output_type(f"ELEMENT_WISE_{name}") for name in SEVERAL_OUTPUT_TYPES},
+    "VALUE_SCALE_2D": value_scale,
 }
 
 

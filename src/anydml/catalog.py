@@ -19,6 +19,15 @@ if TYPE_CHECKING:
         activation_hard_sigmoid as activation_hard_sigmoid,
     )
     from anydml.functional.functions import (
+        activation_hard_swish as activation_hard_swish,
+    )
+    from anydml.functional.functions import (
+        activation_hardmax as activation_hardmax,
+    )
+    from anydml.functional.functions import (
+        activation_hardmax1 as activation_hardmax1,
+    )
+    from anydml.functional.functions import (
         activation_identity as activation_identity,
     )
     from anydml.functional.functions import (
@@ -28,10 +37,22 @@ if TYPE_CHECKING:
         activation_linear as activation_linear,
     )
     from anydml.functional.functions import (
+        activation_log_softmax as activation_log_softmax,
+    )
+    from anydml.functional.functions import (
+        activation_log_softmax1 as activation_log_softmax1,
+    )
+    from anydml.functional.functions import (
+        activation_parameterized_relu as activation_parameterized_relu,
+    )
+    from anydml.functional.functions import (
         activation_parametric_softplus as activation_parametric_softplus,
     )
     from anydml.functional.functions import (
         activation_relu as activation_relu,
+    )
+    from anydml.functional.functions import (
+        activation_relu_grad as activation_relu_grad,
     )
     from anydml.functional.functions import (
         activation_scaled_elu as activation_scaled_elu,
@@ -58,13 +79,22 @@ if TYPE_CHECKING:
         activation_softsign as activation_softsign,
     )
     from anydml.functional.functions import (
+        activation_swish as activation_swish,
+    )
+    from anydml.functional.functions import (
         activation_tanh as activation_tanh,
     )
     from anydml.functional.functions import (
         activation_thresholded_relu as activation_thresholded_relu,
     )
     from anydml.functional.functions import (
+        cast as cast,
+    )
+    from anydml.functional.functions import (
         convolution as convolution,
+    )
+    from anydml.functional.functions import (
+        dynamic_quantize_linear as dynamic_quantize_linear,
     )
     from anydml.functional.functions import (
         element_wise_add as element_wise_add,
@@ -95,6 +125,9 @@ if TYPE_CHECKING:
     )
     from anydml.functional.functions import (
         element_wise_bit_xor as element_wise_bit_xor,
+    )
+    from anydml.functional.functions import (
+        element_wise_dequantize_linear as element_wise_dequantize_linear,
     )
     from anydml.functional.functions import (
         element_wise_difference_square as element_wise_difference_square,
@@ -157,7 +190,13 @@ if TYPE_CHECKING:
         element_wise_quantize_linear as element_wise_quantize_linear,
     )
     from anydml.functional.functions import (
+        element_wise_quantized_linear_add as element_wise_quantized_linear_add,
+    )
+    from anydml.functional.functions import (
         element_wise_subtract as element_wise_subtract,
+    )
+    from anydml.functional.functions import (
+        fill_value_constant as fill_value_constant,
     )
     from anydml.functional.functions import (
         fill_value_sequence as fill_value_sequence,
@@ -204,15 +243,25 @@ if TYPE_CHECKING:
     from anydml.functional.functions import (
         top_k1 as top_k1,
     )
+    from anydml.functional.functions import (
+        value_scale_2d as value_scale_2d,
+    )
     from anydml.operators.activation_celu import ActivationCelu as ActivationCelu
     from anydml.operators.activation_elu import ActivationElu as ActivationElu
     from anydml.operators.activation_gelu import ActivationGelu as ActivationGelu
     from anydml.operators.activation_hard_sigmoid import ActivationHardSigmoid as ActivationHardSigmoid
+    from anydml.operators.activation_hard_swish import ActivationHardSwish as ActivationHardSwish
+    from anydml.operators.activation_hardmax import ActivationHardmax as ActivationHardmax
+    from anydml.operators.activation_hardmax import ActivationHardmax1 as ActivationHardmax1
     from anydml.operators.activation_identity import ActivationIdentity as ActivationIdentity
     from anydml.operators.activation_leaky_relu import ActivationLeakyRelu as ActivationLeakyRelu
     from anydml.operators.activation_linear import ActivationLinear as ActivationLinear
+    from anydml.operators.activation_log_softmax import ActivationLogSoftmax as ActivationLogSoftmax
+    from anydml.operators.activation_log_softmax import ActivationLogSoftmax1 as ActivationLogSoftmax1
+    from anydml.operators.activation_parameterized_relu import ActivationParameterizedRelu as ActivationParameterizedRelu
     from anydml.operators.activation_parametric_softplus import ActivationParametricSoftplus as ActivationParametricSoftplus
     from anydml.operators.activation_relu import ActivationRelu as ActivationRelu
+    from anydml.operators.activation_relu_grad import ActivationReluGrad as ActivationReluGrad
     from anydml.operators.activation_scaled_elu import ActivationScaledElu as ActivationScaledElu
     from anydml.operators.activation_scaled_tanh import ActivationScaledTanh as ActivationScaledTanh
     from anydml.operators.activation_shrink import ActivationShrink as ActivationShrink
@@ -221,9 +270,12 @@ if TYPE_CHECKING:
     from anydml.operators.activation_softmax import ActivationSoftmax1 as ActivationSoftmax1
     from anydml.operators.activation_softplus import ActivationSoftplus as ActivationSoftplus
     from anydml.operators.activation_softsign import ActivationSoftsign as ActivationSoftsign
+    from anydml.operators.activation_swish import ActivationSwish as ActivationSwish
     from anydml.operators.activation_tanh import ActivationTanh as ActivationTanh
     from anydml.operators.activation_thresholded_relu import ActivationThresholdedRelu as ActivationThresholdedRelu
+    from anydml.operators.cast import Cast as Cast
     from anydml.operators.convolution import Convolution as Convolution
+    from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear as DynamicQuantizeLinear
     from anydml.operators.element_wise_add import ElementWiseAdd as ElementWiseAdd
     from anydml.operators.element_wise_add import ElementWiseAdd1 as ElementWiseAdd1
     from anydml.operators.element_wise_atan_yx import ElementWiseAtanYx as ElementWiseAtanYx
@@ -234,6 +286,7 @@ if TYPE_CHECKING:
     from anydml.operators.element_wise_bit_shift_left import ElementWiseBitShiftLeft as ElementWiseBitShiftLeft
     from anydml.operators.element_wise_bit_shift_right import ElementWiseBitShiftRight as ElementWiseBitShiftRight
     from anydml.operators.element_wise_bit_xor import ElementWiseBitXor as ElementWiseBitXor
+    from anydml.operators.element_wise_dequantize_linear import ElementWiseDequantizeLinear as ElementWiseDequantizeLinear
     from anydml.operators.element_wise_difference_square import ElementWiseDifferenceSquare as ElementWiseDifferenceSquare
     from anydml.operators.element_wise_divide import ElementWiseDivide as ElementWiseDivide
     from anydml.operators.element_wise_exp import ElementWiseExp as ElementWiseExp
@@ -260,7 +313,11 @@ if TYPE_CHECKING:
     from anydml.operators.element_wise_modulus_truncate import ElementWiseModulusTruncate as ElementWiseModulusTruncate
     from anydml.operators.element_wise_multiply import ElementWiseMultiply as ElementWiseMultiply
     from anydml.operators.element_wise_quantize_linear import ElementWiseQuantizeLinear as ElementWiseQuantizeLinear
+    from anydml.operators.element_wise_quantized_linear_add import (
+        ElementWiseQuantizedLinearAdd as ElementWiseQuantizedLinearAdd,
+    )
     from anydml.operators.element_wise_subtract import ElementWiseSubtract as ElementWiseSubtract
+    from anydml.operators.fill_value_constant import FillValueConstant as FillValueConstant
     from anydml.operators.fill_value_sequence import FillValueSequence as FillValueSequence
     from anydml.operators.gather import Gather as Gather
     from anydml.operators.join import Join as Join
@@ -276,17 +333,25 @@ if TYPE_CHECKING:
     from anydml.operators.split import Split as Split
     from anydml.operators.top_k import TopK as TopK
     from anydml.operators.top_k import TopK1 as TopK1
+    from anydml.operators.value_scale_2d import ValueScale2d as ValueScale2d
 
 FILES = {  # desc class -> its file in anydml.operators
     "ActivationCelu": "activation_celu",
     "ActivationElu": "activation_elu",
     "ActivationGelu": "activation_gelu",
+    "ActivationHardmax": "activation_hardmax",
+    "ActivationHardmax1": "activation_hardmax",
     "ActivationHardSigmoid": "activation_hard_sigmoid",
+    "ActivationHardSwish": "activation_hard_swish",
     "ActivationIdentity": "activation_identity",
     "ActivationLeakyRelu": "activation_leaky_relu",
     "ActivationLinear": "activation_linear",
+    "ActivationLogSoftmax": "activation_log_softmax",
+    "ActivationLogSoftmax1": "activation_log_softmax",
+    "ActivationParameterizedRelu": "activation_parameterized_relu",
     "ActivationParametricSoftplus": "activation_parametric_softplus",
     "ActivationRelu": "activation_relu",
+    "ActivationReluGrad": "activation_relu_grad",
     "ActivationScaledElu": "activation_scaled_elu",
     "ActivationScaledTanh": "activation_scaled_tanh",
     "ActivationShrink": "activation_shrink",
@@ -295,9 +360,12 @@ FILES = {  # desc class -> its file in anydml.operators
     "ActivationSoftmax1": "activation_softmax",
     "ActivationSoftplus": "activation_softplus",
     "ActivationSoftsign": "activation_softsign",
+    "ActivationSwish": "activation_swish",
     "ActivationTanh": "activation_tanh",
     "ActivationThresholdedRelu": "activation_thresholded_relu",
+    "Cast": "cast",
     "Convolution": "convolution",
+    "DynamicQuantizeLinear": "dynamic_quantize_linear",
     "ElementWiseAdd": "element_wise_add",
     "ElementWiseAdd1": "element_wise_add",
     "ElementWiseAtanYx": "element_wise_atan_yx",
@@ -308,6 +376,7 @@ FILES = {  # desc class -> its file in anydml.operators
     "ElementWiseBitShiftLeft": "element_wise_bit_shift_left",
     "ElementWiseBitShiftRight": "element_wise_bit_shift_right",
     "ElementWiseBitXor": "element_wise_bit_xor",
+    "ElementWiseDequantizeLinear": "element_wise_dequantize_linear",
     "ElementWiseDifferenceSquare": "element_wise_difference_square",
     "ElementWiseDivide": "element_wise_divide",
     "ElementWiseExp": "element_wise_exp",
@@ -327,8 +396,10 @@ FILES = {  # desc class -> its file in anydml.operators
     "ElementWiseModulusFloor": "element_wise_modulus_floor",
     "ElementWiseModulusTruncate": "element_wise_modulus_truncate",
     "ElementWiseMultiply": "element_wise_multiply",
+    "ElementWiseQuantizedLinearAdd": "element_wise_quantized_linear_add",
     "ElementWiseQuantizeLinear": "element_wise_quantize_linear",
     "ElementWiseSubtract": "element_wise_subtract",
+    "FillValueConstant": "fill_value_constant",
     "FillValueSequence": "fill_value_sequence",
     "Gather": "gather",
     "Join": "join",
@@ -344,17 +415,25 @@ FILES = {  # desc class -> its file in anydml.operators
     "Split": "split",
     "TopK": "top_k",
     "TopK1": "top_k",
+    "ValueScale2d": "value_scale_2d",
 }
 FUNCTIONS = (
     "activation_celu",
     "activation_elu",
     "activation_gelu",
+    "activation_hardmax",
+    "activation_hardmax1",
     "activation_hard_sigmoid",
+    "activation_hard_swish",
     "activation_identity",
     "activation_leaky_relu",
     "activation_linear",
+    "activation_log_softmax",
+    "activation_log_softmax1",
+    "activation_parameterized_relu",
     "activation_parametric_softplus",
     "activation_relu",
+    "activation_relu_grad",
     "activation_scaled_elu",
     "activation_scaled_tanh",
     "activation_shrink",
@@ -363,9 +442,12 @@ FUNCTIONS = (
     "activation_softmax1",
     "activation_softplus",
     "activation_softsign",
+    "activation_swish",
     "activation_tanh",
     "activation_thresholded_relu",
+    "cast",
     "convolution",
+    "dynamic_quantize_linear",
     "element_wise_add",
     "element_wise_add1",
     "element_wise_atan_yx",
@@ -376,6 +458,7 @@ FUNCTIONS = (
     "element_wise_bit_shift_left",
     "element_wise_bit_shift_right",
     "element_wise_bit_xor",
+    "element_wise_dequantize_linear",
     "element_wise_difference_square",
     "element_wise_divide",
     "element_wise_exp",
@@ -395,8 +478,10 @@ FUNCTIONS = (
     "element_wise_modulus_floor",
     "element_wise_modulus_truncate",
     "element_wise_multiply",
+    "element_wise_quantized_linear_add",
     "element_wise_quantize_linear",
     "element_wise_subtract",
+    "fill_value_constant",
     "fill_value_sequence",
     "gather",
     "join",
@@ -412,4 +497,5 @@ FUNCTIONS = (
     "split",
     "top_k",
     "top_k1",
+    "value_scale_2d",
 )

@@ -1,4 +1,4 @@
-"""FILL_VALUE_SEQUENCE."""
+"""FILL_VALUE_CONSTANT and FILL_VALUE_SEQUENCE."""
 
 from __future__ import annotations
 
@@ -24,4 +24,12 @@ def sequence(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Result
     return {"output_tensor": stored(results, sizes, dtype)}
 
 
-OPERATORS = {"FILL_VALUE_SEQUENCE": sequence}
+def constant(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    sizes, dtype = outputs["output_tensor"]
+    value = attributes["value"]
+    if np.dtype(dtype).kind in "iu":
+        return {"output_tensor": np.full(sizes, value, dtype)}
+    return {"output_tensor": stored([exact(value)] * prod(sizes), sizes, dtype)}
+
+
+OPERATORS = {"FILL_VALUE_CONSTANT": constant, "FILL_VALUE_SEQUENCE": sequence}

@@ -169,6 +169,107 @@ def activation_gelu(
     return result
 
 
+def activation_hardmax(
+    input: NDArray[Any],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Marks the first of the largest elements of the last dimension, as HARDMAX1 does with that axis alone.
+
+        Output[i, j, k, l] = 1 if l = position of the largest over l' < Input.Sizes[3] of Input[i, j, k, l'], else 0
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements, {1, .., 1, BatchCount, Width}. 1 to 8 dimensions of float32 or float16.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The marks, 1 and 0. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_activation_hardmax_operator_desc>
+
+    Examples
+    --------
+    >>> dml.activation_hardmax(np.array([[[[-1, 0, 1], [2, 2, 2]]]], np.float32))
+    array([[[[0., 0., 1.],
+             [1., 0., 0.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("ACTIVATION_HARDMAX", (input,), (), out, device)
+    return result
+
+
+def activation_hardmax1(
+    input: NDArray[Any],
+    axes: Sequence[int] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Marks the largest element over all listed axes together: Output = 1 for the first of the largest, else 0.
+
+    The first is that in row-major order of the axes. NaN counts as larger than all, and zeros of both signs are equal.
+
+        Output[i, j, k] = 1 if j = position of the largest over j' < Input.Sizes[1] of Input[i, j', k], else 0
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 8 dimensions of float32 or float16.
+    axes : Sequence[int], optional
+        The axes among whose elements one is the largest. By default, the last.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The marks, 1 and 0. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_hardmax1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.activation_hardmax1(
+    ...     np.array([[[12, 0], [-101, 11]], [[3, 234], [0, -101]]], np.float32),
+    ...     axes=(1,),
+    ... )
+    array([[[1., 0.],
+            [0., 1.]],
+    <BLANKLINE>
+           [[1., 1.],
+            [0., 0.]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("ACTIVATION_HARDMAX1", (input,), (axes,), out, device)
+    return result
+
+
 def activation_hard_sigmoid(
     input: NDArray[Any],
     alpha: float = 0.2,
@@ -216,6 +317,58 @@ def activation_hard_sigmoid(
     array([0.25, 0.5 , 1.  ], dtype=float32)
     """
     result: NDArray[Any] = call("ACTIVATION_HARD_SIGMOID", (input,), (alpha, beta), out, device)
+    return result
+
+
+def activation_hard_swish(
+    input: NDArray[Any],
+    alpha: float = 0.16666666666666666,
+    beta: float = 0.5,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Multiplies every element by a hard sigmoid: Output = x * max(0, min(Alpha * x + Beta, 1)).
+
+    At the infinity where the sigmoid is 0, the result is the limit, a zero with the sign of x.
+
+        Output = Input * max(0, min(Alpha * Input + Beta, 1))
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    alpha : float, default 0.16666666666666666
+        The slope of the sigmoid.
+    beta : float, default 0.5
+        The sigmoid at 0.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_hard_swish_operator_desc>
+
+    Examples
+    --------
+    >>> dml.activation_hard_swish(np.array([-2, -1, 1, 3], np.float32), alpha=0.25)
+    array([-0.  , -0.25,  0.75,  3.  ], dtype=float32)
+    """
+    result: NDArray[Any] = call("ACTIVATION_HARD_SWISH", (input,), (alpha, beta), out, device)
     return result
 
 
@@ -360,6 +513,156 @@ def activation_linear(
     return result
 
 
+def activation_log_softmax(
+    input: NDArray[Any],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the logarithm of SOFTMAX over the last dimension, as LOG_SOFTMAX1 does with that axis alone.
+
+        Output[i, j, k, l] = Input[i, j, k, l] - P[i, j, k] - log(sum over l' < Input.Sizes[3] of exp(Input[i, j, k, l']
+            - P[i, j, k]))     where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x, {1, .., 1, BatchCount, Width}. 1 to 8 dimensions of float32 or float16.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_activation_log_softmax_operator_desc>
+
+    Examples
+    --------
+    >>> dml.activation_log_softmax(np.array([[[[-1, 0, 1], [2, 2, 2]]]], np.float32))
+    array([[[[-2.407606  , -1.407606  , -0.40760598],
+             [-1.0986123 , -1.0986123 , -1.0986123 ]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("ACTIVATION_LOG_SOFTMAX", (input,), (), out, device)
+    return result
+
+
+def activation_log_softmax1(
+    input: NDArray[Any],
+    axes: Sequence[int] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the logarithm of SOFTMAX over all listed axes together: Output = x - max - ln(sum(exp(x - max))).
+
+    It is exact and rounded once; max, the largest x of the sum, changes infinities alone: with +infinity in it, with NaN, or
+    with -infinity alone, all results are NaN.
+
+        Output[i, j, k, l] = Input[i, j, k, l] - P[i, j, k] - log(sum over l' < Input.Sizes[3] of exp(Input[i, j, k, l']
+            - P[i, j, k]))     where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    axes : Sequence[int], optional
+        The axes that a sum runs over. By default, the last.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_log_softmax1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.activation_log_softmax1(np.array([[[[-1, 0, 1], [2, 2, 2]]]], np.float32), axes=(3,))
+    array([[[[-2.407606  , -1.407606  , -0.40760598],
+             [-1.0986123 , -1.0986123 , -1.0986123 ]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("ACTIVATION_LOG_SOFTMAX1", (input,), (axes,), out, device)
+    return result
+
+
+def activation_parameterized_relu(
+    input: NDArray[Any] | float,
+    slope: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Multiplies every negative element by a slope of its own: Output = x if x >= 0, else Slope * x.
+
+    Products of integers wrap modulo 2^bits.
+
+        Output = Input if Input >= 0, else Slope * Input
+
+    Parameters
+    ----------
+    input : NDArray[Any] | float
+        The elements x. 1 to 8 dimensions of float32, float16, int32, int16 or int8.
+    slope : NDArray[Any] | float
+        The slope below 0, for each element. 1 to 8 dimensions of float32, float16, int32, int16 or int8.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32, float16, int32, int16 or int8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_activation_parameterized_relu_operator_desc>
+
+    Examples
+    --------
+    >>> dml.activation_parameterized_relu(
+    ...     np.array([-2, -2, 0, 2], np.float32),
+    ...     np.array([0.25, -1, 0.25, 0.25], np.float32),
+    ... )
+    array([-0.5,  2. ,  0. ,  2. ], dtype=float32)
+    """
+    result: NDArray[Any] = call("ACTIVATION_PARAMETERIZED_RELU", (input, slope), (), out, device)
+    return result
+
+
 def activation_parametric_softplus(
     input: NDArray[Any],
     alpha: float,
@@ -451,6 +754,55 @@ def activation_relu(
     array([0. , 0. , 2.5], dtype=float32)
     """
     result: NDArray[Any] = call("ACTIVATION_RELU", (input,), (), out, device)
+    return result
+
+
+def activation_relu_grad(
+    input: NDArray[Any] | float,
+    input_gradient: NDArray[Any] | float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Passes the gradient of every element that RELU passes: OutputGradient = InputGradient if x > 0, else 0.
+
+    A gradient that passes is moved bit by bit. NaN is not greater than 0.
+
+        OutputGradient = InputGradient if Input > 0, else 0
+
+    Parameters
+    ----------
+    input : NDArray[Any] | float
+        The elements x that RELU was applied to. 1 to 8 dimensions of float32, float16, int32, int16 or int8.
+    input_gradient : NDArray[Any] | float
+        The gradient of each of RELU's results. 1 to 8 dimensions of float32, float16, int32, int16 or int8.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of each element. 1 to 8 dimensions of float32, float16, int32, int16 or int8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_activation_relu_grad_operator_desc>
+
+    Examples
+    --------
+    >>> dml.activation_relu_grad(np.array([-1, 0, 2], np.float32), np.array([3, 4, 5], np.float32))
+    array([0., 0., 5.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ACTIVATION_RELU_GRAD", (input, input_gradient), (), out, device)
     return result
 
 
@@ -843,6 +1195,55 @@ def activation_softsign(
     return result
 
 
+def activation_swish(
+    input: NDArray[Any],
+    sigmoid_input_scale: float = 1.0,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Multiplies every element by a sigmoid: Output = x / (1 + e^(-SigmoidInputScale * x)).
+
+    At the infinity where the sigmoid goes to 0, the result is the limit, a zero with the sign of x.
+
+        Output = Input * 1 / (1 + exp(-(SigmoidInputScale * Input)))
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    sigmoid_input_scale : float, default 1.0
+        The factor of x in the sigmoid.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_swish_operator_desc>
+
+    Examples
+    --------
+    >>> dml.activation_swish(np.array([-1, 0, 2], np.float32))
+    array([-0.26894143,  0.        ,  1.7615942 ], dtype=float32)
+    """
+    result: NDArray[Any] = call("ACTIVATION_SWISH", (input,), (sigmoid_input_scale,), out, device)
+    return result
+
+
 def activation_tanh(
     input: NDArray[Any],
     *,
@@ -931,6 +1332,58 @@ def activation_thresholded_relu(
     array([0. , 0. , 2.5], dtype=float32)
     """
     result: NDArray[Any] = call("ACTIVATION_THRESHOLDED_RELU", (input,), (alpha,), out, device)
+    return result
+
+
+def cast(
+    input: NDArray[Any],
+    *,
+    output_data_type: DataType | DTypeLike,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Converts every element to the output's data type: Output = Input, as nearly as the type holds it.
+
+    A float in an integer type is truncated toward zero and saturates, and NaN becomes 0. An integer in another integer type
+    wraps modulo 2^bits. What becomes a float is rounded half to even. Bits of the same type are moved as they are.
+
+        Output = Input
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements to convert. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    output_data_type : DataType | DTypeLike
+        The data type of the output.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The same elements in the output's data type. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8,
+        uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_cast_operator_desc>
+
+    Examples
+    --------
+    >>> dml.cast(np.array([2.7, -0.9, -3, 300, np.nan], np.float32), output_data_type='UINT8')
+    array([  2,   0,   0, 255,   0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("CAST", (input,), (), out, device, output_data_type=output_data_type)
     return result
 
 
@@ -1033,6 +1486,91 @@ def convolution(
         device,
     )
     return result
+
+
+class DynamicQuantizeLinearOutputs(NamedTuple):
+    """The outputs of `dynamic_quantize_linear`."""
+
+    output: NDArray[Any]
+    output_scale: NDArray[Any]
+    output_zero_point: NDArray[Any]
+
+
+def dynamic_quantize_linear(
+    input: NDArray[Any],
+    *,
+    output_data_type: DataType | DTypeLike,
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> DynamicQuantizeLinearOutputs:
+    """Quantizes a tensor by the range of its elements, and gives the scale and the zero point that it used.
+
+    OutputScale = (max - min) / (Max - Min), OutputZeroPoint = clamp(round(Min - min / OutputScale), Min, Max), and
+    Output = clamp(round(Input / OutputScale) + OutputZeroPoint, Min, Max). Here min and max are the smallest and the largest
+    element, 0 being counted as one and NaN as none; Min and Max are the limits of the output's type. The three quotients are
+    rounded to FLOAT32, as ONNX does it, and round takes ties to even. Where the scale would be 0, it is 1, and the zero
+    point 0. A quotient that is NaN gives Min.
+
+        Output[i] = 0 if is_nan(S[i]), else min(255, max(0, round(S[i]) + (0 if Q, else 0 if is_nan(T), else min(255,
+            max(0, round(0 - T))))))     where P = float32((max(0, max over a < Input.Sizes[0] of (0 if
+            is_nan(Input[a]), else Input[a])) - min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else
+            Input[a]))) / 255)     where Q = P = 0     where R = 1 if Q, else P     where S[i] = float32(Input[i] / R)
+            where T = float32(min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a])) / R)
+        OutputScale[i] = 1 if P = 0, else P     where P = float32((max(0, max over a < Input.Sizes[0] of (0 if
+            is_nan(Input[a]), else Input[a])) - min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else
+            Input[a]))) / 255)
+        OutputZeroPoint[i] = 0 if Q, else 0 if is_nan(R), else min(255, max(0, round(0 - R)))     where P =
+            float32((max(0, max over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a])) - min(0, min over a <
+            Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a]))) / 255)     where Q = P = 0     where R =
+            float32(min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a])) / (1 if Q, else P))
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements to quantize. 1 to 8 dimensions of float32 or float16.
+    output_data_type : DataType | DTypeLike
+        The data type of the output.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The quantized elements. 1 to 8 dimensions of int8 or uint8.
+    output_scale : array
+        The scale, one element. 1 to 8 dimensions of float32.
+    output_zero_point : array
+        The zero point, one element of the output's type. 1 to 8 dimensions of int8 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_dynamic_quantize_linear_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.dynamic_quantize_linear(
+    ...     np.array([0, 2, -3, -2.5, 1.34, 0.5], np.float32),
+    ...     output_data_type='UINT8',
+    ... )
+    >>> result.output
+    array([153, 255,   0,  26, 221, 179], dtype=uint8)
+    >>> result.output_scale
+    array([0.01960784], dtype=float32)
+    >>> result.output_zero_point
+    array([153], dtype=uint8)
+    """
+    return DynamicQuantizeLinearOutputs(
+        *call("DYNAMIC_QUANTIZE_LINEAR", (input,), (), out, device, output_data_type=output_data_type)
+    )
 
 
 def element_wise_add(
@@ -1525,6 +2063,63 @@ def element_wise_bit_xor(
     array([  6, 254,   7], dtype=uint8)
     """
     result: NDArray[Any] = call("ELEMENT_WISE_BIT_XOR", (a, b), (), out, device)
+    return result
+
+
+def element_wise_dequantize_linear(
+    input: NDArray[Any] | float,
+    scale: NDArray[Any] | float,
+    zero_point: NDArray[Any] | float | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Dequantizes every element: Output = (Input - ZeroPoint) * Scale.
+
+    The product is exact and rounded once. An absent zero point is 0.
+
+        Output = (Input - ZeroPoint) * Scale
+
+    Parameters
+    ----------
+    input : NDArray[Any] | float
+        The elements to dequantize. 1 to 8 dimensions of int32, int16, int8, uint32, uint16 or uint8.
+    scale : NDArray[Any] | float
+        A scale for each element, of the output's type. 1 to 8 dimensions of float32 or float16.
+    zero_point : NDArray[Any] | float, optional
+        A zero point for each element, of the input's type. 1 to 8 dimensions of int32, int16, int8, uint32, uint16 or
+        uint8.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The numbers that the elements stand for. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_dequantize_linear_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_dequantize_linear(
+    ...     np.array([0, 3, 128, 255], np.uint8),
+    ...     np.array([2, 2, 2, 2], np.float32),
+    ...     np.array([128, 128, 128, 128], np.uint8),
+    ... )
+    array([-256., -250.,    0.,  254.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_DEQUANTIZE_LINEAR", (input, scale, zero_point), (), out, device)
     return result
 
 
@@ -2510,6 +3105,90 @@ def element_wise_multiply(
     return result
 
 
+def element_wise_quantized_linear_add(
+    a: NDArray[Any] | float,
+    a_scale: NDArray[Any],
+    b: NDArray[Any] | float,
+    b_scale: NDArray[Any],
+    output_scale: NDArray[Any],
+    a_zero_point: NDArray[Any] | None = None,
+    b_zero_point: NDArray[Any] | None = None,
+    output_zero_point: NDArray[Any] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Adds two quantized tensors element by element: Output = quantize(dequantize(A) + dequantize(B)).
+
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is
+    exact but the one rounding, half to even. An absent zero point is 0; a quotient that is NaN gives Min.
+
+        Output[i] = 0 if is_nan(P[i]), else min(255, max(0, round(P[i]) + OutputZeroPoint[0]))     where P[i] = ((A[i] -
+            AZeroPoint[0]) * AScale[0] + (B[i] - BZeroPoint[0]) * BScale[0]) / OutputScale[0]
+
+    Parameters
+    ----------
+    a : NDArray[Any] | float
+        The left terms. 1 to 8 dimensions of int8 or uint8.
+    a_scale : NDArray[Any]
+        A's scale, one element. 1 to 8 dimensions of float32.
+    b : NDArray[Any] | float
+        The right terms. 1 to 8 dimensions of int8 or uint8.
+    b_scale : NDArray[Any]
+        B's scale, one element. 1 to 8 dimensions of float32.
+    output_scale : NDArray[Any]
+        The output's scale, one element. 1 to 8 dimensions of float32.
+    a_zero_point : NDArray[Any], optional
+        A's zero point, one element. 1 to 8 dimensions of int8 or uint8.
+    b_zero_point : NDArray[Any], optional
+        B's zero point, one element. 1 to 8 dimensions of int8 or uint8.
+    output_zero_point : NDArray[Any], optional
+        The output's zero point, one element. 1 to 8 dimensions of int8 or uint8.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The sums. 1 to 8 dimensions of int8 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_quantized_linear_add_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_quantized_linear_add(
+    ...     np.array([0, 100, 200, 255], np.uint8),
+    ...     np.array([0.1], np.float32),
+    ...     np.array([10, 20, 30, 100], np.uint8),
+    ...     np.array([0.5], np.float32),
+    ...     np.array([0.2], np.float32),
+    ...     np.array([128], np.uint8),
+    ...     np.array([0], np.uint8),
+    ...     np.array([64], np.uint8),
+    ... )
+    array([ 25, 100, 175, 255], dtype=uint8)
+    """
+    result: NDArray[Any] = call(
+        "ELEMENT_WISE_QUANTIZED_LINEAR_ADD",
+        (a, a_scale, a_zero_point, b, b_scale, b_zero_point, output_scale, output_zero_point),
+        (),
+        out,
+        device,
+    )
+    return result
+
+
 def element_wise_quantize_linear(
     input: NDArray[Any] | float,
     scale: NDArray[Any] | float,
@@ -2614,6 +3293,58 @@ def element_wise_subtract(
     array([-2.0000000e+00,  1.6777216e+07], dtype=float32)
     """
     result: NDArray[Any] = call("ELEMENT_WISE_SUBTRACT", (a, b), (), out, device)
+    return result
+
+
+def fill_value_constant(
+    value_data_type: DataType | DTypeLike,
+    value: float,
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Fills a tensor with one number: Output = Value.
+
+        Output = Value
+
+    Parameters
+    ----------
+    value_data_type : DataType | DTypeLike
+        The type of Value.
+    value : float
+        The number.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The tensor to fill. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_fill_value_constant_operator_desc>
+
+    Examples
+    --------
+    >>> dml.fill_value_constant('FLOAT32', 13.0, output_sizes=(1, 1, 2, 4))
+    array([[[[13., 13., 13., 13.],
+             [13., 13., 13., 13.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("FILL_VALUE_CONSTANT", (), (value_data_type, value), out, device, output_sizes=output_sizes)
     return result
 
 
@@ -3745,3 +4476,61 @@ def top_k1(
              [0, 1, 2]]]], dtype=uint32)
     """
     return TopK1Outputs(*call("TOP_K1", (input,), (axis, k, axis_direction), out, device))
+
+
+def value_scale_2d(
+    input: NDArray[Any],
+    scale: float,
+    bias: Sequence[float],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Scales every element and adds a term for each channel: Output[n, c, h, w] = Input[n, c, h, w] * Scale + Bias[c].
+
+        Output = Input * Scale + (Bias[0] if j < 1, else Bias[1] if j < 2, else Bias[2])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The images, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
+    scale : float
+        The factor of every element.
+    bias : Sequence[float]
+        A term for each channel.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_value_scale_2d_operator_desc>
+
+    Examples
+    --------
+    >>> dml.value_scale_2d(
+    ...     np.array([[[[0, 128]], [[64, 192]], [[128, 255]]]], np.float32),
+    ...     0.0078125,
+    ...     (-1, -1, -0.5),
+    ... )
+    array([[[[-1.       ,  0.       ]],
+    <BLANKLINE>
+            [[-0.5      ,  0.5      ]],
+    <BLANKLINE>
+            [[ 0.5      ,  1.4921875]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("VALUE_SCALE_2D", (input,), (scale, bias), out, device)
+    return result

@@ -343,6 +343,8 @@ def rounded(x: Operand, data_type: DataType) -> Expr:
 
 def at_limits(x: Operand, body: Expr, **values: float) -> Expr:
     """`body`, but other values where x is infinite (`low` at -inf, `high` at +inf): where formula and limit differ."""
+    if not values:
+        return body
     return make("limits", (number(x), body), tuple(sorted((name, repr(value)) for name, value in values.items())))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.schema.expression import Expr, erfc, expm1, lift, log1p, make, walk
+from anydml.schema.expression import Expr, equal, erfc, expm1, lift, log1p, make, negation, row_major, walk
 
 Identity = Callable[[Expr], Expr | None]
 
@@ -41,7 +41,26 @@ def log_of_one_plus(e: Expr) -> Expr | None:
     return None
 
 
-IDENTITIES: tuple[Identity, ...] = (one_plus_erf, exp_minus_one, log_of_one_plus)
+def log_of_powers(e: Expr) -> Expr | None:
+    """ln(sum of e^(x - m)), where m is the largest x, = log1p(sum without the first x that is m) + (m - m).
+
+    The last term is 0 where m is a number, and NaN where there is no result.
+    """
+    if e.op != "log" or e.args[0].op != "reduce" or e.args[0].data[0] != "sum" or len(e.args[0].args) > 1:
+        return None
+    (power,), (_, bound) = e.args[0].args, e.args[0].data
+    if power.op != "exp" or power.args[0].op != "sub":
+        return None
+    x, m = power.args[0].args
+    if m.op != "reduce" or m.data != ("max", bound) or m.args != (x,):
+        return None
+    first = make("first_largest", (x,), (bound, False))
+    place = row_major([make("variable", (), v) for v in bound], [v.size for v in bound])
+    rest = make("reduce", (power, negation(equal(place, first))), ("sum", bound))
+    return log1p(rest) + (m - m)
+
+
+IDENTITIES: tuple[Identity, ...] = (one_plus_erf, exp_minus_one, log_of_one_plus, log_of_powers)
 
 
 def rewritten(e: Expr) -> Expr:

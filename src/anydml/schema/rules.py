@@ -170,6 +170,31 @@ def sizes_are(wire: str, sentence: str, sizes: Callable[[Any], tuple[int, ...]])
     )
 
 
+def single_element(tensors: str) -> tuple[Constraint, ...]:
+    """Tensors of one element each."""
+
+    def rule(wire: str) -> Constraint:
+        name = snake_case(wire)
+
+        def single(d: Any) -> bool:
+            t = getattr(d, name)
+            return t is None or all(n == 1 for n in t.sizes)
+
+        def more(d: Any) -> Mapping[str, Any]:
+            t = getattr(d, name)
+            return {name: replace(t, sizes=(*t.sizes[:-1], 2), strides=None)}
+
+        return Constraint(
+            f"{name.removesuffix('_tensor')}_single_element",
+            f"`{wire}.Sizes` must be all 1.",
+            single,
+            expected=lambda d: {f"{wire}.Sizes": (1,) * len(getattr(d, name).sizes)},
+            breaks=more,
+        )
+
+    return tuple(map(rule, tensors.split()))
+
+
 def not_owned(tensors: str) -> tuple[Constraint, ...]:
     """Inputs that an operator does not take as DML_TENSOR_FLAG_OWNED_BY_DML."""
 
@@ -351,5 +376,5 @@ def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
 
 __all__ = [
     "axes", "axis_in_range", "count_is_dimension_count", "effective_rank_at_most_two", "fusable_activation", "granular",
-    "not_owned", "parts", "same", "scalar_type", "sizes_are",
+    "not_owned", "parts", "same", "scalar_type", "single_element", "sizes_are",
 ]  # fmt: skip
