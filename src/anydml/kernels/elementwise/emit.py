@@ -11,8 +11,9 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.formula import Element, Number, Truth, Whole, computed, number_of
+from anydml.kernels.elementwise.formula import Element, Truth, computed, number_of
 from anydml.kernels.elementwise.rounding import stored
+from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType, limits
 
@@ -42,7 +43,7 @@ class Shape(NamedTuple):
 def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
     """The bits that are stored, and the lanes that have to be decided elsewhere."""
     data_type = shape.types[-1]
-    item = computed(body, shape.formula, streams, data_type, level)
+    item = computed(body, shape.formula, streams, data_type, shape.lanes, level, shape.moves)
     if shape.moves:
         assert isinstance(item, Element)
         return item.bits, None
@@ -51,7 +52,7 @@ def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> t
         return stored(item, data_type, integral=True)
     if isinstance(item, Element) and data_type.dtype.kind in "iu" and item.data_type.dtype.kind in "iu":
         return stored(Whole(item.bits, *limits(item.data_type)), data_type, integral=True)
-    return stored(number_of(body, item, streams), data_type, integral=shape.integral)
+    return stored(number_of(body, item, shape.lanes), data_type, integral=shape.integral)
 
 
 def names(shape: Shape) -> list[str]:
@@ -304,7 +305,8 @@ class _Kernel:
                         mask = ", ".join(f"i32 {part + lane}" for lane in range(lanes))
                         kind = Kind(made.kind.element, lanes)
                         piece = body.value(
-                            f"shufflevector {made.kind.text} {made.name}, {made.kind.text} poison, <{lanes} x i32> <{mask}>", kind
+                            f"shufflevector {made.kind.text} {made.name}, {made.kind.text} poison, <{lanes} x i32> <{mask}>",
+                            kind,
                         )
                         body.store(kind.text, piece.name, at, part * made.kind.bits // 8, stream=size)
                 else:

@@ -12,6 +12,7 @@ from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit
+from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import Part, parts, shares
 from anydml.kernels.elementwise.undecided import deciding, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
@@ -35,7 +36,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(found)
     if len(found) > 1:
         return Refused("there are several outputs")
-    (m,) = found
+    m = found[0]._replace(formula=combined(found[0].formula))
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
@@ -60,7 +61,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     for part in parts(m.sizes, strides, itemsizes):
         for share, first, rows in shares(part, threads, lanes):
             scratch = At("scratch", 8 * words(room, len(m.streams)) * len(pieces))
-            pieces.append([_step(target, m, types, lanes, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)])
+            pieces.append(
+                [_step(target, m, types, lanes, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)]
+            )
     if not listed:
         return Lowered(target, [Rounds([pieces])], short=size < SHORT)
     return Lowered(
@@ -68,7 +71,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         [Rounds([pieces])],
         scratch=8 * words(room, len(m.streams)) * len(pieces),
         short=size < SHORT,
-        decide=deciding(m.formula, types, len(pieces), room),
+        decide=deciding(found[0].formula, types, len(pieces), room),
     )
 
 
@@ -124,7 +127,12 @@ def _step(
     code = engine.compiled(emit.emitted, target, shape)
     itemsize = types[-1].dtype.itemsize
     aligned = None
-    if past_cache and lies[-1] == emit.CONTIGUOUS and part.row.size * itemsize >= LONG_ROW and lanes * itemsize >= target.vector_bytes:
+    if (
+        past_cache
+        and lies[-1] == emit.CONTIGUOUS
+        and part.row.size * itemsize >= LONG_ROW
+        and lanes * itemsize >= target.vector_bytes
+    ):
         streaming = engine.compiled(emit.emitted, target, shape._replace(stream=True))
         aligned = Aligned(streaming, emit.names(shape).index(f"p{len(types) - 1}"), itemsize)
     numbers: list[At | int] = [scratch if listed else 0, scratch + 64 if listed else 0, room, *rows, part.row.size]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
+
+import numpy as np
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
@@ -41,26 +43,45 @@ RING = {"add", "sub", "mul", "neg"}
 LEVELS = ("paired", "wide", "doubled")
 
 
-def computed(body: Body, formula: Formula, streams: Sequence[Value], data_type: DataType, level: str) -> Item:
-    """The last node of a formula that is stored as a data type; streams: one vector of bits for each."""
-    return _Formula(body, formula, streams, data_type, level).run()
+def computed(
+    body: Body,
+    formula: Formula,
+    streams: Sequence[Value],
+    data_type: DataType,
+    lanes: int,
+    level: str,
+    moves: bool,
+) -> Item:
+    """The last node of a formula that is stored as a data type; streams: one vector of bits for each.
+
+    moves: an element's bits are stored.
+    """
+    return _Formula(body, formula, streams, data_type, lanes, level, moves).run()
 
 
-def number_of(body: Body, item: Item, streams: Sequence[Value]) -> Number:
+def number_of(body: Body, item: Item, lanes: int) -> Number:
     """An item as a real number."""
-    return _Formula(body, (), streams, DataType.FLOAT32).as_number(item)
+    return _Formula(body, (), (), DataType.FLOAT32, lanes, "wide", False).as_number(item)
 
 
 class _Formula:
     def __init__(
-        self, body: Body, formula: Formula, streams: Sequence[Value], data_type: DataType, level: str = "wide"
+        self,
+        body: Body,
+        formula: Formula,
+        streams: Sequence[Value],
+        data_type: DataType,
+        lanes: int,
+        level: str,
+        moves: bool,
     ) -> None:
+        self.moves = moves
         self.level = level
         self.body, self.formula, self.streams, self.data_type = body, formula, streams, data_type
         self.items: list[Item] = []
         self.converted: dict[int, Number] = {}
         self.modular = _modular(formula) if data_type.dtype.kind in "iu" else frozenset()
-        self.like = streams[0] if streams else body.constant(Kind("i8", 8), 0)
+        self.like = body.undefined(Kind("i8", lanes))  # what constants have as many lanes as
 
     def run(self) -> Item:
         for place, (op, args, data) in enumerate(self.formula):
@@ -122,9 +143,7 @@ class _Formula:
             special = c.value
             wide = self.body.constant(kind, special)
             single = self.body.constant(kind.of("float"), special)
-            return Number(
-                self.body, lambda: wide, exact=True, single=single, low=0.0, high=0.0, quantum=0, digits=1, least=0
-            )
+            return Number(self.body, lambda: wide, exact=True, single=single, low=0.0, high=0.0, quantum=0, digits=1, least=0)
         value = Fraction(c.value)  # type: ignore[arg-type]  # no symbol is lowered
         try:
             nearest = float(value)
@@ -167,8 +186,8 @@ class _Formula:
 
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "stream":
-            number, data_type = data  # type: ignore[misc]
-            return Element(self.streams[number], data_type)
+            stream, data_type = cast("tuple[int, DataType]", data)
+            return Element(self.streams[stream], data_type)
         if op == "same":
             return self.items[args[0]]
         if op == "constant":
@@ -282,14 +301,25 @@ class _Formula:
     def _select(self, place: int, condition: int, a: int, b: int) -> Item:
         mask, guard = self.truth(condition)
         one, two = self.items[a], self.items[b]
-        if isinstance(one, Element) and isinstance(two, Element) and one.data_type == two.data_type:
-            if guard is None:
-                return Element(self.body.chosen(mask, one.bits, two.bits), one.data_type)
+        if self.moves:
+            one, two = self._bits(one), self._bits(two)
+        if isinstance(one, Element) and isinstance(two, Element) and one.data_type == two.data_type and guard is None:
+            return Element(self.body.chosen(mask, one.bits, two.bits), one.data_type)
         x, y = self.whole(a), self.whole(b)
         if x is not None and y is not None and guard is None:
             modulus = self.data_type.element_bits if place in self.modular else None
             return wholes.select(mask, x, y, modulus)
         return numbers.select(mask, self.number(a), self.number(b), guard)
+
+    def _bits(self, item: Item) -> Item:
+        """A constant that is stored beside elements whose bits are moved, as its own bits."""
+        if not isinstance(item, Constant):
+            return item
+        kind = self.like.kind.of(f"i{self.data_type.element_bits}")
+        element = np.array(float(item.value), self.data_type.dtype)  # type: ignore[arg-type]  # such a constant fits its type
+        if element.item() != item.value:
+            raise Uncompilable("a constant that its type does not hold")
+        return Element(self.body.constant(kind, int(element.view(f"i{element.itemsize}"))), self.data_type)
 
     def _bitwise(self, op: str, args: tuple[int, ...]) -> Item:
         elements = [self.items[a] for a in args]
@@ -313,14 +343,16 @@ def _modular(formula: Formula) -> frozenset[int]:
     found[-1] = True
     for place in range(len(formula) - 2, -1, -1):
         found[place] = all(
-            found[user] and formula[user].op in _KEEPS_MODULUS and (formula[user].op != "select" or formula[user].args[0] != place)
+            found[user]
+            and formula[user].op in _KEEPS_MODULUS
+            and (formula[user].op != "select" or formula[user].args[0] != place)
             for user in uses[place]
         )
     return frozenset(place for place, yes in enumerate(found) if yes and formula[place].op in _KEEPS_MODULUS)
 
 
 _KEEPS_MODULUS = {*RING, "select", "power", "same"}
-_ARITHMETIC = {
+_ARITHMETIC: Mapping[str, Callable[..., Number]] = {
     "add": numbers.add,
     "sub": partial(numbers.add, sign=-1),
     "mul": numbers.multiply,
@@ -331,7 +363,7 @@ _ARITHMETIC = {
     "max": partial(numbers.extreme, which="maximum"),
     "min": partial(numbers.extreme, which="minimum"),
 }
-_BITS = {
+_BITS: Mapping[str, Callable[..., Value]] = {
     "bit_and": lambda x, y: x & y,
     "bit_or": lambda x, y: x | y,
     "bit_xor": lambda x, y: x ^ y,

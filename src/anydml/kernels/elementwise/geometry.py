@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 SHORT = 16  # elements of a row below which a longer one is looked for
@@ -78,15 +79,18 @@ def _across(row: Dimension, outer: Sequence[Dimension], itemsizes: Sequence[int]
 
 
 def shares(part: Part, count: int, grain: int) -> Iterator[tuple[Part, int, int]]:
-    """A part in at most so many shares: a part, its first row and its number of rows. grain: elements of a row that stay together."""
+    """A part in at most so many shares: each a part, its first row and its number of rows.
+
+    grain: elements of a row that stay together.
+    """
     if part.rows >= count:
         ends = [part.rows * k // count for k in range(count + 1)]
-        for first, end in zip(ends[:-1], ends[1:], strict=True):
+        for first, end in pairwise(ends):
             yield part, first, end - first
         return
     blocks = -(-part.row.size // grain)
     count = min(count, blocks)
     ends = [min(part.row.size, blocks * k // count * grain) for k in range(count + 1)]
-    for first, end in zip(ends[:-1], ends[1:], strict=True):
+    for first, end in pairwise(ends):
         offsets = tuple(o + first * s for o, s in zip(part.offsets, part.row.strides, strict=True))
         yield Part(offsets, part.outer, Dimension(end - first, part.row.strides)), 0, part.rows

@@ -328,7 +328,7 @@ def absolute(a: Number) -> Number:
 
 
 def extreme(a: Number, b: Number, which: str) -> Number:
-    """"maximum" or "minimum": NaN if either is, and -0 < +0. Every rounding keeps the order, so that it may come first."""
+    """ "maximum" or "minimum": NaN if either is, and -0 < +0. Every rounding keeps the order, so that it may come first."""
 
     def make(x: Value, y: Value) -> Value:
         return x.body.intrinsic(which, x, y)
@@ -363,9 +363,7 @@ def _joined(
 ) -> Number:
     """One of two numbers in each lane."""
     if a.single is not None and b.single is not None:
-        x = of_single(
-            make(a.single, b.single), max(a.digits, b.digits), min(a.quantum or 0, b.quantum or 0), low, high
-        )
+        x = of_single(make(a.single, b.single), max(a.digits, b.digits), min(a.quantum or 0, b.quantum or 0), low, high)
         return replace(x, guard=guard)
     quantum = None if a.quantum is None or b.quantum is None else min(a.quantum, b.quantum)
 

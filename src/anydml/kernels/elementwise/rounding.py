@@ -8,7 +8,7 @@ from dataclasses import replace
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.numbers import SLACK, U, Lazy, Number, either, of_single, once
+from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, either, of_single, once
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.tensor import DataType, limits
 
@@ -92,7 +92,9 @@ def to_whole(op: str, x: Number) -> Number:
         value = once(lambda: _whole(op, odd()))
     else:
         ends = [_whole(op, end) for end in _ends(x)]
-        guard = either(guard, ends[0].bits().compared("ne", ends[1].bits()) & _finite(x), None if x.err is None else _unbounded(x))
+        guard = either(
+            guard, ends[0].bits().compared("ne", ends[1].bits()) & _finite(x), None if x.err is None else _unbounded(x)
+        )
         value = lambda: ends[1]  # noqa: E731
     if x.largest >= 2.0**52 and not x.exact:
         guard = either(guard, x.wide().magnitude().compared("oge", 2.0**52) & _finite(x))
@@ -158,9 +160,11 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
         guard = either(guard, ends[0].compared("one", ends[1]), None if x.err is None else _unbounded(x))
         value = ends[1]
     if integral:
-        if not x.exact or x.low < low or x.high > high:
-            raise Uncompilable("an integer that does not fit its type is made of real numbers")
-        return _integer(value, bits, low < 0), guard
+        if x.exact and low <= x.low and x.high <= high:
+            return _integer(value, bits, low < 0), guard
+        if x.exact and x.largest < 2.0**51 and bits <= 32:  # the low bits of a sum show it modulo 2^bits
+            return _narrow((value + 1.5 * 2.0**52).bits(), bits), guard
+        raise Uncompilable("an integer that does not fit its type is made of real numbers")
     return _saturated(value, bits, low, high), guard
 
 

@@ -126,7 +126,9 @@ def remainder(op: str, x: Number, y: Number) -> Number:
     low, high = -y.largest, y.largest
     quantum = min(x.quantum or 0, y.quantum or 0)
     digits = 24 if op == "fmod" else 53
-    found = Number(body, once(lambda: made), exact=op == "fmod", low=low, high=high, quantum=quantum, digits=digits, least=quantum)
+    found = Number(
+        body, once(lambda: made), exact=op == "fmod", low=low, high=high, quantum=quantum, digits=digits, least=quantum
+    )
     guard = either(x.guard, y.guard, large)
     if op == "fmod":
         single = made.converted("fptrunc", made.kind.of("float"))

@@ -24,9 +24,7 @@ def words(room: int, inputs: int) -> int:
     return STATE_WORDS + room * (inputs + 1)
 
 
-def deciding(
-    formula: Formula, types: tuple[DataType, ...], pieces: int, room: int
-) -> Callable[[NDArray[np.int64]], None]:
+def deciding(formula: Formula, types: tuple[DataType, ...], pieces: int, room: int) -> Callable[[NDArray[np.int64]], None]:
     """What is to be done with the scratch of all pieces when one has stopped: decide what is listed, and empty the lists."""
     return partial(_decide, formula, types, pieces, words(room, len(types) - 1))
 

@@ -86,13 +86,13 @@ def together(a: Whole, b: Whole) -> tuple[Value, Value, str]:
 
 
 def compare(op: str, a: Whole, b: Whole) -> Value:
-    """"less", "less_equal" or "equal"."""
+    """ "less", "less_equal" or "equal"."""
     x, y, sign = together(a, b)
     return x.compared("eq" if op == "equal" else sign + {"less": "lt", "less_equal": "le"}[op], y)
 
 
 def extreme(op: str, a: Whole, b: Whole) -> Whole:
-    """"max" or "min"."""
+    """ "max" or "min"."""
     x, y, sign = together(a, b)
     pick = max if op == "max" else min
     made = x.body.chosen(x.compared(f"{sign}{'gt' if op == 'max' else 'lt'}", y), x, y)
@@ -132,7 +132,7 @@ def quotient(a: Whole, b: Whole) -> Whole:
 
 
 def remainder(op: str, a: Whole, b: Whole) -> Whole:
-    """"fmod": of the quotient toward zero; "floor_mod": of the one rounded down. Anything where b is 0."""
+    """ "fmod": of the quotient toward zero; "floor_mod": of the one rounded down. Anything where b is 0."""
     x, y, signed = _divisible(a, b)
     made = x.body.value(f"{signed}rem {x.kind.text} {x.name}, {y.name}", x.kind)
     most = max(abs(b.low), abs(b.high)) - 1
@@ -147,10 +147,9 @@ def _divisible(a: Whole, b: Whole) -> tuple[Value, Value, str]:
     """Operands of a division that does not trap: by 0, and of the least number by -1, it would."""
     x, y, signed = together(a, b)
     wrong = y.compared("eq", 0)
-    if signed == "s":
-        if a.low <= -(1 << x.kind.bits - 1):
-            # the quotient of the least number by -1 is 2^(bits - 1), which wraps to itself: as by 1
-            wrong = wrong | (y.compared("eq", -1) & x.compared("eq", -(1 << x.kind.bits - 1)))
+    if signed == "s" and a.low <= -(1 << x.kind.bits - 1):
+        # the quotient of the least number by -1 is 2^(bits - 1), which wraps to itself: as by 1
+        wrong = wrong | (y.compared("eq", -1) & x.compared("eq", -(1 << x.kind.bits - 1)))
     return x, x.body.chosen(wrong, 1, y), signed
 
 
