@@ -491,7 +491,7 @@ class Block:
         if e.op == "read":
             return self._read(e)
         if e.op == "select":
-            return self._branch(e, self.value(e.args[0]), e.args[1], e.args[2])
+            return self._branch(e, self._condition(e.args[0]), e.args[1], e.args[2])
         if e.sort == "index" or (e.sort == "truth" and any(a.sort == "index" for a in e.args)):
             return self._of_indices(e)
         if e.op in ("both", "either"):
@@ -534,13 +534,21 @@ class Block:
         """An integer number as a Python int."""
         if _is_plain(e):
             return self.integer(e)
-        if self.moves is None:
-            return f"whole({self.value(e)})"
-        inner = Block(self.source)  # an index is computed, also where elements are moved
+        return f"whole({self.value(e) if self.moves is None else self._computed(e)})"
+
+    def _condition(self, e: Expr) -> str:
+        """The text of a select's condition."""
+        if self.moves is None or all(node.sort != "number" for node in walk(e)):
+            return self.value(e)
+        return self._computed(e)
+
+    def _computed(self, e: Expr) -> str:
+        """The text of a number or a condition that is computed, also where elements are moved."""
+        inner = Block(self.source)
         inner.depth = self.depth
         made = inner.value(e)
         self.lines += inner.lines
-        return f"whole({made})"
+        return made
 
     def integer(self, e: Expr) -> str:
         """An integer expression in Python's integers: no rational numbers where none are needed."""
