@@ -25,6 +25,7 @@ from anydml.exact.reals import (
     multiply,
     negative,
     sign,
+    whole,
 )
 
 Function = Callable[[Real], Real]
@@ -182,5 +183,17 @@ def whole_power(n: int) -> Function:
         if type(a) is arb:
             return a**n if n > 0 else divide(ONE, a**-n)
         return power(a, fmpq(n))
+
+    return apply
+
+
+def integer_power(bits: int) -> Callable[[Real, Real], Real]:
+    """x^y of integers modulo 2^bits; at y < 0 the reciprocal of x^-y toward zero, and 0 at x = 0."""
+
+    def apply(x: Real, y: Real) -> Real:
+        base, exponent = whole(x), whole(y)
+        if exponent < 0:
+            return fmpq(base if exponent & 1 else 1) if abs(base) == 1 else ZERO
+        return fmpq(pow(base, exponent, 1 << bits))
 
     return apply

@@ -324,6 +324,11 @@ def select(condition: Expr, a: Operand, b: Operand) -> Expr:
     return make("select", (condition, x, y))
 
 
+def integer_power(x: Operand, y: Operand, bits: int) -> Expr:
+    """x^y of integers modulo 2^bits. Where y < 0 it is the reciprocal of x^-y toward zero, and 0 at x = 0."""
+    return make("integer_power", (number(x), number(y)), bits)
+
+
 def rounded(x: Operand, data_type: DataType) -> Expr:
     """A number as a tensor of this float type would hold it: where the definition itself rounds."""
     return make("round", (number(x),), data_type)
@@ -490,4 +495,4 @@ def integral(e: Expr) -> bool:
 
 
 _KEEPS_INTEGERS = {"add", "sub", "mul", "neg", "max", "min", "absolute", "reduce", "power"}
-_MAKES_INTEGERS = {"position", "philox", "floor", "ceil", "truncate", "half_to_even", "half_away"}
+_MAKES_INTEGERS = {"position", "philox", "integer_power", "floor", "ceil", "truncate", "half_to_even", "half_away"}
