@@ -181,6 +181,26 @@ def quantize_linear(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     return plan | {"scale_tensor": Plain(scale, plan["input_tensor"].sizes)}
 
 
+def identity(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ELEMENT_WISE_IDENTITY", level)
+    if draw(st.integers(0, 39)) != 17:  # nearly always a copy, which kernels of copies are to be asked for
+        plan["scale_bias"] = None
+    return plan
+
+
+def is_nan(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ELEMENT_WISE_IS_NAN", level)
+    truths = draw(st.sampled_from((DataType.UINT8, DataType.UINT32)))
+    return plan | {"output_tensor": Plain(truths, plan["input_tensor"].sizes)}
+
+
+def power(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ELEMENT_WISE_POW", level)
+    if level < FeatureLevel.FL_3_0:
+        plan["exponent_tensor"] = plan["input_tensor"]
+    return plan
+
+
 # --- moving ---
 
 
@@ -372,6 +392,9 @@ GENERATORS: Mapping[str, Generator] = {
     "ACTIVATION_SOFTMAX": softmax,
     "ACTIVATION_SOFTPLUS": softplus,
     "CONVOLUTION": convolution,
+    "ELEMENT_WISE_IDENTITY": identity,
+    "ELEMENT_WISE_IS_NAN": is_nan,
+    "ELEMENT_WISE_POW": power,
     "ELEMENT_WISE_QUANTIZE_LINEAR": quantize_linear,
     "GATHER": gather,
     "JOIN": join,

@@ -8,7 +8,7 @@ functions of their own in `slice_and_matmul`.
 from collections.abc import Mapping
 from typing import Any
 
-from . import activation, convolution, elementwise, fill, lstm, moving, order, quantize, random, reduce, rows
+from . import activation, convolution, elementwise, fill, lstm, moving, order, quantize, random, reduce, rows, unary
 from .slice_and_matmul import (
     Tensor,
     accumulate,
@@ -59,7 +59,7 @@ __all__ = [
     "span",
 ]
 
-MODULES = (activation, convolution, elementwise, fill, lstm, moving, order, quantize, random, reduce, rows)
+MODULES = (activation, convolution, elementwise, fill, lstm, moving, order, quantize, random, reduce, rows, unary)
 OPERATORS = {name: function for module in MODULES for name, function in module.OPERATORS.items()}
 
 
