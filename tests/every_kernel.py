@@ -65,9 +65,12 @@ def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> Com
     return compiled
 
 
-def kernels_of(operator: Operator) -> Iterator[Kernel]:
-    """Every kernel of every device that serves an operator, each once: the reference serves them all."""
-    checked = newest_of(check(example_desc(operator)))
+def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]:
+    """Every kernel of every device that serves an operator, each once, by one of its descs, or else its first example.
+
+    The reference serves them all.
+    """
+    checked = newest_of(check(desc or example_desc(operator)))
     statement = stated(checked.desc)
     patterns = {"copy": moves(statement), "contract": product(statement, checked)}
     families = {name: module for families in DEVICES.values() for name, module in families.items()}

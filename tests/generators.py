@@ -195,12 +195,34 @@ def any_output_type(name: str) -> Generator:
         return made | {"output_tensor": Plain(data_type, inputs[0].sizes)}
 
     return plan
+
+
 def value_scale(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     plan = by_kinds(draw, "VALUE_SCALE_2D", level)
     data_type, (batches, _, height, width) = plan["input_tensor"]
     channels = draw(st.sampled_from((1, 3)))
     plan["bias"] = tuple(draw(FLOATS) for _ in range(channels))
     return plan | {"input_tensor": Plain(data_type, (batches, channels, height, width))}
+
+
+def identity(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ELEMENT_WISE_IDENTITY", level)
+    if draw(st.integers(0, 39)) != 17:  # nearly always a copy, which kernels of copies are to be asked for
+        plan["scale_bias"] = None
+    return plan
+
+
+def is_nan(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ELEMENT_WISE_IS_NAN", level)
+    truths = draw(st.sampled_from((DataType.UINT8, DataType.UINT32)))
+    return plan | {"output_tensor": Plain(truths, plan["input_tensor"].sizes)}
+
+
+def power(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ELEMENT_WISE_POW", level)
+    if level < FeatureLevel.FL_3_0:
+        plan["exponent_tensor"] = plan["input_tensor"]
+    return plan
 
 
 # --- moving ---
@@ -400,6 +422,9 @@ GENERATORS: Mapping[str, Generator] = {
     **{name: partial(rows_of, name=name) for name in ROWS},
     "ACTIVATION_SOFTPLUS": softplus,
     "CONVOLUTION": convolution,
+    "ELEMENT_WISE_IDENTITY": identity,
+    "ELEMENT_WISE_IS_NAN": is_nan,
+    "ELEMENT_WISE_POW": power,
     "ELEMENT_WISE_QUANTIZE_LINEAR": quantize_linear,
     "GATHER": gather,
     "JOIN": join,

@@ -97,13 +97,34 @@ if TYPE_CHECKING:
         dynamic_quantize_linear as dynamic_quantize_linear,
     )
     from anydml.functional.functions import (
+        element_wise_abs as element_wise_abs,
+    )
+    from anydml.functional.functions import (
+        element_wise_acos as element_wise_acos,
+    )
+    from anydml.functional.functions import (
+        element_wise_acosh as element_wise_acosh,
+    )
+    from anydml.functional.functions import (
         element_wise_add as element_wise_add,
     )
     from anydml.functional.functions import (
         element_wise_add1 as element_wise_add1,
     )
     from anydml.functional.functions import (
+        element_wise_asin as element_wise_asin,
+    )
+    from anydml.functional.functions import (
+        element_wise_asinh as element_wise_asinh,
+    )
+    from anydml.functional.functions import (
+        element_wise_atan as element_wise_atan,
+    )
+    from anydml.functional.functions import (
         element_wise_atan_yx as element_wise_atan_yx,
+    )
+    from anydml.functional.functions import (
+        element_wise_atanh as element_wise_atanh,
     )
     from anydml.functional.functions import (
         element_wise_bit_and as element_wise_bit_and,
@@ -127,6 +148,30 @@ if TYPE_CHECKING:
         element_wise_bit_xor as element_wise_bit_xor,
     )
     from anydml.functional.functions import (
+        element_wise_ceil as element_wise_ceil,
+    )
+    from anydml.functional.functions import (
+        element_wise_clip as element_wise_clip,
+    )
+    from anydml.functional.functions import (
+        element_wise_clip1 as element_wise_clip1,
+    )
+    from anydml.functional.functions import (
+        element_wise_clip_grad as element_wise_clip_grad,
+    )
+    from anydml.functional.functions import (
+        element_wise_clip_grad1 as element_wise_clip_grad1,
+    )
+    from anydml.functional.functions import (
+        element_wise_constant_pow as element_wise_constant_pow,
+    )
+    from anydml.functional.functions import (
+        element_wise_cos as element_wise_cos,
+    )
+    from anydml.functional.functions import (
+        element_wise_cosh as element_wise_cosh,
+    )
+    from anydml.functional.functions import (
         element_wise_dequantize_linear as element_wise_dequantize_linear,
     )
     from anydml.functional.functions import (
@@ -136,10 +181,28 @@ if TYPE_CHECKING:
         element_wise_divide as element_wise_divide,
     )
     from anydml.functional.functions import (
+        element_wise_erf as element_wise_erf,
+    )
+    from anydml.functional.functions import (
         element_wise_exp as element_wise_exp,
     )
     from anydml.functional.functions import (
+        element_wise_floor as element_wise_floor,
+    )
+    from anydml.functional.functions import (
+        element_wise_identity as element_wise_identity,
+    )
+    from anydml.functional.functions import (
         element_wise_if as element_wise_if,
+    )
+    from anydml.functional.functions import (
+        element_wise_is_infinity as element_wise_is_infinity,
+    )
+    from anydml.functional.functions import (
+        element_wise_is_nan as element_wise_is_nan,
+    )
+    from anydml.functional.functions import (
+        element_wise_log as element_wise_log,
     )
     from anydml.functional.functions import (
         element_wise_logical_and as element_wise_logical_and,
@@ -187,13 +250,46 @@ if TYPE_CHECKING:
         element_wise_multiply as element_wise_multiply,
     )
     from anydml.functional.functions import (
+        element_wise_negate as element_wise_negate,
+    )
+    from anydml.functional.functions import (
+        element_wise_pow as element_wise_pow,
+    )
+    from anydml.functional.functions import (
         element_wise_quantize_linear as element_wise_quantize_linear,
     )
     from anydml.functional.functions import (
         element_wise_quantized_linear_add as element_wise_quantized_linear_add,
     )
     from anydml.functional.functions import (
+        element_wise_recip as element_wise_recip,
+    )
+    from anydml.functional.functions import (
+        element_wise_round as element_wise_round,
+    )
+    from anydml.functional.functions import (
+        element_wise_sign as element_wise_sign,
+    )
+    from anydml.functional.functions import (
+        element_wise_sin as element_wise_sin,
+    )
+    from anydml.functional.functions import (
+        element_wise_sinh as element_wise_sinh,
+    )
+    from anydml.functional.functions import (
+        element_wise_sqrt as element_wise_sqrt,
+    )
+    from anydml.functional.functions import (
         element_wise_subtract as element_wise_subtract,
+    )
+    from anydml.functional.functions import (
+        element_wise_tan as element_wise_tan,
+    )
+    from anydml.functional.functions import (
+        element_wise_tanh as element_wise_tanh,
+    )
+    from anydml.functional.functions import (
+        element_wise_threshold as element_wise_threshold,
     )
     from anydml.functional.functions import (
         fill_value_constant as fill_value_constant,
@@ -276,9 +372,16 @@ if TYPE_CHECKING:
     from anydml.operators.cast import Cast as Cast
     from anydml.operators.convolution import Convolution as Convolution
     from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear as DynamicQuantizeLinear
+    from anydml.operators.element_wise_abs import ElementWiseAbs as ElementWiseAbs
+    from anydml.operators.element_wise_acos import ElementWiseAcos as ElementWiseAcos
+    from anydml.operators.element_wise_acosh import ElementWiseAcosh as ElementWiseAcosh
     from anydml.operators.element_wise_add import ElementWiseAdd as ElementWiseAdd
     from anydml.operators.element_wise_add import ElementWiseAdd1 as ElementWiseAdd1
+    from anydml.operators.element_wise_asin import ElementWiseAsin as ElementWiseAsin
+    from anydml.operators.element_wise_asinh import ElementWiseAsinh as ElementWiseAsinh
+    from anydml.operators.element_wise_atan import ElementWiseAtan as ElementWiseAtan
     from anydml.operators.element_wise_atan_yx import ElementWiseAtanYx as ElementWiseAtanYx
+    from anydml.operators.element_wise_atanh import ElementWiseAtanh as ElementWiseAtanh
     from anydml.operators.element_wise_bit_and import ElementWiseBitAnd as ElementWiseBitAnd
     from anydml.operators.element_wise_bit_count import ElementWiseBitCount as ElementWiseBitCount
     from anydml.operators.element_wise_bit_not import ElementWiseBitNot as ElementWiseBitNot
@@ -286,11 +389,25 @@ if TYPE_CHECKING:
     from anydml.operators.element_wise_bit_shift_left import ElementWiseBitShiftLeft as ElementWiseBitShiftLeft
     from anydml.operators.element_wise_bit_shift_right import ElementWiseBitShiftRight as ElementWiseBitShiftRight
     from anydml.operators.element_wise_bit_xor import ElementWiseBitXor as ElementWiseBitXor
+    from anydml.operators.element_wise_ceil import ElementWiseCeil as ElementWiseCeil
+    from anydml.operators.element_wise_clip import ElementWiseClip as ElementWiseClip
+    from anydml.operators.element_wise_clip import ElementWiseClip1 as ElementWiseClip1
+    from anydml.operators.element_wise_clip_grad import ElementWiseClipGrad as ElementWiseClipGrad
+    from anydml.operators.element_wise_clip_grad import ElementWiseClipGrad1 as ElementWiseClipGrad1
+    from anydml.operators.element_wise_constant_pow import ElementWiseConstantPow as ElementWiseConstantPow
+    from anydml.operators.element_wise_cos import ElementWiseCos as ElementWiseCos
+    from anydml.operators.element_wise_cosh import ElementWiseCosh as ElementWiseCosh
     from anydml.operators.element_wise_dequantize_linear import ElementWiseDequantizeLinear as ElementWiseDequantizeLinear
     from anydml.operators.element_wise_difference_square import ElementWiseDifferenceSquare as ElementWiseDifferenceSquare
     from anydml.operators.element_wise_divide import ElementWiseDivide as ElementWiseDivide
+    from anydml.operators.element_wise_erf import ElementWiseErf as ElementWiseErf
     from anydml.operators.element_wise_exp import ElementWiseExp as ElementWiseExp
+    from anydml.operators.element_wise_floor import ElementWiseFloor as ElementWiseFloor
+    from anydml.operators.element_wise_identity import ElementWiseIdentity as ElementWiseIdentity
     from anydml.operators.element_wise_if import ElementWiseIf as ElementWiseIf
+    from anydml.operators.element_wise_is_infinity import ElementWiseIsInfinity as ElementWiseIsInfinity
+    from anydml.operators.element_wise_is_nan import ElementWiseIsNan as ElementWiseIsNan
+    from anydml.operators.element_wise_log import ElementWiseLog as ElementWiseLog
     from anydml.operators.element_wise_logical_and import ElementWiseLogicalAnd as ElementWiseLogicalAnd
     from anydml.operators.element_wise_logical_equals import ElementWiseLogicalEquals as ElementWiseLogicalEquals
     from anydml.operators.element_wise_logical_greater_than import (
@@ -312,11 +429,22 @@ if TYPE_CHECKING:
     from anydml.operators.element_wise_modulus_floor import ElementWiseModulusFloor as ElementWiseModulusFloor
     from anydml.operators.element_wise_modulus_truncate import ElementWiseModulusTruncate as ElementWiseModulusTruncate
     from anydml.operators.element_wise_multiply import ElementWiseMultiply as ElementWiseMultiply
+    from anydml.operators.element_wise_negate import ElementWiseNegate as ElementWiseNegate
+    from anydml.operators.element_wise_pow import ElementWisePow as ElementWisePow
     from anydml.operators.element_wise_quantize_linear import ElementWiseQuantizeLinear as ElementWiseQuantizeLinear
     from anydml.operators.element_wise_quantized_linear_add import (
         ElementWiseQuantizedLinearAdd as ElementWiseQuantizedLinearAdd,
     )
+    from anydml.operators.element_wise_recip import ElementWiseRecip as ElementWiseRecip
+    from anydml.operators.element_wise_round import ElementWiseRound as ElementWiseRound
+    from anydml.operators.element_wise_sign import ElementWiseSign as ElementWiseSign
+    from anydml.operators.element_wise_sin import ElementWiseSin as ElementWiseSin
+    from anydml.operators.element_wise_sinh import ElementWiseSinh as ElementWiseSinh
+    from anydml.operators.element_wise_sqrt import ElementWiseSqrt as ElementWiseSqrt
     from anydml.operators.element_wise_subtract import ElementWiseSubtract as ElementWiseSubtract
+    from anydml.operators.element_wise_tan import ElementWiseTan as ElementWiseTan
+    from anydml.operators.element_wise_tanh import ElementWiseTanh as ElementWiseTanh
+    from anydml.operators.element_wise_threshold import ElementWiseThreshold as ElementWiseThreshold
     from anydml.operators.fill_value_constant import FillValueConstant as FillValueConstant
     from anydml.operators.fill_value_sequence import FillValueSequence as FillValueSequence
     from anydml.operators.gather import Gather as Gather
@@ -366,8 +494,15 @@ FILES = {  # desc class -> its file in anydml.operators
     "Cast": "cast",
     "Convolution": "convolution",
     "DynamicQuantizeLinear": "dynamic_quantize_linear",
+    "ElementWiseAbs": "element_wise_abs",
+    "ElementWiseAcos": "element_wise_acos",
+    "ElementWiseAcosh": "element_wise_acosh",
     "ElementWiseAdd": "element_wise_add",
     "ElementWiseAdd1": "element_wise_add",
+    "ElementWiseAsin": "element_wise_asin",
+    "ElementWiseAsinh": "element_wise_asinh",
+    "ElementWiseAtan": "element_wise_atan",
+    "ElementWiseAtanh": "element_wise_atanh",
     "ElementWiseAtanYx": "element_wise_atan_yx",
     "ElementWiseBitAnd": "element_wise_bit_and",
     "ElementWiseBitCount": "element_wise_bit_count",
@@ -376,11 +511,25 @@ FILES = {  # desc class -> its file in anydml.operators
     "ElementWiseBitShiftLeft": "element_wise_bit_shift_left",
     "ElementWiseBitShiftRight": "element_wise_bit_shift_right",
     "ElementWiseBitXor": "element_wise_bit_xor",
+    "ElementWiseCeil": "element_wise_ceil",
+    "ElementWiseClip": "element_wise_clip",
+    "ElementWiseClip1": "element_wise_clip",
+    "ElementWiseClipGrad": "element_wise_clip_grad",
+    "ElementWiseClipGrad1": "element_wise_clip_grad",
+    "ElementWiseConstantPow": "element_wise_constant_pow",
+    "ElementWiseCos": "element_wise_cos",
+    "ElementWiseCosh": "element_wise_cosh",
     "ElementWiseDequantizeLinear": "element_wise_dequantize_linear",
     "ElementWiseDifferenceSquare": "element_wise_difference_square",
     "ElementWiseDivide": "element_wise_divide",
+    "ElementWiseErf": "element_wise_erf",
     "ElementWiseExp": "element_wise_exp",
+    "ElementWiseFloor": "element_wise_floor",
+    "ElementWiseIdentity": "element_wise_identity",
     "ElementWiseIf": "element_wise_if",
+    "ElementWiseIsInfinity": "element_wise_is_infinity",
+    "ElementWiseIsNan": "element_wise_is_nan",
+    "ElementWiseLog": "element_wise_log",
     "ElementWiseLogicalAnd": "element_wise_logical_and",
     "ElementWiseLogicalEquals": "element_wise_logical_equals",
     "ElementWiseLogicalGreaterThan": "element_wise_logical_greater_than",
@@ -396,9 +545,20 @@ FILES = {  # desc class -> its file in anydml.operators
     "ElementWiseModulusFloor": "element_wise_modulus_floor",
     "ElementWiseModulusTruncate": "element_wise_modulus_truncate",
     "ElementWiseMultiply": "element_wise_multiply",
+    "ElementWiseNegate": "element_wise_negate",
+    "ElementWisePow": "element_wise_pow",
     "ElementWiseQuantizedLinearAdd": "element_wise_quantized_linear_add",
     "ElementWiseQuantizeLinear": "element_wise_quantize_linear",
+    "ElementWiseRecip": "element_wise_recip",
+    "ElementWiseRound": "element_wise_round",
+    "ElementWiseSign": "element_wise_sign",
+    "ElementWiseSin": "element_wise_sin",
+    "ElementWiseSinh": "element_wise_sinh",
+    "ElementWiseSqrt": "element_wise_sqrt",
     "ElementWiseSubtract": "element_wise_subtract",
+    "ElementWiseTan": "element_wise_tan",
+    "ElementWiseTanh": "element_wise_tanh",
+    "ElementWiseThreshold": "element_wise_threshold",
     "FillValueConstant": "fill_value_constant",
     "FillValueSequence": "fill_value_sequence",
     "Gather": "gather",
@@ -448,8 +608,15 @@ FUNCTIONS = (
     "cast",
     "convolution",
     "dynamic_quantize_linear",
+    "element_wise_abs",
+    "element_wise_acos",
+    "element_wise_acosh",
     "element_wise_add",
     "element_wise_add1",
+    "element_wise_asin",
+    "element_wise_asinh",
+    "element_wise_atan",
+    "element_wise_atanh",
     "element_wise_atan_yx",
     "element_wise_bit_and",
     "element_wise_bit_count",
@@ -458,11 +625,25 @@ FUNCTIONS = (
     "element_wise_bit_shift_left",
     "element_wise_bit_shift_right",
     "element_wise_bit_xor",
+    "element_wise_ceil",
+    "element_wise_clip",
+    "element_wise_clip1",
+    "element_wise_clip_grad",
+    "element_wise_clip_grad1",
+    "element_wise_constant_pow",
+    "element_wise_cos",
+    "element_wise_cosh",
     "element_wise_dequantize_linear",
     "element_wise_difference_square",
     "element_wise_divide",
+    "element_wise_erf",
     "element_wise_exp",
+    "element_wise_floor",
+    "element_wise_identity",
     "element_wise_if",
+    "element_wise_is_infinity",
+    "element_wise_is_nan",
+    "element_wise_log",
     "element_wise_logical_and",
     "element_wise_logical_equals",
     "element_wise_logical_greater_than",
@@ -478,9 +659,20 @@ FUNCTIONS = (
     "element_wise_modulus_floor",
     "element_wise_modulus_truncate",
     "element_wise_multiply",
+    "element_wise_negate",
+    "element_wise_pow",
     "element_wise_quantized_linear_add",
     "element_wise_quantize_linear",
+    "element_wise_recip",
+    "element_wise_round",
+    "element_wise_sign",
+    "element_wise_sin",
+    "element_wise_sinh",
+    "element_wise_sqrt",
     "element_wise_subtract",
+    "element_wise_tan",
+    "element_wise_tanh",
+    "element_wise_threshold",
     "fill_value_constant",
     "fill_value_sequence",
     "gather",

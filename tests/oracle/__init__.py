@@ -23,6 +23,7 @@ from . import (
     reduce,
     rows,
     two_inputs,
+    unary,
 )
 from .slice_and_matmul import (
     Tensor,
@@ -77,6 +78,7 @@ __all__ = [
 MODULES = (
     *(activation, bitwise, convolution, elementwise, fill, logical, lstm, moving, order, quantize, random, reduce, rows),
     two_inputs,
+    unary,
 )
 OPERATORS = {name: function for module in MODULES for name, function in module.OPERATORS.items()}
 

@@ -63,9 +63,7 @@ def link(lowered: Lowered) -> Built:
     return Built(bind, scratch, initialize, lowered.packed, lowered.spare, judges=lowered.judges)
 
 
-def _decided(
-    run: Callable[[], int], decide: Callable[[NDArray[np.int64]], None], scratch: NDArray[np.int64]
-) -> Execute:
+def _decided(run: Callable[[], int], decide: Callable[[NDArray[np.int64]], None], scratch: NDArray[np.int64]) -> Execute:
     """A call that is taken up again, once what it left open is decided, until nothing is left."""
 
     def execute() -> None:

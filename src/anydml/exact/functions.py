@@ -28,6 +28,7 @@ from anydml.exact.reals import (
     sign,
     subtract,
     truncate,
+    whole,
 )
 
 Function = Callable[[Real], Real]
@@ -209,3 +210,15 @@ def floor_mod(x: Real, y: Real) -> Real:
     if is_zero(rest):
         return NEGATIVE_ZERO if sign(y) < 0 else ZERO
     return add(rest, y) if (sign(rest) < 0) != (sign(y) < 0) else rest
+
+
+def integer_power(bits: int) -> Callable[[Real, Real], Real]:
+    """x^y of integers modulo 2^bits; at y < 0 the reciprocal of x^-y toward zero, and 0 at x = 0."""
+
+    def apply(x: Real, y: Real) -> Real:
+        base, exponent = whole(x), whole(y)
+        if exponent < 0:
+            return fmpq(base if exponent & 1 else 1) if abs(base) == 1 else ZERO
+        return fmpq(pow(base, exponent, 1 << bits))
+
+    return apply

@@ -331,10 +331,15 @@ def _integral(a: Real, of_rational: Callable[[Any], Any]) -> Real:
 
 
 def _exactly(end: Any) -> fmpq:
-    """An exact arb as a rational number; Undecided for one too large to be written out."""
+    """An exact arb as a rational number; Undecided for one too large to be written out.
+
+    In the place of one too small to be written out there is another with the same integers beside it.
+    """
     if not end.is_finite():
         raise Undecided
     mantissa, exponent = end.mid().man_exp()
-    if abs(int(exponent)) > LAST:
+    if int(exponent) > LAST:
         raise Undecided
+    if int(exponent) < -2 * LAST:  # and a mantissa has LAST bits at most
+        return fmpq(1 if mantissa > 0 else -1, 16)
     return fmpq(mantissa) * fmpq(2) ** int(exponent)

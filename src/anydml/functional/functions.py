@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         AxisDirection,
         ConvolutionDirection,
         ConvolutionMode,
+        IsInfinityMode,
         PaddingMode,
         RandomGeneratorType,
         RecurrentNetworkDirection,
         ReduceFunction,
+        RoundingMode,
     )
     from anydml.schema.operator import Desc
     from anydml.tensor import DataType
@@ -1573,6 +1575,154 @@ def dynamic_quantize_linear(
     )
 
 
+def element_wise_abs(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the magnitude of every element: Output = |x|, or |x * Scale + Bias| where there is a ScaleBias.
+
+    The magnitude of the lowest integer of a type wraps to that integer itself. With a ScaleBias, an integer is truncated
+    toward zero and saturates.
+
+        Output = abs(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8 or int64.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The magnitudes. 1 to 8 dimensions of float32, float16, int32, int16, int8 or int64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_abs_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_abs(np.array([-1.5, -0.0, np.inf], np.float32))
+    array([1.5, 0. , inf], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ABS", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_acos(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the arc cosine of every element, in radians from 0 to pi: Output = acos(x).
+
+    Where there is a ScaleBias, it is acos(x * Scale + Bias).
+
+        Output = acos(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The angles in radians. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_acos_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_acos(np.array([-1, 0, 0.5, 1], np.float32))
+    array([3.1415927, 1.5707964, 1.0471976, 0.       ], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ACOS", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_acosh(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the inverse hyperbolic cosine of every element: Output = acosh(x).
+
+    Where there is a ScaleBias, it is acosh(x * Scale + Bias).
+
+        Output = acosh(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The inverse hyperbolic cosines. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_acosh_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_acosh(np.array([1, 2, 0.5], np.float32))
+    array([0.      , 1.316958,      nan], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ACOSH", (input,), (scale_bias,), out, device)
+    return result
+
+
 def element_wise_add(
     a: NDArray[Any] | float,
     b: NDArray[Any] | float,
@@ -1673,6 +1823,202 @@ def element_wise_add1(
     array([1.5, 0. ], dtype=float32)
     """
     result: NDArray[Any] = call("ELEMENT_WISE_ADD1", (a, b), (fused_activation,), out, device)
+    return result
+
+
+def element_wise_asin(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the arc sine of every element, in radians from -pi / 2 to pi / 2: Output = asin(x).
+
+    Where there is a ScaleBias, it is asin(x * Scale + Bias).
+
+        Output = asin(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The angles in radians. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_asin_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_asin(np.array([-1, 0, 0.5, 2], np.float32))
+    array([-1.5707964,  0.       ,  0.5235988,        nan], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ASIN", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_asinh(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the inverse hyperbolic sine of every element: Output = asinh(x).
+
+    Where there is a ScaleBias, it is asinh(x * Scale + Bias).
+
+        Output = asinh(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The inverse hyperbolic sines. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_asinh_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_asinh(np.array([-1, 0, np.inf], np.float32))
+    array([-0.8813736,  0.       ,        inf], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ASINH", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_atan(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the arc tangent of every element, in radians from -pi / 2 to pi / 2: Output = atan(x).
+
+    Where there is a ScaleBias, it is atan(x * Scale + Bias).
+
+        Output = atan(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The angles in radians. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_atan_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_atan(np.array([-1, 0, np.inf], np.float32))
+    array([-0.7853982,  0.       ,  1.5707964], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ATAN", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_atanh(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the inverse hyperbolic tangent of every element: Output = atanh(x).
+
+    Where there is a ScaleBias, it is atanh(x * Scale + Bias).
+
+        Output = atanh(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The inverse hyperbolic tangents. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_atanh_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_atanh(np.array([0.5, 1, 2], np.float32))
+    array([0.54930615,        inf,        nan], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ATANH", (input,), (scale_bias,), out, device)
     return result
 
 
@@ -2066,6 +2412,455 @@ def element_wise_bit_xor(
     return result
 
 
+def element_wise_ceil(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Rounds every element up to an integer: Output = ceil(x), or ceil(x * Scale + Bias) where there is a ScaleBias.
+
+        Output = ceil(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The integers, as floats. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_ceil_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_ceil(np.array([-1.5, -0.5, 0.5, 2], np.float32))
+    array([-1., -0.,  1.,  2.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_CEIL", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_clip(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    min: float | None = None,
+    max: float | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Keeps every element within two bounds: Output = min(Max, max(Min, x)), which is Max where Min > Max.
+
+    Where there is a ScaleBias, x * Scale + Bias takes the place of x. In an integer tensor, the result is truncated toward
+    zero and saturates.
+
+        Output = min(Max, max(Min, Input))
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    min : float, optional
+        The lower bound. By default, no bound.
+    max : float, optional
+        The upper bound. By default, no bound.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_clip_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_clip(np.arange(-4, 5, dtype=np.float32), min=-2.5, max=2.5)
+    array([-2.5, -2.5, -2. , -1. ,  0. ,  1. ,  2. ,  2.5,  2.5],
+          dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_CLIP", (input,), (scale_bias, min, max), out, device)
+    return result
+
+
+def element_wise_clip1(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    min_max_data_type: DataType | DTypeLike | None = None,
+    min: float | None = None,
+    max: float | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Keeps every element within two bounds: Output = min(Max, max(Min, x)), which is Max where Min > Max.
+
+    Where there is a ScaleBias, x * Scale + Bias takes the place of x; an integer is then truncated toward zero.
+
+        Output = min(Max, max(Min, Input))
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    min_max_data_type : DataType | DTypeLike, optional
+        The type of Min and Max. By default, the input's.
+    min : float, optional
+        The lower bound. By default, no bound.
+    max : float, optional
+        The upper bound. By default, no bound.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_clip1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_clip1(
+    ...     np.array([1, 2, 3, 4, 5], np.float16),
+    ...     min_max_data_type='FLOAT16',
+    ...     min=2.0,
+    ...     max=4.0,
+    ... )
+    array([2., 2., 3., 4., 4.], dtype=float16)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_CLIP1", (input,), (scale_bias, min_max_data_type, min, max), out, device)
+    return result
+
+
+def element_wise_clip_grad(
+    input: NDArray[Any] | float,
+    input_gradient: NDArray[Any] | float,
+    min: float,
+    max: float,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Passes the gradient where clipping keeps an element: OutputGradient = 0 if x <= Min or x >= Max, else InputGradient.
+
+    Where x is NaN the gradient passes. What passes is moved, bit by bit. Min and Max are compared as they are, also with
+    integers, whose type need not hold them: CLIP_GRAD1 cannot say that, and the operator has a statement of its own.
+
+        OutputGradient = 0 if Input <= Min or Input >= Max, else InputGradient
+
+    Parameters
+    ----------
+    input : NDArray[Any] | float
+        The elements x that were clipped. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    input_gradient : NDArray[Any] | float
+        The gradient of what clipping gave. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    min : float
+        The lower bound.
+    max : float
+        The upper bound.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of the elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_clip_grad_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_clip_grad(
+    ...     np.array([-1, 0, 1, 2, np.nan], np.float32),
+    ...     np.array([5, 6, 7, 8, 9], np.float32),
+    ...     0.0,
+    ...     2.0,
+    ... )
+    array([0., 0., 7., 0., 9.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_CLIP_GRAD", (input, input_gradient), (min, max), out, device)
+    return result
+
+
+def element_wise_clip_grad1(
+    input: NDArray[Any] | float,
+    input_gradient: NDArray[Any] | float,
+    min_max_data_type: DataType | DTypeLike | None = None,
+    *,
+    min: float,
+    max: float,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Passes the gradient where clipping keeps an element: OutputGradient = 0 if x <= Min or x >= Max, else InputGradient.
+
+    Where x is NaN the gradient passes. What passes is moved, bit by bit.
+
+        OutputGradient = 0 if Input <= Min or Input >= Max, else InputGradient
+
+    Parameters
+    ----------
+    input : NDArray[Any] | float
+        The elements x that were clipped. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    input_gradient : NDArray[Any] | float
+        The gradient of what clipping gave. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    min_max_data_type : DataType | DTypeLike, optional
+        The type of Min and Max. By default, the input's.
+    min : float
+        The lower bound.
+    max : float
+        The upper bound.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of the elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_clip_grad1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_clip_grad1(
+    ...     np.array([-1, 0, 1, 2, np.nan], np.float32),
+    ...     np.array([5, 6, 7, 8, 9], np.float32),
+    ...     min_max_data_type='FLOAT32',
+    ...     min=0.0,
+    ...     max=2.0,
+    ... )
+    array([0., 0., 7., 0., 9.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_CLIP_GRAD1", (input, input_gradient), (min_max_data_type, min, max), out, device)
+    return result
+
+
+def element_wise_constant_pow(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    exponent: float,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Raises every element to one power: Output = pow(x, Exponent).
+
+    Where there is a ScaleBias, it is pow(x * Scale + Bias, Exponent). It is IEEE 754's pow: a negative number has powers
+    with integers as exponents alone, and x^0 and 1^y are 1 whatever x and y are.
+
+        Output = pow(Input, Exponent)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The bases x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    exponent : float
+        The exponent of every power.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The powers. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_constant_pow_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_constant_pow(np.array([-2, -0.0, 0.5, np.inf], np.float32), exponent=3.0)
+    array([-8.   , -0.   ,  0.125,    inf], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_CONSTANT_POW", (input,), (scale_bias, exponent), out, device)
+    return result
+
+
+def element_wise_cos(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the cosine of every element, an angle in radians: Output = cos(x).
+
+    Where there is a ScaleBias, it is cos(x * Scale + Bias).
+
+        Output = cos(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The cosines. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_cos_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_cos(np.array([0, 1.5707964, -1], np.float32))
+    array([ 1.000000e+00, -4.371139e-08,  5.403023e-01], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_COS", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_cosh(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the hyperbolic cosine of every element: Output = cosh(x), or cosh(x * Scale + Bias) where there is a ScaleBias.
+
+        Output = cosh(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The hyperbolic cosines. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_cosh_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_cosh(np.array([-1, 0, 2], np.float32))
+    array([1.5430807, 1.       , 3.7621956], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_COSH", (input,), (scale_bias,), out, device)
+    return result
+
+
 def element_wise_dequantize_linear(
     input: NDArray[Any] | float,
     scale: NDArray[Any] | float,
@@ -2226,6 +3021,55 @@ def element_wise_divide(
     return result
 
 
+def element_wise_erf(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Applies the error function to every element: Output = erf(x), or erf(x * Scale + Bias) where there is a ScaleBias.
+
+    erf(x) is 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+
+        Output = erf(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_erf_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_erf(np.array([-1, 0, 0.5], np.float32))
+    array([-0.8427008,  0.       ,  0.5204999], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ERF", (input,), (scale_bias,), out, device)
+    return result
+
+
 def element_wise_exp(
     input: NDArray[Any],
     scale_bias: tuple[float, float] | None = None,
@@ -2270,6 +3114,107 @@ def element_wise_exp(
     array([ 1.       ,  2.7182817, 20.085537 ], dtype=float32)
     """
     result: NDArray[Any] = call("ELEMENT_WISE_EXP", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_floor(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Rounds every element down to an integer: Output = floor(x), or floor(x * Scale + Bias) where there is a ScaleBias.
+
+        Output = floor(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The integers, as floats. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_floor_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_floor(np.array([-1.5, -0.5, 0.5, 2], np.float32))
+    array([-2., -1.,  0.,  2.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_FLOOR", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_identity(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Gives every element as it is: Output = x, or x * Scale + Bias where there is a ScaleBias.
+
+    Without a ScaleBias, bits are moved, those of a NaN too; with other strides on one side, elements are laid out anew. With
+    one, an integer is truncated toward zero and saturates.
+
+        Output = Input
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8, int64
+        or uint64.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_identity_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_identity(np.array([[1, 4], [2, 5], [3, 6]], np.float32))
+    array([[1., 4.],
+           [2., 5.],
+           [3., 6.]], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_IDENTITY", (input,), (scale_bias,), out, device)
     return result
 
 
@@ -2330,6 +3275,144 @@ def element_wise_if(
            [3., 4.]], dtype=float32)
     """
     result: NDArray[Any] = call("ELEMENT_WISE_IF", (condition, a, b), (), out, device)
+    return result
+
+
+def element_wise_is_infinity(
+    input: NDArray[Any],
+    infinity_mode: IsInfinityMode | str = "EITHER",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Tells which elements are infinite: Output = 1 where x is infinite and has the sign asked for, else 0.
+
+        Output = 1 if abs(Input) = inf, else 0
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    infinity_mode : IsInfinityMode | str, default "EITHER"
+        The infinity looked for, or either. One of EITHER, POSITIVE, NEGATIVE.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The truths, 1 or 0. 1 to 8 dimensions of uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_is_infinity_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_is_infinity(np.array([-np.inf, 1, np.inf, np.nan], np.float32))
+    array([1, 0, 1, 0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_IS_INFINITY", (input,), (infinity_mode,), out, device)
+    return result
+
+
+def element_wise_is_nan(
+    input: NDArray[Any],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Tells which elements are NaN: Output = 1 where x is NaN, else 0.
+
+        Output = 1 if is_nan(Input), else 0
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The truths, 1 or 0: UINT8 in an eager call, or UINT32. 1 to 8 dimensions of uint32 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_is_nan_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_is_nan(np.array([1, np.nan, np.inf], np.float32))
+    array([0, 1, 0], dtype=uint8)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_IS_NAN", (input,), (), out, device)
+    return result
+
+
+def element_wise_log(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the natural logarithm of every element: Output = ln(x), or ln(x * Scale + Bias) where there is a ScaleBias.
+
+        Output = log(Input * Scale + Bias)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The logarithms. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_log_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_log(np.array([1e-20, 1, -1], np.float32), scale_bias=(1, 1))
+    array([1.000000e-20, 6.931472e-01,         -inf], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_LOG", (input,), (scale_bias,), out, device)
     return result
 
 
@@ -3105,6 +4188,108 @@ def element_wise_multiply(
     return result
 
 
+def element_wise_negate(
+    input: NDArray[Any],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Negates every element: Output = -x. The sign of a zero changes too; the lowest integer of a type wraps to itself.
+
+        Output = -Input
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8 or int64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32, float16, int32, int16, int8 or int64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_negate_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_negate(np.array([-1.5, 0, np.inf], np.float32))
+    array([ 1.5, -0. , -inf], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_NEGATE", (input,), (), out, device)
+    return result
+
+
+def element_wise_pow(
+    input: NDArray[Any] | float,
+    exponent: NDArray[Any] | float,
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Raises every element to a power: Output = pow(x, Exponent), or pow(x * Scale + Bias, Exponent) with a ScaleBias.
+
+    It is IEEE 754's pow: a negative number has powers with integers as exponents alone, and x^0 and 1^y are 1 whatever x and
+    y are. Powers of integers with integers wrap modulo 2^bits; with a negative exponent they are 0, but for bases of 1 and -1.
+    Where an integer has a ScaleBias or an exponent of a float type, the exact result is truncated toward zero and saturates.
+
+        Output = pow(Input, Exponent)
+
+    Parameters
+    ----------
+    input : NDArray[Any] | float
+        The bases x. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16 or uint8.
+    exponent : NDArray[Any] | float
+        The exponents. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16 or uint8.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every base, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The powers. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_pow_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_pow(
+    ...     np.array([[[[2, -8, -8, np.nan]]]], np.float32),
+    ...     np.array([[[[0.5, 3, 0.5, 0]]]], np.float32),
+    ... )
+    array([[[[   1.4142135, -512.       ,          nan,    1.       ]]]],
+          dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_POW", (input, exponent), (scale_bias,), out, device)
+    return result
+
+
 def element_wise_quantized_linear_add(
     a: NDArray[Any] | float,
     a_scale: NDArray[Any],
@@ -3246,6 +4431,291 @@ def element_wise_quantize_linear(
     return result
 
 
+def element_wise_recip(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the reciprocal of every element: Output = 1 / x, or 1 / (x * Scale + Bias) where there is a ScaleBias.
+
+        Output = 1 / Input
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The reciprocals. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_recip_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_recip(np.array([4, 0, -0.0], np.float32))
+    array([0.25,  inf, -inf], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_RECIP", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_round(
+    input: NDArray[Any],
+    rounding_mode: RoundingMode | str = "HALVES_TO_NEAREST_EVEN",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Rounds every element to an integer: Output = round(x), where the mode says how.
+
+    HALVES_TO_NEAREST_EVEN and TOWARD_INFINITY take the nearest integer; of two, the first takes the even one, and the second
+    the one away from zero. TOWARD_ZERO cuts off what is behind the point. What rounds to 0 from below gives -0.
+
+        Output = round(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    rounding_mode : RoundingMode | str, default "HALVES_TO_NEAREST_EVEN"
+        The integer that is taken. One of HALVES_TO_NEAREST_EVEN, TOWARD_ZERO, TOWARD_INFINITY.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The integers, as floats. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_round_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_round(np.array([-2.5, -1.75, -1.5, -1.25, 0, 1.25, 1.5, 1.75, 2.5], np.float32))
+    array([-2., -2., -2., -1.,  0.,  1.,  2.,  2.,  2.], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_ROUND", (input,), (rounding_mode,), out, device)
+    return result
+
+
+def element_wise_sign(
+    input: NDArray[Any],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the sign of every element: Output = 1 if x > 0, -1 if x < 0, else 0. That of -0 is 0, and NaN stays.
+
+        Output = 1 if Input > 0, else -1 if Input < 0, else Input if is_nan(Input), else 0
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The signs. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_sign_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_sign(np.array([-2, -0.0, 1e-30, np.nan], np.float32))
+    array([-1.,  0.,  1., nan], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_SIGN", (input,), (), out, device)
+    return result
+
+
+def element_wise_sin(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the sine of every element, an angle in radians: Output = sin(x).
+
+    Where there is a ScaleBias, it is sin(x * Scale + Bias).
+
+        Output = sin(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The sines. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_sin_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_sin(np.array([-0.0, 1, 1e+30], np.float32))
+    array([-0.        ,  0.84147096, -0.79116344], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_SIN", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_sinh(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the hyperbolic sine of every element: Output = sinh(x), or sinh(x * Scale + Bias) where there is a ScaleBias.
+
+        Output = sinh(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The hyperbolic sines. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_sinh_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_sinh(np.array([-1, 0, 100], np.float32))
+    array([-1.1752012,  0.       ,        inf], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_SINH", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_sqrt(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the square root of every element: Output = sqrt(x), or sqrt(x * Scale + Bias) where there is a ScaleBias.
+
+        Output = sqrt(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The square roots. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_sqrt_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_sqrt(np.array([0, 9, 2, -1], np.float32))
+    array([0.       , 3.       , 1.4142135,       nan], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_SQRT", (input,), (scale_bias,), out, device)
+    return result
+
+
 def element_wise_subtract(
     a: NDArray[Any] | float,
     b: NDArray[Any] | float,
@@ -3293,6 +4763,157 @@ def element_wise_subtract(
     array([-2.0000000e+00,  1.6777216e+07], dtype=float32)
     """
     result: NDArray[Any] = call("ELEMENT_WISE_SUBTRACT", (a, b), (), out, device)
+    return result
+
+
+def element_wise_tan(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the tangent of every element, an angle in radians: Output = tan(x).
+
+    Where there is a ScaleBias, it is tan(x * Scale + Bias).
+
+        Output = tan(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The tangents. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_tan_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_tan(np.array([0, 1, 1.5707964], np.float32))
+    array([ 0.0000000e+00,  1.5574077e+00, -2.2877332e+07], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_TAN", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_tanh(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Takes the hyperbolic tangent of every element: Output = tanh(x).
+
+    Where there is a ScaleBias, it is tanh(x * Scale + Bias).
+
+        Output = tanh(Input)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The hyperbolic tangents. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_tanh_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_tanh(np.array([-1, 0, np.inf], np.float32))
+    array([-0.7615942,  0.       ,  1.       ], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_TANH", (input,), (scale_bias,), out, device)
+    return result
+
+
+def element_wise_threshold(
+    input: NDArray[Any],
+    scale_bias: tuple[float, float] | None = None,
+    *,
+    min: float,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Raises every element to a lower bound: Output = max(x, Min).
+
+    Where there is a ScaleBias, it is max(x * Scale + Bias, Min). In an integer tensor, the result is truncated toward zero
+    and saturates.
+
+        Output = max(Input, Min)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16 or uint8.
+    scale_bias : tuple[float, float], optional
+        A factor and a term for every x, exactly applied; without it, x.
+    min : float
+        The lower bound.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_element_wise_threshold_operator_desc>
+
+    Examples
+    --------
+    >>> dml.element_wise_threshold(np.array([-1, 0.25, 0.75, np.nan], np.float32), min=0.5)
+    array([0.5 , 0.5 , 0.75,  nan], dtype=float32)
+    """
+    result: NDArray[Any] = call("ELEMENT_WISE_THRESHOLD", (input,), (scale_bias, min), out, device)
     return result
 
 

@@ -301,6 +301,6 @@ def _number(x: Any) -> str:
         return "np.nan"
     if np.isinf(x):
         return "np.inf" if x > 0 else "-np.inf"
-    if x == int(x) and abs(x) < 1e7:
+    if x == int(x) and abs(float(x)) < 1e7:
         return "-0.0" if x == 0 and np.signbit(x) else str(int(x))
     return str(x)

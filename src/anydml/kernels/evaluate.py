@@ -651,6 +651,9 @@ class Block:
             return f"rounded({self.value(e.args[0])}, {self.source.keep(FORMATS[e.data])})"
         if e.op == "power":
             return f"{self.source.keep(functions.whole_power(e.data))}({self.value(e.args[0])})"
+        if e.op == "integer_power":
+            power = self.source.keep(functions.integer_power(e.data), ("integer_power", e.data))
+            return f"{power}({', '.join(self.value(a) for a in e.args)})"
         if e.op == "limits":
             return self._limits(e)
         if e.op == "bit_count":

@@ -336,6 +336,11 @@ def select(condition: Expr, a: Operand, b: Operand) -> Expr:
     return make("select", (condition, x, y))
 
 
+def integer_power(x: Operand, y: Operand, bits: int) -> Expr:
+    """x^y of integers modulo 2^bits. Where y < 0 it is the reciprocal of x^-y toward zero, and 0 at x = 0."""
+    return make("integer_power", (number(x), number(y)), bits)
+
+
 def rounded(x: Operand, data_type: DataType) -> Expr:
     """A number as a tensor of this float type would hold it: where the definition itself rounds."""
     return make("round", (number(x),), data_type)
@@ -530,4 +535,4 @@ def integral(e: Expr) -> bool:
 
 
 _KEEPS_INTEGERS = {"add", "sub", "mul", "neg", "max", "min", "absolute", "reduce", "power", "fmod", "floor_mod"}
-_MAKES_INTEGERS = {"position", "philox", "floor", "ceil", "truncate", "half_to_even", "half_away", "bit_count"}
+_MAKES_INTEGERS = {"position", "philox", "floor", "ceil", "truncate", "half_to_even", "half_away", "bit_count", "integer_power"}

@@ -18,7 +18,8 @@ SHORT = 12  # nodes of what is written out each time
 _INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "floordiv": ("//", 2), "mod": ("mod", 2),
           "less": ("<", 0), "less_equal": ("<=", 0), "equal": ("=", 0), "both": ("and", -1), "either": ("or", -1)}  # fmt: skip
 _MIRRORED = {"less": ">", "less_equal": ">=", "equal": "="}
-_NAMES = {"absolute": "abs", "half_to_even": "round", "half_away": "round_half_away"}
+_NAMES = {"absolute": "abs", "half_to_even": "round", "half_away": "round_half_away",
+          "integer_power": "pow"}  # fmt: skip
 _REDUCTIONS = {"sum": "sum", "product": "product", "max": "max", "min": "min",
                "first_largest": "position of the largest", "first_smallest": "position of the smallest"}  # fmt: skip
 

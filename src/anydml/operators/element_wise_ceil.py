@@ -1,0 +1,51 @@
+"""DML_OPERATOR_ELEMENT_WISE_CEIL: the least integer that is not below.
+
+Source: ns-directml-dml_element_wise_ceil_operator_desc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anydml.feature_level import FeatureLevel
+from anydml.schema import field
+from anydml.schema.expression import ceil
+from anydml.schema.kinds import ScaleBias
+from anydml.schema.operator import Desc, Example, like, operator
+from anydml.schema.rules import same
+from anydml.schema.statement import elementwise, scaled
+from anydml.schema.support import support
+from anydml.schema.types import FLOATS
+from anydml.tensor import DataType, TensorDesc
+
+BOTH = "InputTensor OutputTensor"
+FOUR = TensorDesc(DataType.FLOAT32, (4,))
+
+
+@operator("DML_OPERATOR_ELEMENT_WISE_CEIL", 7, since=FeatureLevel.FL_1_0, in_place=("InputTensor",))
+class ElementWiseCeil(Desc):
+    """Rounds every element up to an integer: Output = ceil(x), or ceil(x * Scale + Bias) where there is a ScaleBias."""
+
+    input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The integers, as floats.")
+    scale_bias: ScaleBias | None = field.attribute(
+        "ScaleBias", field.SCALE_BIAS, "A factor and a term for every x, exactly applied; without it, x.", default=None
+    )
+
+    rows = (support("1_0", BOTH, (4, 4), FLOATS), support("3_0", BOTH, (1, 8), FLOATS))
+    same = same("DataType DimensionCount Sizes", BOTH)
+
+    outputs = like("input_tensor")
+
+    statement = elementwise(lambda d, x: ceil(scaled(d, x)))
+
+    examples = (
+        Example(
+            "Up to integers, where -0.5 becomes -0",
+            dict(input_tensor=FOUR, output_tensor=FOUR),
+            dict(input_tensor=np.array([-1.5, -0.5, 0.5, 2], np.float32)),
+            np.array([-1, -0.0, 1, 2], np.float32),
+        ),
+    )
+    rejecting = ()
+    errata = ("The page does not say which zero comes of -0.5: -0, as in IEEE 754 (our decision).",)

@@ -1,0 +1,50 @@
+"""DML_OPERATOR_ELEMENT_WISE_RECIP: the reciprocal.
+
+Source: ns-directml-dml_element_wise_recip_operator_desc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anydml.feature_level import FeatureLevel
+from anydml.schema import field
+from anydml.schema.kinds import ScaleBias
+from anydml.schema.operator import Desc, Example, like, operator
+from anydml.schema.rules import same
+from anydml.schema.statement import elementwise, scaled
+from anydml.schema.support import support
+from anydml.schema.types import FLOATS
+from anydml.tensor import DataType, TensorDesc
+
+BOTH = "InputTensor OutputTensor"
+TRIPLE = TensorDesc(DataType.FLOAT32, (3,))
+
+
+@operator("DML_OPERATOR_ELEMENT_WISE_RECIP", 27, since=FeatureLevel.FL_1_0, in_place=("InputTensor",))
+class ElementWiseRecip(Desc):
+    """Takes the reciprocal of every element: Output = 1 / x, or 1 / (x * Scale + Bias) where there is a ScaleBias."""
+
+    input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The reciprocals.")
+    scale_bias: ScaleBias | None = field.attribute(
+        "ScaleBias", field.SCALE_BIAS, "A factor and a term for every x, exactly applied; without it, x.", default=None
+    )
+
+    rows = (support("1_0", BOTH, (4, 4), FLOATS), support("3_0", BOTH, (1, 8), FLOATS))
+    same = same("DataType DimensionCount Sizes", BOTH)
+
+    outputs = like("input_tensor")
+
+    statement = elementwise(lambda d, x: 1 / scaled(d, x))
+
+    examples = (
+        Example(
+            "The reciprocals of a number, and of zeros of both signs",
+            dict(input_tensor=TRIPLE, output_tensor=TRIPLE),
+            dict(input_tensor=np.array([4, 0, -0.0], np.float32)),
+            np.array([0.25, np.inf, -np.inf], np.float32),
+        ),
+    )
+    rejecting = ()
+    errata = ("The page does not say what the reciprocal of a zero is: an infinity of its sign (our decision).",)
