@@ -48,10 +48,12 @@ def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> t
         assert isinstance(item, Element)
         return item.bits, None
     assert not isinstance(item, Truth)
-    if isinstance(item, Whole) and data_type.dtype.kind in "iu" and shape.integral:
-        return stored(item, data_type, integral=True)
-    if isinstance(item, Element) and data_type.dtype.kind in "iu" and item.data_type.dtype.kind in "iu":
-        return stored(Whole(item.bits, *limits(item.data_type)), data_type, integral=True)
+    if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
+        item = Whole(item.bits, *limits(item.data_type))
+    if isinstance(item, Whole) and data_type.dtype.kind in "iu":
+        low, high = limits(data_type)
+        if shape.integral or (low <= item.low and item.high <= high):
+            return stored(item, data_type, integral=True)
     return stored(number_of(body, item, shape.lanes), data_type, integral=shape.integral)
 
 

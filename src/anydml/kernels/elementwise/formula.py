@@ -81,6 +81,8 @@ class _Formula:
         self.items: list[Item] = []
         self.converted: dict[int, Number] = {}
         self.modular = _modular(formula) if data_type.dtype.kind in "iu" else frozenset()
+        # nothing but the extremes of integers and constants, cut toward zero when they are stored
+        self.cut = data_type.dtype.kind in "iu" and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
         self.like = body.undefined(Kind("i8", lanes))  # what constants have as many lanes as
 
     def run(self) -> Item:
@@ -201,12 +203,28 @@ class _Formula:
             return self._select(place, *args)
         if op in _BITS:
             return self._bitwise(op, args)
+        if op in ("max", "min") and self.cut and (found := self._cut_extreme(op, *args)) is not None:
+            return found
         integers = [self.whole(a) for a in args]
         if integers and None not in integers and not all(isinstance(self.items[a], Constant) for a in args):
             made = self._of_integers(place, op, [x for x in integers if x is not None], data)
             if made is not None:
                 return made
         return self._of_numbers(op, args, data)
+
+    def _cut_extreme(self, op: str, a: int, b: int) -> Whole | None:
+        """The larger or smaller of an integer and any number, cut toward zero, which keeps the order."""
+        for x, y in ((a, b), (b, a)):
+            whole, other = self.whole(x), self.items[y]
+            if whole is not None and not isinstance(self.items[x], Constant) and isinstance(other, Constant):
+                value = _value(other)
+                if value != value:
+                    return None
+                limit = (1 << 99 if value > 0 else -1 << 99) if math.isinf(value) else math.trunc(value)
+                if limit <= whole.low if op == "max" else limit >= whole.high:
+                    return whole
+                return wholes.extreme(op, whole, wholes.constant(limit, self.like)) if abs(limit) < 1 << 63 else None
+        return None
 
     def _of_integers(self, place: int, op: str, args: list[Whole], data: object) -> Item | None:
         modulus = self.data_type.element_bits if place in self.modular else None
@@ -266,6 +284,9 @@ class _Formula:
         one, two = self.whole(a), self.whole(b)
         if one is not None and two is not None:
             return Truth(wholes.compare(op, one, two), None)
+        for whole, other, swapped in ((one, self.items[b], False), (two, self.items[a], True)):
+            if whole is not None and isinstance(other, Constant):
+                return Truth(self._against(op, whole.known(), _value(other), swapped=swapped), None)
         x, y = self.number(a), self.number(b)
         how = {"less": "olt", "less_equal": "ole", "equal": "oeq"}[op]
         guard = either(x.guard, y.guard)
@@ -285,6 +306,24 @@ class _Formula:
         distance = (x.wide() - y.wide()).magnitude()
         near = distance.compared("ule", bound * numbers.SLACK) & x.wide().compared("ord", y.wide())
         return Truth(x.wide().compared(how, y.wide()), either(guard, near, x.guard, y.guard))
+
+    def _against(self, op: str, a: Whole, c: Fraction | float, *, swapped: bool) -> Value:
+        """a op c, or c op a where they are swapped, for a number c that need be no integer."""
+        lanes = self.like.kind.of("i1")
+        if c != c or (op == "equal" and (math.isinf(c) or math.floor(c) != c)):
+            return self.body.constant(lanes, False)
+        # a < c is a < ceil(c); c <= a is not that; and so on
+        up = (op == "less") != swapped
+        limit = (1 << 99 if c > 0 else -1 << 99) if math.isinf(c) else math.ceil(c) if up else math.floor(c) + (op != "equal")
+        if limit > a.high or limit <= a.low:
+            outside = op == "equal" and not a.low == limit
+            if op != "equal" or outside:
+                return self.body.constant(lanes, False if op == "equal" else (limit > a.high) != swapped)
+        constant = a.value.lift(limit - (1 << a.bits) if limit >= 1 << a.bits - 1 else limit)
+        if op == "equal":
+            return a.value.compared("eq", constant)
+        sign = "s" if a.low < 0 else "u"
+        return a.value.compared(f"{sign}{'ge' if swapped else 'lt'}", constant)
 
     def _logic(self, op: str, args: tuple[int, ...]) -> Truth:
         if op == "is_nan":
@@ -331,6 +370,11 @@ class _Formula:
         if op == "bit_count":
             return Whole(wholes.counted(bits[0]), 0, bits[0].kind.bits)
         return Element(_BITS[op](*bits), first.data_type)
+
+
+def _value(c: Constant) -> Fraction | float:
+    assert isinstance(c.value, (Fraction, float, int)), c  # no symbol is lowered
+    return c.value
 
 
 def _modular(formula: Formula) -> frozenset[int]:

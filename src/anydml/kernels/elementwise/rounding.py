@@ -23,7 +23,10 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
     if (odd := x.wide if x.exact else x.odd) is not None:
         return odd().converted("fptrunc", single), None
     low, high = (end.converted("fptrunc", single) for end in _ends(x))
-    return high, _differ(x, low, high)
+    if x.err is None:
+        return high, low.compared("one", high)  # both have the sign of v
+    undecided = either(low.bits().compared("ne", high.bits()) & _finite(x), _unbounded(x))
+    return x.body.chosen(_finite(x), high, x.wide().converted("fptrunc", single)), undecided
 
 
 def nearest_half(x: Number) -> tuple[Value, Value | None]:
@@ -34,7 +37,10 @@ def nearest_half(x: Number) -> tuple[Value, Value | None]:
         return halves.narrowed(halves.odd_single(odd())), None
     low, high = (halves.narrowed(halves.odd_single(end)) for end in _ends(x))
     undecided = low.compared("ne", high)
-    return high, undecided if x.err is None else either(undecided, _unbounded(x))
+    if x.err is None:
+        return high, undecided
+    itself = halves.narrowed(x.wide().converted("fptrunc", x.wide().kind.of("float")))
+    return x.body.chosen(_finite(x), high, itself), either(undecided & _finite(x), _unbounded(x))
 
 
 def _ends(x: Number) -> tuple[Value, Value]:
@@ -47,12 +53,6 @@ def _ends(x: Number) -> tuple[Value, Value]:
     # the roundings of the ends themselves
     e = x.body.fused(v.magnitude(), 2 * U, e)
     return v - e, v + e
-
-
-def _differ(x: Number, low: Value, high: Value) -> Value | None:
-    if x.err is None:
-        return low.compared("one", high)  # both have the sign of v
-    return either(low.bits().compared("ne", high.bits()) & _finite(x), _unbounded(x))
 
 
 def _finite(x: Number) -> Value:
