@@ -309,21 +309,18 @@ class _Formula:
 
     def _against(self, op: str, a: Whole, c: Fraction | float, *, swapped: bool) -> Value:
         """a op c, or c op a where they are swapped, for a number c that need be no integer."""
-        lanes = self.like.kind.of("i1")
+        known = self.like.kind.of("i1")
         if c != c or (op == "equal" and (math.isinf(c) or math.floor(c) != c)):
-            return self.body.constant(lanes, False)
-        # a < c is a < ceil(c); c <= a is not that; and so on
-        up = (op == "less") != swapped
-        limit = (1 << 99 if c > 0 else -1 << 99) if math.isinf(c) else math.ceil(c) if up else math.floor(c) + (op != "equal")
-        if limit > a.high or limit <= a.low:
-            outside = op == "equal" and not a.low == limit
-            if op != "equal" or outside:
-                return self.body.constant(lanes, False if op == "equal" else (limit > a.high) != swapped)
+            return self.body.constant(known, False)
+        # a < c is a < ceil(c), a <= c is a < floor(c) + 1, and swapped ones are the opposite of such
+        up = op == "equal" or (op == "less") != swapped
+        limit = (1 << 99 if c > 0 else -1 << 99) if math.isinf(c) else math.ceil(c) if up else math.floor(c) + 1
+        if not a.low <= limit <= a.high:
+            return self.body.constant(known, op != "equal" and (limit > a.high) != swapped)
         constant = a.value.lift(limit - (1 << a.bits) if limit >= 1 << a.bits - 1 else limit)
         if op == "equal":
             return a.value.compared("eq", constant)
-        sign = "s" if a.low < 0 else "u"
-        return a.value.compared(f"{sign}{'ge' if swapped else 'lt'}", constant)
+        return a.value.compared(("s" if a.low < 0 else "u") + ("ge" if swapped else "lt"), constant)
 
     def _logic(self, op: str, args: tuple[int, ...]) -> Truth:
         if op == "is_nan":
