@@ -1,0 +1,41 @@
+"""Values with a bound of their error, and what every function needs: constants, powers of two, choices."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from anydml.kernels.code.values import Value
+
+INFINITY = math.inf
+ROUNDER = 1.5 * 2.0**52  # what is added to it is rounded to an integer, which its low bits show
+
+
+class Approximate(NamedTuple):
+    """A value, and its bound: |value - f(x)| <= rel |f(x)| for every finite x whose f(x) is 0 or between 2^-1000 and 2^1000.
+
+    It does not hold in the lanes of the guard. Beyond 2^+-1000 the value is too, and on the same side.
+    """
+
+    value: Value
+    rel: float
+    guard: Value | None = None
+
+
+def at_most(x: Value, most: float) -> Value:
+    """The smaller of both; NaN stays NaN."""
+    return x.body.chosen(x.compared("ogt", most), most, x)
+
+
+def at_least(x: Value, least: float) -> Value:
+    """The larger of both; NaN stays NaN."""
+    return x.body.chosen(x.compared("olt", least), least, x)
+
+
+def square(z: Value) -> tuple[Value, Value]:
+    """z^2 as a sum: the first part has at most 53 bits, the second is off by 2 u of itself and at most 2^-25 of the first."""
+    if z.body.has_fma:
+        high = z * z
+        return high, z.body.fused(z, z, -high)
+    head = (z.bits() & -(1 << 27)).cast(z.kind)  # its square has 52 bits
+    return head * head, (z - head) * (z + head)

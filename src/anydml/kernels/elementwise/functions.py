@@ -1,0 +1,19 @@
+"""The elementary functions of float64 vectors with a bound of their error; each module has a family of them.
+
+They have no branch, no call and no table, and hold for any number of lanes, with and without fused operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise.approximate import Approximate
+from anydml.kernels.elementwise.circular import cos, sin
+from anydml.kernels.elementwise.error_functions import erf, erfc
+from anydml.kernels.elementwise.exponentials import cosh, exp, expm1, sigmoid, sinh, softplus, tanh
+from anydml.kernels.elementwise.logarithms import log, log1p
+
+UNARY: Mapping[str, Callable[[Value], Approximate]] = {
+    f.__name__: f for f in (exp, expm1, sinh, cosh, tanh, sigmoid, softplus, log, log1p, sin, cos, erf, erfc)
+}

@@ -1,0 +1,53 @@
+"""Polynomials with proven bounds, and the order in which they are evaluated: emitters and proofs share it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from anydml.kernels.code.values import Value
+
+U = 2.0**-53  # the relative error of one rounding to float64
+_Number = TypeVar("_Number")
+
+
+class Polynomial(NamedTuple):
+    """An approximation of a function on low..high.
+
+    Evaluated in float64, with or without fused operations, at an argument that has the relative error `argument`, it has the
+    relative error `rel` at most, of the function at the exact argument. chains: how many parts are evaluated beside each
+    other.
+    """
+
+    function: str
+    low: float
+    high: float
+    argument: float
+    rel: float
+    chains: int
+    coefficients: tuple[float, ...]
+
+    def __call__(self, x: Value) -> Value:
+        return evaluated(x, self.coefficients, self.chains, x.body.fused, lambda a: a * a)
+
+
+def evaluated(
+    x: _Number,
+    coefficients: Sequence[float],
+    chains: int,
+    fused: Callable[[_Number, _Number | float, _Number | float], _Number],
+    square: Callable[[_Number], _Number],
+) -> _Number:
+    """A polynomial by Horner's rule; with chains, first its even and its odd coefficients apart.
+
+    fused(a, b, c) is a * b + c. There are at least two coefficients for each chain.
+    """
+    if chains > 1:
+        x2 = square(x)
+        even, odd = (evaluated(x2, coefficients[i::2], chains // 2, fused, square) for i in (0, 1))
+        return fused(odd, x, even)
+    *others, second, top = coefficients
+    value = fused(x, top, second)
+    for c in reversed(others):
+        value = fused(value, x, c)
+    return value
