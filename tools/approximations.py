@@ -77,6 +77,11 @@ def _map(z: float) -> float:
     return (z - ERFC_CENTRE) / (z + ERFC_CENTRE)
 
 
+def _log2_tail(s: Any) -> Any:
+    """What the logarithm to the base 2 of (1 + s) / (1 - s) has beside its first term."""
+    return (((1 + s) / (1 - s)).log() - 2 * s) / arb.const_log2()
+
+
 HALF_LN2 = 0.34660
 WANTED = {
     "EXP": Wanted("e^x", lambda x: x.exp(), -HALF_LN2, HALF_LN2, 10, chains=2),
@@ -85,8 +90,10 @@ WANTED = {
     "LOG_WIDE": Wanted(
         "log((1 + s) / (1 - s)) / s of s^2", lambda s: ((1 + s) / (1 - s)).log(), 0, 0.33334, 8, 2, 1, 32 * U, chains=2
     ),
+    "LOG2_TAIL": Wanted("(log2((1 + s) / (1 - s)) - 2 s / log 2) / s^3 of s^2", _log2_tail, 0, 0.1716, 7, 2, 3, 8 * U),
+    "EXP2": Wanted("2^x", lambda x: (x * arb.const_log2()).exp(), -0.5001, 0.5001, 10, chains=2),
     "SIN": Wanted("sin(x) / x of x^2", lambda x: x.sin(), 0, 1.5709, 7, 2, 1, 10 * U),
-    "TAN": Wanted("tan(x) / x of x^2", lambda x: x.tan(), 0, 0.7855, 12, 2, 1, 6 * U, chains=2),
+    "TAN": Wanted("tan(x) / x of x^2", lambda x: x.tan(), 0, 0.7855, 12, 2, 1, 10 * U, chains=2),
     "ASIN": Wanted("asin(x) / x of x^2", lambda x: x.asin(), 0, 0.5, 11, 2, 1, 3 * U, chains=2),
     "ATAN": Wanted("atan(x) / x of x^2", lambda x: x.atan(), 0, 0.41422, 9, 2, 1, 8 * U, chains=2),
     "ERF": Wanted("erf(x) / x of x^2", lambda x: x.erf(), 0, 0.5, 7, 2, 1, U),
@@ -219,7 +226,7 @@ def _distance(wanted: Wanted, p: Any, x: Any) -> Any:
 
     near, wide = difference(middle), difference(x)
     error = sum((abs(near[k]) * half**k for k in range(ORDER)), abs(wide[ORDER]) * half**ORDER)
-    return (error / abs(wanted.function(arb_series([x, 1]))[0])).upper()
+    return _relative(error, p(x) * x**wanted.zero)
 
 
 def _distance_at_zero(wanted: Wanted, p: Any, x: Any) -> Any:
@@ -230,8 +237,13 @@ def _distance_at_zero(wanted: Wanted, p: Any, x: Any) -> Any:
     series = [at_zero[k + wanted.zero] for k in range(ORDER)]
     mine, padded = (part + [arb(0)] * (max(len(mine), ORDER) - len(part)) for part in (mine, series))
     error = sum((abs(a - b) * far**k for k, (a, b) in enumerate(zip(mine, padded, strict=True))), rest)
-    smallest = abs(series[0]) - sum((abs(c) * far**k for k, c in enumerate(series[1:], 1)), rest)
-    assert smallest > 0
+    return _relative(error, p(x))
+
+
+def _relative(error: Any, approximation: Any) -> Any:
+    """A bound of the relative error: of the function, which is so far from its approximation."""
+    smallest = abs(approximation) - error
+    assert smallest > 0, (error, approximation)
     return (error / smallest).upper()
 
 
