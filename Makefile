@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs functions soak
+.PHONY: demo test lint bench docs functions approximations soak
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -26,6 +26,10 @@ soak: .venv/test
 # what is made from the operator files and checked in
 functions: .venv/test
 	$(BIN)/python tools/functions.py
+
+# the polynomials of the compiled functions, with proofs
+approximations: .venv/test
+	$(BIN)/python tools/approximations.py
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

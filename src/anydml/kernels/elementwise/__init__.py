@@ -1,1 +1,1 @@
-"""Maps, compiled: every element of an output from one element of each input."""
+"""Element-wise statements as machine code: float64 with a bound of its error, and what is made of it."""

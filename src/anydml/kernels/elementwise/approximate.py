@@ -32,10 +32,25 @@ def at_least(x: Value, least: float) -> Value:
     return x.body.chosen(x.compared("olt", least), least, x)
 
 
+def product(x: Value, y: Value) -> tuple[Value, Value]:
+    """x y as a sum: exactly with fused operations, else within 2^-77 of it. The first part is x y within 2^-24."""
+    if x.body.has_fma:
+        high = x * y
+        return high, x.body.fused(x, y, -high)
+    (x_head, x_tail), y_head = _halves(x), _halves(y)[0]
+    return x_head * y_head, x_head * (y - y_head) + x_tail * y
+
+
+def _halves(x: Value) -> tuple[Value, Value]:
+    """x as a sum of numbers of 26 and 27 bits."""
+    head = (x.bits() & -(1 << 27)).cast(x.kind)
+    return head, x - head
+
+
 def square(z: Value) -> tuple[Value, Value]:
     """z^2 as a sum: the first part has at most 53 bits, the second is off by 2 u of itself and at most 2^-25 of the first."""
     if z.body.has_fma:
         high = z * z
         return high, z.body.fused(z, z, -high)
-    head = (z.bits() & -(1 << 27)).cast(z.kind)  # its square has 52 bits
-    return head * head, (z - head) * (z + head)
+    head, tail = _halves(z)
+    return head * head, tail * (z + head)

@@ -31,7 +31,7 @@ EXPM1 = Polynomial(  # degree 9, proven to 2^-49.10
     -0.3466,
     0.3466,
     0.0,
-    1.6575282812958392e-15,
+    1.6601303665098044e-15,
     2,
     (
         float.fromhex("0x1.0000000000005p+0"),
@@ -68,7 +68,7 @@ LOG_WIDE = Polynomial(  # degree 8, proven to 2^-48.43
     0,
     0.11111555560000001,
     3.552713678800501e-15,
-    2.645453300864631e-15,
+    2.643718577388654e-15,
     2,
     (
         float.fromhex("0x1.0000000000008p+1"),
@@ -82,12 +82,51 @@ LOG_WIDE = Polynomial(  # degree 8, proven to 2^-48.43
         float.fromhex("0x1.80839aecf7dfbp-3"),
     ),
 )
+LOG2_TAIL = Polynomial(  # degree 7, proven to 2^-52.27
+    "(log2((1 + s) / (1 - s)) - 2 s / log 2) / s^3 of s^2",
+    0,
+    0.02944656,
+    8.881784197001252e-16,
+    1.842059491052872e-16,
+    1,
+    (
+        float.fromhex("0x1.ec709dc3a03fdp-1"),
+        float.fromhex("0x1.2776c50ef9c71p-1"),
+        float.fromhex("0x1.a61762a786172p-2"),
+        float.fromhex("0x1.484b1401e9b33p-2"),
+        float.fromhex("0x1.0c9a6eb6aef4cp-2"),
+        float.fromhex("0x1.c69ba61d0f1c5p-3"),
+        float.fromhex("0x1.880abbd196d28p-3"),
+        float.fromhex("0x1.82b006c4ffaf7p-3"),
+    ),
+)
+EXP2 = Polynomial(  # degree 10, proven to 2^-50.21
+    "2^x",
+    -0.5001,
+    0.5001,
+    0.0,
+    7.663140955127545e-16,
+    2,
+    (
+        float.fromhex("0x1.0000000000000p+0"),
+        float.fromhex("0x1.62e42fefa3a18p-1"),
+        float.fromhex("0x1.ebfbdff82c3b7p-3"),
+        float.fromhex("0x1.c6b08d703d419p-5"),
+        float.fromhex("0x1.3b2ab6fbde3bfp-7"),
+        float.fromhex("0x1.5d87fe9cd4624p-10"),
+        float.fromhex("0x1.4309125ff7b8dp-13"),
+        float.fromhex("0x1.ffcb55bcdfc96p-17"),
+        float.fromhex("0x1.62c15883801b6p-20"),
+        float.fromhex("0x1.b6743a3762ab9p-24"),
+        float.fromhex("0x1.e39894f5683fep-28"),
+    ),
+)
 SIN = Polynomial(  # degree 7, proven to 2^-49.57
     "sin(x) / x of x^2",
     0,
     2.46772681,
     1.1102230246251565e-15,
-    1.1934897514720433e-15,
+    1.1943571132100317e-15,
     1,
     (
         float.fromhex("0x1.fffffffffffffp-1"),
@@ -100,12 +139,12 @@ SIN = Polynomial(  # degree 7, proven to 2^-49.57
         float.fromhex("-0x1.9eedf32a42955p-41"),
     ),
 )
-TAN = Polynomial(  # degree 12, proven to 2^-47.80
+TAN = Polynomial(  # degree 12, proven to 2^-47.76
     "tan(x) / x of x^2",
     0,
     0.61701025,
-    6.661338147750939e-16,
-    4.073130721593543e-15,
+    1.1102230246251565e-15,
+    4.201500258815827e-15,
     2,
     (
         float.fromhex("0x1.000000000000ap+0"),
@@ -170,7 +209,7 @@ ERF = Polynomial(  # degree 7, proven to 2^-50.09
     0,
     0.25,
     1.1102230246251565e-16,
-    8.31799906730879e-16,
+    8.322335875998732e-16,
     1,
     (
         float.fromhex("0x1.20dd750429b6ap+0"),
@@ -183,12 +222,12 @@ ERF = Polynomial(  # degree 7, proven to 2^-50.09
         float.fromhex("-0x1.c0a07f91d91e7p-17"),
     ),
 )
-ERFC = Polynomial(  # degree 19, proven to 2^-47.83
+ERFC = Polynomial(  # degree 19, proven to 2^-47.85
     "(1 + 2 z) e^(z^2) erfc(z) of t = (z - 4) / (z + 4)",
     -1,
     0.746031746031746,
     4.440892098500626e-16,
-    3.989863994746656e-15,
+    3.9517000782751666e-15,
     4,
     (
         float.fromhex("0x1.3ba5916e9fd88p+0"),
