@@ -11,11 +11,10 @@ from anydml import Checked, TensorFlags, check
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import DEVICES
 from anydml.devices.link import link
-from anydml.forks import imported
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.plan import Plan
 from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
-from anydml.kernels.kernel import Built, Lowered, Machine, Refused
+from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import product
 from anydml.schema.operator import Desc, example_desc
@@ -31,15 +30,14 @@ assert copies
 
 @dataclass(frozen=True)
 class Kernel:
-    """A family of kernels, by name and module, as it serves an operator."""
+    """A family of kernels, by name, with what imports it, as it serves an operator."""
 
     name: str
-    module: str
+    family: Callable[[], Lower]
     implements: Operator
 
-    def lower(self, checked: Checked[Desc], machine: Machine) -> Lowered | Built | Refused:
-        made: Lowered | Built | Refused = imported(self.module).lower(stated(checked.desc), checked, machine)
-        return made
+    def lower(self, checked: Checked[Desc], machine: Machine) -> Answer:
+        return self.family()(stated(checked.desc), checked, machine)
 
 
 def newest_of(checked: Checked[Desc]) -> Checked[Desc]:
@@ -73,10 +71,10 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     checked = newest_of(check(desc or example_desc(operator)))
     statement = stated(checked.desc)
     patterns = {"copy": moves(statement), "contract": product(statement, checked)}
-    families = {name: module for families in DEVICES.values() for name, module in families.items()}
-    for name, module in families.items():
+    every = {name: family for families in DEVICES.values() for name, family in families.items()}
+    for name, family in every.items():
         if not isinstance(patterns.get(name.split(":")[0]), str):
-            yield Kernel(name, module, operator)
+            yield Kernel(name, family, operator)
 
 
 def machines_for(kernel: Kernel) -> list[Machine]:

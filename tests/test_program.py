@@ -824,7 +824,7 @@ def test_what_operators_take_counts_before_anything_is_allocated(owned: bool, mo
 
 def test_an_operator_that_no_kernel_has_the_memory_for_is_a_fault_of_its_dispatchable(monkeypatch: pytest.MonkeyPatch) -> None:
     program = loaded(product(2**14, 2**10, owned=False))
-    monkeypatch.setattr("anydml.devices.device.memory_bytes", lambda: 2**10)
+    monkeypatch.setattr("anydml.devices.choice.memory_bytes", lambda: 2**10)
     with pytest.raises(dml.ProgramError, match="scratch and persistent memory") as raised:
         program.check()
     assert [fault.pointer for fault in raised.value.faults] == ["/dispatchables/product"]

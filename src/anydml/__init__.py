@@ -20,7 +20,7 @@ from anydml.errors import (
     Violation,
 )
 from anydml.feature_level import FeatureLevel
-from anydml.forks import imported
+from anydml.forks import guard
 from anydml.schema.check import Checked, check
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
@@ -67,28 +67,43 @@ __all__ = [
 # `slice` is public, but `import *` leaves the builtin alone
 __all__ += [*FILES, *(name for name in FUNCTIONS if name != "slice")]
 
-_MODULES = {"deviations": "anydml.explain.deviations", "program": "anydml.program", "testing": "anydml.testing"}
-_MEMBERS = {
-    "Comparison": "anydml.explain.comparison",
-    "Program": "anydml.program",
-    "compare": "anydml.explain.compare",
-    "show_config": "anydml.config",
-    **dict.fromkeys(FUNCTIONS, "anydml.functional.functions"),
-    **{name: f"anydml.operators.{file}" for name, file in FILES.items()},
-}
+
+def _imported(name: str) -> Any:
+    """The value of a public name that is imported late."""
+    value: Any
+    with guard:
+        if name in FILES:
+            from anydml.operators import module_of
+
+            value = getattr(module_of(FILES[name]), name)
+        elif name in FUNCTIONS:
+            from anydml.functional import functions
+
+            value = getattr(functions, name)
+        elif name == "compare":
+            from anydml.explain.compare import compare as value
+        elif name == "Comparison":
+            from anydml.explain.comparison import Comparison as value
+        elif name == "deviations":
+            import anydml.explain.deviations as value
+        elif name == "program":
+            import anydml.program as value
+        elif name == "Program":
+            from anydml.program import Program as value
+        elif name == "show_config":
+            from anydml.config import show_config as value
+        elif name == "testing":
+            import anydml.testing as value
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return value
 
 
 if not TYPE_CHECKING:  # a type checker knows every name, and what is none
 
     def __getattr__(name: str) -> Any:
         """Operators, functions and programs are imported when they are first asked for."""
-        if name in _MEMBERS:
-            value = getattr(imported(_MEMBERS[name]), name)
-        elif name in _MODULES:
-            value = imported(_MODULES[name])
-        else:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = value  # found there from now on
+        globals()[name] = value = _imported(name)  # found there from now on
         return value
 
 

@@ -7,10 +7,8 @@ it is being imported: another thread may hold it and wait for that import.
 
 from __future__ import annotations
 
-import importlib
 import os
 import threading
-from typing import Any
 
 guard = threading.RLock()
 _generation = 0  # forks from the first process to this one
@@ -19,12 +17,6 @@ _generation = 0  # forks from the first process to this one
 def generation() -> int:
     """A number that is another one in a child of a fork: what other threads were using in the parent is to be made anew."""
     return _generation
-
-
-def imported(name: str) -> Any:
-    """The module of a name, which is imported late so that `import anydml` stays quick."""
-    with guard:
-        return importlib.import_module(name)
 
 
 def _in_child() -> None:

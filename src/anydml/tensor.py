@@ -207,12 +207,19 @@ class TensorDesc:
         """The strides as given, or the packed ones."""
         return packed_strides(self.sizes) if self.strides is None else self.strides
 
+    def spelled_out(self) -> TensorDesc:
+        """The same desc with explicit strides and total."""
+        made = object.__new__(TensorDesc)  # nothing is to be converted
+        strides, total = self.explicit_strides, self.total
+        made.__dict__.update(self.__dict__, strides=strides, total_tensor_size_in_bytes=total)
+        return made
+
     @property
     def span(self) -> int:
         """Elements from the first to the last, both counted: 1 + sum((size - 1) * stride)."""
         if self.strides is None:
             return math.prod(self.sizes)
-        return 1 + sum((n - 1) * s for n, s in zip(self.sizes, self.strides, strict=True))
+        return 1 + sum([(n - 1) * s for n, s in zip(self.sizes, self.strides, strict=True)])
 
     @property
     def element_bytes(self) -> int:

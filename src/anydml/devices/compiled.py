@@ -40,34 +40,58 @@ class CompiledOperator:
         self.kernel_name = kernel_name
         self._build = built
         spec = self.desc.spec
-        self._optional = frozenset(f.name for f in spec.tensors if getattr(self.desc, f.name) is None)
-        self._arrays_of = {f.name: f for f in spec.tensors if f.sized_by}
-        self._owned: dict[str, Slot] = {}
-        self._slots: dict[str, Slot] = {}
+        self._fields = checked.fields
         self._outputs: list[str] = []
         self._in_place: set[str] = set()
         self._data_rules: list[tuple[str, DataRule]] = []
-        totals = {found.name: found.desc.total_tensor_size_in_bytes for found in self.desc.tensors()}
-        for name, field, tensor in checked.fields.values():
-            slot = Slot(name, tensor, totals[name], writable=field.role == OUTPUT)
-            (self._owned if tensor.flags & TensorFlags.OWNED_BY_DML else self._slots)[name] = slot
+        owned = 0
+        for name, field, tensor in self._fields.values():
             if field.role == OUTPUT:
                 self._outputs.append(name)
             elif field.wire in spec.in_place:
                 self._in_place.add(name)
-            self._data_rules += [(name, rule) for rule in spec.data_rules if field.wire in rule.tensors]
-        self._persistent: dict[str, NDArray[Any]] | None = None if self._owned else {}
+            if tensor.flags:
+                owned += tensor.element_bytes
+            if spec.data_rules:
+                self._data_rules += [(name, rule) for rule in spec.data_rules if field.wire in rule.tensors]
+        self._properties = BindingProperties(built.temporary_resource_size, owned + built.persistent_resource_size)
+        self._persistent: dict[str, NDArray[Any]] | None = None if owned else {}
         self._initialized: dict[str, dict[str, NDArray[Any]]] = {}
         self.reports = verbose.level() > 0
 
     def __repr__(self) -> str:
         return f"<CompiledOperator {self.desc.spec.name} {self.kernel_name}>"
 
-    @computed_once
+    @property
     def binding_properties(self) -> BindingProperties:
         """IDMLDispatchable::GetBindingProperties. Persistent: the owned inputs, copied and packed."""
-        owned = sum(slot.tensor.element_bytes for slot in self._owned.values())
-        return BindingProperties(self._build.temporary_resource_size, owned + self._build.persistent_resource_size)
+        return self._properties
+
+    @computed_once
+    def _optional(self) -> frozenset[str]:
+        return frozenset(f.name for f in self.desc.spec.tensors if getattr(self.desc, f.name) is None)
+
+    @computed_once
+    def _arrays_of(self) -> frozenset[str]:
+        return frozenset(f.name for f in self.desc.spec.tensors if f.sized_by)
+
+    @computed_once
+    def _owned(self) -> dict[str, Slot]:
+        """What is bound at initialize."""
+        return self._slots_of(TensorFlags.OWNED_BY_DML)
+
+    @computed_once
+    def _slots(self) -> dict[str, Slot]:
+        """What is bound at bind."""
+        return self._slots_of(TensorFlags.NONE)
+
+    def _slots_of(self, flags: TensorFlags) -> dict[str, Slot]:
+        totals = {name: t.total_tensor_size_in_bytes for name, _, t in self.desc.tensors()}
+        return {
+            name: Slot(name, t, totals[name], writable=field.role == OUTPUT)
+            for name, field, t in self._fields.values()
+            if t.flags == flags
+        }
 
     @property
     def most_bytes(self) -> int:

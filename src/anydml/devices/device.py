@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -13,11 +12,10 @@ from anydml import operators
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import DEVICES
-from anydml.devices.memory import memory_bytes
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.forks import guard
-from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.kernel import Machine
 from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.operator import Desc
 from anydml.tensor import DataType, integer
@@ -118,10 +116,7 @@ class Device:
         IDMLDevice::CreateOperator and CompileOperator.
         """
         with guard:  # here and not above: `import anydml` needs none of it
-            from anydml.devices.link import link
-            from anydml.kernels.code.engine import Uncompilable
-            from anydml.kernels.lower import lowerings
-            from anydml.schema.statement import stated
+            from anydml.devices.choice import chosen
         began = time.perf_counter()
         ExecutionFlags(flags)
         if isinstance(desc, Checked):
@@ -132,29 +127,7 @@ class Device:
                 )
         else:
             checked = check(desc, self.feature_level)
-        as_newest = checked.desc.as_newest()
-        newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
-        refused: list[dict[str, str]] = []
-        least: int | None = None
-        for name, made in lowerings(DEVICES[self.name], stated(newest.desc), newest, self.machine):
-            if isinstance(made, Refused):
-                reason = made.reason
-            else:
-                try:
-                    compiled = CompiledOperator(checked, name, link(made) if isinstance(made, Lowered) else made)
-                except Uncompilable as error:
-                    reason = str(error)
-                else:
-                    if (needed := compiled.most_bytes) <= memory_bytes():
-                        break
-                    least = min(needed, least or needed)
-                    reason = f"{needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
-            refused.append({"kernel": name, "reason": reason})
-        else:
-            raise MemoryError(
-                f"{checked.desc.spec.name} takes at least {least} bytes of scratch and persistent memory for this desc, "
-                f"and this machine has {memory_bytes()}"
-            )
+        compiled, refused = chosen(DEVICES[self.name], checked, self.machine)
         level = verbose.level()
         if level:
             members: dict[str, Any] = {

@@ -1,16 +1,64 @@
-"""The table of devices: the kernel families of each, in the order in which they are tried, with their modules."""
+"""The table of devices: the kernel families of each, in the order in which they are tried, each with what imports it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 
-REFERENCE = {"reference": "anydml.kernels.reference"}
-DEVICES: Mapping[str, Mapping[str, str]] = {
+from anydml.forks import guard
+from anydml.kernels.kernel import Lower
+
+Families = Mapping[str, Callable[[], Lower]]
+
+
+@cache
+def copy_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.copy.family import lower
+    return lower
+
+
+@cache
+def copy_numpy() -> Lower:
+    with guard:
+        from anydml.kernels.numpy.copy import lower
+    return lower
+
+
+@cache
+def contract_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.contract.family import lower
+    return lower
+
+
+@cache
+def contract_numpy() -> Lower:
+    with guard:
+        from anydml.kernels.numpy.contract import lower
+    return lower
+
+
+@cache
+def elementwise_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.elementwise.family import lower
+    return lower
+
+
+@cache
+def reference() -> Lower:
+    with guard:
+        from anydml.kernels.reference import lower
+    return lower
+
+
+DEVICES: Mapping[str, Families] = {
     "cpu": {
-        "copy:compiled": "anydml.kernels.copy.family",
-        "copy:numpy": "anydml.kernels.numpy.copy",
-        "contract:compiled": "anydml.kernels.contract.family",
-        "contract:numpy": "anydml.kernels.numpy.contract",
-        "elementwise:compiled": "anydml.kernels.elementwise.family",
-        **REFERENCE,
+        "copy:compiled": copy_compiled,
+        "copy:numpy": copy_numpy,
+        "contract:compiled": contract_compiled,
+        "contract:numpy": contract_numpy,
+        "elementwise:compiled": elementwise_compiled,
+        "reference": reference,
     },
-    "reference": REFERENCE,
+    "reference": {"reference": reference},
 }

@@ -17,7 +17,7 @@ from anydml.devices.binding import WRAP, as_array, identical, refused_by_name, s
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError
-from anydml.forks import imported
+from anydml.forks import guard
 from anydml.functional.request import Request, Several, array_of_number, fault
 from anydml.functional.run import allocate, announced, contiguous, operator_of, signature, unspellable
 from anydml.tensor import DataType, TensorDesc
@@ -76,8 +76,9 @@ def call(
         )
         return _run(prepared, flat, out)
     except (BindingError, DescError, DataError) as error:
-        explained = imported("anydml.functional.call_faults").call_error
-        raise explained(error, operator, tensors, attributes, out, device, output_sizes, output_data_type) from None
+        with guard:  # what only a call that fails needs
+            from anydml.functional.call_faults import call_error
+        raise call_error(error, operator, tensors, attributes, out, device, output_sizes, output_data_type) from None
 
 
 def taken(value: Any) -> Any:

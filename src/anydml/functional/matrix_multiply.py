@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError, Error
-from anydml.forks import imported
+from anydml.forks import guard
 from anydml.functional.parameters import output_dtypes, same_dimension_count, scale, zero_point
 from anydml.functional.run import (
     Signature,
@@ -137,8 +136,10 @@ def _quantized(
 
 
 def _explained(error: Error, operator: str, *call: Any) -> Error:
-    explain: Callable[..., Error] = imported("anydml.functional.faults").matmul_error  # which a call that fails needs alone
-    return explain(error, operator_of(operator), *call)
+    with guard:  # what only a call that fails needs
+        from anydml.functional.faults import matmul_error
+    desc: Any = operator_of(operator)
+    return matmul_error(error, desc, *call)
 
 
 def _matrices(a: Any, b: Any, out: Any) -> tuple[NDArray[Any], NDArray[Any], Signature | None]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DescError, Error
-from anydml.forks import imported
+from anydml.forks import guard
 from anydml.functional.run import (
     Signature,
     contiguous,
@@ -22,9 +22,11 @@ from anydml.functional.run import (
     tensor,
     unspellable,
 )
-from anydml.operators.slice import Slice, Slice1, max_copied
 from anydml.schema.check import check
 from anydml.tensor import TensorDesc, integers
+
+if TYPE_CHECKING:
+    from anydml.operators.slice import Slice, Slice1
 
 
 def slice1(
@@ -90,7 +92,7 @@ def _slice1(
     if not flipped:
         return device.compile(checked)
     return device.compile(
-        Slice1(
+        type(desc)(
             input_tensor=input_tensor,
             output_tensor=desc.output_tensor,
             input_window_offsets=tuple(
@@ -111,6 +113,8 @@ def _slice1_desc(
     output_sizes: tuple[int, ...] | None,
     out: Signature | None = None,
 ) -> Slice1:
+    with guard:  # here and not above: the other functions do without
+        from anydml.operators.slice import Slice1, max_copied
     strides = (1,) * len(input_window_sizes) if input_window_strides is None else input_window_strides
     if output_sizes is None:
         # where a window has no largest output, the check says so; 1 stands in
@@ -129,8 +133,9 @@ def _slice1_desc(
 
 
 def _explained(error: Error, *call: Any) -> Error:
-    explain: Callable[..., Error] = imported("anydml.functional.faults").slice_error  # which a call that fails needs alone
-    return explain(error, *call)
+    with guard:  # what only a call that fails needs
+        from anydml.functional.faults import slice_error
+    return slice_error(error, *call)
 
 
 def slice(
@@ -185,6 +190,8 @@ def _slice_desc(
     strides: tuple[int, ...] | None,
     out: Signature | None = None,
 ) -> Slice:
+    with guard:
+        from anydml.operators.slice import Slice
     return Slice(
         input_tensor=input_tensor,
         output_tensor=output_desc(TensorDesc(input_tensor.data_type, sizes), out),

@@ -6,7 +6,7 @@ A family is a module with a function `lower(statement, checked, machine)` that g
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from anydml.kernels.call.steps import Repeat, Rounds, Step
     from anydml.kernels.code.targets import Target
+    from anydml.schema.check import Checked
+    from anydml.schema.statement import Statement
 
 Arrays = Mapping[str, NDArray[Any]]
 Execute = Callable[[], object]
@@ -78,6 +80,10 @@ class Built(NamedTuple):
     initialize_resource_size: int = 0
     judges: bool = False
     bare: bool = False
+
+
+Answer: TypeAlias = Lowered | Built | Refused
+Lower: TypeAlias = "Callable[[Statement, Checked[Any], Machine], Answer]"
 
 
 class Unfit(Exception):

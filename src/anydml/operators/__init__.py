@@ -1,11 +1,13 @@
 """The operator library: one file per lineage, named by the wire name without its version digit; found by being there."""
 
+import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from types import ModuleType
 
-from anydml.forks import imported
+from anydml.forks import guard
 from anydml.schema.directml import NAMES, OLDER_NAMES
 from anydml.schema.operator import Desc
 
@@ -43,13 +45,21 @@ def why_missing(wire_name: str) -> str:
         return f"{PREFIX}{name} is not in anydml yet ({len(every())} of {len(NAMES)})"
     if len(name) > _LONGEST:
         return f"DirectML has no operator {wire_name[:_LONGEST]!r}.."
-    near = imported("difflib").get_close_matches(name.upper(), NAMES, 1)
+    with guard:
+        from difflib import get_close_matches
+    near = get_close_matches(name.upper(), NAMES, 1)
     hint = f"; did you mean {near[0]!r}" + ("?" if find(near[0]) else ", which is not in anydml yet?") if near else ""
     return f"DirectML has no operator {wire_name!r}{hint}"
 
 
+def module_of(lineage: str) -> ModuleType:
+    """An operator file, by its name: no statement names the files, which are found by being there."""
+    with guard:
+        return importlib.import_module(f"{__name__}.{lineage}")
+
+
 def _of(lineage: str) -> Iterator[type[Desc]]:
-    module = imported(f"{__name__}.{lineage}")
+    module = module_of(lineage)
     # by type(m): in Python 3.10, isinstance takes an alias such as NDArray[Any] for a class
     return (
         m

@@ -36,19 +36,7 @@ class Checked(Generic[D_co]):
     @computed_once
     def fields(self) -> Mapping[str, TensorField]:
         """Every tensor that is there, by its name (`input_tensors[1]` in an array), with explicit strides and total."""
-        return {
-            found.name: found._replace(
-                desc=TensorDesc(
-                    found.desc.data_type,
-                    found.desc.sizes,
-                    strides=found.desc.explicit_strides,
-                    flags=found.desc.flags,
-                    total_tensor_size_in_bytes=found.desc.total,
-                    guaranteed_base_offset_alignment=found.desc.guaranteed_base_offset_alignment,
-                )
-            )
-            for found in self.desc.tensors()
-        }
+        return {name: TensorField(name, field, t.spelled_out()) for name, field, t in self.desc.tensors()}
 
     @computed_once
     def outputs(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from anydml.schema.symbol import Symbol
 from anydml.tensor import DataType
@@ -24,19 +24,15 @@ Operand: TypeAlias = "Expr | int | float | Fraction | Symbol"
 
 _INDEX_ARITHMETIC = {"add", "sub", "mul", "neg", "max", "min", "floordiv", "mod", "select"}
 _TRUTHS = {"less", "less_equal", "equal", "both", "either", "not", "is_nan", "bit"}
-_nodes: WeakValueDictionary[Any, Expr] = WeakValueDictionary()
 
 
-class Variable(NamedTuple("Variable", [("name", str), ("size", Any), ("serial", object)])):
+class Variable:
     """An index variable, 0 .. size - 1; two variables differ even if their names do not."""
 
-    __slots__ = ()
+    __slots__ = ("name", "size")
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
+    def __init__(self, name: str, size: Any) -> None:
+        self.name, self.size = name, size
 
 
 class Tensor:
@@ -50,15 +46,15 @@ class Tensor:
         self.definition: Nest | None = None
 
     def __getitem__(self, at: Sequence[Operand]) -> Expr:
-        return make("read", _indices(at), (self, "inside"))
+        return make("read", _indices(at), (self, "inside"), NUMBER)
 
     def or_else(self, at: Sequence[Operand], otherwise: Operand) -> Expr:
         """The element, or another value where an index lies outside."""
-        return make("read", (*_indices(at), lift(otherwise)), (self, "otherwise"))
+        return make("read", (*_indices(at), lift(otherwise)), (self, "otherwise"), NUMBER)
 
     def skipped(self, at: Sequence[Operand]) -> Expr:
         """The element; where an index lies outside, the term of the reduction that reads it is left out."""
-        return make("read", _indices(at), (self, "skipped"))
+        return make("read", _indices(at), (self, "skipped"), NUMBER)
 
     def broadcast(self, at: Sequence[Operand]) -> Expr:
         """The element at right-aligned indices, a dimension of size 1 being the same everywhere."""
@@ -70,7 +66,7 @@ class Tensor:
 def _indices(at: Sequence[Operand]) -> tuple[Expr, ...]:
     indices = tuple(map(lift, at))
     for i in indices:
-        if i.sort != INDEX and not is_integer(i):
+        if i.sort is not INDEX and not is_integer(i):
             raise TypeError(f"a tensor is read with indices; index() makes one of a number: {i!r}")
     return indices
 
@@ -142,14 +138,33 @@ class Expr:
         raise TypeError("an expression has no truth value while it is traced; use select(condition, a, b)")
 
 
-def make(op: str, args: tuple[Expr, ...] = (), data: Any = None) -> Expr:
-    """The one node with this operation, these arguments and these data."""
+class _Known(ref[Expr]):
+    """A node that is found again by its key as long as it lives."""
+
+    __slots__ = ("key",)
+    key: Any
+
+
+_nodes: dict[Any, _Known] = {}
+
+
+def _forget(known: ref[Expr]) -> None:
+    assert isinstance(known, _Known)
+    if _nodes.get(known.key) is known:  # and not a node that was made since
+        del _nodes[known.key]
+
+
+def make(op: str, args: tuple[Expr, ...] = (), data: Any = None, sort: str | None = None) -> Expr:
+    """The one node with this operation, these arguments and these data; sort: where it is known, else what follows."""
     # by identity: a key that held what a recurrence reads would hold the node itself
     known_by = (id(data[0]), data[1]) if op == "read" else data
-    key = (op, tuple(map(id, args)), type(data), known_by)
-    node = _nodes.get(key)
+    key = (op, *map(id, args), type(data), known_by)
+    known = _nodes.get(key)
+    node = None if known is None else known()
     if node is None:
-        node = _nodes[key] = Expr(op, args, data, _sort(op, args))
+        node = Expr(op, args, data, sort or _sort(op, args))
+        known = _nodes[key] = _Known(node, _forget)
+        known.key = key
     return node
 
 
@@ -197,6 +212,9 @@ def _whole(n: int) -> Expr:
     return make("constant", (), Constant(Fraction(n), True))
 
 
+_ZERO, _ONE = _whole(0), _whole(1)  # that live on, so that no others are made
+
+
 def is_integer(e: Expr) -> bool:
     """Whether a node is an integer constant, which may serve as an index."""
     return e.op == "constant" and e.data.integral
@@ -205,39 +223,41 @@ def is_integer(e: Expr) -> bool:
 def number(x: Operand) -> Expr:
     """An operand as a number; an index becomes its value."""
     e = lift(x)
-    return make("position", (e,)) if e.sort == INDEX else e
+    return make("position", (e,), None, NUMBER) if e.sort is INDEX else e
 
 
 def _arithmetic(op: str, a: Operand, b: Operand) -> Expr:
     x, y = lift(a), lift(b)
-    if INDEX in (x.sort, y.sort):
-        if all(e.sort == INDEX or is_integer(e) for e in (x, y)):
+    if x.sort is INDEX or y.sort is INDEX:
+        if (x.sort is INDEX or is_integer(x)) and (y.sort is INDEX or is_integer(y)):
             return _index_arithmetic(op, x, y)
         x, y = number(x), number(y)
-    return make(op, (x, y))
+    return make(op, (x, y), None, NUMBER)
 
 
 def _index_arithmetic(op: str, x: Expr, y: Expr) -> Expr:
-    if is_integer(y) and not isinstance(y.data.value, Symbol):
-        n = y.data.value
-        if (op in ("add", "sub") and n == 0) or (op == "mul" and n == 1):
+    if op == "mul":
+        if x is _ZERO or y is _ONE:
             return x
-        if op == "mul" and n == 0:
-            return lift(0)
-    if is_integer(x) and not isinstance(x.data.value, Symbol):
-        n = x.data.value
-        if (op == "add" and n == 0) or (op == "mul" and n == 1):
+        if y is _ZERO or x is _ONE:
             return y
-        if op == "mul" and n == 0:
-            return lift(0)
-    return make(op, (x, y))
+    elif y is _ZERO and op in ("add", "sub"):
+        return x
+    elif x is _ZERO and op == "add":
+        return y
+    return make(op, (x, y), None, INDEX)
 
 
 def _comparison(op: str, a: Operand, b: Operand) -> Expr:
-    x, y = lift(a), lift(b)
-    if INDEX in (x.sort, y.sort) and not all(e.sort == INDEX or is_integer(e) for e in (x, y)):
-        x, y = number(x), number(y)
-    return make(op, (x, y))
+    x, y = _alike(lift(a), lift(b))
+    return make(op, (x, y), None, TRUTH)
+
+
+def _alike(x: Expr, y: Expr) -> tuple[Expr, Expr]:
+    """Two operands as they are if both may be indices, or neither is one; otherwise both as numbers."""
+    if (x.sort is INDEX or y.sort is INDEX) and not all(e.sort is INDEX or is_integer(e) for e in (x, y)):
+        return number(x), number(y)
+    return x, y
 
 
 # --- functions and decisions ---
@@ -330,10 +350,7 @@ def as_number(a: Expr) -> Expr:
 
 def select(condition: Expr, a: Operand, b: Operand) -> Expr:
     """One of two numbers or indices; the other one is not looked at."""
-    x, y = lift(a), lift(b)
-    if INDEX in (x.sort, y.sort) and not all(e.sort == INDEX or is_integer(e) for e in (x, y)):
-        x, y = number(x), number(y)
-    return make("select", (condition, x, y))
+    return make("select", (condition, *_alike(lift(a), lift(b))))
 
 
 def integer_power(x: Operand, y: Operand, bits: int) -> Expr:
@@ -400,19 +417,23 @@ class Indices(tuple[Expr, ...]):
 
 def each(sizes: Iterable[Any], names: str = "ijklmnop") -> Indices:
     """One index for every dimension."""
-    variables = [Variable(name, size, object()) for name, size in zip(names, sizes, strict=False)]
-    made = Indices(make("variable", (), v) for v in variables)
-    made.bound = tuple(variables)
+    variables = tuple(map(Variable, names, sizes))
+    made = Indices([_variable(v) for v in variables])
+    made.bound = variables
     return made
 
 
 def over(i: Sequence[Expr], sizes: Sequence[Any], axes: Iterable[int]) -> Indices:
     """The same indices, but new ones along the axes: what a reduction runs over."""
     axes = set(axes)
-    variables = {a: Variable(f"{_name(i[a])}'", sizes[a], object()) for a in sorted(axes)}
-    made = Indices(make("variable", (), variables[a]) if a in axes else x for a, x in enumerate(i))
+    variables = {a: Variable(f"{_name(i[a])}'", sizes[a]) for a in sorted(axes)}
+    made = Indices(_variable(variables[a]) if a in axes else x for a, x in enumerate(i))
     made.bound = tuple(variables.values())
     return made
+
+
+def _variable(v: Variable) -> Expr:
+    return Expr("variable", (), v, INDEX)  # a variable is new: no other node is equal
 
 
 def row_major(i: Sequence[Expr], sizes: Sequence[Any]) -> Expr:

@@ -68,7 +68,8 @@ def rewritten(e: Expr) -> Expr:
     if e.rewritten is None:
         made: dict[Expr, Expr] = {}
         for node in walk(e):
-            same = make(node.op, tuple(made[a] for a in node.args), node.data)
+            args = tuple(made[a] for a in node.args)
+            same = node if args == node.args else make(node.op, args, node.data)
             made[node] = next((found for identity in IDENTITIES if (found := identity(same)) is not None), same)
         e.rewritten = made[e]
     return e.rewritten

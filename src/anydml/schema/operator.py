@@ -286,6 +286,11 @@ class OperatorSpec:
         return {snake_case(f.sized_by): f.name for f in reversed(self.fields) if f.sized_by}
 
     @computed_once
+    def ruled(self) -> frozenset[str]:
+        """The tensor fields that data rules are about, by wire name."""
+        return frozenset(wire for rule in self.data_rules for wire in rule.tensors)
+
+    @computed_once
     def keyed(self) -> tuple[_Keyed, ...]:
         """The fields with the keys of their values in comparisons."""
         return tuple(_Keyed(f.name, _key_of(f)) for f in self.fields)

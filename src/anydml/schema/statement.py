@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anydml.schema.expression import Expr, Operand, Tensor, Variable, each, lift, number, walk
 from anydml.tensor import DataType
 
 
-@dataclass(frozen=True, eq=False)
 class Nest:
     """The elements of one tensor: `body` at every index, stored once.
 
@@ -19,14 +17,15 @@ class Nest:
     (`expression.integral`) wraps modulo 2^bits; any other is truncated toward zero and saturates, and NaN gives 0.
     """
 
-    index: tuple[Expr, ...]
-    body: Expr
-    moves: bool = False
+    __slots__ = ("body", "index", "moves")
+
+    def __init__(self, index: tuple[Expr, ...], body: Expr, moves: bool = False) -> None:
+        self.index, self.body, self.moves = index, body, moves
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         """The index variable of each dimension."""
-        return tuple(i.data for i in self.index)
+        return tuple([i.data for i in self.index])
 
     @property
     def sizes(self) -> tuple[Any, ...]:
@@ -86,11 +85,7 @@ def activated(activation: Any, x: Operand) -> Expr:
 
 def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> Statement:
     """The meaning of a desc of an operator's newest version: the statement of each output that is there."""
-    spec = desc.spec
-
-    def tensor(name: str, t: Any) -> Tensor:
-        return Tensor(name, t.sizes, t.data_type) if symbols is None else symbols(name, t)
-
+    spec, tensor, operator = desc.spec, symbols or _tensor, type(desc) if symbols is None else desc.operator
     inputs: list[Any] = []
     for f in spec.inputs:
         value = getattr(desc, f.name)
@@ -98,9 +93,10 @@ def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> St
             inputs.append([tensor(f"{f.name}[{i}]", t) for i, t in enumerate(value)])
         else:
             inputs.append(None if value is None else tensor(f.name, value))
-    made = getattr(desc, "operator", type(desc)).statement(desc, *inputs)
+    made = operator.statement(desc, *inputs)
     found: dict[str, Nest] = {}
-    for f, nests in zip(spec.outputs, (made,) if isinstance(made, Nest) or len(spec.outputs) == 1 else made, strict=True):
+    outputs = spec.outputs
+    for f, nests in zip(outputs, (made,) if len(outputs) == 1 else made, strict=True):
         if getattr(desc, f.name) is None:
             continue
         if f.sized_by:
@@ -108,6 +104,10 @@ def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> St
         else:
             found[f.name] = nests
     return found
+
+
+def _tensor(name: str, t: Any) -> Tensor:
+    return Tensor(name, t.sizes, t.data_type)
 
 
 def tensors_read(n: Nest) -> tuple[Tensor, ...]:

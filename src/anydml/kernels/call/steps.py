@@ -230,14 +230,14 @@ class Sheet:
         index = {base: i for i, base in enumerate(("", *self.bases), start=1)}  # 0: no address
         self._numbers = np.array([x.offset if isinstance(x, At) else x for x in numbers], np.int64)
         self._which = np.array([index[x.base] if isinstance(x, At) else 0 for x in numbers], np.intp)
-        ends = iter(np.cumsum([0, *(len(piece) for phase in phases for piece in phase)]).tolist())
-        first = next(ends)
+        first = 0
         self._pieces: list[list[tuple[int, int]]] = []
         for phase in phases:
-            self._pieces.append([])
-            for _ in phase:
-                self._pieces[-1].append((16 * first, (end := next(ends)) - first))
-                first = end
+            pieces = []
+            for piece in phase:
+                pieces.append((16 * first, len(piece)))
+                first += len(piece)
+            self._pieces.append(pieces)
 
     def _place(
         self,

@@ -8,9 +8,9 @@ from functools import cache
 from anydml.kernels.code import detect, llvm
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Target:
-    """A row: the features that its code may use, all of them required, and the bytes of a vector register."""
+    """A row, made once: the features that its code may use, all of them required, and the bytes of a vector register."""
 
     architecture: str
     name: str

@@ -6,9 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from anydml.kernels.call.steps import Aligned, At, Step
 from anydml.kernels.code import engine, llvm, processor
 from anydml.kernels.code.targets import Target
@@ -20,6 +17,7 @@ STREAM = processor.caches().last // 4 * 3  # bytes read and written from which s
 STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: lines of far rows are slow to get into the cache
 NEAR = 1 << 18  # bytes read and written below which nothing is prefetched
 LONG_ROW = 1024  # bytes of a row that stores past the cache are used for
+Blocks = Sequence[tuple[int, ...]]
 FOLLOWS = 512  # bytes that a row may begin behind the end of the one before, and be foreseen
 
 
@@ -36,13 +34,13 @@ class Copy(NamedTuple):
     code: engine.Code
     streaming: engine.Code | None
     boundary: int
-    blocks: NDArray[np.int64]
+    blocks: Blocks
     scratch: int
 
     def steps(self, source: At, target: At, scratch: At) -> list[Step]:
         """A step for each piece, from the first element of the source to that of the target; scratch: for all of them."""
         made = []
-        for i, block in enumerate(self.blocks.tolist()):
+        for i, block in enumerate(self.blocks):
             arguments = (source + block[0], target + block[1], *block[2:], scratch + i * self.scratch if self.scratch else 0)
             if self.streaming is None or self.boundary == 1:
                 made.append(Step(self.streaming or self.code, arguments))
@@ -67,8 +65,8 @@ def copy(
     again soon. Refused where nothing can be compiled.
     """
     p = plan(canonical(sizes, source_strides, target_strides), itemsize)
-    blocks = np.array([(*part, _rows_ahead(p)) for part in _split(p, threads)], np.int64)
-    blocks[:, :2] += p.base
+    (source, into), ahead = p.base, _rows_ahead(p)
+    blocks = [(first + source, second + into, *rest, ahead) for first, second, *rest in _split(p, threads)]
     code, streaming, scratch = _function(target, p), None, 0
     if stream and _exceeds_caches(p):
         if p.kind == "tiles" and _has_blocks(p, blocks):
@@ -167,10 +165,10 @@ def _exceeds_caches(p: Plan) -> bool:
     return written >= STREAM_TILES if p.kind == "tiles" else written + read >= STREAM
 
 
-def _has_blocks(p: Plan, blocks: NDArray[np.int64]) -> bool:
+def _has_blocks(p: Plan, blocks: Blocks) -> bool:
     """Whether every output row of a transposition begins at the same place within a cache line, and every piece has a block."""
     itemsize = len(p.pattern)
-    down, across = int(blocks[:, 2].min()), int(blocks[:, 5].min())
+    down, across = min(block[2] for block in blocks), min(block[5] for block in blocks)
     room = down >= tiles.block_rows(itemsize) and across * itemsize >= tiles.BLOCK
     return room and all(d.target % LINE == 0 for d in p.outer)
 
@@ -182,9 +180,9 @@ def _has_lines(p: Plan) -> bool:
     return p.kind in ("rows", "groups") and aligned and p.row.size * group >= LONG_ROW
 
 
-def _is_dense(p: Plan, blocks: NDArray[np.int64]) -> bool:
+def _is_dense(p: Plan, blocks: Blocks) -> bool:
     """Whether rows follow one another in the output, within every piece too: only the outermost dimension may be cut."""
-    if any((blocks[:, 2 + 3 * i] != d.size).any() for i, d in enumerate([p.row, *p.outer][:-1])):
+    if any(block[2 + 3 * i] != d.size for i, d in enumerate([p.row, *p.outer][:-1]) for block in blocks):
         return False
     size = p.row.size * max(1, len(p.pattern))
     if p.kind not in ("rows", "groups") or size > gather.LONGEST:
@@ -199,6 +197,8 @@ def _is_dense(p: Plan, blocks: NDArray[np.int64]) -> bool:
 def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:
     """The plan cut along one dimension: (offset in the input, in the output, the row, the outer dimensions)."""
     dims = [p.row, *p.outer]
+    if threads == 1:
+        return [(0, 0, *_described(dims))]
     # the outermost of which all get about as much, else the longest
     even = [i for i, d in enumerate(dims) if 10 * -(-d.size // threads) * threads <= 11 * d.size]
     at = even[-1] if even else max(range(len(dims)), key=lambda i: dims[i].size)
@@ -212,7 +212,9 @@ def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:
     pieces = []
     for first, end in zip(starts, [*starts[1:], whole], strict=True):
         part = Dimension(end - first, dims[at].source, dims[at].target)
-        cut = [*dims[:at], part, *dims[at + 1 :]]
-        outer = [x for d in cut[1:] for x in d] + [1, 0, 0] * (emit.DIMENSIONS - len(cut) + 1)
-        pieces.append((first * part.source, first * part.target, *cut[0], *outer))
+        pieces.append((first * part.source, first * part.target, *_described([*dims[:at], part, *dims[at + 1 :]])))
     return pieces
+
+
+def _described(dims: list[Dimension]) -> list[int]:
+    return [x for d in dims for x in d] + [1, 0, 0] * (emit.DIMENSIONS - len(dims) + 1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import Any
 
 from anydml.forks import guard
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.moves import moves
+from anydml.kernels.match.moves import computes, moves
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
@@ -20,8 +21,10 @@ ALONE = 3 << 20  # bytes of output below which a second thread costs more than i
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
     """Every move as a strided copy; all of them are one phase."""
-    size = sum(checked.tensors[name].element_bytes for name in statement)
-    if size < SMALL and all(nest.moves for nest in statement.values()):
+    if (computed := computes(statement)) is not None:
+        return Refused(computed)
+    size = sum([checked.tensors[name].element_bytes for name in statement])
+    if size < SMALL:
         return Refused(f"an output of {size} bytes: below {SMALL}, NumPy's copy is as fast")
     found = moves(statement)
     if isinstance(found, str):
@@ -39,11 +42,11 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     for move in found:
         weight = prod(move.sizes) / whole
         source, into = checked.tensors[move.source], checked.tensors[move.target]
-        itemsize = into.data_type.dtype.itemsize
+        itemsize, strides = into.data_type.dtype.itemsize, source.explicit_strides
         made = copies.copy(
             target,
             move.sizes,
-            [sum(a * b for a, b in zip(step, source.explicit_strides, strict=True)) * itemsize for step in move.steps],
+            [sum(map(mul, step, strides)) * itemsize for step in move.steps],
             [stride * itemsize for stride in into.explicit_strides],
             itemsize,
             threads=max(1, round(threads * weight)),
@@ -57,11 +60,13 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
 
 def _first(name: str, t: Any, index: tuple[int, ...]) -> At:
-    return At(name, sum(i * stride for i, stride in zip(index, t.explicit_strides, strict=True)) * t.data_type.dtype.itemsize)
+    return At(name, sum(map(mul, index, t.explicit_strides)) * t.data_type.dtype.itemsize)
 
 
 def _shared(steps: list[tuple[float, Step]], threads: int) -> list[list[Step]]:
     """The steps in order, in at most so many pieces of about the same share of the work."""
+    if threads == 1:
+        return [[step for _, step in steps]]
     if 1 < len(steps) <= threads:
         return [[step] for _, step in steps]
     pieces: list[list[Step]] = [[] for _ in range(threads)]

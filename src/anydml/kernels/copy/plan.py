@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
 SHORT = 32  # the longest row of elements, in bytes of output, whose length is compiled in
@@ -15,6 +16,9 @@ class Dimension(NamedTuple):
     size: int
     source: int  # stride in the input
     target: int  # stride in the output
+
+
+_target_stride = itemgetter(2)
 
 
 class Plan(NamedTuple):
@@ -37,7 +41,8 @@ class Plan(NamedTuple):
 
 def canonical(sizes: Iterable[int], sources: Iterable[int], targets: Iterable[int]) -> list[Dimension]:
     """The dimensions, outermost in the output first: without sizes of 1, and merged where both sides run on."""
-    dims = sorted((Dimension(*d) for d in zip(sizes, sources, targets, strict=True) if d[0] > 1), key=lambda d: -d.target)
+    dims = [Dimension(*d) for d in zip(sizes, sources, targets, strict=True) if d[0] > 1]
+    dims.sort(key=_target_stride, reverse=True)  # and those of one stride stay in their order
     merged: list[Dimension] = []
     for inner in dims:
         if merged:

@@ -16,25 +16,32 @@ class Affine(NamedTuple):
 
 def affine(e: Expr) -> Affine | None:
     """An index as an affine function of variables; None where it is no such function."""
-    if e.op == "variable":
+    op = e.op
+    if op == "variable":
         return Affine(0, {e.data: 1})
     if is_integer(e):
         return Affine(int(e.data.value), {})
-    if e.op == "neg":
-        return None if (x := affine(e.args[0])) is None else _sum(Affine(0, {}), x, -1)
-    if e.op in ("add", "sub", "mul"):
-        x, y = (affine(a) for a in e.args)
+    if op == "neg":
+        return None if (x := affine(e.args[0])) is None else _times(x, -1)
+    if op in ("add", "sub", "mul"):
+        x, y = affine(e.args[0]), affine(e.args[1])
         if x is None or y is None:
             return None
-        if e.op != "mul":
-            return _sum(x, y, 1 if e.op == "add" else -1)
+        if op != "mul":
+            return _sum(x, y, 1 if op == "add" else -1)
         if x.factors and y.factors:
             return None
-        return _sum(Affine(0, {}), x, y.constant) if x.factors else _sum(Affine(0, {}), y, x.constant)
+        return _times(x, y.constant) if x.factors else _times(y, x.constant)
     return None
 
 
+def _times(x: Affine, n: int) -> Affine:
+    return Affine(n * x.constant, {v: n * factor for v, factor in x.factors.items()} if n else {})
+
+
 def _sum(x: Affine, y: Affine, times: int) -> Affine:
+    if not y.factors:
+        return Affine(x.constant + times * y.constant, x.factors)
     factors = dict(x.factors)
     for v, factor in y.factors.items():
         factors[v] = factors.get(v, 0) + times * factor

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine, below
 from anydml.schema.expression import Expr, Variable
-from anydml.schema.statement import Nest, Statement
+from anydml.schema.statement import Statement
 
 Box = Mapping[Variable, range]
 
@@ -33,20 +33,28 @@ class _Unmatched(Exception):
 
 def moves(statement: Statement) -> list[Move] | str:
     """The moves that a statement comes to, or why it is none of this kind."""
-    if not all(nest.moves for nest in statement.values()):
-        return "elements are computed, not moved"
+    if (computed := computes(statement)) is not None:
+        return computed
+    found: list[Move] = []
     try:
-        return [
-            move
-            for name, nest in statement.items()
-            for move in _moves(name, nest, nest.body, {v: range(v.size) for v in nest.variables})
-        ]
+        for name, nest in statement.items():
+            variables = nest.variables
+            found += _moves(name, variables, nest.body, {v: range(v.size) for v in variables})
     except _Unmatched as error:
         return str(error)
+    return found
 
 
-def _moves(name: str, nest: Nest, e: Expr, box: Box) -> Iterator[Move]:
-    if any(not r for r in box.values()):
+def computes(statement: Statement) -> str | None:
+    """Why a statement is none of this kind, as far as that is seen at once."""
+    for nest in statement.values():
+        if not nest.moves:
+            return "elements are computed, not moved"
+    return None
+
+
+def _moves(name: str, variables: tuple[Variable, ...], e: Expr, box: Box) -> Iterator[Move]:
+    if not all(box.values()):
         return
     if e.op == "select":
         found = below(e.args[0])
@@ -57,19 +65,23 @@ def _moves(name: str, nest: Nest, e: Expr, box: Box) -> Iterator[Move]:
         middle = min(max(bound, whole.start), whole.stop)
         parts = range(whole.start, middle), range(middle, whole.stop)
         for branch, part in zip(e.args[1:], parts if lower else parts[::-1], strict=True):
-            yield from _moves(name, nest, branch, {**box, v: part})
+            yield from _moves(name, variables, branch, {**box, v: part})
         return
     if e.op != "read" or e.data[1] != "inside" or e.data[0].definition is not None:
         raise _Unmatched("an element is not one of an input")
-    indices = [affine(a) for a in e.args]
-    if not all(index is not None and index.factors.keys() <= box.keys() for index in indices):
-        raise _Unmatched("an index is not affine")
-    at = [index for index in indices if index is not None]
+    at, start = [], []
+    for a in e.args:
+        index = affine(a)
+        if index is None or not index.factors.keys() <= box.keys():
+            raise _Unmatched("an index is not affine")
+        at.append(index.factors)
+        start.append(index.constant + sum([factor * box[v].start for v, factor in index.factors.items()]))
+    ranges = [box[v] for v in variables]
     yield Move(
         e.data[0].name,
         name,
-        first=tuple(box[v].start for v in nest.variables),
-        sizes=tuple(len(box[v]) for v in nest.variables),
-        start=tuple(index.constant + sum(factor * box[v].start for v, factor in index.factors.items()) for index in at),
-        steps=tuple(tuple(index.factors.get(v, 0) for index in at) for v in nest.variables),
+        first=tuple([r.start for r in ranges]),
+        sizes=tuple(map(len, ranges)),
+        start=tuple(start),
+        steps=tuple([tuple([factors.get(v, 0) for factors in at]) for v in variables]),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from anydml.schema.check import Checked
-from anydml.schema.expression import Expr, Tensor, Variable, is_integer
+from anydml.schema.expression import Expr, Tensor, Variable, is_integer, lift
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorDesc, limits
 
@@ -47,9 +47,9 @@ def product(statement: Statement, checked: Checked[Any]) -> Product | str:
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
-    output, i = Operand(name, checked.tensors[name]), nest.variables
-    if nest.moves or not 2 <= len(i) <= 4:
+    if nest.moves or not 2 <= len(nest.index) <= 4:
         return NO_PRODUCT
+    output, i = Operand(name, checked.tensors[name]), nest.variables
     if output.desc.data_type is DataType.INT32:
         return _sums(nest.body, i, output, checked) or NO_PRODUCT
     if output.desc.data_type not in EIGHT_BIT:
@@ -60,21 +60,19 @@ def product(statement: Statement, checked: Checked[Any]) -> Product | str:
 def _requantised(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | str:
     low, high = limits(output.desc.data_type)
     for op, limit in (("min", high), ("max", low)):
-        inner = [x for x in e.args if not _is(x, limit)] if e.op == op else []
-        if len(inner) != 1:
+        if e.op != op:
             return NOT_REQUANTISED
-        (e,) = inner
+        x, y = e.args
+        if _is(x, limit) == _is(y, limit):
+            return NOT_REQUANTISED
+        e = y if _is(x, limit) else x
     zero_point = None
     if e.op == "add":
-        rounded = [x for x in e.args if x.op == "half_to_even"]
-        others = [x for x in e.args if x.op != "half_to_even"]
-        if len(rounded) != 1:
-            return NOT_REQUANTISED
-        if not _is(others[0], 0):
-            zero_point = _beside(others[0], (*i[:-1], None), output.desc.data_type, checked)
+        e, other = e.args if e.args[0].op == "half_to_even" else e.args[::-1]
+        if not _is(other, 0):
+            zero_point = _beside(other, (*i[:-1], None), output.desc.data_type, checked)
             if zero_point is None:
                 return NOT_REQUANTISED
-        (e,) = rounded
     if e.op != "half_to_even":
         return NOT_REQUANTISED
     above, under = _quotient(e.args[0])
@@ -97,8 +95,8 @@ def _requantised(e: Expr, i: Sequence[Variable], output: Operand, checked: Check
 
 def ruled(checked: Checked[Any]) -> frozenset[str]:
     """The tensors whose elements data rules are about."""
-    wires = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
-    return frozenset(name for name, found in checked.fields.items() if found.field.wire in wires)
+    wires = checked.desc.spec.ruled
+    return frozenset([name for name, found in checked.fields.items() if found.field.wire in wires])
 
 
 def _sums(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | None:
@@ -122,8 +120,9 @@ def _centred(
     tensor = _read(factor)
     if tensor is None or tensor.data_type not in EIGHT_BIT or len(tensor.sizes) != len(whole):
         return None
-    if not all(_along(x, v) for x, v in zip(factor.args, whole, strict=True)):
-        return None
+    for x, v in zip(factor.args, whole, strict=True):
+        if not _along(x, v):
+            return None
     operand = Operand(tensor.name, checked.tensors[tensor.name])
     if zero_point is None:
         return operand, None
@@ -136,10 +135,10 @@ def _beside(e: Expr, along: Sequence[Variable | None], data_type: DataType, chec
     tensor = _read(e)
     if tensor is None or tensor.data_type is not data_type:
         return None
-    count = len(tensor.sizes)
-    wanted = [None] * max(0, count - len(along)) + list(along[max(0, len(along) - count) :])
-    for index, size, v in zip(e.args, tensor.sizes, wanted, strict=True):
-        if not (_is(index, 0) if size == 1 and not _along(index, v) else _along(index, v)):
+    sizes, surplus = tensor.sizes, len(tensor.sizes) - len(along)
+    for at, index in enumerate(e.args):
+        v = along[at - surplus] if at >= surplus else None
+        if not (_along(index, v) or (sizes[at] == 1 and _is(index, 0))):
             return None
     return Operand(tensor.name, checked.tensors[tensor.name])
 
@@ -154,11 +153,11 @@ def _read(e: Expr) -> Tensor | None:
 
 def _along(index: Expr, v: Variable | None) -> bool:
     """Whether an index is a variable, or 0 where the variable is never anything else."""
-    return v is not None and ((index.op == "variable" and index.data is v) or (v.size == 1 and _is(index, 0)))
+    return v is not None and (index.data is v or (v.size == 1 and _is(index, 0)))
 
 
 def _is(e: Expr, n: int) -> bool:
-    return is_integer(e) and e.data.value == n
+    return e is lift(n) or (is_integer(e) and bool(e.data.value == n))
 
 
 def _quotient(e: Expr) -> tuple[list[Expr], list[Expr]]:
