@@ -353,6 +353,8 @@ def convolution(draw: st.DrawFn, level: FeatureLevel) -> Plan:
         for name, value in zip(WINDOW, (stride, dilation, start, end, beyond), strict=True):
             fields[name].append(value)
     sizes, widths, output_sizes = zip(*made, strict=True)
+    clips = level >= FeatureLevel.FL_6_0 and draw(st.booleans())
+    fused = draw(activations(level, ("ELEMENT_WISE_CLIP",) if clips else ()))
     filters = (inputs, outputs // groups) if backward else (outputs, inputs // groups)
     return dict(
         input_tensor=Plain(data_type, (batch, inputs, *sizes)),
@@ -363,7 +365,7 @@ def convolution(draw: st.DrawFn, level: FeatureLevel) -> Plan:
         direction="BACKWARD" if backward else "FORWARD",
         **{name: tuple(values) for name, values in fields.items()},
         group_count=groups,
-        fused_activation=draw(activations(level)) if draw(st.booleans()) else None,
+        fused_activation=fused if draw(st.booleans()) else None,
     )
 
 

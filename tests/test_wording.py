@@ -116,9 +116,23 @@ def test_a_fused_activation_is_there_at_the_feature_level() -> None:
 
 def test_a_fused_activation_without_tensors_breaks_no_rule_about_them() -> None:
     for operator in operators.every():
-        if operator.spec.fusable:
+        if operator.spec.fusable and not operator.spec.fused_by:
             activation = example_desc(operator, {"input_tensor": None, "output_tensor": None})
             check(sum_of(activation), "6_4")
+
+
+def test_an_activation_of_some_operators_is_one_of_theirs_alone() -> None:
+    clip = dml.ElementWiseClip(min=0.0, max=6.0)
+    assert told(sum_of(clip), "6_4") == [
+        "ElementWiseAdd1.fused_activation_fusable: fused_activation is ELEMENT_WISE_CLIP; "
+        "it must be an activation that can be fused"
+    ]
+    convolution = dml.Convolution(**{**dml.Convolution.spec.examples[0].fields, "fused_activation": clip})
+    assert told(convolution, "5_2") == [
+        "Convolution.available: fused_activation is ELEMENT_WISE_CLIP; feature level 5_2 does not have it as an activation, "
+        "which came with 6_0"
+    ]
+    check(convolution, "6_0")
 
 
 def test_each_of_a_list_of_activations_is_judged() -> None:

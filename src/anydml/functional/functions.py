@@ -2471,7 +2471,7 @@ def element_wise_clip(
     """Keeps every element within two bounds: Output = min(Max, max(Min, x)), which is Max where Min > Max.
 
     Where there is a ScaleBias, x * Scale + Bias takes the place of x. In an integer tensor, the result is truncated toward
-    zero and saturates.
+    zero and saturates. CONVOLUTION and GEMM take it as a fused activation from feature level 6_0 on.
 
         Output = min(Max, max(Min, Input))
 

@@ -89,16 +89,23 @@ class ElementWiseClip1(Desc):
     )
 
 
-@operator("DML_OPERATOR_ELEMENT_WISE_CLIP", 8, since=FeatureLevel.FL_1_0, in_place=("InputTensor",))
+@operator(
+    "DML_OPERATOR_ELEMENT_WISE_CLIP",
+    8,
+    since=FeatureLevel.FL_1_0,
+    in_place=("InputTensor",),
+    fusable=True,
+    fused_by={"CONVOLUTION": FeatureLevel.FL_6_0, "GEMM": FeatureLevel.FL_6_0},
+)
 class ElementWiseClip(Desc):
     """Keeps every element within two bounds: Output = min(Max, max(Min, x)), which is Max where Min > Max.
 
     Where there is a ScaleBias, x * Scale + Bias takes the place of x. In an integer tensor, the result is truncated toward
-    zero and saturates.
+    zero and saturates. CONVOLUTION and GEMM take it as a fused activation from feature level 6_0 on.
     """
 
-    input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
-    output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
+    input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x.", default=None)
+    output_tensor: TensorDesc | None = field.output("OutputTensor", "The results.", default=None)
     scale_bias: ScaleBias | None = field.attribute(
         "ScaleBias", field.SCALE_BIAS, "A factor and a term for every x, exactly applied; without it, x.", default=None
     )
@@ -117,9 +124,13 @@ class ElementWiseClip(Desc):
 
     outputs = like("input_tensor")
 
+    statement = ElementWiseClip1.statement  # its formula is asked of a fused activation, which has no newest version
+
     def as_newest(d) -> ElementWiseClip1:
         # Rounding and truncation keep the order of numbers, so that bounds may be stored first. A NaN that no integer type
         # holds would make every element 0.
+        assert d.input_tensor is not None
+        assert d.output_tensor is not None
         data_type = d.output_tensor.data_type
         low, high = (stored_in(bound, data_type) for bound in (d.min, d.max))
         if data_type not in FLOATS and (d.min != d.min or d.max != d.max):

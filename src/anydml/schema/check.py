@@ -115,17 +115,19 @@ def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, s
 
 def unavailable(operator: str, spec: OperatorSpec, level: FeatureLevel, within: str = "") -> Violation:
     """The violation of a level that lacks the operator, or the one that is its activation."""
-    sentence = f"`FeatureLevel` must be at least {spec.since}, with which {spec.name} came."
+    since = spec.fused_by.get(operator, spec.since) if within else spec.since
+    sentence = f"`FeatureLevel` must be at least {since}, with which {spec.name} came."
     read: dict[str, Any] = {"FeatureLevel": level}
     if within:
-        sentence, read = f"`FeatureLevel` does not have it, which came with {spec.since}.", {within: spec.name, **read}
-    return Violation(operator, "available", sentence, None, read, {"FeatureLevel": spec.since})
+        what = "it" if since == spec.since else "it as an activation"
+        sentence, read = f"`FeatureLevel` does not have {what}, which came with {since}.", {within: spec.name, **read}
+    return Violation(operator, "available", sentence, None, read, {"FeatureLevel": since})
 
 
 def _fused(operator: str, activation: Desc, level: FeatureLevel, within: str) -> Iterator[tuple[Violation, bool]]:
     """The broken rules of a fused activation's own, which are about its attributes, and whether the wire lacks a number."""
     spec = activation.spec
-    if level < spec.since:
+    if level < spec.fused_by.get(operator, spec.since):
         yield unavailable(operator, spec, level, within), False
     for rule, at in judge(spec.judged_fused[level], activation, 0, failed=True):
         yield rule.violation(operator, activation, at, within=within), rule.carries

@@ -232,7 +232,7 @@ class OperatorSpec:
     """Everything an operator file says about one operator. Source of check, documentation, tests and `describe`.
 
     in_place: the inputs, by wire name, that the output may be identical to. fusable: a desc without tensors may be the
-    FusedActivation of another operator.
+    FusedActivation of another operator. fused_by: those others, by name, each from a feature level on; empty for all.
     """
 
     name: str
@@ -248,6 +248,7 @@ class OperatorSpec:
     errata: tuple[str, ...]
     in_place: tuple[str, ...] = ()
     fusable: bool = False
+    fused_by: Mapping[str, FeatureLevel] = dataclasses.field(default_factory=dict)
 
     @property
     def wire_name(self) -> str:
@@ -395,7 +396,13 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
     fields.input, fields.output, fields.attribute, fields.count, fields.scalar,
 ))  # fmt: skip
 def operator(
-    wire_name: str, number: int, since: FeatureLevel, *, in_place: tuple[str, ...] = (), fusable: bool = False
+    wire_name: str,
+    number: int,
+    since: FeatureLevel,
+    *,
+    in_place: tuple[str, ...] = (),
+    fusable: bool = False,
+    fused_by: Mapping[str, FeatureLevel] | None = None,
 ) -> Callable[[type[D]], type[D]]:
     """Make a class the desc of an operator; its body holds fields, rows, rules, statement, examples, rejecting and errata."""
 
@@ -426,6 +433,7 @@ def operator(
             members["errata"],
             in_place,
             fusable,
+            fused_by or {},
         )
         return made_class
 

@@ -301,7 +301,8 @@ def fusable_activation(field: str = "FusedActivation", *, each: bool = False) ->
         return getattr(d, name)[i[0]] if i else getattr(d, name)
 
     def allowed(d: Any, *i: int) -> bool:
-        return activation(d, i) is None or activation(d, i).spec.fusable
+        found = activation(d, i)
+        return found is None or (found.spec.fusable and (not found.spec.fused_by or d.spec.name in found.spec.fused_by))
 
     def bare(d: Any, *i: int) -> bool:
         found = activation(d, i)
