@@ -210,6 +210,7 @@ def _takes(cls: type[Desc], wire: str) -> str:
     least, most = row.dimension_counts[0], row.dimension_counts[-1]
     counts = f"{least}" if least == most else f"{least} to {most}"
     types = [t.name.lower() for t in row.data_types]
+    types += ["bool"] * any(f.wire == wire and f.truth for f in cls.spec.inputs)
     return f"{counts} dimensions of {', '.join(types[:-1])}{' or ' if types[1:] else ''}{types[-1]}."
 
 

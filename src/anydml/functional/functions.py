@@ -3235,7 +3235,7 @@ def element_wise_if(
     Parameters
     ----------
     condition : NDArray[Any] | float
-        The conditions: 0 selects B, all else A. 1 to 8 dimensions of uint8.
+        The conditions: 0 selects B, all else A. 1 to 8 dimensions of uint8 or bool.
     a : NDArray[Any] | float
         The elements to take where the condition is true. 1 to 8 dimensions of float64, float32, float16, int32, int16,
         int8, uint32, uint16, uint8, int64 or uint64.
@@ -3430,9 +3430,9 @@ def element_wise_logical_and(
     Parameters
     ----------
     a : NDArray[Any] | float
-        The truth values on the left. 1 to 8 dimensions of uint32 or uint8.
+        The truth values on the left. 1 to 8 dimensions of uint32, uint8 or bool.
     b : NDArray[Any] | float
-        The truth values on the right. 1 to 8 dimensions of uint32 or uint8.
+        The truth values on the right. 1 to 8 dimensions of uint32, uint8 or bool.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3746,7 +3746,7 @@ def element_wise_logical_not(
     Parameters
     ----------
     input : NDArray[Any]
-        The truth values x. 1 to 8 dimensions of uint32 or uint8.
+        The truth values x. 1 to 8 dimensions of uint32, uint8 or bool.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3791,9 +3791,9 @@ def element_wise_logical_or(
     Parameters
     ----------
     a : NDArray[Any] | float
-        The truth values on the left. 1 to 8 dimensions of uint32 or uint8.
+        The truth values on the left. 1 to 8 dimensions of uint32, uint8 or bool.
     b : NDArray[Any] | float
-        The truth values on the right. 1 to 8 dimensions of uint32 or uint8.
+        The truth values on the right. 1 to 8 dimensions of uint32, uint8 or bool.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3838,9 +3838,9 @@ def element_wise_logical_xor(
     Parameters
     ----------
     a : NDArray[Any] | float
-        The truth values on the left. 1 to 8 dimensions of uint32 or uint8.
+        The truth values on the left. 1 to 8 dimensions of uint32, uint8 or bool.
     b : NDArray[Any] | float
-        The truth values on the right. 1 to 8 dimensions of uint32 or uint8.
+        The truth values on the right. 1 to 8 dimensions of uint32, uint8 or bool.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional

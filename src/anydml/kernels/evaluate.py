@@ -554,19 +554,6 @@ class Block:
         self.lines += inner.lines
         return made
 
-    def _bitwise(self, e: Expr) -> str:
-        """Bits combined: Python's integers are in two's complement already, and `raw` shows floats as their encodings."""
-        if self.moves is None:
-            raise TypeError(f"{e.op} is of elements whose bits are moved, not of numbers")
-        bits = self.moves.element_bits
-        texts = [self.value(a) for a in e.args]
-        if e.op == "bit_not":
-            signed = self.moves.dtype.kind == "i"
-            return self._name(f"~{texts[0]}" if signed else f"{texts[0]} ^ {(1 << bits) - 1:#x}")
-        if e.op == "shift_left":
-            return self._name(f"{texts[0]} << {texts[1]} & {(1 << bits) - 1:#x} if {texts[1]} < {bits} else 0")
-        return self._name(f"{texts[0]} {_BITWISE[e.op]} {texts[1]}")
-
     def integer(self, e: Expr) -> str:
         """An integer expression in Python's integers: no rational numbers where none are needed."""
         key = ("integer", e)
@@ -601,6 +588,19 @@ class Block:
         places = zip(e.args, tensor.sizes, strict=False)
         tests = (f"0 <= {self.index(a)} < {n}" for a, n in places if a.op != "variable" or a.data.size > n)
         return " and ".join(tests) or "True"
+
+    def _bitwise(self, e: Expr) -> str:
+        """Bits combined: Python's integers are in two's complement already, and `raw` shows floats as their encodings."""
+        if self.moves is None:
+            raise TypeError(f"{e.op} is of elements whose bits are moved, not of numbers")
+        bits = self.moves.element_bits
+        texts = [self.value(a) for a in e.args]
+        if e.op == "bit_not":
+            signed = self.moves.dtype.kind == "i"
+            return self._name(f"~{texts[0]}" if signed else f"{texts[0]} ^ {(1 << bits) - 1:#x}")
+        if e.op == "shift_left":
+            return self._name(f"{texts[0]} << {texts[1]} & {(1 << bits) - 1:#x} if {texts[1]} < {bits} else 0")
+        return self._name(f"{texts[0]} {_BITWISE[e.op]} {texts[1]}")
 
     def _read(self, e: Expr) -> str:
         tensor, mode = e.data
