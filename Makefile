@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs functions approximations soak
+.PHONY: demo test lint bench docs functions approximations prove soak
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -30,6 +30,10 @@ functions: .venv/test
 # the polynomials of the compiled functions, with proofs
 approximations: .venv/test
 	$(BIN)/python tools/approximations.py
+
+# every float32 and float16 through a compiled function, beside twice its precision: make prove FUNCTIONS="exp log"
+prove: .venv/test
+	$(BIN)/python tools/prove.py $(FUNCTIONS)
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

@@ -86,7 +86,9 @@ HALF_LN2 = 0.34660
 WANTED = {
     "EXP": Wanted("e^x", lambda x: x.exp(), -HALF_LN2, HALF_LN2, 10, chains=2),
     "EXPM1": Wanted("(e^x - 1) / x", lambda x: x.exp() - 1, -HALF_LN2, HALF_LN2, 9, zero=1, chains=2),
-    "LOG": Wanted("log((1 + s) / (1 - s)) / s of s^2", lambda s: ((1 + s) / (1 - s)).log(), 0, 0.1716, 6, 2, 1, 8 * U),
+    "LOG": Wanted(
+        "log((1 + s) / (1 - s)) / s of s^2", lambda s: ((1 + s) / (1 - s)).log(), 0, 0.1716, 6, 2, 1, 8 * U, chains=2
+    ),
     "LOG_WIDE": Wanted(
         "log((1 + s) / (1 - s)) / s of s^2", lambda s: ((1 + s) / (1 - s)).log(), 0, 0.33334, 8, 2, 1, 32 * U, chains=2
     ),

@@ -46,13 +46,13 @@ EXPM1 = Polynomial(  # degree 9, proven to 2^-49.10
         float.fromhex("0x1.27e4f45707fb7p-22"),
     ),
 )
-LOG = Polynomial(  # degree 6, proven to 2^-50.85
+LOG = Polynomial(  # degree 6, proven to 2^-50.56
     "log((1 + s) / (1 - s)) / s of s^2",
     0,
     0.02944656,
     8.881784197001252e-16,
-    4.930951480464074e-16,
-    1,
+    6.041174505089231e-16,
+    2,
     (
         float.fromhex("0x1.0000000000001p+1"),
         float.fromhex("0x1.5555555552d00p-1"),
