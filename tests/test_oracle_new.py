@@ -21,7 +21,7 @@ import hurting
 import oracle
 from oracle import arithmetic, numbers
 from oracle.arithmetic import multiply, negative, sign, subtract
-from oracle.functions import exponential, gaussian_linear_unit, logistic, softplus
+from oracle.functions import exponential, exponential_less_one, gaussian_linear_unit, logistic, softplus
 from oracle.numbers import FORMATS, ONE, Format, fraction_bits, half_even, square_root, truncated, wrapped
 from oracle.reals import Real
 
@@ -943,3 +943,28 @@ def test_they_hurt(data_type: str) -> None:
 def is_tie(x: Fraction, f: Format) -> bool:
     """Whether a number just above and one just below are rounded to different sides."""
     return fraction_bits(x * (1 + Fraction(1, 2**60)), f) != fraction_bits(x * (1 - Fraction(1, 2**60)), f)
+
+
+# --- numbers that are never written out ---
+
+
+def test_sums_of_huge_numbers_that_cancel_are_told_to_be_zero() -> None:
+    """Their digits would fill a memory: they are compared as they are."""
+    huge = exponential(gmpy2.mpq(10**15))
+    assert arithmetic.add(huge, arithmetic.negative(huge)) == 0.0
+    small = exponential(gmpy2.mpq(-(10**15)))
+    assert arithmetic.add(small, arithmetic.negative(small)) == 0.0
+    more = arithmetic.add(multiply(gmpy2.mpq(2), huge), arithmetic.negative(huge))
+    assert numbers.value_bits(more, FORMATS[np.dtype(f32)]) == 0x7F800000
+
+
+def test_products_of_numbers_that_no_exponent_reaches_are_told_by_their_logarithms() -> None:
+    x = gmpy2.mpq(10**30)
+    large, small = exponential_less_one(x), exponential(-x)
+    form = FORMATS[np.dtype(f32)]
+
+    def bits(value: Any) -> int:
+        return int(numbers.value_bits(value, form))
+
+    assert bits(arithmetic.multiply(large, exponential(-2 * x))) == 0
+    assert bits(arithmetic.negative(arithmetic.multiply(exponential_less_one(3 * x), small))) == 0xFF800000

@@ -249,6 +249,10 @@ class _Formula:
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
             return found
         x = [self.number(a) for a in args]
+        if op == "pow" and isinstance(exponent := self.items[args[1]], Constant):
+            simple = transcendental.simple_power(x[0], _value(exponent))
+            if simple is not None:
+                return simple
         if op in _ARITHMETIC:
             return _ARITHMETIC[op](*x)
         if op == "power":
@@ -261,7 +265,7 @@ class _Formula:
             return rounding.to_whole(op, x[0])
         if op == "limits":
             return self._limits(x[0], x[1], dict(data))  # type: ignore[call-overload]
-        return transcendental.function(op, x)
+        return transcendental.function(op, x, self.level)
 
     def _integer_quotient(self, place: int) -> Whole | None:
         """An integer quotient toward zero, of integers that float64 does not hold."""
