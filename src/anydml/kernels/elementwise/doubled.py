@@ -23,6 +23,7 @@ from anydml.kernels.elementwise.logarithms import parts
 from anydml.kernels.elementwise.pairs import Pair, quick_sum, two_sum
 
 REL = 2.0**-80
+MOST_ANGLE = 2.0**20
 
 # of 41, 41 and 53 bits; of 32, 32, 32 and 53 bits: products of all but the last and k are exact
 _LN2 = [float.fromhex(x) for x in ("0x1.62e42fefa3p-1", "0x1.3de6af278ep-42", "0x1.9cc01f97b57a0p-83")]
@@ -88,7 +89,7 @@ def _expm1(x: Pair) -> Pair:
 
 
 def _sin_cos(x: Pair) -> tuple[Pair, Pair]:
-    """For |x| up to 2^20."""
+    """For |x| up to MOST_ANGLE."""
     body = x.head.body
     shifted = body.fused(x.head, 2 / math.pi, ROUNDER)
     k = shifted - ROUNDER

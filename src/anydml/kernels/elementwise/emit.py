@@ -11,6 +11,7 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.formula import Element, Truth, computed, number_of
 from anydml.kernels.elementwise.rounding import stored
 from anydml.kernels.elementwise.wholes import Whole
@@ -18,6 +19,7 @@ from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType, limits
 
 CONTIGUOUS, CONSTANT, STRIDED, POSITION = "contiguous", "constant", "strided", "position"
+REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own
 STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goes on, and how many are on its list
 
 
@@ -43,6 +45,8 @@ class Shape(NamedTuple):
 def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
     """The bits that are stored, and the lanes that have to be decided elsewhere."""
     data_type = shape.types[-1]
+    if level == "doubled" and not any(node.op in REMAINDERS for node in shape.formula):
+        return precise.stored(body, shape.formula, streams, data_type, shape.lanes)
     item = computed(body, shape.formula, streams, data_type, shape.lanes, level, shape.moves)
     if shape.moves:
         assert isinstance(item, Element)
@@ -366,6 +370,18 @@ class _Kernel:
         body.label(loop_end)
         body.branch(body.op(f"icmp ne i64 {rest}, 0"), head, after)
         body.label(after)
+
+
+FINER = ("list", "count")
+
+
+def finer_kernel(target: Target, shape: Shape, level: str) -> str:
+    """`finer_stage` as a kernel; arguments: FINER. It returns how many elements are still on the list."""
+    stage, declared = finer_stage(target, shape, level)
+    body = Body(target)
+    arguments(body, FINER, {"list"})
+    body.do(f"ret i64 {body.op(f'call i64 @{level}(ptr %list, i64 %count)')}")
+    return kernel(body, [*declared, stage])
 
 
 def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str]]:

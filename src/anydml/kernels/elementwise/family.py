@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -14,7 +15,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import Part, parts, shares
-from anydml.kernels.elementwise.undecided import deciding, words
+from anydml.kernels.elementwise.undecided import Open, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Map, Stream, maps
 from anydml.schema.check import Checked
@@ -52,7 +53,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     size = prod(m.sizes)
     threads = machine.threads if size >= ALONE else 1
     with guard:
-        lanes, listed = _trial(target, m, types)
+        lanes, listed, finer = _trial(target, m, types)
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
     room = min(ROOM, -(-size // lanes) * lanes) + lanes
@@ -71,7 +72,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         [Rounds([pieces])],
         scratch=8 * words(room, len(m.streams)) * len(pieces),
         short=size < SHORT,
-        decide=deciding(found[0].formula, types, len(pieces), room),
+        decide=Open(found[0].formula, types, target, len(pieces), room, finer).decide,
     )
 
 
@@ -86,8 +87,11 @@ def _placed(s: Stream, m: Map, checked: Checked[Any]) -> tuple[At | int, list[in
 
 
 @lru_cache(maxsize=256)
-def _trial(target: Target, m: Map, types: tuple[DataType, ...]) -> tuple[int, bool]:
-    """The lanes that serve a formula, and whether it leaves elements open; Uncompilable where it cannot be emitted."""
+def _trial(target: Target, m: Map, types: tuple[DataType, ...]) -> tuple[int, bool, Callable[[], engine.Code] | None]:
+    """The lanes that serve a formula, whether it leaves elements open, and what decides most of these.
+
+    Uncompilable where it cannot be emitted.
+    """
     body = Body(target)
     lies = (emit.CONTIGUOUS,) * len(types)
     shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, 0, 8, False, ("wide",), True)
@@ -95,9 +99,17 @@ def _trial(target: Target, m: Map, types: tuple[DataType, ...]) -> tuple[int, bo
     _, undecided = emit.element(body, shape, streams, "wide")
     widest = max(t.dtype.itemsize for t in types)
     # of float64, two registers: more would not hold a function's values
-    if any(f" x {kind}>" in line for line in body.lines for kind in ("double", "i64")):
-        return target.vector_bytes // 4, undecided is not None
-    return min(64, 4 * target.vector_bytes // widest), undecided is not None
+    double = any(f" x {kind}>" in line for line in body.lines for kind in ("double", "i64"))
+    lanes = target.vector_bytes // 4 if double else min(64, 4 * target.vector_bytes // widest)
+    if undecided is None:
+        return lanes, False, None
+    shape = shape._replace(lanes=lanes)
+    try:
+        emit.finer_stage(target, shape, "doubled")
+    except engine.Uncompilable:
+        return lanes, True, None
+    # most data never need it
+    return lanes, True, lambda: engine.compiled(emit.finer_kernel, target, shape, "doubled")
 
 
 def _step(

@@ -224,7 +224,7 @@ def power_of_two(x: Number) -> bool:
 
 def scaled(a: Number, k: int) -> Number:
     """a * 2^k, which keeps all digits."""
-    factor = 2.0**k
+    factor, single = 2.0**k, a.single
 
     def of(make: Lazy | None) -> Lazy | None:
         return None if make is None else once(lambda: make() * factor)
@@ -236,7 +236,7 @@ def scaled(a: Number, k: int) -> Number:
         a,
         wide=once(lambda: a.wide() * factor),
         single=None,
-        native=None,
+        native=None if single is None else once(lambda: single * factor),
         odd=of(a.odd),
         err=of(a.err),
         low=a.low * factor,
@@ -250,7 +250,7 @@ def scaled(a: Number, k: int) -> Number:
 def multiply(a: Number, b: Number) -> Number:
     body, same = a.body, a is b
     for x, y in ((a, b), (b, a)):
-        if power_of_two(y) and x.single is None and not x.exact:
+        if power_of_two(y):
             return scaled(x, int(math.log2(y.low)))
     saturated = 0
     if same:
@@ -311,7 +311,7 @@ def ranged(x: Number, *factors: Number) -> Number:
 
 def divide(a: Number, b: Number) -> Number:
     body = a.body
-    if power_of_two(b) and a.single is None:
+    if power_of_two(b):
         return scaled(a, -int(math.log2(b.low)))
     saturated = 0
     for one, other in ((a, b), (b, a)):

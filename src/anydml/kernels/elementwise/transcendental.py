@@ -19,7 +19,7 @@ STEPS = 11  # of 29 bits each, for the quotient of any two float32
 STEEP = 2.0**-20  # bounds of arguments above which slopes at their middle say too little
 
 
-class _Kind(NamedTuple):
+class Kind(NamedTuple):
     """A function's values: where they lie, the exponent of the least that is not 0, for arguments that are 0 or at least
     2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known;
     everywhere: at every x."""
@@ -33,29 +33,29 @@ class _Kind(NamedTuple):
 
 
 _BIG = 2.0**1023
-_KINDS = {
-    "exp": _Kind(0, _BIG, None, lambda x, y: y, saturated=1000),
-    "expm1": _Kind(-1, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
-    "log": _Kind(-800, 800, -55, lambda x, y: 1.0 / x.magnitude()),
-    "log1p": _Kind(-800, 800, -152),
-    "sin": _Kind(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
-    "cos": _Kind(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
-    "tan": _Kind(-(2.0**160), 2.0**160, -160, lambda x, y: y * y + 1.0),
-    "asin": _Kind(-2, 2, -152),
-    "acos": _Kind(0, 4, -30),
-    "atan": _Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True),
-    "sinh": _Kind(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
-    "cosh": _Kind(1, _BIG, 0, lambda x, y: y, saturated=1000),
-    "tanh": _Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True),
-    "asinh": _Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True),
-    "acosh": _Kind(0, 800, -30),
-    "atanh": _Kind(-40, 40, -152),
-    "erf": _Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True),
-    "erfc": _Kind(0, 2, None, lambda x, y: 1.2, everywhere=True, saturated=1000),
-    "sigmoid": _Kind(0, 1, None, lambda x, y: y, saturated=1000),
-    "softplus": _Kind(0, _BIG, None, lambda x, y: 1.0, everywhere=True, saturated=1000),
-    "pow": _Kind(-_BIG, _BIG, None, saturated=1000),
-    "atan2": _Kind(-4, 4, None),
+KINDS = {
+    "exp": Kind(0, _BIG, None, lambda x, y: y, saturated=1000),
+    "expm1": Kind(-1, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
+    "log": Kind(-800, 800, -55, lambda x, y: 1.0 / x.magnitude()),
+    "log1p": Kind(-800, 800, -152),
+    "sin": Kind(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
+    "cos": Kind(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
+    "tan": Kind(-(2.0**160), 2.0**160, -160, lambda x, y: y * y + 1.0),
+    "asin": Kind(-2, 2, -152),
+    "acos": Kind(0, 4, -30),
+    "atan": Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True),
+    "sinh": Kind(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
+    "cosh": Kind(1, _BIG, 0, lambda x, y: y, saturated=1000),
+    "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True),
+    "asinh": Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True),
+    "acosh": Kind(0, 800, -30),
+    "atanh": Kind(-40, 40, -152),
+    "erf": Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True),
+    "erfc": Kind(0, 2, None, lambda x, y: y * (x.magnitude() * 2.0 + 1.5), saturated=1000),
+    "sigmoid": Kind(0, 1, None, lambda x, y: y, saturated=1000),
+    "softplus": Kind(0, _BIG, None, lambda x, y: 1.0, everywhere=True, saturated=1000),
+    "pow": Kind(-_BIG, _BIG, None, saturated=1000),
+    "atan2": Kind(-4, 4, None),
 }
 
 
@@ -63,7 +63,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
     """A function by its name; Uncompilable where its bound is not known for such arguments."""
     if op in ("fmod", "floor_mod"):
         return remainder(op, args[0], args[1], STEPS if level == "doubled" else 1)
-    kind, emit = _KINDS.get(op), getattr(functions, op, None)
+    kind, emit = KINDS.get(op), getattr(functions, op, None)
     if kind is None or emit is None:
         raise Uncompilable(f"{op} is not compiled")
     args = [numbers.decided_size(a) for a in args]
