@@ -11,6 +11,7 @@ from typing import NamedTuple
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import functions, numbers
+from anydml.kernels.elementwise.approximate import at_most
 from anydml.kernels.elementwise.numbers import SLACK, Number, either, once
 from anydml.kernels.elementwise.rounding import to_whole
 
@@ -51,7 +52,7 @@ KINDS = {
     "acosh": Kind(0, 800, -30),
     "atanh": Kind(-40, 40, -152),
     "erf": Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True),
-    "erfc": Kind(0, 2, None, lambda x, y: y * (x.magnitude() * 2.0 + 1.5), saturated=1000),
+    "erfc": Kind(0, 2, None, lambda x, y: at_most(y * (x.magnitude() * 2.0 + 1.5), 1.2), saturated=1000),
     "sigmoid": Kind(0, 1, None, lambda x, y: y, saturated=1000),
     "softplus": Kind(0, _BIG, None, lambda x, y: 1.0, everywhere=True, saturated=1000),
     "pow": Kind(-_BIG, _BIG, None, saturated=1000),
@@ -90,7 +91,8 @@ def function(op: str, args: list[Number], level: str) -> Number:
     x = args[0]
     slope = kind.slope(x.wide(), found.value)
     delta = x.error()
-    absolute = delta * slope * (2 * SLACK)
+    finite = x.wide().magnitude().compared("one", math.inf)
+    absolute = x.body.chosen(finite, delta * slope * (2 * SLACK), 0.0)
     made = replace(made, err=lambda: absolute, least=None)
     if kind.everywhere:
         return made
