@@ -663,6 +663,9 @@ class Block:
             return f"fmpq(philox({counter}, {key})[{word}])"
         if e.op == "round":
             return f"rounded({self.value(e.args[0])}, {self.source.keep(FORMATS[e.data])})"
+        if e.op == "held":
+            store = self.source.keep(stores(e.data, e.args[0]), ("held", e.data, e.args[0]))
+            return f"fmpq({store}({self.value(e.args[0])}))"
         if e.op == "power":
             return f"{self.source.keep(functions.whole_power(e.data))}({self.value(e.args[0])})"
         if e.op == "integer_power":

@@ -364,6 +364,16 @@ def rounded(x: Operand, data_type: DataType) -> Expr:
     return make("round", (number(x),), data_type)
 
 
+def held(x: Operand, data_type: DataType) -> Expr:
+    """The number that a tensor of this type holds of another: rounded; an integer in kind wraps, other reals are cut.
+
+    As `statement.Nest` says it of what is stored.
+    """
+    if data_type.name.startswith("FLOAT"):
+        return rounded(x, data_type)
+    return make("held", (number(x),), data_type)
+
+
 def at_limits(x: Operand, body: Expr, **values: float) -> Expr:
     """`body`, but other values where x is infinite (`low` at -inf, `high` at +inf): where formula and limit differ."""
     if not values:
@@ -561,4 +571,15 @@ def _is_integral(node: Expr) -> bool:
 
 
 _KEEPS_INTEGERS = {"add", "sub", "mul", "neg", "max", "min", "absolute", "reduce", "power", "fmod", "floor_mod"}
-_MAKES_INTEGERS = {"position", "philox", "floor", "ceil", "truncate", "half_to_even", "half_away", "bit_count", "integer_power"}
+_MAKES_INTEGERS = {
+    "position",
+    "philox",
+    "floor",
+    "ceil",
+    "truncate",
+    "half_to_even",
+    "half_away",
+    "bit_count",
+    "integer_power",
+    "held",
+}

@@ -16,8 +16,8 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves, numbers, rounding, transcendental, wholes
 from anydml.kernels.elementwise.numbers import Number, either
 from anydml.kernels.elementwise.wholes import Whole
-from anydml.kernels.match.maps import Formula
-from anydml.schema.expression import Constant
+from anydml.kernels.match.maps import Formula, over_streams
+from anydml.schema.expression import Constant, each, integral
 from anydml.tensor import DataType, limits
 
 
@@ -203,6 +203,9 @@ class _Formula:
             return self._select(place, *args)
         if op in _BITS:
             return self._bitwise(op, args)
+        if op == "held":
+            assert isinstance(data, DataType)
+            return self._held(args[0], data)
         if op in ("max", "min") and self.cut and (found := self._cut_extreme(op, *args)) is not None:
             return found
         integers = [self.whole(a) for a in args]
@@ -244,6 +247,18 @@ class _Formula:
                 made = wholes.ring("mul", [made, args[0]], modulus)
             return made
         return None
+
+    def _held(self, place: int, data_type: DataType) -> Item:
+        """An integer as a tensor holds it."""
+        item = self.whole(place)
+        low, high = limits(data_type)
+        wraps = _integral(self.formula, place)
+        if item is not None and (wraps or (low <= item.low and item.high <= high)):
+            return Whole(item.known().resized(data_type.element_bits), low, high)
+        number = self.number(place)
+        bits, undecided = rounding.stored(number, data_type, integral=wraps)
+        whole = Whole(bits, low, high)
+        return whole if undecided is None else self._whole_number(whole).guarded(undecided)
 
     def _of_numbers(self, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
@@ -376,6 +391,13 @@ class _Formula:
 def _value(c: Constant) -> Fraction | float:
     assert isinstance(c.value, (Fraction, float, int)), c  # no symbol is lowered
     return c.value
+
+
+def _integral(formula: Formula, place: int) -> bool:
+    """Whether a node is an integer in kind."""
+    i = each((1,))
+    body, _ = over_streams(formula[: place + 1], (1,), i)
+    return integral(body)
 
 
 def _modular(formula: Formula) -> frozenset[int]:

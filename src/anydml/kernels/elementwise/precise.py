@@ -49,6 +49,11 @@ def stored(
         items.append(_item(body, op, [items[a] for a in args], data, streams, lanes))
     x = items[-1]
     assert isinstance(x, Precise)
+    return _rounded(x, data_type)
+
+
+def _rounded(x: Precise, data_type: DataType) -> tuple[Value, Value | None]:
+    """The bits of a number in a float type, and the lanes that stay open."""
     head, tail = x.pair.head, x.pair.tail
     size = head.magnitude()
     inside = size.compared("ogt", 1 / FAR) & size.compared("olt", FAR)
@@ -94,6 +99,10 @@ def _item(
         return Condition(body.constant(kind.of("i1"), False), numbers[0].guard)
     if op in _ARITHMETIC:
         return _ARITHMETIC[op](*numbers)
+    if op == "round" and data in (DataType.FLOAT32, DataType.FLOAT16):
+        bits, open_ = _rounded(numbers[0], cast("DataType", data))
+        read = _read(bits, cast("DataType", data))
+        return read._replace(guard=either(read.guard, open_))
     if op == "limits":
         return numbers[1]  # infinite ones stay open
     if op == "power" and isinstance(data, int) and data >= 1:
