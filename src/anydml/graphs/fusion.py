@@ -28,7 +28,7 @@ def fused(consumer: Nest, producers: Mapping[str, Producer]) -> Nest | str:
         name = e.data[0].name if e.op == "read" and e.data[0].definition is None else ""
         producer = producers.get(name)
         if producer is None:
-            made[e] = make(e.op, tuple(made[a] for a in e.args), e.data)
+            made[e] = make(e.op, tuple(made[a] for a in e.args), e.data) if e.args else e
             continue
         if e.data[1] != "inside":
             return f"{name} is read beyond its border too"
@@ -48,6 +48,6 @@ def _element(producer: Producer, index: tuple[Expr, ...]) -> Expr:
     replaced = dict(zip(nest.index, index, strict=True))
     for e in walk(nest.body):
         if e not in replaced:
-            replaced[e] = make(e.op, tuple(replaced[a] for a in e.args), e.data)
+            replaced[e] = make(e.op, tuple(replaced[a] for a in e.args), e.data) if e.args else e
     body = replaced[nest.body]
     return body if nest.moves else held(body, producer.data_type)
