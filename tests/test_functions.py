@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -48,7 +49,8 @@ def test_a_function_is_documented_and_its_example_holds(operator: type[Desc]) ->
     assert list(inspect.signature(function).parameters)[-2:] == ["out", "device"]
     for name in inspect.signature(function).parameters:
         assert f"\n{name} : " in text
-    test = doctest.DocTestParser().get_doctest(text, {"np": np, "dml": dml}, function.__name__, None, None)
+    names = {"np": np, "dml": dml, "ml_dtypes": ml_dtypes}
+    test = doctest.DocTestParser().get_doctest(text, names, function.__name__, None, None)
     runner = doctest.DocTestRunner()
     failed, tried = runner.run(test, out=sys.stdout.write)
     assert failed == 0
