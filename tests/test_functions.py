@@ -57,6 +57,15 @@ def test_a_function_is_documented_and_its_example_holds(operator: type[Desc]) ->
     assert tried == len(test.examples) > 0
 
 
+def test_what_has_no_dimensions_gains_those_of_the_tensors_it_goes_with() -> None:
+    a, b = np.array([[0, 100], [200, 255]], np.uint8), np.array([[10, 20], [30, 40]], np.uint8)
+    named: dict[str, Any] = dict(a_zero_point=128, output_zero_point=np.uint8(64))
+    found = dml.element_wise_quantized_linear_add(a, 0.1, b, np.float32(0.5), np.array(0.2, np.float32), **named)
+    assert found.tolist() == [[25, 100], [175, 227]]
+    with pytest.raises(dml.DescError, match=r"a_scale\.dimension_count is 1"):
+        dml.element_wise_quantized_linear_add(a, np.array([0.1], np.float32), b, 0.5, 0.2)
+
+
 def test_sizes_broadcast_as_numpys_do() -> None:
     column = X[:, None]
     total = dml.element_wise_add(column, X, device=REFERENCE)

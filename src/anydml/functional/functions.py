@@ -1896,13 +1896,13 @@ def element_wise_exp(
 
 def element_wise_quantized_linear_add(
     a: NDArray[Any] | float,
-    a_scale: NDArray[Any],
+    a_scale: NDArray[Any] | float,
     b: NDArray[Any] | float,
-    b_scale: NDArray[Any],
-    output_scale: NDArray[Any],
-    a_zero_point: NDArray[Any] | None = None,
-    b_zero_point: NDArray[Any] | None = None,
-    output_zero_point: NDArray[Any] | None = None,
+    b_scale: NDArray[Any] | float,
+    output_scale: NDArray[Any] | float,
+    a_zero_point: NDArray[Any] | float | None = None,
+    b_zero_point: NDArray[Any] | float | None = None,
+    output_zero_point: NDArray[Any] | float | None = None,
     *,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
@@ -1919,19 +1919,19 @@ def element_wise_quantized_linear_add(
     ----------
     a : NDArray[Any] | float
         The left terms. 1 to 8 dimensions of int8 or uint8.
-    a_scale : NDArray[Any]
+    a_scale : NDArray[Any] | float
         A's scale, one element. 1 to 8 dimensions of float32.
     b : NDArray[Any] | float
         The right terms. 1 to 8 dimensions of int8 or uint8.
-    b_scale : NDArray[Any]
+    b_scale : NDArray[Any] | float
         B's scale, one element. 1 to 8 dimensions of float32.
-    output_scale : NDArray[Any]
+    output_scale : NDArray[Any] | float
         The output's scale, one element. 1 to 8 dimensions of float32.
-    a_zero_point : NDArray[Any], optional
+    a_zero_point : NDArray[Any] | float, optional
         A's zero point, one element. 1 to 8 dimensions of int8 or uint8.
-    b_zero_point : NDArray[Any], optional
+    b_zero_point : NDArray[Any] | float, optional
         B's zero point, one element. 1 to 8 dimensions of int8 or uint8.
-    output_zero_point : NDArray[Any], optional
+    output_zero_point : NDArray[Any] | float, optional
         The output's zero point, one element. 1 to 8 dimensions of int8 or uint8.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.

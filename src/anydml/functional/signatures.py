@@ -71,6 +71,8 @@ def parameters(cls: type[Desc]) -> list[Parameter]:
     inputs = {f.name for f in spec.inputs if not f.sized_by}
     groups = [inputs.intersection(group) for group in equal(spec, "Sizes")]
     numbers = {name for group in groups if len(group) > 1 for name in group}  # a number is repeated where sizes are equal
+    rules = {rule.name for rule in spec.constraints}
+    numbers |= {name for name in inputs if f"{name.removesuffix('_tensor')}_single_element" in rules}
     made = []
     for f in sorted(spec.inputs, key=lambda f: f.optional):
         one = "NDArray[Any] | float" if f.name in numbers else "NDArray[Any]"
