@@ -30,16 +30,17 @@ from every_kernel import plan_of
 @pytest.mark.parametrize(
     ("level", "absent"),
     [
-        ("1_0", {"INT8", "FLOAT64", "INT64", "UINT64"}),
-        ("2_1", {"FLOAT64", "INT64", "UINT64"}),
-        ("4_0", {"FLOAT64"}),
-        ("4_1", set()),
+        ("1_0", {"FLOAT64", "INT64", "UINT64", "INT4", "UINT4"}),
+        ("2_1", {"FLOAT64", "INT64", "UINT64", "INT4", "UINT4"}),
+        ("4_0", {"FLOAT64", "INT4", "UINT4"}),
+        ("4_1", {"INT4", "UINT4"}),
+        ("6_2", {"INT4", "UINT4"}),
         ("6.4", set()),
     ],
 )
 def test_data_types_that_some_operator_takes(level: str, absent: set[str]) -> None:
     device = dml.Device(feature_level=level)
-    absent = absent | {"UNKNOWN", "INT4", "UINT4"}
+    absent = absent | {"UNKNOWN"}
     assert {t.name for t in DataType if not device.supports_data_type(t)} == absent
 
 

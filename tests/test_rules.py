@@ -67,7 +67,7 @@ def test_every_tensor_rule_has_an_example_that_breaks_exactly_it(ran: Ran) -> No
                 assert all(path.startswith(wire) for path in violation.values)
                 assert str(violation).startswith(f"Slice1.{name}")
             cases += 1
-        if on_outputs:  # what the rule asks of outputs, inputs may do
+        if on_outputs and t.data_type.element_bits >= 8:  # what the rule asks of outputs, inputs may do
             check(one_element_window(len(t.sizes), input_tensor=t))
     ran(cases, 2 * len(names) - len(ON_OUTPUTS))
 

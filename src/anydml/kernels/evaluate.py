@@ -25,7 +25,7 @@ from anydml.kernels.integers import summed
 from anydml.schema.expression import Expr, Tensor, Variable, bound_by, free, integral, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest, Statement
-from anydml.tensor import DataType
+from anydml.tensor import DataType, limits
 
 FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
 LONGEST = 200  # binary places of numbers that are added as integers: those of FLOAT32 and FLOAT16, and no more
@@ -101,10 +101,9 @@ def stores(data_type: DataType, body: Expr) -> Callable[[Real], int]:
     form = FORMATS.get(data_type)
     if form is not None:
         return lambda a: encoded(a, form)
-    limits = np.iinfo(data_type.dtype)
-    low, high, signed = int(limits.min), int(limits.max), limits.min < 0
+    low, high = limits(data_type)
     if integral(body):
-        return lambda a: wrapped(whole(a), limits.bits, signed)
+        return lambda a: wrapped(whole(a), data_type.element_bits, low < 0)
 
     def saturated(a: Real) -> int:
         if type(a) is float:
@@ -160,7 +159,7 @@ class Evaluator:
 
     def at(self, coordinates: Iterable[Sequence[int]], count: int) -> NDArray[Any]:
         """The elements at so many coordinates, one after another."""
-        dtype = self.data_type.dtype
+        dtype = self.data_type.unpacked_dtype
         shown = f"u{dtype.itemsize}" if dtype.kind == "f" else dtype
         return np.fromiter((self.stored(*at) for at in coordinates), shown, count).view(dtype)
 
