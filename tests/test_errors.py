@@ -1,4 +1,4 @@
-"""What errors say and carry. The texts are typed in here in full: a change of wording is a change one sees."""
+"""Tests of the texts of errors and of what they carry. The texts are typed in here in full: a change of wording is a change one sees."""
 
 from __future__ import annotations
 
