@@ -78,7 +78,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
 
 
 def machines_for(kernel: Kernel) -> list[Machine]:
-    """What a kernel may be asked to use: compiled ones every instruction set there is here, with and without threads."""
+    """The machines for a kernel: for a compiled one every instruction set there is here, with and without threads."""
     if not kernel.name.endswith(":compiled"):
         return [Machine(None, 1)]
     return [Machine(target.name, 3 if at else 1) for at, target in enumerate(targets())] or [Machine(None, 1)]

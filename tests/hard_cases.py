@@ -44,7 +44,7 @@ class QuantizedCase:
     output_zero_point: Array | None
     output_type: DType
     distance_to_tie: Fraction | None = None
-    """How far the real value of *every* output element is from a tie, before the zero point; None: not steered."""
+    """The distance of the real value of *every* output element from a tie, before the zero point; None: not steered."""
 
     def __str__(self) -> str:
         return self.name

@@ -1,4 +1,4 @@
-"""What errors say and carry. The texts are typed in here in full: a change of wording is a change one sees."""
+"""Errors say and carry what they should. The texts are typed in here in full: a change of wording is a change one sees."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_any_number_of_threads_gives_the_same_bits(kernel: Kernel, machine: Mach
 def test_long_and_tall_products_are_cut_into_rounds(
     kernel: Kernel, machine: Machine, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What takes a tenth of a second, or has more rows than there is memory for records, made to be small."""
+    """Products that take a tenth of a second, or have more rows than there is memory for records, are made to be small."""
     monkeypatch.setattr(matmul_plan, "LONG", 1 << 9)
     monkeypatch.setattr(matmul_plan, "MOST_ROWS", 16)
 

@@ -41,7 +41,7 @@ def one(operator: str, array: Any, attributes: Mapping[str, Any] | None = None, 
 
 
 def steps_apart(a: Array, b: Array) -> Any:
-    """How many numbers of the format lie between, at most."""
+    """The number of numbers of the format that lie between, at most."""
 
     def order(x: Array) -> Any:
         bits = x.view(f"i{x.itemsize}").astype(np.int64)

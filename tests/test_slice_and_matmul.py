@@ -198,7 +198,7 @@ def quantized_desc(case: QuantizedCase) -> QuantizedLinearMatrixMultiply:
 
 
 def compare_quantized(case: QuantizedCase, device: Device, wanted: NDArray[Any] | None = None) -> int:
-    """How many outputs were compared with the oracle's, or with those that are known to be its."""
+    """The number of outputs that were compared with the oracle's, or with those that are known to be its."""
     desc = quantized_desc(case)
     compiled = device.compile(desc)
     assert (compiled.kernel_name == "reference") == (device.name == "reference")
