@@ -95,7 +95,7 @@ def _expm1(x: Pair) -> Pair:
     return p.scaled(power) + (Pair(power, power.lift(0.0)) - 1)
 
 
-def _angle(x: Pair) -> tuple[Pair, Value]:
+def near_angle(x: Pair) -> tuple[Pair, Value]:
     """r and the bits of k, where x = k pi / 2 + r, for |x| up to 2^21."""
     body = x.head.body
     shifted = body.fused(x.head, 2 / math.pi, ROUNDER)
@@ -126,11 +126,11 @@ def _far_angle(x: Pair) -> tuple[Pair, Value]:
 def _sin_cos(x: Pair) -> tuple[Pair, Pair]:
     """For |x| up to FARTHEST."""
     far = x.head.magnitude().compared("ogt", 2.0**21)
-    (rest, bits), (far_rest, far_bits) = _angle(x), _far_angle(x)
-    return _sin_cos_of(far_rest.where(far, rest), x.head.body.chosen(far, far_bits, bits))
+    (rest, bits), (far_rest, far_bits) = near_angle(x), _far_angle(x)
+    return sin_cos_of(far_rest.where(far, rest), x.head.body.chosen(far, far_bits, bits))
 
 
-def _sin_cos_of(rest: Pair, bits: Value) -> tuple[Pair, Pair]:
+def sin_cos_of(rest: Pair, bits: Value) -> tuple[Pair, Pair]:
     """The sine and the cosine of k pi / 2 + rest."""
     square = rest * rest
     sin, cos = _series(square, _SIN, 6) * rest, _series(square, _COS, 7)
@@ -222,7 +222,7 @@ def _begun(function: Callable[[Value], Approximate], x: Pair) -> tuple[Pair, Pai
     """The value of float64 for an angle, its sine and its cosine."""
     angle = function(x.head).value
     begun = Pair(angle, angle.lift(0.0))
-    return begun, *_sin_cos_of(*_angle(begun))
+    return begun, *sin_cos_of(*near_angle(begun))
 
 
 def _atan(x: Pair) -> Pair:
@@ -252,11 +252,12 @@ _NODES = [n * n * _STEP * _STEP for n in range(1, 22)]  # the weights from the 1
 _WEIGHTS = [Fraction((Decimal(t.numerator) / -t.denominator).exp(Context(prec=40))) for t in _NODES]
 
 
-def _erf_near_zero(x: Pair) -> Pair:
+def erf_near_zero(x: Pair) -> Pair:
+    """erf(x) for |x| <= 1/2."""
     return _series(x * x, _ERF, 8) * x
 
 
-def _erfc_far(z: Pair) -> Pair:
+def erfc_far(z: Pair) -> Pair:
     """erfc(z) for z >= 1/2."""
     square = z * z
     far = z.head.lift(0.0)
@@ -272,15 +273,15 @@ def _erfc_far(z: Pair) -> Pair:
 
 def _erf(x: Pair) -> Pair:
     size = x.magnitude()
-    far = (1 - _erfc_far(size)).negated(x.head.compared("olt", 0.0))
-    return _erf_near_zero(x).where(size.head.compared("olt", 0.5), far)
+    far = (1 - erfc_far(size)).negated(x.head.compared("olt", 0.0))
+    return erf_near_zero(x).where(size.head.compared("olt", 0.5), far)
 
 
 def _erfc(x: Pair) -> Pair:
     size = x.magnitude()
-    far = _erfc_far(size)
+    far = erfc_far(size)
     far = (2 - far).where(x.head.compared("olt", 0.0), far)
-    return (1 - _erf_near_zero(x)).where(size.head.compared("olt", 0.5), far)
+    return (1 - erf_near_zero(x)).where(size.head.compared("olt", 0.5), far)
 
 
 def _made(function: Callable[[Pair], Pair]) -> Callable[[Value, Value], Doubled]:
