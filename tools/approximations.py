@@ -82,8 +82,10 @@ WANTED = {
     "LOG_WIDE": Wanted(
         "log((1 + s) / (1 - s)) / s of s^2", lambda s: ((1 + s) / (1 - s)).log(), 0, 0.33334, 8, 2, 1, 32 * U, chains=2
     ),
-    "LOG2_TAIL": Wanted("(log2((1 + s) / (1 - s)) - 2 s / log 2) / s^3 of s^2", _log2_tail, 0, 0.1716, 7, 2, 3, 8 * U),
-    "EXP2": Wanted("2^x", lambda x: (x * arb.const_log2()).exp(), -0.5001, 0.5001, 10, chains=2),
+    "LOG2_TAIL": Wanted(
+        "(log2((1 + s) / (1 - s)) - 2 s / log 2) / s^3 of s^2", _log2_tail, 0, 0.1716, 7, 2, 3, 8 * U, chains=2
+    ),
+    "EXP2": Wanted("2^x", lambda x: (x * arb.const_log2()).exp(), -0.5001, 0.5001, 10, chains=4),
     "SIN": Wanted("sin(x) / x of x^2", lambda x: x.sin(), 0, 1.5709, 7, 2, 1, 10 * U),
     "TAN": Wanted("tan(x) / x of x^2", lambda x: x.tan(), 0, 0.7855, 12, 2, 1, 10 * U, chains=2),
     "ASIN": Wanted("asin(x) / x of x^2", lambda x: x.asin(), 0, 0.5, 11, 2, 1, 3 * U, chains=2),

@@ -82,13 +82,13 @@ LOG_WIDE = Polynomial(  # degree 8, proven to 2^-48.43
         float.fromhex("0x1.80839aecf7dfbp-3"),
     ),
 )
-LOG2_TAIL = Polynomial(  # degree 7, proven to 2^-52.27
+LOG2_TAIL = Polynomial(  # degree 7, proven to 2^-51.60
     "(log2((1 + s) / (1 - s)) - 2 s / log 2) / s^3 of s^2",
     0,
     0.02944656,
     8.881784197001252e-16,
-    1.842059491052872e-16,
-    1,
+    2.933851078745775e-16,
+    2,
     (
         float.fromhex("0x1.ec709dc3a03fdp-1"),
         float.fromhex("0x1.2776c50ef9c71p-1"),
@@ -100,13 +100,13 @@ LOG2_TAIL = Polynomial(  # degree 7, proven to 2^-52.27
         float.fromhex("0x1.82b006c4ffaf7p-3"),
     ),
 )
-EXP2 = Polynomial(  # degree 10, proven to 2^-50.21
+EXP2 = Polynomial(  # degree 10, proven to 2^-49.86
     "2^x",
     -0.5001,
     0.5001,
     0.0,
-    7.663140955127545e-16,
-    2,
+    9.75781955236954e-16,
+    4,
     (
         float.fromhex("0x1.0000000000000p+0"),
         float.fromhex("0x1.62e42fefa3a18p-1"),
