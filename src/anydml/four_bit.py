@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.forks import imported
+from anydml.forks import guard
 from anydml.tensor import FOUR_BIT, DataType
 
 if TYPE_CHECKING:
@@ -42,5 +42,7 @@ def array_dtype(data_type: DataType) -> np.dtype[Any]:
     """
     if data_type not in FOUR_BIT.values():
         return data_type.dtype
-    dtype: np.dtype[Any] = np.dtype(getattr(imported("ml_dtypes"), data_type.name.lower()))
+    with guard:
+        import ml_dtypes
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, data_type.name.lower()))
     return dtype

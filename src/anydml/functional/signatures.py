@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml import operators
-from anydml.forks import imported
+from anydml.forks import guard
 from anydml.four_bit import array_dtype, pack, unpacked
 from anydml.functional import call, matrix_multiply, slice
 from anydml.functional.request import argument, equal, leaves_open
@@ -254,7 +254,11 @@ def _evaluate(text: str, cls: type[Desc]) -> Any:
 
 def _late() -> dict[str, Any]:
     """The modules that only some calls name."""
-    return {"ml_dtypes": imported("ml_dtypes")} if find_spec("ml_dtypes") else {}
+    if not find_spec("ml_dtypes"):
+        return {}
+    with guard:
+        import ml_dtypes
+    return {"ml_dtypes": ml_dtypes}
 
 
 def _default(p: Parameter) -> Any:

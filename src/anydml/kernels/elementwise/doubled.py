@@ -20,24 +20,31 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import circular, logarithms
 from anydml.kernels.elementwise.approximate import ROUNDER, Approximate
 from anydml.kernels.elementwise.logarithms import parts
-from anydml.kernels.elementwise.pairs import Pair, quick_sum, two_sum
+from anydml.kernels.elementwise.pairs import Pair, halves, quick_sum, two_sum
 
 REL = 2.0**-80
-MOST_ANGLE = 2.0**20
+FARTHEST = 2.0**130  # the largest argument of sin, cos and tan
 
 # of 41, 41 and 53 bits; of 32, 32, 32 and 53 bits: products of all but the last and k are exact
 _LN2 = [float.fromhex(x) for x in ("0x1.62e42fefa3p-1", "0x1.3de6af278ep-42", "0x1.9cc01f97b57a0p-83")]
 _HALF_PI = [float.fromhex(x) for x in ("0x1.921fb544p+0", "0x1.0b4611a6p-34", "0x1.3198a2e0p-69", "0x1.b839a252049c1p-104")]
+# by 24 bits
+_TWO_OVER_PI = [
+    (0xA2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561B7246E3A >> 24 * (11 - i) & 0xFFFFFF)
+    * 2.0 ** (-24 * (i + 1))
+    for i in range(12)
+]
 LN2, PI = sum(map(Fraction, _LN2)), 2 * sum(map(Fraction, _HALF_PI))
 TWO_OVER_ROOT_PI = Fraction(float.fromhex("0x1.20dd750429b6dp+0")) + Fraction(float.fromhex("0x1.1ae3a914fed80p-56"))
 
 
 class Doubled(NamedTuple):
-    """A value as a pair, and its relative bound."""
+    """A value as a pair, and its relative bound, which does not hold in the lanes of the guard."""
 
     head: Value
     tail: Value
     rel: float
+    guard: Value | None = None
 
 
 def _series(x: Pair, terms: Sequence[Fraction], exact: int) -> Pair:
@@ -88,19 +95,45 @@ def _expm1(x: Pair) -> Pair:
     return p.scaled(power) + (Pair(power, power.lift(0.0)) - 1)
 
 
-def _sin_cos(x: Pair) -> tuple[Pair, Pair]:
-    """For |x| up to MOST_ANGLE."""
+def near_angle(x: Pair) -> tuple[Pair, Value]:
+    """r and the bits of k, where x = k pi / 2 + r, for |x| up to 2^21."""
     body = x.head.body
     shifted = body.fused(x.head, 2 / math.pi, ROUNDER)
     k = shifted - ROUNDER
-    r, left = body.fused(k, -_HALF_PI[0], x.head), k * -_HALF_PI[3]
+    r, rest = body.fused(k, -_HALF_PI[0], x.head), k * -_HALF_PI[3]
     for part in (k * -_HALF_PI[1], k * -_HALF_PI[2], x.tail):  # what is left may be as small as the tail
         r, tail = two_sum(r, part)
-        left = left + tail
-    rest = quick_sum(r, left)
+        rest = rest + tail
+    return quick_sum(r, rest), shifted.bits()
+
+
+def _far_angle(x: Pair) -> tuple[Pair, Value]:
+    """The same for |x| up to 2^130: x 2 / pi, without multiples of 4, as the exact sum of products of parts of both."""
+    sums = [x.head.lift(0.0)] * 3
+    for part in (*halves(x.head), *halves(x.tail)):
+        for digits in _TWO_OVER_PI:
+            p = part * digits  # 51 bits: a multiple of 4 from 2^53 on
+            p = p - ((p * 0.25 + ROUNDER) - ROUNDER) * 4
+            p = x.head.body.chosen((part * digits).magnitude().compared("olt", 2.0**53), p, 0.0)
+            for i in range(2):
+                sums[i], p = two_sum(sums[i], p)
+            sums[2] = sums[2] + p
+    shifted = sums[0] + ROUNDER
+    head, tail = two_sum(sums[0] - (shifted - ROUNDER), sums[1])
+    return quick_sum(head, tail + sums[2]) * (PI / 2), shifted.bits()
+
+
+def _sin_cos(x: Pair) -> tuple[Pair, Pair]:
+    """For |x| up to FARTHEST."""
+    far = x.head.magnitude().compared("ogt", 2.0**21)
+    (rest, bits), (far_rest, far_bits) = near_angle(x), _far_angle(x)
+    return sin_cos_of(far_rest.where(far, rest), x.head.body.chosen(far, far_bits, bits))
+
+
+def sin_cos_of(rest: Pair, bits: Value) -> tuple[Pair, Pair]:
+    """The sine and the cosine of k pi / 2 + rest."""
     square = rest * rest
     sin, cos = _series(square, _SIN, 6) * rest, _series(square, _COS, 7)
-    bits = shifted.bits()
     odd, half = (bits & 1).compared("eq", 1), (bits & 2).compared("eq", 2)
     return cos.where(odd, sin).negated(half), sin.where(odd, cos).negated(odd ^ half)
 
@@ -189,7 +222,7 @@ def _begun(function: Callable[[Value], Approximate], x: Pair) -> tuple[Pair, Pai
     """The value of float64 for an angle, its sine and its cosine."""
     angle = function(x.head).value
     begun = Pair(angle, angle.lift(0.0))
-    return begun, *_sin_cos(begun)
+    return begun, *sin_cos_of(*near_angle(begun))
 
 
 def _atan(x: Pair) -> Pair:
@@ -219,11 +252,12 @@ _NODES = [n * n * _STEP * _STEP for n in range(1, 22)]  # the weights from the 1
 _WEIGHTS = [Fraction((Decimal(t.numerator) / -t.denominator).exp(Context(prec=40))) for t in _NODES]
 
 
-def _erf_near_zero(x: Pair) -> Pair:
+def erf_near_zero(x: Pair) -> Pair:
+    """erf(x) for |x| <= 1/2."""
     return _series(x * x, _ERF, 8) * x
 
 
-def _erfc_far(z: Pair) -> Pair:
+def erfc_far(z: Pair) -> Pair:
     """erfc(z) for z >= 1/2."""
     square = z * z
     far = z.head.lift(0.0)
@@ -239,21 +273,22 @@ def _erfc_far(z: Pair) -> Pair:
 
 def _erf(x: Pair) -> Pair:
     size = x.magnitude()
-    far = (1 - _erfc_far(size)).negated(x.head.compared("olt", 0.0))
-    return _erf_near_zero(x).where(size.head.compared("olt", 0.5), far)
+    far = (1 - erfc_far(size)).negated(x.head.compared("olt", 0.0))
+    return erf_near_zero(x).where(size.head.compared("olt", 0.5), far)
 
 
 def _erfc(x: Pair) -> Pair:
     size = x.magnitude()
-    far = _erfc_far(size)
+    far = erfc_far(size)
     far = (2 - far).where(x.head.compared("olt", 0.0), far)
-    return (1 - _erf_near_zero(x)).where(size.head.compared("olt", 0.5), far)
+    return (1 - erf_near_zero(x)).where(size.head.compared("olt", 0.5), far)
 
 
 def _made(function: Callable[[Pair], Pair]) -> Callable[[Value, Value], Doubled]:
     def apply(head: Value, tail: Value) -> Doubled:
         found = function(Pair(head, tail))
-        return Doubled(found.head, found.tail, REL)
+        guard = head.magnitude().compared("ogt", FARTHEST) if function in (_sin, _cos, _tan) else None
+        return Doubled(found.head, found.tail, REL, guard)
 
     return apply
 

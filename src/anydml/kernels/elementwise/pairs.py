@@ -99,10 +99,11 @@ def exact_product(a: Value, b: Value) -> tuple[Value, Value]:
     head = a * b
     if a.body.has_fma:
         return head, a.body.fused(a, b, -head)
-    (a1, a2), (b1, b2) = _halves(a), _halves(b)
+    (a1, a2), (b1, b2) = halves(a), halves(b)
     return head, (((a1 * b1 - head) + a1 * b2) + a2 * b1) + a2 * b2
 
 
-def _halves(x: Value) -> tuple[Value, Value]:
+def halves(x: Value) -> tuple[Value, Value]:
+    """x as the sum of numbers of 26 and 27 bits."""
     head = (x.bits() & -(1 << 27)).cast(x.kind)
     return head, x - head

@@ -221,7 +221,7 @@ def _function(op: str, args: list[Precise]) -> Precise:
     size = found.head.magnitude()
     far = ~(size.compared("olt", FAR) & size.compared("ogt", 1 / FAR))
     if op in ("sin", "cos", "tan"):
-        far = far | x.head.magnitude().compared("ogt", doubled.MOST_ANGLE)
+        far = far | x.head.magnitude().compared("ogt", doubled.FARTHEST)
     err = size * (found.rel * SLACK)
     exact = a.err.compared("oeq", 0.0)
     if kind.slope is None:
