@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
 
 
+@lru_cache(maxsize=1024)
 def combined(formula: Formula) -> Formula:
     """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus"; nodes that nothing uses any more are left out."""
     made = list(formula)
@@ -45,4 +49,6 @@ def _used(nodes: list[Node]) -> Formula:
         if place in needed:
             needed.update(nodes[place].args)
     places = {old: new for new, old in enumerate(sorted(needed))}
-    return tuple(Node(nodes[old].op, tuple(places[a] for a in nodes[old].args), nodes[old].data) for old in sorted(needed))
+    return maps.formula(
+        tuple(Node(nodes[old].op, tuple(places[a] for a in nodes[old].args), nodes[old].data) for old in sorted(needed))
+    )
