@@ -71,6 +71,8 @@ class Device:
         self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()))
         # make, key: make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
         self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(_made_by(ref(self)))
+        # the calls that need not look at more than addresses, by what eager functions tell them apart by
+        self.quick: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, in another process too, compiles anew."""

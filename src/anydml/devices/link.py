@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.kernel import Arrays, Built, Execute, Lowered, Unfit
 
 LINE = 64
+KEPT = 1 << 14  # bytes of scratch that are kept for the next call
 
 
 def link(lowered: Lowered) -> Built:
@@ -49,9 +52,10 @@ def link(lowered: Lowered) -> Built:
 
         return execute
 
-    bare = single and not scratch and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
+    alone = single and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
     if not lowered.packing:
-        return Built(bind, scratch, judges=lowered.judges, bare=bare)
+        direct = partial(Direct, lowered, sheets[0], fixed) if alone and lowered.short and sheets[0].fixed else None
+        return Built(bind, scratch, judges=lowered.judges, bare=alone and not scratch, direct=direct)
     packing = Sheet([[lowered.packing]])
 
     def initialize(arrays: Arrays) -> Arrays:
@@ -61,6 +65,44 @@ def link(lowered: Lowered) -> Built:
         return {"packed": memory[packed - address_of(memory) :]}
 
     return Built(bind, scratch, initialize, lowered.packed, lowered.spare, judges=lowered.judges)
+
+
+class Direct:
+    """A short call of one piece on any arrays that lie as its tensors do: its tables and its scratch are kept for the next.
+
+    names: the tensors, in the order in which arrays are given.
+    """
+
+    def __init__(self, lowered: Lowered, sheet: Sheet, fixed: dict[str, int], names: Sequence[str]) -> None:
+        self._lowered, self._sheet, self._fixed = lowered, sheet, fixed
+        self._uses = [(k, place, offset) for k, name in enumerate(names) for place, offset in sheet.uses(name)]
+        self._kept: list[tuple[Callable[[], int], NDArray[np.int64]]] = []
+
+    def __call__(self, arrays: Sequence[NDArray[Any]]) -> None:
+        try:
+            made = self._kept.pop()  # no two threads get the same
+        except IndexError:
+            made = self._made()
+        run, numbers = made
+        for k, place, offset in self._uses:
+            numbers[place] = address_of(arrays[k]) + offset
+        run()
+        if self._lowered.scratch <= KEPT:
+            self._kept.append(made)
+
+    def _made(self) -> tuple[Callable[[], int], NDArray[np.int64]]:
+        lowered, sheet = self._lowered, self._sheet
+        own, memory = self._fixed, None
+        if lowered.scratch:
+            memory, start = _aligned(lowered.scratch)
+            own = {**own, "scratch": start}
+        phases, numbers = sheet.bind([own.get(base, 0) for base in sheet.bases])
+        status = lowered.decide is not None
+        run = prepared(phases, lowered.target, (lowered, memory), keeps_gil=True, status=status)
+        if lowered.decide is not None:
+            assert memory is not None
+            run = _decided(run, lowered.decide, memory[start - address_of(memory) :][: lowered.scratch].view(np.int64))
+        return run, numbers
 
 
 def _decided(run: Callable[[], int], decide: Callable[[NDArray[np.int64]], None], scratch: NDArray[np.int64]) -> Execute:

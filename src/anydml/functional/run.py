@@ -125,6 +125,11 @@ def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) ->
     raise AssertionError(f"{function.__name__} delivers nothing")
 
 
+def describing() -> bool:
+    """Whether the call is to be described, not executed."""
+    return _describing.get()
+
+
 def announced(desc: Desc, inputs: dict[str, NDArray[Any]]) -> None:
     """End the call here where it is to be described."""
     if _describing.get():

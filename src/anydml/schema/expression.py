@@ -188,10 +188,17 @@ class Constant(NamedTuple):
     integral: bool
 
     def __eq__(self, other: object) -> bool:  # 0.0 and -0.0 differ; NaN is NaN
-        return isinstance(other, Constant) and repr(self.value) == repr(other.value) and self.integral == other.integral
+        if self is other:
+            return True
+        if not isinstance(other, Constant) or self.integral != other.integral:
+            return False
+        if isinstance(self.value, Fraction) and isinstance(other.value, Fraction):
+            return self.value == other.value
+        return repr(self.value) == repr(other.value)
 
     def __hash__(self) -> int:
-        return hash((repr(self.value), self.integral))
+        x = self.value
+        return hash((x.numerator, x.denominator, self.integral) if isinstance(x, Fraction) else (repr(x), self.integral))
 
 
 def lift(x: Operand) -> Expr:
@@ -521,8 +528,11 @@ def walk(e: Expr) -> Iterator[Expr]:
             yield node
         elif node not in seen:
             seen.add(node)
+            if not node.args:
+                yield node
+                continue
             stack.append((node, True))
-            stack.extend((a, False) for a in reversed(node.args))
+            stack += [(a, False) for a in reversed(node.args)]
 
 
 def bound_by(e: Expr) -> tuple[Variable, ...]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from anydml.schema.expression import Expr, equal, erfc, expm1, lift, log1p, make, negation, row_major, walk
 
@@ -61,6 +61,11 @@ def log_of_powers(e: Expr) -> Expr | None:
 
 
 IDENTITIES: tuple[Identity, ...] = (one_plus_erf, exp_minus_one, log_of_one_plus, log_of_powers)
+_OF: Mapping[str, tuple[Identity, ...]] = {  # by the operation that they look for
+    "add": (one_plus_erf,),
+    "sub": (one_plus_erf, exp_minus_one),
+    "log": (log_of_one_plus, log_of_powers),
+}
 
 
 def rewritten(e: Expr) -> Expr:
@@ -68,8 +73,9 @@ def rewritten(e: Expr) -> Expr:
     if e.rewritten is None:
         made: dict[Expr, Expr] = {}
         for node in walk(e):
-            args = tuple(made[a] for a in node.args)
+            args = tuple([made[a] for a in node.args])
             same = node if args == node.args else make(node.op, args, node.data)
-            made[node] = next((found for identity in IDENTITIES if (found := identity(same)) is not None), same)
+            identities = _OF.get(node.op, ())
+            made[node] = next((found for identity in identities if (found := identity(same)) is not None), same)
         e.rewritten = made[e]
     return e.rewritten

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
+from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
 from anydml.schema.expression import Constant
 
 
+@lru_cache(maxsize=1024)
 def combined(formula: Formula) -> Formula:
     """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus", a exp(x) - a as a expm1(x) + 0.
 
@@ -66,4 +69,6 @@ def _used(nodes: list[Node]) -> Formula:
         if place in needed:
             needed.update(nodes[place].args)
     places = {old: new for new, old in enumerate(sorted(needed))}
-    return tuple(Node(nodes[old].op, tuple(places[a] for a in nodes[old].args), nodes[old].data) for old in sorted(needed))
+    return maps.formula(
+        tuple(Node(nodes[old].op, tuple(places[a] for a in nodes[old].args), nodes[old].data) for old in sorted(needed))
+    )

@@ -17,7 +17,7 @@ from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import Part, parts, shares
 from anydml.kernels.elementwise.undecided import Open, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.maps import Map, Stream, maps
+from anydml.kernels.match.maps import Formula, Map, Stream, maps
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorDesc
@@ -53,7 +53,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     size = prod(m.sizes)
     threads = machine.threads if size >= ALONE else 1
     with guard:
-        lanes, listed, finer = _trial(target, m, types)
+        lanes, listed, finer = _trial(target, m.formula, m.moves, m.integral, types)
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
     room = min(ROOM, -(-size // lanes) * lanes) + lanes
@@ -87,14 +87,16 @@ def _placed(s: Stream, m: Map, checked: Checked[Any]) -> tuple[At | int, list[in
 
 
 @lru_cache(maxsize=256)
-def _trial(target: Target, m: Map, types: tuple[DataType, ...]) -> tuple[int, bool, Callable[[], engine.Code] | None]:
+def _trial(
+    target: Target, formula: Formula, moves: bool, integral: bool, types: tuple[DataType, ...]
+) -> tuple[int, bool, Callable[[], engine.Code] | None]:
     """The lanes that serve a formula, whether it leaves elements open, and what decides most of these.
 
     Uncompilable where it cannot be emitted.
     """
     body = Body(target)
     lies = (emit.CONTIGUOUS,) * len(types)
-    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, 0, 8, False, ("wide",), True)
+    shape = emit.Shape(formula, moves, integral, types, lies, 0, 8, False, ("wide",), True)
     streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
     _, undecided = emit.element(body, shape, streams, "wide")
     widest = max(t.dtype.itemsize for t in types)

@@ -16,6 +16,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves, numbers, rounding, transcendental, wholes
 from anydml.kernels.elementwise.numbers import Number, either
 from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, over_streams
 from anydml.schema.expression import Constant, each, integral
 from anydml.tensor import DataType, limits
@@ -61,7 +62,7 @@ def computed(
 
 def number_of(body: Body, item: Item, lanes: int) -> Number:
     """An item as a real number."""
-    return _Formula(body, (), (), DataType.FLOAT32, lanes, "wide", False).as_number(item)
+    return _Formula(body, maps.formula(()), (), DataType.FLOAT32, lanes, "wide", False).as_number(item)
 
 
 class _Formula:
@@ -396,7 +397,7 @@ def _value(c: Constant) -> Fraction | float:
 def _integral(formula: Formula, place: int) -> bool:
     """Whether a node is an integer in kind."""
     i = each((1,))
-    body, _ = over_streams(formula[: place + 1], (1,), i)
+    body, _ = over_streams(maps.Formula(formula[: place + 1]), (1,), i)
     return integral(body)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from anydml.kernels.match.affine import affine
@@ -36,7 +37,21 @@ class Node(NamedTuple):
     data: Any
 
 
-Formula = tuple[Node, ...]  # the last one is what is stored
+class Formula(tuple[Node, ...]):
+    """Nodes, of which the last one is what is stored. Made by `formula`, so that equal ones are one object, hashed once."""
+
+    _hash: int
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@lru_cache(maxsize=1024)
+def formula(nodes: tuple[Node, ...]) -> Formula:
+    """The formula of these nodes."""
+    made = Formula(nodes)
+    made._hash = hash(nodes)
+    return made
 
 
 class Map(NamedTuple):
@@ -93,7 +108,7 @@ def _map(name: str, nest: Nest) -> Map:
         places[e] = place
     if places[body] != len(nodes) - 1:
         nodes.append(Node("same", (places[body],), None))
-    return Map(name, nest.sizes, tuple(streams), tuple(nodes), nest.moves, integral(nest.body))
+    return Map(name, nest.sizes, tuple(streams), formula(tuple(nodes)), nest.moves, integral(nest.body))
 
 
 def _stream(e: Expr, variables: Sequence[Variable]) -> Stream:
