@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,8 @@ def link(lowered: Lowered) -> Built:
             runs.append(_again(run, numbers, rounds.times, sheet.moves) if rounds.times else run)
         if lowered.decide is not None:
             (run,) = runs
-            return _decided(run, lowered.decide, memory[start - address_of(memory) :][:scratch].view(np.int64))
+            words = memory[start - address_of(memory) :][:scratch].view(np.int64)
+            return _decided(run, partial(lowered.decide, words, arrays), words)
         if single and not lowered.fails:
             return runs[0]
 
@@ -63,15 +65,15 @@ def link(lowered: Lowered) -> Built:
     return Built(bind, scratch, initialize, lowered.packed, lowered.spare, judges=lowered.judges)
 
 
-def _decided(run: Callable[[], int], decide: Callable[[NDArray[np.int64]], None], scratch: NDArray[np.int64]) -> Execute:
+def _decided(run: Callable[[], int], decide: Callable[[], None], scratch: NDArray[np.int64]) -> Execute:
     """A call that is taken up again, once what it left open is decided, until nothing is left."""
 
     def execute() -> None:
         if run():
             try:
-                decide(scratch)
+                decide()
                 while run():
-                    decide(scratch)
+                    decide()
             finally:
                 scratch[...] = 0
 

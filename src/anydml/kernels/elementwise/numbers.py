@@ -40,7 +40,8 @@ class Number:
     to float32, by an operation of the processor. odd: t rounded to odd in float64: what any narrower rounding and comparison
     sees of t. low, high: where finite t lies. quantum: t is a multiple of 2^quantum; digits: in so many significant bits.
     least: t is 0 or at least 2^least in magnitude. saturated: beyond FAR, wide says only on which side t is; and no t is 0.
-    guard: lanes that have to be decided elsewhere.
+    guard: lanes that have to be decided elsewhere. ends: of a number that is to be stored and has no err, two values that t
+    lies between, where these are known better than by rel.
     """
 
     body: Body
@@ -58,6 +59,7 @@ class Number:
     err: Lazy | None = None
     saturated: bool = False
     guard: Value | None = field(default=None)
+    ends: Callable[[], tuple[Value, Value]] | None = None
 
     @property
     def positive(self) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.forks import guard
+from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.maps import Formula, over_streams
 from anydml.schema.expression import each
 from anydml.schema.statement import Nest
@@ -24,12 +25,16 @@ def words(room: int, inputs: int) -> int:
     return STATE_WORDS + room * (inputs + 1)
 
 
-def deciding(formula: Formula, types: tuple[DataType, ...], pieces: int, room: int) -> Callable[[NDArray[np.int64]], None]:
+def deciding(
+    formula: Formula, types: tuple[DataType, ...], pieces: int, room: int
+) -> Callable[[NDArray[np.int64], Arrays], None]:
     """What is to be done with the scratch of all pieces when one has stopped: decide what is listed, and empty the lists."""
     return partial(_decide, formula, types, pieces, words(room, len(types) - 1))
 
 
-def _decide(formula: Formula, types: tuple[DataType, ...], pieces: int, size: int, scratch: NDArray[np.int64]) -> None:
+def _decide(
+    formula: Formula, types: tuple[DataType, ...], pieces: int, size: int, scratch: NDArray[np.int64], _: Arrays
+) -> None:
     done = np.iinfo(np.int64).max
     for piece in scratch[: pieces * size].reshape(pieces, size):
         row, place, count = (int(x) for x in piece[:3])
