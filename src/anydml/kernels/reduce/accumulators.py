@@ -310,29 +310,6 @@ class First(Accumulator):
         return Whole(values[1], 0, (1 << 62) - 1)
 
 
-NOTHING = -104.1  # e^x of it, divided by what is at least 1, is stored as 0, and does not count beside 1
-
-
-class Farthest(Accumulator):
-    """How far below 0 numbers go, as a number that is not negative: of those whose powers of e count in a softmax."""
-
-    def __init__(self, body: Body, lanes: int) -> None:
-        super().__init__(body, lanes)
-        self.starts = [body.constant(Kind("double", lanes), 0.0)]
-
-    def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
-        assert isinstance(term, Number)
-        x = term.wide()
-        counts = x.compared("ogt", NOTHING)
-        return self.merged([self.body.chosen(counts if active is None else counts & active, x, 0.0)], values)
-
-    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
-        return [self.body.chosen(a[0].compared("olt", b[0]), a[0], b[0])]
-
-    def result(self, values: list[Value]) -> Item:
-        return Number(self.body, lambda: -values[0], exact=True, low=0.0, high=-NOTHING)
-
-
 def accumulator(
     body: Body, lanes: int, kind: str, term: Item, number: Callable[[Item], Number], *,
     count: int, depth: int, counted: bool, last: bool, careful: bool, modulus: int | None,

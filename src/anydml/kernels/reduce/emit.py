@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.formula import Item, number_of
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import stored
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.walk import RowWalk
 from anydml.tensor import DataType, limits
 
@@ -60,7 +61,7 @@ def emitted(target: Target, shape: Shape) -> str:
 
 class _Kernel:
     def __init__(self, target: Target, shape: Shape) -> None:
-        self.body = Body(target)
+        self.body = PoolingBody(target, shape.lanes)
         self.shape, self.last = shape, len(shape.types) - 1
         self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
         self.inside = [k for k in range(self.last) if shape.lies[k] in (CONTIGUOUS, STRIDED)]
@@ -88,6 +89,7 @@ class _Kernel:
         end = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
         body.store("i64", end, "%state")
         body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        body.begin()
         return kernel(body, list(body.declared))
 
     def _stop_if_full(self, r: str) -> None:
@@ -111,8 +113,7 @@ class _Kernel:
         walk = self._walk(careful=False)
         self._reduce(walk)
         if shape.mapped:
-            walk.prepare()
-            walk.prepare_ends(self._depth())
+            walk.prepare(self._depth())
             self._along(walk, self._map)
             return
         made, undecided = self._element(walk)
@@ -210,8 +211,32 @@ class _Kernel:
                 found += step(at, values[u * len(starts) : (u + 1) * len(starts)], None, self._loads(at))
             return found
 
-        i, values = body.loop("0", "%n", shape.lanes * times, starts * times, several)
-        sets = [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)]
+        shares = walk.halved(s)
+        if shares is None:
+            i, values = body.loop("0", "%n", shape.lanes * times, starts * times, several)
+            sets = [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)]
+        else:
+
+            def ended(i: str, values: list[Value]) -> list[Value]:
+                """The second halves of the group before."""
+                walk.ended(values[-2:])
+                before = body.op(f"sub i64 {i}, {shape.lanes}")
+                for p, value in walk.fill_pass(s):
+                    body.stored(value, self._memory(p, walk, before))
+                made = walk.stepped(s, accumulators, values[:-2], None, self._places(before))
+                walk.forget()
+                return made
+
+            def overlapping(i: str, values: list[Value]) -> list[Value]:
+                with body.pooled():
+                    made = ended(i, values)
+                    self._set_streams(walk, i, self._loads(i))
+                    made += walk.begun()
+                walk.forget()
+                return made
+
+            i, values = body.loop("0", "%n", shape.lanes, [*starts, *shares.nothing()], overlapping)
+            sets = [ended(i, values)]
         if times > 1:
             i, sets[0] = body.loop(i, "%n", shape.lanes, sets[0], lambda i, v: step(i, v, None, self._loads(i)))
         left = body.op(f"sub i64 %n, {i}")
@@ -282,8 +307,9 @@ class _Kernel:
         """Where the kept values of a node lie."""
         body = self.body
         which = sorted(walk.stages.kept).index(p)
-        room = body.op(f"add i64 %n, {self.shape.lanes}")
-        at = body.op(f"add i64 {i}, {body.op(f'mul i64 {room}, {which}')}")
+        # before the first group there is room for one more, in which nothing is kept
+        room = body.op(f"add i64 %n, {2 * self.shape.lanes}")
+        at = body.op(f"add i64 {body.op(f'add i64 {i}, {self.shape.lanes}')}, {body.op(f'mul i64 {room}, {which}')}")
         return body.at("%memory", body.op(f"mul i64 {at}, 8"))
 
     def _load_kept(self, walk: RowWalk, s: int, i: str) -> None:

@@ -53,7 +53,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     shape = _shape(target, r, types, row, len(outer))
     with guard:
         code = engine.compiled(emit.emitted, target, shape)
-    kept = (row.size + shape.lanes) * _keeps(shape) + 8
+    kept = (row.size + 2 * shape.lanes) * _keeps(shape) + 8
     room = min(ROOM, 2 * prod(r.kept) * (row.size if r.mapped else 1)) + 2
     size = words(room, kept)
     count = prod(d.size for d in outer)

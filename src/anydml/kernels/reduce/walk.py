@@ -17,8 +17,10 @@ from anydml.kernels.elementwise.approximate import at_least
 from anydml.kernels.elementwise.formula import Element, Item, Walk
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
-from anydml.kernels.reduce.accumulators import Accumulator, Farthest, Sum, accumulator
+from anydml.kernels.reduce import softmax
+from anydml.kernels.reduce.accumulators import Accumulator, Sum, accumulator
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
+from anydml.tensor import DataType
 
 if TYPE_CHECKING:
     from anydml.kernels.reduce.emit import Shape
@@ -37,8 +39,10 @@ class RowWalk(Walk):
         self.kept_forms: dict[int, Number] = {}
         self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
         self.reciprocals: dict[int, Number] = {}
-        self.far: Value | None = None  # how far a row's elements are from its largest, for the bound of softmax
-        self.ends: tuple[Value, Value] | None = None  # of the reciprocal of a row's sum
+        # softmax of float32, by the place of its powers
+        single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in shape.types)
+        self.powers = softmax.powers(shape.formula) if shape.mapped and single else None
+        self.shares: softmax.Shares | None = None
 
     # --- what differs within a row ---
 
@@ -67,7 +71,7 @@ class RowWalk(Walk):
         self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.found)))
         made = []
         for p in sorted(self.stages.kept if self.shape.keeps else ()):
-            item = self.found.get(p)
+            item = self.found.get(p)  # what was put there is made in this pass, too
             if self.keeper.get(p, s) == s and isinstance(item, Number) and item.err is None and item.guard is None:
                 self.keeper[p] = s
                 self.kept_forms[p] = replace(item, native=None, odd=None, single=None)
@@ -95,9 +99,16 @@ class RowWalk(Walk):
             if p == root and not self.shape.mapped:
                 continue
             self.found[p] = self._settled(self._item(p, op, args, data))
+        if self.powers is not None and self.shares is None:
+            _, m = self.formula[self.formula[self.powers].args[0]].args
+            if m in self.found:
+                self.shares = softmax.Shares(self.body, self.number(m).wide())
 
-    def prepare(self) -> None:
-        """Reciprocals of what a row's elements are divided by."""
+    def prepare(self, depth: int) -> None:
+        """Reciprocals of what a row's elements are divided by; depth: of the additions of a sum."""
+        if self.shares is not None:
+            self.shares.divide(self.number(self.formula[-1].args[1]).wide(), depth)
+            return
         for op, args, _ in self.formula:
             if (
                 op == "div"
@@ -148,25 +159,28 @@ class RowWalk(Walk):
             if isinstance(a, Sum) and a.term.exact and not a.exact:
                 self.improves = True
             made.append(a)
-        if self._measured(s) is not None:
-            made.append(Farthest(self.body, self.shape.lanes))
         return made
 
     def _term(self, p: int) -> Item:
         whole = self.whole(p)
         return whole if whole is not None else self.number(p)
 
-    def _measured(self, s: int) -> int | None:
-        """The argument that is measured in a pass for the bound of softmax: in the one that adds the exponentials up."""
-        e = self._softmax()
-        return None if e is None or self.formula[-1].args[1] not in self.stages.passes[s] else self.formula[e].args[0]
+    def halved(self, s: int) -> softmax.Shares | None:
+        """What computes the powers of softmax, in the pass that adds them up."""
+        return self.shares if self.powers is not None and self.stages.passes[s] == (self.formula[-1].args[1],) else None
 
-    def _softmax(self) -> int | None:
-        """The exponential in e^(x - m) / sum of e^(x - m), where that is the formula."""
-        op, args, _ = self.formula[-1]
-        if op != "div" or not self.shape.mapped or self.formula[args[1]] != ("row_sum", (args[0],), False):
-            return None
-        return args[0] if self._below(args[0]) else None
+    def begun(self) -> list[Value]:
+        """The first halves of the powers of a group of elements."""
+        assert self.shares is not None
+        assert self.powers is not None
+        x = self.formula[self.formula[self.powers].args[0]].args[0]
+        self._fill([x])
+        return self.shares.begun(self.number(x).wide())
+
+    def ended(self, halves: list[Value]) -> None:
+        assert self.shares is not None
+        assert self.powers is not None
+        self.found[self.powers] = self.shares.ended(halves)
 
     def _below(self, p: int) -> bool:
         """Whether a node is the exponential of an element less the largest of all."""
@@ -186,11 +200,6 @@ class RowWalk(Walk):
         for k, a in enumerate(accumulators):
             own = values[first : first + len(a.starts)]
             first += len(a.starts)
-            if k >= len(passes):
-                measured = self._measured(s)
-                assert measured is not None
-                made += a.step(own, self.number(measured), active, at)
-                continue
             args = self.formula[passes[k]].args
             mask = active
             if len(args) > 1:
@@ -212,10 +221,6 @@ class RowWalk(Walk):
                 values = a.merged(values, other[first : first + len(a.starts)])
             first += len(a.starts)
             item = a.finished(values)
-            if k >= len(passes):
-                assert isinstance(item, Number)
-                self.far = item.wide()
-                continue
             p = passes[k]
             alone = p == root or (p == root - 1 and self.formula[root].op == "same")
             if isinstance(item, Number) and isinstance(a, Sum) and a.careful and not alone:
@@ -231,11 +236,11 @@ class RowWalk(Walk):
     def root(self) -> Item:
         """What is stored."""
         last = len(self.formula) - 1
-        softmax = self._softmax() if self.ends is not None else None
-        target = last if softmax is None else softmax
+        target = last if self.powers is None else self.powers
         self._fill(inner(self.formula, self.stages.within, [target], set(self.found)))
-        if softmax is not None:
-            return self._share(softmax)
+        if self.powers is not None:
+            assert self.shares is not None
+            return self.shares.share(self.number(self.powers))
         if last not in self.found:
             op, args, data = self.formula[last]
             return self._item(last, op, args, data)
@@ -246,35 +251,14 @@ class RowWalk(Walk):
             return self._element(item)
         return item if isinstance(item, Whole) else None
 
-    def prepare_ends(self, depth: int) -> None:
-        """The ends of 1 / sum of e, for the bound of e / sum of e; depth: additions of the sum.
-
-        Both have exponentials off by EXP_REL + u D, where D is how far elements are from the largest, the sum has its
-        additions, the reciprocal and the product have one rounding each, and so have the ends.
-        """
-        if self.far is None or self.data_type.dtype.kind != "f":
-            return
-        total = self.number(self.formula[-1].args[1])
-        fixed = (2 * exponentials.EXP_REL + (depth + 6) * U) * SLACK
-        share = self.body.fused(self.far, 2 * U * SLACK, self.far.lift(fixed))
-        reciprocal = 1 / total.wide()
-        self.ends = reciprocal * (1 - share), reciprocal * (1 + share)
-
-    def _share(self, p: int) -> Number:
-        """e / sum of e."""
-        e, total = self.found[p], self.number(self.formula[-1].args[1])
-        assert isinstance(e, Number)
-        assert self.ends is not None
-        low, high = self.ends
-        return Number(
-            self.body, lambda: e.wide() * high, low=0.0, high=1.0, rel=1.0, guard=total.guard,
-            ends=lambda: (e.wide() * low, e.wide() * high),
-        )  # fmt: skip
-
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "sub" and self.formula[args[1]] == ("row_max", (args[0],), False):
             made = numbers.add(self.number(args[0]), self.number(args[1]), sign=-1)
             return replace(made, high=0.0)
+        if place == self.powers:
+            element, _ = self.formula[args[0]].args
+            assert self.shares is not None
+            return self.shares.ended(self.shares.begun(self.number(element).wide()))
         if op == "exp" and self._below(place):
             return self._small(self.number(args[0]))
         if op == "div" and args[1] in self.reciprocals and self.stages.within[args[0]]:
