@@ -57,15 +57,17 @@ def computed(
 
     moves: an element's bits are stored.
     """
-    return _Formula(body, formula, streams, data_type, lanes, level, moves).run()
+    return Walk(body, formula, streams, data_type, lanes, level, moves).run()
 
 
 def number_of(body: Body, item: Item, lanes: int) -> Number:
     """An item as a real number."""
-    return _Formula(body, maps.formula(()), (), DataType.FLOAT32, lanes, "wide", False).as_number(item)
+    return Walk(body, maps.formula(()), (), DataType.FLOAT32, lanes, "wide", False).as_number(item)
 
 
-class _Formula:
+class Walk:
+    """A formula, node by node; `items` are what its nodes came to so far."""
+
     def __init__(
         self,
         body: Body,
@@ -419,7 +421,7 @@ def _modular(formula: Formula) -> frozenset[int]:
     return frozenset(place for place, yes in enumerate(found) if yes and formula[place].op in _KEEPS_MODULUS)
 
 
-_KEEPS_MODULUS = {*RING, "select", "power", "same"}
+_KEEPS_MODULUS = {*RING, "select", "power", "same", "row_sum", "row_product"}
 _ARITHMETIC: Mapping[str, Callable[..., Number]] = {
     "add": numbers.add,
     "sub": partial(numbers.add, sign=-1),

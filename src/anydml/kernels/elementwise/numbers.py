@@ -41,7 +41,8 @@ class Number:
     sees of t. low, high: where finite t lies. quantum: t is a multiple of 2^quantum; digits: in so many significant bits.
     least: t is 0 or at least 2^least in magnitude. saturated: an exponent; beyond 2^saturated and, unless least
     is known, below its reciprocal, where no t is 0, wide says only on which side t is; 0 where wide is as good everywhere.
-    guard: lanes that have to be decided elsewhere.
+    guard: lanes that have to be decided elsewhere. ends: of a number that is to be stored and has no err, two values that t
+    lies between, where these are known better than by rel.
     """
 
     body: Body
@@ -59,6 +60,7 @@ class Number:
     err: Lazy | None = None
     saturated: int = 0
     guard: Value | None = field(default=None)
+    ends: Callable[[], tuple[Value, Value]] | None = None
 
     @property
     def positive(self) -> bool:

@@ -44,6 +44,8 @@ def nearest_half(x: Number) -> tuple[Value, Value | None]:
 
 def _ends(x: Number) -> tuple[Value, Value]:
     """Two values that t lies between."""
+    if x.ends is not None:
+        return x.ends()
     v = x.wide()
     if x.err is None:
         share = x.rel * SLACK + 2 * U

@@ -86,6 +86,8 @@ def function(op: str, args: list[Number], level: str) -> Number:
         # an argument that is no float32 may be smaller than 2^-150
         least = args[0].least
         return made if kind.least is None or (least is not None and least >= -150) else numbers.ranged(made, args[0])
+    if op == "log1p" and args[0].positive and args[0].err is None:  # its condition is at most 1
+        return numbers.ranged(replace(made, low=0.0, rel=found.rel + args[0].rel * SLACK, least=None), args[0])
     if kind.slope is None or len(args) > 1:
         raise Uncompilable(f"{op} of a number that is rounded inside")
     x = args[0]

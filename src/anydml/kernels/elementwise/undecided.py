@@ -14,6 +14,7 @@ from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
+from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.maps import Formula, over_streams
 from anydml.schema.expression import each
 from anydml.schema.statement import Nest
@@ -41,7 +42,7 @@ class Open(NamedTuple):
     room: int
     finer: Callable[[], engine.Code] | None
 
-    def decide(self, scratch: NDArray[np.int64]) -> None:
+    def decide(self, scratch: NDArray[np.int64], _: Arrays) -> None:
         """Decide what is on the lists of all pieces, when one has stopped, and empty them."""
         size = words(self.room, len(self.types) - 1)
         for piece in scratch[: self.pieces * size].reshape(self.pieces, size):
