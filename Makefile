@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs functions approximations soak
+.PHONY: demo test lint bench docs functions approximations prove_pairs soak
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -30,6 +30,11 @@ functions: .venv/test
 # the polynomials of the compiled functions, with proofs
 approximations: .venv/test
 	$(BIN)/python tools/approximations.py
+	$(BIN)/python tools/paired.py
+
+# functions in pairs of float32 on every argument, some minutes each
+prove_pairs: .venv/test
+	$(BIN)/python tools/prove_pairs.py
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

@@ -11,7 +11,7 @@ from anydml.kernels.call.steps import Aligned, At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit
+from anydml.kernels.elementwise import emit, paired
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import Part, parts, shares
 from anydml.kernels.elementwise.undecided import deciding, words
@@ -53,6 +53,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     threads = machine.threads if size >= ALONE else 1
     with guard:
         lanes, listed = _trial(target, m, types)
+        levels: tuple[str, ...] = ("wide",)
+        if listed and _paired(target, m, types):
+            levels, lanes = ("paired", "wide"), emit.lanes_in_pairs(target)
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
     room = min(ROOM, -(-size // lanes) * lanes) + lanes
@@ -62,7 +65,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         for share, first, rows in shares(part, threads, lanes):
             scratch = At("scratch", 8 * words(room, len(m.streams)) * len(pieces))
             pieces.append(
-                [_step(target, m, types, lanes, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)]
+                [_step(target, m, types, lanes, levels, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)]
             )
     if not listed:
         return Lowered(target, [Rounds([pieces])], short=size < SHORT)
@@ -100,11 +103,28 @@ def _trial(target: Target, m: Map, types: tuple[DataType, ...]) -> tuple[int, bo
     return min(64, 4 * target.vector_bytes // widest), undecided is not None
 
 
+@lru_cache(maxsize=256)
+def _paired(target: Target, m: Map, types: tuple[DataType, ...]) -> bool:
+    """Whether pairs of float32 serve a formula."""
+    body = Body(target)
+    if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in paired.FUNCTIONS for n in m.formula):
+        return False
+    lies = (emit.CONTIGUOUS,) * len(types)
+    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, 0, 8, False, ("paired", "wide"), True)
+    streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
+    try:
+        emit.element(body, shape, streams, "paired")
+    except engine.Uncompilable:
+        return False
+    return not any(" x double>" in line for line in body.lines)
+
+
 def _step(
     target: Target,
     m: Map,
     types: tuple[DataType, ...],
     lanes: int,
+    levels: tuple[str, ...],
     listed: bool,
     part: Part,
     bases: list[At | int],
@@ -123,7 +143,7 @@ def _step(
         else emit.STRIDED
         for k in range(len(types))
     )
-    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, ("wide",), listed)
+    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, levels, listed)
     code = engine.compiled(emit.emitted, target, shape)
     itemsize = types[-1].dtype.itemsize
     aligned = None

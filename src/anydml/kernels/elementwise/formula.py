@@ -261,7 +261,7 @@ class _Formula:
             return rounding.to_whole(op, x[0])
         if op == "limits":
             return self._limits(x[0], x[1], dict(data))  # type: ignore[call-overload]
-        return transcendental.function(op, x)
+        return transcendental.function(op, x, self.level)
 
     def _integer_quotient(self, place: int) -> Whole | None:
         """An integer quotient toward zero, of integers that float64 does not hold."""

@@ -12,7 +12,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise.paired import Pair
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-20  # for the roundings of bounds themselves
@@ -40,7 +42,7 @@ class Number:
     to float32, by an operation of the processor. odd: t rounded to odd in float64: what any narrower rounding and comparison
     sees of t. low, high: where finite t lies. quantum: t is a multiple of 2^quantum; digits: in so many significant bits.
     least: t is 0 or at least 2^least in magnitude. saturated: beyond FAR, wide says only on which side t is; and no t is 0.
-    guard: lanes that have to be decided elsewhere.
+    guard: lanes that have to be decided elsewhere. pair: t between float32 heads with tails; such a number has no other form.
     """
 
     body: Body
@@ -58,6 +60,7 @@ class Number:
     err: Lazy | None = None
     saturated: bool = False
     guard: Value | None = field(default=None)
+    pair: Pair | None = None
 
     @property
     def positive(self) -> bool:
@@ -101,6 +104,15 @@ def of_single(x: Value, digits: int = 24, quantum: int = -149, low: float = -(2.
         digits=digits,
         least=quantum,
     )
+
+
+def of_pair(x: Pair, guard: Value | None) -> Number:
+    """A number that is known as a pair alone."""
+
+    def wide() -> Value:
+        raise Uncompilable("a pair of float32 is used in a way that pairs do not serve")
+
+    return Number(x.head.body, wide, guard=either(guard, x.outside), pair=x)
 
 
 def outward(low: float, high: float) -> tuple[float, float]:
