@@ -73,6 +73,16 @@ def exponentials() -> dict[str, Sequence[float | int] | float]:
     }
 
 
+def hyperbolic() -> dict[str, Sequence[float | int] | float]:
+    """(tanh(x) - x) / x^3 of x^2, for x below an eighth."""
+
+    def tail(v: Any) -> Any:
+        x = v.sqrt()
+        return (x.tanh() - x) / x**3
+
+    return {"TANH": fitted(tail, lambda v: v, 0.0, 1 / 64, 4)}
+
+
 def text(found: dict[str, Sequence[float | int] | float]) -> str:
     def number(x: float | int) -> str:
         return f'float.fromhex("{x.hex()}")' if isinstance(x, float) else str(x)
@@ -85,5 +95,5 @@ def text(found: dict[str, Sequence[float | int] | float]) -> str:
 
 if __name__ == "__main__":
     ctx.prec = 400
-    TARGET.write_text(text(exponentials()))
+    TARGET.write_text(text({**exponentials(), **hyperbolic()}))
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", TARGET], check=True)

@@ -31,3 +31,9 @@ EXP = (
     float.fromhex("0x1.555a420000000p-5"),
     float.fromhex("0x1.10fb440000000p-7"),
 )
+TANH = (
+    float.fromhex("-0x1.5555560000000p-2"),
+    float.fromhex("0x1.1112c60000000p-3"),
+    float.fromhex("-0x1.bcbe5c0000000p-5"),
+    float.fromhex("0x1.0345ce0000000p-5"),
+)

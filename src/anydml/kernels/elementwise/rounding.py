@@ -21,7 +21,8 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
         return x.native(), None
     if x.pair is not None:
         ends = [x.pair.head + tail for tail in (x.pair.low, x.pair.high)]
-        return ends[0], ends[0].compared("une", ends[1])
+        high, undecided = ends[1], ends[0].compared("une", ends[1])
+        return high if x.pair.sign is None else (high.bits() | x.pair.sign).cast(high.kind), undecided
     single = x.wide().kind.of("float")
     if (odd := x.wide if x.exact else x.odd) is not None:
         return odd().converted("fptrunc", single), None
