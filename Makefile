@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs functions approximations prove soak
+.PHONY: demo test lint bench docs functions approximations prove prove_pairs soak
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -32,6 +32,11 @@ functions: .venv/test
 # the polynomials of the compiled functions, with proofs
 approximations: .venv/test
 	$(BIN)/python tools/approximations.py
+	$(BIN)/python tools/paired.py
+
+# functions in pairs of float32 on every argument, some minutes each
+prove_pairs: .venv/test
+	$(BIN)/python tools/prove_pairs.py
 
 # every float32 and float16 through a compiled function, beside twice its precision: make prove FUNCTIONS="exp log"
 prove: .venv/test

@@ -12,7 +12,7 @@ from anydml.kernels.call.steps import Aligned, At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit
+from anydml.kernels.elementwise import emit, paired
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import Part, parts, shares
 from anydml.kernels.elementwise.undecided import Open, words
@@ -54,6 +54,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     threads = machine.threads if size >= ALONE else 1
     with guard:
         lanes, listed, finer = _trial(target, m.formula, m.moves, m.integral, types)
+        levels: tuple[str, ...] = ("wide",)
+        if listed and _paired(target, m.formula, types):
+            levels, lanes = ("paired", "wide"), emit.lanes_in_pairs(target)
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
     room = min(ROOM, -(-size // lanes) * lanes) + lanes
@@ -63,7 +66,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         for share, first, rows in shares(part, threads, lanes):
             scratch = At("scratch", 8 * words(room, len(m.streams)) * len(pieces))
             pieces.append(
-                [_step(target, m, types, lanes, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)]
+                [_step(target, m, types, lanes, levels, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)]
             )
     if not listed:
         return Lowered(target, [Rounds([pieces])], short=size < SHORT)
@@ -114,11 +117,28 @@ def _trial(
     return lanes, True, lambda: engine.compiled(emit.finer_kernel, target, shape, "doubled")
 
 
+@lru_cache(maxsize=256)
+def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bool:
+    """Whether pairs of float32 serve a formula."""
+    body = Body(target)
+    if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in paired.FUNCTIONS for n in formula):
+        return False
+    lies = (emit.CONTIGUOUS,) * len(types)
+    shape = emit.Shape(formula, False, False, types, lies, 0, 8, False, ("paired", "wide"), True)
+    streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
+    try:
+        emit.element(body, shape, streams, "paired")
+    except engine.Uncompilable:
+        return False
+    return not any(" x double>" in line for line in body.lines)
+
+
 def _step(
     target: Target,
     m: Map,
     types: tuple[DataType, ...],
     lanes: int,
+    levels: tuple[str, ...],
     listed: bool,
     part: Part,
     bases: list[At | int],
@@ -137,7 +157,7 @@ def _step(
         else emit.STRIDED
         for k in range(len(types))
     )
-    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, ("wide",), listed)
+    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, levels, listed)
     code = engine.compiled(emit.emitted, target, shape)
     itemsize = types[-1].dtype.itemsize
     aligned = None

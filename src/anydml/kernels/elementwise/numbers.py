@@ -12,7 +12,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise.paired import Pair
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-20  # for the roundings of bounds themselves
@@ -42,7 +44,8 @@ class Number:
     least: t is 0 or at least 2^least in magnitude. saturated: an exponent; beyond 2^saturated and, unless least
     is known, below its reciprocal, where no t is 0, wide says only on which side t is; 0 where wide is as good everywhere.
     guard: lanes that have to be decided elsewhere. ends: of a number that is to be stored and has no err, two values that t
-    lies between, where these are known better than by rel.
+    lies between, where these are known better than by rel. pair: t between float32 heads with tails; such a number has no
+    other form.
     """
 
     body: Body
@@ -61,6 +64,7 @@ class Number:
     saturated: int = 0
     guard: Value | None = field(default=None)
     ends: Callable[[], tuple[Value, Value]] | None = None
+    pair: Pair | None = None
 
     @property
     def positive(self) -> bool:
@@ -104,6 +108,15 @@ def of_single(x: Value, digits: int = 24, quantum: int = -149, low: float = -(2.
         digits=digits,
         least=quantum,
     )
+
+
+def of_pair(x: Pair, guard: Value | None) -> Number:
+    """A number that is known as a pair alone."""
+
+    def wide() -> Value:
+        raise Uncompilable("a pair of float32 is used in a way that pairs do not serve")
+
+    return Number(x.head.body, wide, guard=either(guard, x.outside), pair=x)
 
 
 def outward(low: float, high: float) -> tuple[float, float]:

@@ -19,6 +19,10 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
         return x.single, None
     if x.native is not None:
         return x.native(), None
+    if x.pair is not None:
+        ends = [x.pair.head + tail for tail in (x.pair.low, x.pair.high)]
+        high, undecided = ends[1], ends[0].compared("une", ends[1])
+        return high if x.pair.sign is None else (high.bits() | x.pair.sign).cast(high.kind), undecided
     single = x.wide().kind.of("float")
     if (odd := x.wide if x.exact else x.odd) is not None:
         return odd().converted("fptrunc", single), None
@@ -144,6 +148,8 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
     if data_type in (DataType.FLOAT32, DataType.FLOAT64):
         if data_type == DataType.FLOAT32:
             y, undecided = nearest_single(x)
+            if x.pair is not None:  # NaN is outside of it
+                return y.bits(), either(x.guard, undecided)
         elif x.exact or (x.odd is not None and x.rel == U and x.err is None):
             y, undecided = x.wide(), None
         else:
