@@ -67,13 +67,15 @@ def _decided(run: Callable[[], int], decide: Callable[[NDArray[np.int64]], None]
     """A call that is taken up again, once what it left open is decided, until nothing is left."""
 
     def execute() -> None:
-        if run():
-            try:
+        try:
+            if run():
                 decide(scratch)
                 while run():
                     decide(scratch)
-            finally:
                 scratch[...] = 0
+        except BaseException:  # an interrupt may come anywhere, and the next call begins anew
+            scratch[...] = 0
+            raise
 
     return execute
 
