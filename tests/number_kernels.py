@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.formula import computed, number_of
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import nearest_half, nearest_single
@@ -22,6 +24,7 @@ from anydml.kernels.match.maps import Formula
 Array = NDArray[Any]
 LANES = 8
 Types = tuple[DataType, ...]
+Function = Callable[[Value], Value]
 
 
 class Shown(NamedTuple):
@@ -86,12 +89,67 @@ def emitted(target: Target, formula: Formula, types: Types) -> str:
     return kernel(body, list(body.declared))
 
 
-def shown(target: Target, formula: Formula, types: Types, inputs: list[Array]) -> Shown:
-    """The rows of inputs, filled up to whole vectors with the first one."""
-    code = engine.compiled(emitted, target, formula, types)
-    n = len(inputs[0]) if inputs else LANES
+def stored(target: Target, formula: Formula, types: Types, integral: bool) -> str:
+    """The kernel (count, elements, a byte for each that is left open, one place for each input)."""
+    body = Body(target)
+    count = body.load("i64", "%arguments")
+    places = [body.load("ptr", "%arguments", 8 * i) for i in range(1, 2 + len(types))]
+    shape = emit.Shape(formula, False, integral, types, (emit.CONTIGUOUS,) * len(types), 0, LANES, False, ("wide",), True)
+
+    def inside(i: str, carried: list[Value]) -> list[Value]:
+        def at(k: int, bits: int) -> str:
+            return body.at(places[k], body.op(f"mul i64 {i}, {bits // 8}"))
+
+        streams = [body.loaded(Kind(f"i{t.element_bits}", LANES), at(2 + k, t.element_bits)) for k, t in enumerate(types[:-1])]
+        made, left_open = emit.element(body, shape, streams, "wide")
+        mask = body.constant(Kind("i1", LANES), False) if left_open is None else left_open
+        body.stored(made, at(0, types[-1].element_bits))
+        body.stored(mask.converted("zext", mask.kind.of("i8")), at(1, 8))
+        return carried
+
+    body.loop("0", count, LANES, [], inside)
+    body.do("ret i64 0")
+    return kernel(body, list(body.declared))
+
+
+def elements(target: Target, formula: Formula, types: Types, integral: bool, inputs: list[Array]) -> tuple[Array, Array]:
+    """What is stored as the last of the types, and which of it is left open."""
+    made = [np.zeros(len(inputs[0]) + LANES, types[-1].dtype), np.zeros(len(inputs[0]) + LANES, bool)]
+    called(engine.compiled(stored, target, formula, types, integral), inputs, made)
+    return made[0][: len(inputs[0])], made[1][: len(inputs[0])]
+
+
+def applied(target: Target, function: Function, kinds: tuple[str, str], x: Array) -> Array:
+    """A function of values over an array; kinds: the elements that it takes and gives."""
+    made = np.zeros(len(x) + LANES, {"i16": np.uint16, "float": np.float32, "double": np.float64}[kinds[1]])
+    called(engine.compiled(one, target, function, kinds), [x], [made])
+    return made[: len(x)]
+
+
+def one(target: Target, function: Function, kinds: tuple[str, str]) -> str:
+    body = Body(target)
+    count, out, x = (body.load(kind, "%arguments", 8 * i) for i, kind in enumerate(("i64", "ptr", "ptr")))
+
+    def inside(i: str, carried: list[Value]) -> list[Value]:
+        places = [body.at(p, body.op(f"mul i64 {i}, {Kind(kind).bits // 8}")) for p, kind in zip((x, out), kinds, strict=True)]
+        body.stored(function(body.loaded(Kind(kinds[0], LANES), places[0])), places[1])
+        return carried
+
+    body.loop("0", count, LANES, [], inside)
+    body.do("ret i64 0")
+    return kernel(body, list(body.declared))
+
+
+def called(code: engine.Code, inputs: list[Array], outputs: list[Array]) -> None:
+    """A call (count, outputs .., inputs ..): inputs are filled up to whole vectors with the first row; outputs have room."""
+    n = len(inputs[0])
     padded = [np.ascontiguousarray(np.concatenate([x, np.repeat(x[:1], -n % LANES)])) for x in inputs]
-    made = [np.zeros(n + -n % LANES, dtype) for dtype in DTYPES]
-    numbers = np.array([len(made[0]), *(a.ctypes.data for a in (*made, *padded))], np.int64)
+    numbers = np.array([len(padded[0]), *(a.ctypes.data for a in (*outputs, *padded))], np.int64)
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)(numbers.ctypes.data)
+
+
+def shown(target: Target, formula: Formula, types: Types, inputs: list[Array]) -> Shown:
+    n = len(inputs[0])
+    made = [np.zeros(n + LANES, dtype) for dtype in DTYPES]
+    called(engine.compiled(emitted, target, formula, types), inputs, made)
     return Shown(*(a[:n] for a in made))
