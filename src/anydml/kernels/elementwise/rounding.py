@@ -159,7 +159,7 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
         if x.exact and low <= x.low and x.high <= high:
             return _integer(value, bits, low < 0), guard
         if x.exact and x.largest < 2.0**51 and bits <= 32:  # the low bits of a sum show it modulo 2^bits
-            return _narrow((value + 1.5 * 2.0**52).bits(), bits), guard
+            return _narrow((x.wide() + 1.5 * 2.0**52).bits(), bits), guard
         raise Uncompilable("an integer that does not fit its type is made of real numbers")
     return _saturated(value, bits, low, high), guard
 
