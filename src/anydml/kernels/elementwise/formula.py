@@ -135,7 +135,10 @@ class _Formula:
         if digits > 53:
             return replace(made, rel=numbers.U)
         if digits > 24:
-            return replace(made, exact=True)
+            if a.bits > 32:
+                return replace(made, exact=True)
+            to = a.value.kind.of("float")  # which the processor rounds once
+            return replace(made, exact=True, native=numbers.once(lambda: a.value.converted(how, to)))
         single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
         return replace(made, exact=True, single=single)
 
