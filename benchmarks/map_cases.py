@@ -108,8 +108,8 @@ def _equal(a: Array, b: Array, out: Array) -> object:
     return np.equal(a, b, out=out.view(np.bool_))
 
 
-def _cast(x: Array, out: Array) -> object:
-    return np.copyto(out, x, casting="unsafe")
+def _cast(x: Array, out: Array) -> None:
+    np.copyto(out, x, casting="unsafe")
 
 
 LIGHT = {CACHE: {BEST: 0.9}, MEMORY: {BEST: 1.0}}

@@ -43,7 +43,7 @@ def _onnxruntime(case: Case, arrays: tuple[Array, ...], out: Array) -> Callable[
     constants = {f"c{k}": c for k, c in enumerate(case.constants)}
     attributes = {"to": helper.np_dtype_to_tensor_dtype(out.dtype)} if case.onnx == "Cast" else case.node
     graph = helper.make_graph(
-        [helper.make_node(case.onnx, [*names, *constants], ["y"], **attributes)],
+        [helper.make_node(case.onnx or "", [*names, *constants], ["y"], **attributes)],
         "map",
         [value(name, x) for name, x in zip(names, arrays, strict=True)],
         [value("y", result)],
