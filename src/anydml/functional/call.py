@@ -126,7 +126,7 @@ def _at_once(quick: Quick, tensors: Sequence[Any]) -> Array:
 
 @lru_cache(maxsize=1024)
 def _number(value: Any, data_type: DataType) -> Array:
-    return array_of_number(value, data_type)
+    return array_of_number(float(value) if isinstance(value, float) else value, data_type)
 
 
 def _remember(device: Device, key: Any, prepared: Prepared) -> None:

@@ -143,7 +143,7 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
     if data_type in (DataType.FLOAT32, DataType.FLOAT64):
         if data_type == DataType.FLOAT32:
             y, undecided = nearest_single(x)
-        elif x.exact or (x.odd is not None and x.rel == U and x.err is None):
+        elif x.exact or x.nearest or (x.odd is not None and x.rel == U and x.err is None):
             y, undecided = x.wide(), None
         else:
             raise Uncompilable("a result of FLOAT64 that is more than one operation of exact numbers")
