@@ -52,9 +52,30 @@ def test_what_is_refused_or_lies_otherwise_is_looked_at_each_time() -> None:
         with pytest.raises(dml.BindingError):
             dml.element_wise_add(SIXTEEN, SIXTEEN.astype(">f4" if np.little_endian else "<f4"), device=device)
     assert known(device) == 0
-    large = np.zeros(1 << 20, np.float32)
-    dml.activation_relu(large, device=device)
-    assert known(device) == 0
+
+
+def test_outputs_that_are_given() -> None:
+    device, out = dml.Device(threads=1), np.zeros(16, np.float32)
+    for factor in (1, 2, 3):
+        assert dml.element_wise_add(factor * SIXTEEN, SIXTEEN, out=out, device=device) is out
+        assert out.tolist() == ((factor + 1) * SIXTEEN).tolist()
+    assert known(device) == 1
+    fixed = out.copy()
+    fixed.flags.writeable = False
+    with pytest.raises(dml.BindingError, match="is read-only"):
+        dml.element_wise_add(SIXTEEN, SIXTEEN, out=fixed, device=device)
+    memory = np.arange(24, dtype=np.float32)
+    with pytest.raises(dml.BindingError, match="shares memory with"):
+        dml.element_wise_add(SIXTEEN, memory[:16], out=memory[4:20], device=device)
+    dml.element_wise_add(memory[:16], memory[:16], out=memory[:16], device=device)  # in place
+    assert memory.tolist() == [*range(0, 32, 2), *range(16, 24)]
+    back = np.zeros(16, np.float32)
+    for _ in range(2):
+        dml.element_wise_add(SIXTEEN, SIXTEEN, out=back[::-1], device=device)
+        assert back.tolist() == (2 * SIXTEEN[::-1]).tolist()
+    with pytest.raises(dml.BindingError, match="where the result is"):
+        dml.element_wise_add(SIXTEEN, SIXTEEN, out=np.zeros(15, np.float32), device=device)
+    assert known(device) == 1
 
 
 def test_numbers_count_by_their_bits() -> None:
