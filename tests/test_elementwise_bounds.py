@@ -17,6 +17,7 @@ from anydml import DataType
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.elementwise.numbers import FAR
+from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
 from anydml.schema.expression import Constant
 from every_kernel import SOAK, Ran
@@ -114,7 +115,7 @@ def a_formula(rng: random.Random) -> tuple[Formula, tuple[DataType, ...]]:
         nodes.append(
             Node(op, tuple(one() for _ in range(OPERATIONS[op][0])), rng.choice((F32, F16)) if op == "round" else None)
         )
-    return tuple(nodes), types
+    return maps.formula(tuple(nodes)), types
 
 
 def exact(formula: Formula, inputs: list[Fraction]) -> Fraction | None:

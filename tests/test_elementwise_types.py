@@ -17,6 +17,7 @@ from anydml import DataType
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.elementwise import halves
+from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
 from anydml.schema.expression import Constant
 from anydml.schema.types import ELEVEN
@@ -129,7 +130,7 @@ def a_whole_formula(rng: random.Random) -> tuple[Formula, tuple[DataType, ...]]:
         else:
             args = (last, rng.choice(numbers))[: WHOLES[op][0]]
             nodes.append(Node(op, args if rng.random() < 0.5 else args[::-1], 3 if op == "power" else None))
-    return tuple(nodes), types
+    return maps.formula(tuple(nodes)), types
 
 
 def of_wholes(formula: Formula, row: tuple[int, ...]) -> int | None:

@@ -55,7 +55,7 @@ def link(lowered: Lowered) -> Built:
 
     alone = single and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
     if not lowered.packing:
-        direct = partial(Direct, lowered, sheets[0], fixed) if alone and lowered.short and sheets[0].fixed else None
+        direct = partial(Direct, lowered, sheets[0], fixed) if alone and sheets[0].fixed else None
         return Built(bind, scratch, judges=lowered.judges, bare=alone and not scratch, direct=direct)
     packing = Sheet([[lowered.packing]])
 
@@ -69,7 +69,7 @@ def link(lowered: Lowered) -> Built:
 
 
 class Direct:
-    """A short call of one piece on any arrays that lie as its tensors do: its tables and its scratch are kept for the next.
+    """A call of one piece on any arrays that lie as its tensors do: its tables and its scratch are kept for the next.
 
     names: the tensors, in the order in which arrays are given.
     """
@@ -105,7 +105,7 @@ class Direct:
             words = memory[start - address_of(memory) :][: lowered.scratch].view(np.int64)
         phases, numbers = sheet.bind([own.get(base, 0) for base in sheet.bases])
         open_ = lowered.decide is not None
-        run = prepared(phases, lowered.target, (lowered, memory), keeps_gil=True, status=open_)
+        run = prepared(phases, lowered.target, (lowered, memory), keeps_gil=lowered.short, status=open_)
         return run, numbers, words if open_ else None
 
 

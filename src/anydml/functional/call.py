@@ -64,10 +64,13 @@ def call(
     tensors, attributes: in the order of its inputs and of its attributes without counts; None where absent.
     """
     try:
-        key = _key(operator, tensors, attributes, output_data_type) if out is None and output_sizes is None else None
+        key = _key(operator, tensors, attributes, output_data_type, out) if output_sizes is None else None
         device = device_of(device)
         if key is not None and (quick := device.quick.get(key)) is not None and not describing():
-            return _at_once(quick, tensors)
+            if out is None:
+                return _at_once(quick, tensors, allocate(quick.shape, quick.dtype, quick.scratch))
+            if out.flags.writeable and not any(np.may_share_memory(out, x) for x in tensors if isinstance(x, np.ndarray)):
+                return _at_once(quick, tensors, out)
         flat, kinds = [], []
         for value in tensors:
             if isinstance(value, (list, tuple)):
@@ -82,7 +85,7 @@ def call(
             _prepared, operator, tuple(kinds), keyed(attributes), _lies(out), keyed(output_sizes), output_data_type
         )
         if key is not None and all(x is y for x, y in zip(flat, tensors, strict=True)):
-            _remember(device, key, prepared)
+            _remember(device, key, prepared, out)
         return _run(prepared, flat, out)
     except (BindingError, DescError, DataError) as error:
         with guard:  # what only a call that fails needs
@@ -100,10 +103,16 @@ class Quick(NamedTuple):
     numbers: tuple[tuple[int, DataType], ...]
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    scratch: int
 
 
-def _key(operator: str, tensors: Sequence[Any], attributes: Sequence[Any], data_type: Any) -> Any:
+def _key(operator: str, tensors: Sequence[Any], attributes: Sequence[Any], data_type: Any, out: Any) -> Any:
     """The key of a call whose tensors are arrays of NumPy and numbers, as they come; None for any other."""
+    into = None
+    if out is not None:
+        if type(out) is not np.ndarray:
+            return None
+        into = signature(out)
     kinds: list[Any] = []
     for value in tensors:
         kind = type(value)
@@ -113,11 +122,10 @@ def _key(operator: str, tensors: Sequence[Any], attributes: Sequence[Any], data_
             kinds.append(kind)
         else:
             return None
-    return operator, tuple(kinds), keyed(attributes) if attributes else (), data_type
+    return operator, tuple(kinds), keyed(attributes) if attributes else (), data_type, into
 
 
-def _at_once(quick: Quick, tensors: Sequence[Any]) -> Array:
-    result = np.empty(quick.shape, quick.dtype)
+def _at_once(quick: Quick, tensors: Sequence[Any], result: Array) -> Array:
     arrays = [*tensors, result]
     for place, data_type in quick.numbers:
         arrays[place] = _number(keyed(arrays[place]), data_type)
@@ -127,20 +135,23 @@ def _at_once(quick: Quick, tensors: Sequence[Any]) -> Array:
 
 @lru_cache(maxsize=1024)
 def _number(value: Any, data_type: DataType) -> Array:
-    return array_of_number(value, data_type)
+    return array_of_number(float(value) if isinstance(value, float) else value, data_type)
 
 
-def _remember(device: Device, key: Any, prepared: Prepared) -> None:
-    """Let the next call of a kind be made at once, where it is short and there is nothing to look at."""
+def _remember(device: Device, key: Any, prepared: Prepared, out: Any) -> None:
+    """Let the next call of a kind be made at once, where there is nothing to look at."""
     if prepared.compiled is None or len(prepared.outputs) != 1 or not isinstance(prepared.outputs[0], tuple):
         return
     name, desc, shape = prepared.outputs[0]
+    if out is not None and (out.shape != desc.sizes or out.dtype != desc.data_type.dtype or unspellable(out)):
+        return  # it is copied to, or refused
     names = {i.place: i.name for i in prepared.inputs}
     if (direct := prepared.compiled.direct([*(names.get(k, "") for k in range(len(key[1]))), name])) is not None:
         numbers = tuple((i.place, i.number) for i in prepared.inputs if i.number is not None)
         if len(device.quick) >= CACHED:
             device.quick.clear()
-        device.quick[key] = Quick(direct, numbers, shape, desc.data_type.dtype)
+        scratch = prepared.compiled.binding_properties.temporary_resource_size
+        device.quick[key] = Quick(direct, numbers, shape, desc.data_type.dtype, scratch)
 
 
 def taken(value: Any) -> Any:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from weakref import ref
 
 from anydml.schema.symbol import Symbol
@@ -78,7 +78,7 @@ class Expr:
 
     def __init__(self, op: str, args: tuple[Expr, ...], data: Any, sort: str) -> None:
         self.op, self.args, self.data, self.sort = op, args, data, sort
-        self.rewritten: Expr | None = None  # see `identities`
+        self.rewritten: Expr | Literal[False] | None = None  # see `identities`; False: as it is, and no cycle of it
         self.integral: bool | None = None  # see `integral`
 
     def __repr__(self) -> str:

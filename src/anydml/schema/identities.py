@@ -71,11 +71,25 @@ _OF: Mapping[str, tuple[Identity, ...]] = {  # by the operation that they look f
 def rewritten(e: Expr) -> Expr:
     """The expression with every identity applied where it fits."""
     if e.rewritten is None:
-        made: dict[Expr, Expr] = {}
-        for node in walk(e):
-            args = tuple([made[a] for a in node.args])
-            same = node if args == node.args else make(node.op, args, node.data)
-            identities = _OF.get(node.op, ())
-            made[node] = next((found for identity in identities if (found := identity(same)) is not None), same)
-        e.rewritten = made[e]
-    return e.rewritten
+        nodes = list(walk(e))
+        # where no identity fits any node as it is, nothing changes
+        changes = any(_identity_of(node) is not None for node in nodes)
+        e.rewritten = _applied(nodes) if changes else False
+    return e.rewritten if isinstance(e.rewritten, Expr) else e
+
+
+def _identity_of(e: Expr) -> Expr | None:
+    for identity in _OF.get(e.op, ()):
+        if (found := identity(e)) is not None:
+            return found
+    return None
+
+
+def _applied(nodes: list[Expr]) -> Expr:
+    made: dict[Expr, Expr] = {}
+    for node in nodes:
+        args = tuple([made[a] for a in node.args])
+        same = node if args == node.args else make(node.op, args, node.data)
+        found = _identity_of(same)
+        made[node] = same if found is None else found
+    return made[nodes[-1]]

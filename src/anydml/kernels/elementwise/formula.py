@@ -134,10 +134,10 @@ class Walk:
         made = Number(
             self.body, numbers.once(wide), low=float(a.low), high=float(a.high), quantum=0, digits=min(digits, 53), least=0
         )
-        if digits > 53:
-            return replace(made, rel=numbers.U)
         if digits > 24:
-            return replace(made, exact=True)
+            to = a.value.kind.of("float")  # which the processor rounds once
+            made = replace(made, native=numbers.once(lambda: a.value.converted(how, to)))
+            return replace(made, rel=numbers.U, nearest=True) if digits > 53 else replace(made, exact=True)
         single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
         return replace(made, exact=True, single=single)
 

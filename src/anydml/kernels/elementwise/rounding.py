@@ -146,7 +146,7 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
             y, undecided = nearest_single(x)
             if x.pair is not None:  # NaN is outside of it
                 return y.bits(), either(x.guard, undecided)
-        elif x.exact or (x.odd is not None and x.rel == U and x.err is None):
+        elif x.exact or x.nearest or (x.odd is not None and x.rel == U and x.err is None):
             y, undecided = x.wide(), None
         else:
             raise Uncompilable("a result of FLOAT64 that is more than one operation of exact numbers")
@@ -154,7 +154,7 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
     low, high = limits(data_type)
     guard = x.guard
     value: Value
-    if x.single is not None and bits <= 16:
+    if x.single is not None and (bits <= 16 or (bits == 32 and low < 0)):
         value = x.single
     elif (odd := x.wide if x.exact else x.odd) is not None:
         value = odd()
@@ -175,11 +175,17 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
 def _saturated(x: Value, bits: int, low: int, high: int) -> Value:
     """A float toward zero; the limits beyond them, and 0 for NaN."""
     body = x.body
-    x = body.chosen(x.compared("ord", x), x, 0.0)
-    beyond = x.compared("oge", 2.0**64 if low == 0 else 2.0**63) if bits == 64 else None
-    most = float(high) if bits < 64 else math.nextafter(float(high), 0)
-    x = body.chosen(x.compared("olt", float(low)), float(low), x)
-    x = body.chosen(x.compared("ogt", most), most, x)
+    most, beyond = float(high), None
+    if x.kind.element == "float" and bits == 32:
+        most = 2.0**31 - 2.0**7  # the largest float32 below 2^31
+    elif bits == 64:
+        most = math.nextafter(most, 0)
+    if most != high:
+        beyond = x.compared("oge", float(high + 1))
+    if low < 0:
+        x = body.chosen(x.compared("ord", x), x, 0.0)
+    x = body.chosen(x.compared("ogt", float(low)), x, float(low))  # of an unsigned type, NaN is 0 by this
+    x = body.chosen(x.compared("olt", most), x, most)
     found = _integer(x, bits, low < 0)
     return found if beyond is None else body.chosen(beyond, high if low < 0 else -1, found)
 
@@ -188,7 +194,7 @@ def _integer(x: Value, bits: int, signed: bool) -> Value:
     """A float that fits, as an integer of so many bits."""
     body, kind = x.body, x.kind
     if bits < 32 or (bits == 32 and signed):
-        return _narrow(x.converted("fptosi", kind.of("i32")), bits)
+        return x.converted("fptosi" if signed else "fptoui", kind.of(f"i{bits}"))
     if bits == 32:
         # cut first: below 2^31, the difference is negative, and would be cut the other way
         return (_whole("truncate", x) - 2.0**31).converted("fptosi", kind.of("i32")) ^ -(1 << 31)
