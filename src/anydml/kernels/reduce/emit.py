@@ -230,6 +230,7 @@ class _Kernel:
             def overlapping(i: str, values: list[Value]) -> list[Value]:
                 with body.pooled():
                     made = ended(i, values)
+                    self._fetch_next(i)
                     self._set_streams(walk, i, self._loads(i))
                     made += walk.begun()
                 walk.forget()
@@ -352,6 +353,17 @@ class _Kernel:
                 at = body.at(at, f"%s{k}")
             found[k] = vector
         return found
+
+    def _fetch_next(self, i: str) -> None:
+        """Ask for what the next row has in this place, which is read at once when it begins."""
+        body = self.body
+        if not self.shape.outer:
+            return
+        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+        for k in self.inside:
+            if self.shape.lies[k] == CONTIGUOUS:
+                at = body.at(self._place(k, i), f"%o{self.shape.outer - 1}_{k}")
+                body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
     def _partial(self, i: str, take: str) -> dict[int, Value]:
         for k in self.inside:
