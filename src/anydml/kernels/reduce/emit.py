@@ -20,6 +20,7 @@ from anydml.kernels.reduce.walk import RowWalk
 from anydml.tensor import DataType, limits
 
 CONTIGUOUS, CONSTANT, STRIDED, POSITION = "contiguous", "constant", "strided", "position"
+PLACE = "place"  # a position that is the same along a row
 STATE = ("row", "unused", "count")  # int64 each: the row where a kernel that stopped goes on, and how many are on its list
 ALL = -1  # a place in a row that means every one
 
@@ -41,6 +42,11 @@ class Shape(NamedTuple):
     unroll: int
     most: int
     keeps: bool
+
+
+def same_along(shape: Shape) -> frozenset[int]:
+    """The streams that are the same along a row."""
+    return frozenset(k for k, lies in enumerate(shape.lies[:-1]) if lies in (CONSTANT, PLACE))
 
 
 def names(shape: Shape) -> list[str]:
@@ -69,7 +75,7 @@ class _Kernel:
 
     def text(self) -> str:
         body, shape = self.body, self.shape
-        pointers = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies != POSITION)}
+        pointers = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies not in (POSITION, PLACE))}
         arguments(body, names(shape), pointers)
         self.spare = {k: body.op(f"alloca {self.kinds[k].text}, align 64") for k in (*self.inside, self.last)}
         for k, spare in self.spare.items():
@@ -149,10 +155,12 @@ class _Kernel:
 
     def _walk(self, *, careful: bool) -> RowWalk:
         shape = self.shape
-        constant = frozenset(k for k in range(self.last) if shape.lies[k] == CONSTANT)
+        constant = same_along(shape)
         walk = RowWalk(self.body, shape, constant, careful=careful)
         for k in constant:
-            value = self.body.loaded(Kind(self.kinds[k].element), self.bases[k])
+            kind = Kind(self.kinds[k].element)
+            place = shape.lies[k] == PLACE
+            value = Value(self.body, self.bases[k], kind) if place else self.body.loaded(kind, self.bases[k])
             walk.streams[k] = self.body.splat(value, shape.lanes)
         return walk
 
@@ -177,7 +185,8 @@ class _Kernel:
             offset = "0"
             for d in range(outer):
                 offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {at[d]}, %o{d}_{k}')}")
-            found.append(body.op(f"add i64 %p{k}, {offset}") if lies == POSITION else body.at(f"%p{k}", offset))
+            place = lies in (POSITION, PLACE)
+            found.append(body.op(f"add i64 %p{k}, {offset}") if place else body.at(f"%p{k}", offset))
         return found
 
     # --- passes ---

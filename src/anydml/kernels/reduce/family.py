@@ -80,13 +80,12 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
 def _keeps(shape: emit.Shape) -> int:
     """The nodes whose values are kept for a whole row."""
-    constant = frozenset(k for k, lies in enumerate(shape.lies[:-1]) if lies == emit.CONSTANT)
-    return len(stages(shape.formula, constant, mapped=shape.mapped).kept) if shape.keeps else 0
+    return len(stages(shape.formula, emit.same_along(shape), mapped=shape.mapped).kept) if shape.keeps else 0
 
 
 def _shape(target: Target, r: Rows, types: tuple[Any, ...], row: Dimension, outer: int) -> emit.Shape:
     lies = tuple(
-        emit.POSITION
+        (emit.POSITION if row.strides[k] else emit.PLACE)
         if k < len(r.streams) and r.streams[k].name is None
         else emit.CONSTANT
         if not row.strides[k] and k < len(r.streams)

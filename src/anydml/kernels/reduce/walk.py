@@ -41,7 +41,8 @@ class RowWalk(Walk):
         self.reciprocals: dict[int, Number] = {}
         # softmax of float32, by the place of its powers
         single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in shape.types)
-        self.powers = softmax.powers(shape.formula) if shape.mapped and single else None
+        e = softmax.powers(shape.formula) if shape.mapped and single else None
+        self.powers = e if e is not None and self.stages.within[e] else None
         self.shares: softmax.Shares | None = None
 
     # --- what differs within a row ---
