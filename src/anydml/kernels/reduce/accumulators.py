@@ -146,7 +146,8 @@ class Sum(Accumulator):
         least = term.quantum if term.exact else term.least
         if self.careful:
             total, left = _two_sum(values[0], values[1])
-            total = self.body.chosen(values[1].compared("oeq", 0.0), values[0], total)  # -0 stays -0
+            # -0 stays -0, and infinity what it is: its additions leave NaN over
+            total = self.body.chosen(values[1].compared("one", 0.0), total, values[0])
             odd = numbers.odd_of(total, left)
             return replace(
                 made.guarded(values[2].compared("une", 0.0) & total.magnitude().compared("one", math.inf)),

@@ -29,7 +29,8 @@ class Shape(NamedTuple):
     """Rows, but for their sizes and strides. lies: how each stream lies along a row, the output last.
 
     outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
-    two, at least a row's length; keeps: whether there is memory for a row of values that several passes need.
+    two, at least a row's length; additions: one that is at least those of a lane's sum; inner: dimensions within rows beside
+    the one that lines run along; keeps: whether there is memory for a row of values that several passes need.
     """
 
     formula: Formula
@@ -41,6 +42,8 @@ class Shape(NamedTuple):
     lanes: int
     unroll: int
     most: int
+    additions: int
+    inner: int
     keeps: bool
 
 
@@ -57,6 +60,10 @@ def names(shape: Shape) -> list[str]:
     found += [f"s{k}" for k in range(count)]
     for d in range(shape.outer):
         found += [f"n{d}", *(f"o{d}_{k}" for k in range(count))]
+    if shape.inner:
+        found.append("lines")
+    for d in range(shape.inner):
+        found += [f"m{d}", *(f"q{d}_{k}" for k in range(count))]
     return found
 
 
@@ -115,7 +122,8 @@ class _Kernel:
     def _row(self, r: str) -> None:
         body, shape = self.body, self.shape
         self.row = body.op(f"add i64 {r}, %first")
-        self.bases = self._bases(self.row)
+        self.line: str | None = None
+        self.bases = self._bases([f"%p{k}" for k in range(self.last + 1)], self.row, self.shape.outer, "n", "o")
         walk = self._walk(careful=False)
         self._reduce(walk)
         if shape.mapped:
@@ -171,23 +179,43 @@ class _Kernel:
             self._pass(walk, s)
         walk.fill_row(len(walk.stages.passes))
 
-    def _bases(self, r: str) -> list[str]:
-        """Where each stream's row begins."""
-        body, outer = self.body, self.shape.outer
+    def _bases(self, starts: list[str], r: str, dims: int, sizes: str, strides: str) -> list[str]:
+        """Where each stream's row, or line, of a number begins; the names of the dimensions' arguments."""
+        body = self.body
         at: list[str] = []
         left = r
-        for d in range(outer - 1, 0, -1):
-            at.insert(0, body.op(f"urem i64 {left}, %n{d}"))
-            left = body.op(f"udiv i64 {left}, %n{d}")
+        for d in range(dims - 1, 0, -1):
+            at.insert(0, body.op(f"urem i64 {left}, %{sizes}{d}"))
+            left = body.op(f"udiv i64 {left}, %{sizes}{d}")
         at.insert(0, left)
         found = []
         for k, lies in enumerate(self.shape.lies):
             offset = "0"
-            for d in range(outer):
-                offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {at[d]}, %o{d}_{k}')}")
+            for d in range(dims):
+                offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {at[d]}, %{strides}{d}_{k}')}")
             place = lies in (POSITION, PLACE)
-            found.append(body.op(f"add i64 %p{k}, {offset}") if place else body.at(f"%p{k}", offset))
+            found.append(body.op(f"add i64 {starts[k]}, {offset}") if place else body.at(starts[k], offset))
         return found
+
+    def _lines(self, carried: list[Value], each: Callable[[list[Value]], list[Value]]) -> list[Value]:
+        """Every line of the row; most rows are one."""
+        if not self.shape.inner:
+            return each(carried)
+        row = self.bases
+
+        def one(q: str, values: list[Value]) -> list[Value]:
+            self.line, self.bases = q, self._bases(row, q, self.shape.inner, "m", "q")
+            return each(values)
+
+        _, values = self.body.loop("0", "%lines", 1, carried, one)
+        self.line, self.bases = None, row
+        return values
+
+    def _in_row(self, i: str, length: str = "%n") -> str:
+        """The place in the row of one in a line; length: of what lines count."""
+        if self.line is None:
+            return i
+        return self.body.op(f"add i64 {i}, {self.body.op(f'mul i64 {self.line}, {length}')}")
 
     # --- passes ---
 
@@ -221,48 +249,51 @@ class _Kernel:
             return found
 
         shares = walk.halved(s)
-        if shares is None:
-            i, values = body.loop("0", "%n", shape.lanes * times, starts * times, several)
-            sets = [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)]
-        else:
 
-            def ended(i: str, values: list[Value]) -> list[Value]:
-                """The second halves of the group before."""
-                walk.ended(values[-2:])
-                before = body.op(f"sub i64 {i}, {shape.lanes}")
-                for p, value in walk.fill_pass(s):
-                    body.stored(value, self._memory(p, walk, before))
-                made = walk.stepped(s, accumulators, values[:-2], None, self._places(before))
-                walk.forget()
-                return made
+        def ended(i: str, values: list[Value]) -> list[Value]:
+            """The second halves of the group before."""
+            walk.ended(values[-2:])
+            before = body.op(f"sub i64 {i}, {shape.lanes}")
+            for p, value in walk.fill_pass(s):
+                body.stored(value, self._memory(p, walk, before))
+            made = walk.stepped(s, accumulators, values[:-2], None, self._places(before))
+            walk.forget()
+            return made
 
-            def overlapping(i: str, values: list[Value]) -> list[Value]:
-                with body.pooled():
-                    made = ended(i, values)
-                    self._fetch_next(i)
-                    self._set_streams(walk, i, self._loads(i))
-                    made += walk.begun()
-                walk.forget()
-                return made
+        def overlapping(i: str, values: list[Value]) -> list[Value]:
+            with body.pooled():
+                made = ended(i, values)
+                self._fetch_next(i)
+                self._set_streams(walk, i, self._loads(i))
+                made += walk.begun()
+            walk.forget()
+            return made
 
-            i, values = body.loop("0", "%n", shape.lanes, [*starts, *shares.nothing()], overlapping)
-            sets = [ended(i, values)]
-        if times > 1:
-            i, sets[0] = body.loop(i, "%n", shape.lanes, sets[0], lambda i, v: step(i, v, None, self._loads(i)))
-        left = body.op(f"sub i64 %n, {i}")
-        some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
-        first = i
+        def line(values: list[Value]) -> list[Value]:
+            if shares is None:
+                i, values = body.loop("0", "%n", shape.lanes * times, values, several)
+            else:
+                i, values = body.loop("0", "%n", shape.lanes, [*values, *shares.nothing()], overlapping)
+                values = ended(i, values)
+            own, others = values[: len(starts)], values[len(starts) :]
+            if times > 1:
+                i, own = body.loop(i, "%n", shape.lanes, own, lambda i, v: step(i, v, None, self._loads(i)))
+            left = body.op(f"sub i64 %n, {i}")
+            some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
 
-        def rest(_: str, values: list[Value]) -> list[Value]:
-            active = self.iota.compared("ult", body.splat(Value(body, left, Kind("i64")), shape.lanes))
-            return step(first, values, active, self._partial(first, left))
+            def rest(_: str, values: list[Value]) -> list[Value]:
+                active = self.iota.compared("ult", body.splat(Value(body, left, Kind("i64")), shape.lanes))
+                return step(i, values, active, self._partial(i, left))
 
-        _, sets[0] = body.loop("0", some, 1, sets[0], rest)
-        walk.finish(s, accumulators, sets)
+            _, own = body.loop("0", some, 1, own, rest)
+            return own + others
+
+        values = self._lines(starts * times, line)
+        walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
 
     def _depth(self) -> int:
         """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them."""
-        return -(-self.shape.most // self.shape.lanes) + 2 * self.shape.lanes.bit_length() + self.shape.unroll + 1
+        return self.shape.additions + 2 * self.shape.lanes.bit_length() + self.shape.unroll + 1
 
     def _along(self, walk: RowWalk, group: Callable[[RowWalk, str, str | None], None]) -> None:
         """Groups of elements of the row, the last one perhaps in part."""
@@ -274,15 +305,19 @@ class _Kernel:
             walk.forget()
             return []
 
-        i, _ = body.loop("0", "%n", lanes, [], one)
-        left = body.op(f"sub i64 %n, {i}")
+        def line(values: list[Value]) -> list[Value]:
+            i, _ = body.loop("0", "%n", lanes, [], one)
+            left = body.op(f"sub i64 %n, {i}")
 
-        def some() -> None:
-            self._set_streams(walk, i, self._partial(i, left))
-            group(walk, i, left)
-            walk.forget()
+            def some() -> None:
+                self._set_streams(walk, i, self._partial(i, left))
+                group(walk, i, left)
+                walk.forget()
 
-        when(body, body.op(f"icmp ne i64 {left}, 0"), some)
+            when(body, body.op(f"icmp ne i64 {left}, 0"), some)
+            return values
+
+        self._lines([], line)
 
     def _map(self, walk: RowWalk, i: str, take: str | None) -> None:
         body, k = self.body, self.last
@@ -319,7 +354,11 @@ class _Kernel:
         which = sorted(walk.stages.kept).index(p)
         # before the first group there is room for one more, in which nothing is kept
         room = body.op(f"add i64 %n, {2 * self.shape.lanes}")
-        at = body.op(f"add i64 {body.op(f'add i64 {i}, {self.shape.lanes}')}, {body.op(f'mul i64 {room}, {which}')}")
+        at = self._in_row(body.op(f"add i64 {i}, {self.shape.lanes}"), room)
+        if which:
+            lines = "%lines" if self.shape.inner else "1"
+            before = body.op(f"mul i64 {lines}, {which}")
+            at = body.op(f"add i64 {at}, {body.op(f'mul i64 {room}, {before}')}")
         return body.at("%memory", body.op(f"mul i64 {at}, 8"))
 
     def _load_kept(self, walk: RowWalk, s: int, i: str) -> None:
@@ -340,7 +379,7 @@ class _Kernel:
 
     def _places(self, i: str) -> Value:
         """The places in the row of a group's lanes."""
-        return self.body.splat(Value(self.body, i, Kind("i64")), self.shape.lanes) + self.iota
+        return self.body.splat(Value(self.body, self._in_row(i), Kind("i64")), self.shape.lanes) + self.iota
 
     def _place(self, k: int, i: str) -> str:
         """The address of an element of a row, or its position."""
@@ -421,7 +460,7 @@ class _Kernel:
         def note() -> None:
             def one(lane: str, _: list[Value]) -> list[Value]:
                 open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-                at = body.op(f"add i64 {i}, {lane}")
+                at = self._in_row(body.op(f"add i64 {i}, {lane}"))
                 when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self._append(at))
                 return []
 
