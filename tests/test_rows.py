@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from numpy.typing import NDArray
 
 import anydml as dml
@@ -15,10 +17,13 @@ import hurting
 from agreement import bits
 from anydml import DataType, TensorDesc, operators
 from anydml.errors import DescError
+from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine, llvm
-from anydml.kernels.code.targets import targets
+from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.targets import Target, targets
+from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.rows import rows
-from anydml.kernels.reduce import family, softmax, undecided
+from anydml.kernels.reduce import doubled, family, softmax, undecided
 from anydml.kernels.reference import evaluated
 from anydml.schema.check import check
 from anydml.schema.expression import Max, Sum, Tensor, each, exp, over, rank
@@ -190,7 +195,8 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 @pytest.mark.parametrize("room", [2, 8, 1 << 10])
 def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.MonkeyPatch, listed: list[int]) -> None:
     engine.compiled.cache_clear()
-    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-24)  # an honest bound, of much use to nobody
+    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-24)  # honest bounds, of much use to nobody
+    monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
     monkeypatch.setattr(family, "ROOM", room)
     desc = desc_of("ACTIVATION_SOFTMAX1", F32, (7, 19), (1,))
     x = np.random.default_rng(7).standard_normal((7, 19)).astype(np.float32)
@@ -202,6 +208,7 @@ def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.M
 def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, listed: list[int]) -> None:
     engine.compiled.cache_clear()
     monkeypatch.setattr(softmax, "EXP_REL", 2.0**-24)
+    monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
     monkeypatch.setattr(family, "ROOM", 4)
     desc: Any = desc_of("ACTIVATION_SOFTMAX1", F32, (9, 11), (1,))
     x, y = np.ones((9, 11), np.float32), np.zeros((9, 11), np.float32)
@@ -211,6 +218,56 @@ def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, listed: l
         bound.execute()
         same(y, exact(desc, x))
     assert sum(listed) > 60
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("sizes", "axes"), [((7, 37), (1,)), ((3, 5, 11), (0, 2))])
+def test_what_float64_leaves_open_of_a_softmax_is_decided_in_pairs(
+    isa: str, sizes: tuple[int, ...], axes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, listed: list[int]
+) -> None:
+    engine.compiled.cache_clear()
+    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-20)  # nearly all is open
+    rng = np.random.default_rng(8)
+    for data_type in (F32, DataType.FLOAT16):
+        desc = desc_of("ACTIVATION_SOFTMAX1", data_type, sizes, axes)
+        for factor in (1, 20, 300):
+            x = (rng.standard_normal(sizes) * factor).astype(data_type.dtype)
+            same(executed(desc, x, isa), exact(desc, x))
+    assert not listed
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_powers_in_pairs_are_within_their_bound(isa: str) -> None:
+    target = targets()[ISAS.index(isa)]
+    lanes, steps = 4, 400
+    wide = Kind("double", lanes)
+
+    def emitted(target: Target) -> str:
+        body = Body(target)
+        arguments(body, ("x", "high", "low", "n"), {"x", "high", "low"})
+        shares = softmax.Shares(body, body.constant(wide, 100.0))
+
+        def one(i: str, _: list[Value]) -> list[Value]:
+            at = body.op(f"mul i64 {i}, {8 * lanes}")
+            high, low = doubled.power(shares, body.loaded(wide, body.at("%x", at)))
+            body.stored(high, body.at("%high", at))
+            body.stored(low, body.at("%low", at))
+            return []
+
+        body.loop("0", "%n", 1, [], one)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    x = np.linspace(-19.9, 100, lanes * steps).astype(np.float32).astype(np.float64)
+    made = np.zeros((2, x.size))
+    numbers = np.array([x.ctypes.data, made[0].ctypes.data, made[1].ctypes.data, steps], np.int64)
+    prepared([table(engine.compiled(emitted, target), numbers[None])], target, (x, made, numbers))()
+    with ctx.workprec(200):
+        k = round(100 / math.log(2))
+        for a, high, low in zip(x.tolist(), *made.tolist(), strict=True):
+            error = (arb(high) + arb(low)) * arb(2) ** k / arb(a).exp() - 1
+            assert abs(error) < doubled._POWER
+            assert abs(low) <= abs(high) * 2.0**-52
 
 
 def test_sums_on_ties_and_zero_sums_are_decided_by_machine_code(listed: list[int]) -> None:

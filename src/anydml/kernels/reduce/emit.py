@@ -15,6 +15,8 @@ from anydml.kernels.elementwise.formula import Item, number_of
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import stored
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.reduce import doubled
+from anydml.kernels.reduce.accumulators import Accumulator
 from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.walk import RowWalk
 from anydml.tensor import DataType, limits
@@ -129,6 +131,9 @@ class _Kernel:
         if shape.mapped:
             walk.prepare(self._depth())
             self._along(walk, self._map)
+            if walk.powers is not None:
+                count = body.load("i64", "%state", 16)
+                when(body, body.op(f"icmp ugt i64 {count}, {self.noted}"), lambda: self._decide(walk, count))
             return
         made, undecided = self._element(walk)
         if undecided is None:
@@ -271,9 +276,10 @@ class _Kernel:
 
         def line(values: list[Value]) -> list[Value]:
             if shares is None:
-                i, values = body.loop("0", "%n", shape.lanes * times, values, several)
+                i, values = self._blocks(shape.lanes * times, accumulators * times, values, several)
             else:
-                i, values = body.loop("0", "%n", shape.lanes, [*values, *shares.nothing()], overlapping)
+                halves = shares.nothing()
+                i, values = self._blocks(shape.lanes, accumulators, [*values, *halves], overlapping)
                 values = ended(i, values)
             own, others = values[: len(starts)], values[len(starts) :]
             if times > 1:
@@ -291,9 +297,46 @@ class _Kernel:
         values = self._lines(starts * times, line)
         walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
 
+    def _blocks(
+        self,
+        step: int,
+        accumulators: list[Accumulator],
+        carried: list[Value],
+        group: Callable[[str, list[Value]], list[Value]],
+    ) -> tuple[str, list[Value]]:
+        """A loop over a line, in blocks whose values are merged: so that a term goes through few additions.
+
+        Values that are carried beyond those of the accumulators go through all blocks.
+        """
+        body = self.body
+        starts = [v for a in accumulators for v in a.starts]
+        size = self._block() * step
+
+        def block(i: str, values: list[Value]) -> list[Value]:
+            end = body.op(f"add i64 {i}, {size}")
+            _, made = body.loop(i, end, step, [*starts, *values[len(starts) :]], group)
+            found: list[Value] = []
+            for a in accumulators:
+                first = len(found)
+                last = first + len(a.starts)
+                found += a.merged(values[first:last], made[first:last])
+            return found + made[len(starts) :]
+
+        i, values = body.loop("0", "%n", size, carried, block)
+        return body.loop(i, "%n", step, values, group)
+
+    def _block(self) -> int:
+        """Groups of a block."""
+        return 1 << max(self.shape.additions.bit_length() // 2, 2)
+
     def _depth(self) -> int:
-        """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them."""
-        return self.shape.additions + 2 * self.shape.lanes.bit_length() + self.shape.unroll + 1
+        """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them.
+
+        They are those of a block, then of blocks, and of groups after the last block of a line.
+        """
+        shape, block = self.shape, self._block()
+        after = shape.additions if shape.inner else block + shape.unroll + 2
+        return block + shape.additions // block + after + 2 * shape.lanes.bit_length() + shape.unroll + 2
 
     def _along(self, walk: RowWalk, group: Callable[[RowWalk, str, str | None], None]) -> None:
         """Groups of elements of the row, the last one perhaps in part."""
@@ -433,6 +476,72 @@ class _Kernel:
 
     def _store_one(self, made: Value) -> None:
         self.body.stored(made.lane(0), self.bases[-1])
+
+    # --- what is left open of a softmax ---
+
+    def _decide(self, walk: RowWalk, count: str) -> None:
+        """Decide what this row has on the list in pairs of float64 values; what they leave open stays there."""
+        body, lanes, k = self.body, self.shape.lanes, self.last
+        zero = body.constant(Kind("double", lanes), 0.0)
+
+        def line(values: list[Value]) -> list[Value]:
+            def group(i: str, values: list[Value]) -> list[Value]:
+                self._set_streams(walk, i, self._loads(i))
+                return list(doubled.added((values[0], values[1]), walk.doubled()))
+
+            i, values = body.loop("0", "%n", lanes, values, group)
+            left = body.op(f"sub i64 %n, {i}")
+
+            def one(j: str, values: list[Value]) -> list[Value]:
+                at = body.op(f"add i64 {i}, {j}")
+                self._set_streams(walk, at, self._alone(at))
+                first = self.iota.compared("eq", 0)
+                more = tuple(body.chosen(first, x, 0.0) for x in walk.doubled())
+                return list(doubled.added((values[0], values[1]), (more[0], more[1])))
+
+            return body.loop("0", left, 1, values, one)[1]
+
+        high, low = self._lines([zero, zero], line)
+        total = high.lane(0), low.lane(0)
+        for lane in range(1, lanes):
+            total = doubled.added(total, (high.lane(lane), low.lane(lane)))
+        spread = body.splat(total[0], lanes), body.splat(total[1], lanes)
+        row = self.bases
+
+        def entry(e: str, kept: list[Value]) -> list[Value]:
+            slot = body.at("%list", body.op(f"mul i64 {e}, 16"))
+            place = body.load("i64", slot, 8)
+            all_ = body.op(f"icmp eq i64 {place}, {ALL}")
+            at = body.op(f"select i1 {all_}, i64 0, i64 {place}")
+            if self.shape.inner:
+                self.bases = self._bases(row, body.op(f"udiv i64 {at}, %n"), self.shape.inner, "m", "q")
+                at = body.op(f"urem i64 {at}, %n")
+            self._set_streams(walk, at, self._alone(at))
+            number = doubled.share(walk.doubled(), spread)
+            made, undecided = stored(number, self.shape.types[-1], integral=self.shape.integral)
+            assert undecided is not None
+            stays = body.op(f"or i1 {all_}, {undecided.lane(0).name}")
+
+            def store() -> None:
+                target = self.bases[k] if self.shape.lies[k] == CONSTANT else self._place(k, at)
+                body.stored(made.lane(0), target)
+
+            when(body, body.op(f"xor i1 {stays}, true"), store)
+            to = body.at("%list", body.op(f"mul i64 {kept[0].name}, 16"))
+            body.store("i64", self.row, to)
+            body.store("i64", place, to, 8)
+            return [kept[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
+
+        _, (left,) = body.loop(self.noted, count, 1, [Value(body, self.noted, Kind("i64"))], entry)
+        self.bases = row
+        body.store("i64", left.name, "%state", 16)
+
+    def _alone(self, i: str) -> dict[int, Value]:
+        """One element of every stream, in every lane."""
+        return {
+            k: self.body.splat(self.body.loaded(Kind(self.kinds[k].element), self._place(k, i)), self.shape.lanes)
+            for k in self.inside
+        }
 
     # --- the list ---
 

@@ -17,7 +17,7 @@ from anydml.kernels.elementwise.approximate import at_least
 from anydml.kernels.elementwise.formula import Element, Item, Walk
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
-from anydml.kernels.reduce import softmax
+from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulators import Accumulator, Sum, accumulator
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
 from anydml.tensor import DataType
@@ -182,6 +182,17 @@ class RowWalk(Walk):
         assert self.shares is not None
         assert self.powers is not None
         self.found[self.powers] = self.shares.ended(halves)
+
+    def doubled(self) -> doubled.Pair:
+        """The powers of a group of elements, as pairs."""
+        assert self.shares is not None
+        assert self.powers is not None
+        self.forget()
+        x = self.formula[self.formula[self.powers].args[0]].args[0]
+        self._fill([x])
+        made = doubled.power(self.shares, self.number(x).wide())
+        self.forget()
+        return made
 
     def _below(self, p: int) -> bool:
         """Whether a node is the exponential of an element less the largest of all."""
