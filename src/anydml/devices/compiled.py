@@ -77,12 +77,12 @@ class CompiledOperator:
 
     @computed_once
     def _owned(self) -> dict[str, Slot]:
-        """What is bound at initialize."""
+        """The tensors that are bound at initialize."""
         return self._slots_of(TensorFlags.OWNED_BY_DML)
 
     @computed_once
     def _slots(self) -> dict[str, Slot]:
-        """What is bound at bind."""
+        """The tensors that are bound at bind."""
         return self._slots_of(TensorFlags.NONE)
 
     def _slots_of(self, flags: TensorFlags) -> dict[str, Slot]:

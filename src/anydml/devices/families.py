@@ -45,6 +45,13 @@ def elementwise_compiled() -> Lower:
 
 
 @cache
+def reduce_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.reduce.family import lower
+    return lower
+
+
+@cache
 def reference() -> Lower:
     with guard:
         from anydml.kernels.reference import lower
@@ -58,6 +65,7 @@ DEVICES: Mapping[str, Families] = {
         "contract:compiled": contract_compiled,
         "contract:numpy": contract_numpy,
         "elementwise:compiled": elementwise_compiled,
+        "reduce:compiled": reduce_compiled,
         "reference": reference,
     },
     "reference": {"reference": reference},

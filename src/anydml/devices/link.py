@@ -41,7 +41,8 @@ def link(lowered: Lowered) -> Built:
             runs.append(_again(run, numbers, rounds.times, sheet.moves) if rounds.times else run)
         if lowered.decide is not None:
             (run,) = runs
-            return _decided(run, lowered.decide, memory[start - address_of(memory) :][:scratch].view(np.int64))
+            words = memory[start - address_of(memory) :][:scratch].view(np.int64)
+            return _decided(run, partial(lowered.decide, words, arrays), words)
         if single and not lowered.fails:
             return runs[0]
 
@@ -76,48 +77,53 @@ class Direct:
     def __init__(self, lowered: Lowered, sheet: Sheet, fixed: dict[str, int], names: Sequence[str]) -> None:
         self._lowered, self._sheet, self._fixed = lowered, sheet, fixed
         self._uses = [(k, place, offset) for k, name in enumerate(names) for place, offset in sheet.uses(name)]
-        self._kept: list[tuple[Callable[[], int], NDArray[np.int64]]] = []
+        self._names = names
+        self._kept: list[tuple[Callable[[], int], NDArray[np.int64], NDArray[np.int64] | None]] = []
 
     def __call__(self, arrays: Sequence[NDArray[Any]]) -> None:
         try:
             made = self._kept.pop()  # no two threads get the same
         except IndexError:
             made = self._made()
-        run, numbers = made
+        run, numbers, scratch = made
         for k, place, offset in self._uses:
             numbers[place] = address_of(arrays[k]) + offset
-        run()
+        if run() and scratch is not None:
+            assert self._lowered.decide is not None
+            _decide(run, partial(self._lowered.decide, scratch, dict(zip(self._names, arrays, strict=True))), scratch)
         if self._lowered.scratch <= KEPT:
             self._kept.append(made)
 
-    def _made(self) -> tuple[Callable[[], int], NDArray[np.int64]]:
+    def _made(self) -> tuple[Callable[[], int], NDArray[np.int64], NDArray[np.int64] | None]:
         lowered, sheet = self._lowered, self._sheet
-        own, memory = self._fixed, None
+        own, memory, words = self._fixed, None, None
         if lowered.scratch:
             memory, start = _aligned(lowered.scratch)
             own = {**own, "scratch": start}
+            words = memory[start - address_of(memory) :][: lowered.scratch].view(np.int64)
         phases, numbers = sheet.bind([own.get(base, 0) for base in sheet.bases])
-        status = lowered.decide is not None
-        run = prepared(phases, lowered.target, (lowered, memory), keeps_gil=lowered.short, status=status)
-        if lowered.decide is not None:
-            assert memory is not None
-            run = _decided(run, lowered.decide, memory[start - address_of(memory) :][: lowered.scratch].view(np.int64))
-        return run, numbers
+        open_ = lowered.decide is not None
+        run = prepared(phases, lowered.target, (lowered, memory), keeps_gil=lowered.short, status=open_)
+        return run, numbers, words if open_ else None
 
 
-def _decided(run: Callable[[], int], decide: Callable[[NDArray[np.int64]], None], scratch: NDArray[np.int64]) -> Execute:
+def _decided(run: Callable[[], int], decide: Callable[[], None], scratch: NDArray[np.int64]) -> Execute:
     """A call that is taken up again, once what it left open is decided, until nothing is left."""
 
     def execute() -> None:
         if run():
-            try:
-                decide(scratch)
-                while run():
-                    decide(scratch)
-            finally:
-                scratch[...] = 0
+            _decide(run, decide, scratch)
 
     return execute
+
+
+def _decide(run: Callable[[], int], decide: Callable[[], None], scratch: NDArray[np.int64]) -> None:
+    try:
+        decide()
+        while run():
+            decide()
+    finally:
+        scratch[...] = 0
 
 
 def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:

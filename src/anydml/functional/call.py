@@ -7,7 +7,7 @@ descs nor checks nor compiles. What `functions.py` hands over is in the order of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,10 +19,11 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import CACHED, Device, device_of
 from anydml.errors import BindingError, DataError, DescError
 from anydml.forks import guard
+from anydml.four_bit import array_dtype, pack, unpacked
 from anydml.functional.request import Request, Several, array_of_number, fault
 from anydml.functional.run import allocate, announced, contiguous, describing, operator_of, signature, unspellable
 from anydml.kernels.kernel import Direct
-from anydml.tensor import DataType, TensorDesc
+from anydml.tensor import DataType, TensorDesc, four_bit
 
 Array = NDArray[Any]
 BOOL = np.dtype(np.bool_)
@@ -162,7 +163,7 @@ def taken(value: Any) -> Any:
         if isinstance(array, str):
             raise fault("", array)
         value = array
-    if value.dtype != BOOL and (reason := refused_by_name(value)) is not None:
+    if value.dtype != BOOL and four_bit(value.dtype) is None and (reason := refused_by_name(value)) is not None:
         raise fault("", reason)
     return contiguous(value) if unspellable(value) else value
 
@@ -216,7 +217,11 @@ def _lies(out: Any) -> Any:
     if not isinstance(out, np.ndarray):
         raise fault("out", f"takes an array, not {type(out).__name__}")
     array = as_array(out)
-    if (reason := array if isinstance(array, str) else refused_by_name(array)) is not None:
+    if isinstance(array, str):
+        raise fault("out", array)
+    if four_bit(array.dtype) is not None:
+        return None
+    if (reason := refused_by_name(array)) is not None:
         raise fault("out", reason)
     return None if unspellable(out) else signature(out)
 
@@ -265,12 +270,14 @@ def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
                 x = x.view(np.uint8)
             if sizes is not None:
                 x = np.broadcast_to(x, sizes)
+            if four_bit(x.dtype) is not None:
+                x = pack(x)
         inputs[name] = x
     compiled = prepared.compiled
     if compiled is None:
         made = [
-            None if o is None else [np.empty(s, t.data_type.dtype) for _, t, s in o] if isinstance(o, list)
-            else np.empty(o[2], o[1].data_type.dtype) for o in prepared.outputs
+            None if o is None else [np.empty(s, array_dtype(t.data_type)) for _, t, s in o] if isinstance(o, list)
+            else np.empty(o[2], array_dtype(o[1].data_type)) for o in prepared.outputs
         ]  # fmt: skip
         return made[0] if len(made) == 1 else tuple(made)
     announced(compiled.desc, inputs)
@@ -280,7 +287,7 @@ def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
     outs = out if several and out is not None else (out,)
     views: dict[str, Array] = {}
     results: list[Any] = []
-    later: list[tuple[Array, Array]] = []
+    later: list[tuple[Array, Callable[[], Array]]] = []
     scratch = compiled.binding_properties.temporary_resource_size
     for at, o in enumerate(prepared.outputs):
         given = outs[at] if at < len(outs) else None
@@ -294,7 +301,7 @@ def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
             results.append(_output(o, given, prepared, inputs, views, later, scratch))
     compiled.bind_described({**inputs, **views}).execute()
     for array, result in later:
-        array[...] = result
+        array[...] = result()
     return tuple(results) if several else results[0]
 
 
@@ -304,12 +311,12 @@ def _output(
     prepared: Prepared,
     inputs: dict[str, Array],
     views: dict[str, Array],
-    later: list[tuple[Array, Array]],
+    later: list[tuple[Array, Callable[[], Array]]],
     scratch: int,
 ) -> Array:
     """The array that an output is returned in; `views` gets what the kernel writes to, `later` what is copied afterwards."""
     name, desc, shape = described
-    dtype = desc.data_type.dtype
+    dtype = array_dtype(desc.data_type)
     if out is not None:
         if out.shape != shape or out.dtype != dtype:
             raise fault("out", f"is {out.dtype}, shape {out.shape}, where the result is {dtype}, shape {shape}")
@@ -319,12 +326,17 @@ def _output(
         for other, x in (*inputs.items(), *views.items()):
             if (how := share_memory(out, x)) is not None and not (other in prepared.in_place and identical(view, x)):
                 raise fault("out", f"{how} {other}")
-        if not unspellable(out):
+        if not unspellable(out) and four_bit(dtype) is None:
             views[name] = view
             return np.asarray(out) if type(out) is not np.ndarray else out
+    if four_bit(dtype) is not None:
+        found = allocate(shape, dtype, scratch) if out is None else out
+        views[name] = memory = allocate((desc.element_bytes,), np.dtype(np.uint8), scratch)
+        later.append((found, lambda: unpacked(memory, desc).reshape(shape).astype(dtype)))
+        return found
     views[name] = fresh = allocate(desc.sizes, dtype, scratch)
     if out is not None:
-        later.append((out, fresh.reshape(shape)))
+        later.append((out, lambda: fresh.reshape(shape)))
         result: Array = out
         return result
     return fresh.reshape(shape) if shape != desc.sizes else fresh

@@ -46,7 +46,8 @@ class Lowered(NamedTuple):
     packing: steps that `initialize` takes to write `packed` bytes, from owned inputs, working in `spare` bytes called
     "spare". fails: a status that is not 0 says that a value breaks a data rule, and that nothing was written. judges: every
     data rule is looked at so. short: so little work that other threads can wait for it. decide: to be called with the
-    scratch, as words, when a call's status is not 0, and then the call again: it stopped, or left elements open.
+    scratch, as words, and the arrays, when a call's status is not 0, and then the call again: it stopped, or left elements
+    open.
     """
 
     target: Target
@@ -59,7 +60,7 @@ class Lowered(NamedTuple):
     fails: bool = False
     judges: bool = False
     short: bool = False
-    decide: Callable[[NDArray[np.int64]], None] | None = None
+    decide: Callable[[NDArray[np.int64], Arrays], None] | None = None
 
 
 class Built(NamedTuple):

@@ -27,7 +27,7 @@ def at_most(x: Value, most: float) -> Value:
     return x.body.chosen(x.compared("ogt", most), most, x)
 
 
-def at_least(x: Value, least: float) -> Value:
+def at_least(x: Value, least: Value | float) -> Value:
     """The larger of both; NaN stays NaN."""
     return x.body.chosen(x.compared("olt", least), least, x)
 

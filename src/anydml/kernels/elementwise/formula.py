@@ -17,8 +17,8 @@ from anydml.kernels.elementwise import halves, numbers, rounding, transcendental
 from anydml.kernels.elementwise.numbers import Number, either
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.match import maps
-from anydml.kernels.match.maps import Formula
-from anydml.schema.expression import Constant
+from anydml.kernels.match.maps import Formula, over_streams
+from anydml.schema.expression import Constant, each, integral
 from anydml.tensor import DataType, limits
 
 
@@ -57,15 +57,17 @@ def computed(
 
     moves: an element's bits are stored.
     """
-    return _Formula(body, formula, streams, data_type, lanes, level, moves).run()
+    return Walk(body, formula, streams, data_type, lanes, level, moves).run()
 
 
 def number_of(body: Body, item: Item, lanes: int) -> Number:
     """An item as a real number."""
-    return _Formula(body, maps.formula(()), (), DataType.FLOAT32, lanes, "wide", False).as_number(item)
+    return Walk(body, maps.formula(()), (), DataType.FLOAT32, lanes, "wide", False).as_number(item)
 
 
-class _Formula:
+class Walk:
+    """A formula, node by node; `items` are what its nodes came to so far."""
+
     def __init__(
         self,
         body: Body,
@@ -204,6 +206,9 @@ class _Formula:
             return self._select(place, *args)
         if op in _BITS:
             return self._bitwise(op, args)
+        if op == "held":
+            assert isinstance(data, DataType)
+            return self._held(args[0], data)
         if op in ("max", "min") and self.cut and (found := self._cut_extreme(op, *args)) is not None:
             return found
         integers = [self.whole(a) for a in args]
@@ -246,10 +251,26 @@ class _Formula:
             return made
         return None
 
+    def _held(self, place: int, data_type: DataType) -> Item:
+        """An integer as a tensor holds it."""
+        item = self.whole(place)
+        low, high = limits(data_type)
+        wraps = _integral(self.formula, place)
+        if item is not None and (wraps or (low <= item.low and item.high <= high)):
+            return Whole(item.known().resized(data_type.element_bits), low, high)
+        number = self.number(place)
+        bits, undecided = rounding.stored(number, data_type, integral=wraps)
+        whole = Whole(bits, low, high)
+        return whole if undecided is None else self._whole_number(whole).guarded(undecided)
+
     def _of_numbers(self, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
             return found
         x = [self.number(a) for a in args]
+        if op == "pow" and isinstance(exponent := self.items[args[1]], Constant):
+            simple = transcendental.simple_power(x[0], _value(exponent))
+            if simple is not None:
+                return simple
         if op in _ARITHMETIC:
             return _ARITHMETIC[op](*x)
         if op == "power":
@@ -262,7 +283,7 @@ class _Formula:
             return rounding.to_whole(op, x[0])
         if op == "limits":
             return self._limits(x[0], x[1], dict(data))  # type: ignore[call-overload]
-        return transcendental.function(op, x)
+        return transcendental.function(op, x, self.level)
 
     def _integer_quotient(self, place: int) -> Whole | None:
         """An integer quotient toward zero, of integers that float64 does not hold."""
@@ -375,6 +396,13 @@ def _value(c: Constant) -> Fraction | float:
     return c.value
 
 
+def _integral(formula: Formula, place: int) -> bool:
+    """Whether a node is an integer in kind."""
+    i = each((1,))
+    body, _ = over_streams(maps.Formula(formula[: place + 1]), (1,), i)
+    return integral(body)
+
+
 def _modular(formula: Formula) -> frozenset[int]:
     """The sums, products and choices of which what is stored, modulo 2^bits, shows no more than that."""
     uses: list[list[int]] = [[] for _ in formula]
@@ -393,7 +421,7 @@ def _modular(formula: Formula) -> frozenset[int]:
     return frozenset(place for place, yes in enumerate(found) if yes and formula[place].op in _KEEPS_MODULUS)
 
 
-_KEEPS_MODULUS = {*RING, "select", "power", "same"}
+_KEEPS_MODULUS = {*RING, "select", "power", "same", "row_sum", "row_product"}
 _ARITHMETIC: Mapping[str, Callable[..., Number]] = {
     "add": numbers.add,
     "sub": partial(numbers.add, sign=-1),

@@ -35,7 +35,7 @@ def parts(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Seq
     """The elements in one or two boxes; strides: for every stream, in bytes, those of the output last."""
     dims = [Dimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes) if n > 1]
     dims.sort(key=lambda d: (abs(d.strides[-1]), sum(map(abs, d.strides))), reverse=True)
-    dims = _merged(dims) or [Dimension(1, tuple(0 for _ in strides))]
+    dims = merged(dims) or [Dimension(1, tuple(0 for _ in strides))]
     start = tuple(0 for _ in strides)
     at = len(dims) - 1
     if dims[at].size < SHORT:
@@ -68,7 +68,7 @@ def _tiled(row: Dimension, size: int, around: list[Dimension], within: list[Dime
     return found
 
 
-def _merged(dims: list[Dimension]) -> list[Dimension]:
+def merged(dims: list[Dimension]) -> list[Dimension]:
     """Dimensions that run on in every stream as one."""
     made: list[Dimension] = []
     for d in dims:

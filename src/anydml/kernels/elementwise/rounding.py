@@ -19,14 +19,18 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
         return x.single, None
     if x.native is not None:
         return x.native(), None
+    if x.pair is not None:
+        ends = [x.pair.head + tail for tail in (x.pair.low, x.pair.high)]
+        high, undecided = ends[1], ends[0].compared("une", ends[1])
+        return high if x.pair.sign is None else (high.bits() | x.pair.sign).cast(high.kind), undecided
     single = x.wide().kind.of("float")
     if (odd := x.wide if x.exact else x.odd) is not None:
         return odd().converted("fptrunc", single), None
     low, high = (end.converted("fptrunc", single) for end in _ends(x))
     if x.err is None:
         return high, low.compared("one", high)  # both have the sign of v
-    undecided = either(low.bits().compared("ne", high.bits()) & _finite(x), _unbounded(x))
-    return x.body.chosen(_finite(x), high, x.wide().converted("fptrunc", single)), undecided
+    # what is decided is what v rounds to
+    return x.wide().converted("fptrunc", single), _open(x, low.bits().compared("ne", high.bits()))
 
 
 def nearest_half(x: Number) -> tuple[Value, Value | None]:
@@ -39,12 +43,13 @@ def nearest_half(x: Number) -> tuple[Value, Value | None]:
     undecided = low.compared("ne", high)
     if x.err is None:
         return high, undecided
-    itself = halves.narrowed(x.wide().converted("fptrunc", x.wide().kind.of("float")))
-    return x.body.chosen(_finite(x), high, itself), either(undecided & _finite(x), _unbounded(x))
+    return halves.narrowed(halves.odd_single(x.wide())), _open(x, undecided)
 
 
 def _ends(x: Number) -> tuple[Value, Value]:
     """Two values that t lies between."""
+    if x.ends is not None:
+        return x.ends()
     v = x.wide()
     if x.err is None:
         share = x.rel * SLACK + 2 * U
@@ -59,10 +64,11 @@ def _finite(x: Number) -> Value:
     return x.wide().magnitude().compared("one", math.inf)
 
 
-def _unbounded(x: Number) -> Value:
-    """The lanes where a finite value has a bound that is NaN."""
+def _open(x: Number, differ: Value) -> Value:
+    """The lanes of a number with an absolute bound that stay open: finite ones whose ends differ, or that have no bound."""
     e = x.error()
-    return e.compared("uno", e) & _finite(x)
+    # of a bound of 0, the ends are v but for the sign of a zero
+    return (differ & e.compared("une", 0.0) | e.compared("uno", e)) & _finite(x)
 
 
 def as_rounded(x: Number, data_type: DataType) -> Number:
@@ -92,10 +98,9 @@ def to_whole(op: str, x: Number) -> Number:
         value = once(lambda: _whole(op, odd()))
     else:
         ends = [_whole(op, end) for end in _ends(x)]
-        guard = either(
-            guard, ends[0].bits().compared("ne", ends[1].bits()) & _finite(x), None if x.err is None else _unbounded(x)
-        )
-        value = lambda: ends[1]  # noqa: E731
+        differ = ends[0].bits().compared("ne", ends[1].bits())
+        guard = either(guard, differ & _finite(x) if x.err is None else _open(x, differ))
+        value = once(lambda: _whole(op, x.wide()))
     if x.largest >= 2.0**52 and not x.exact:
         guard = either(guard, x.wide().magnitude().compared("oge", 2.0**52) & _finite(x))
     digits = min(53, math.frexp(x.largest)[1] + 1) if x.largest < 2.0**60 else 53
@@ -143,6 +148,8 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
     if data_type in (DataType.FLOAT32, DataType.FLOAT64):
         if data_type == DataType.FLOAT32:
             y, undecided = nearest_single(x)
+            if x.pair is not None:  # NaN is outside of it
+                return y.bits(), either(x.guard, undecided)
         elif x.exact or x.nearest or (x.odd is not None and x.rel == U and x.err is None):
             y, undecided = x.wide(), None
         else:
@@ -157,8 +164,9 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
         value = odd()
     else:
         ends = [_whole("truncate", end) for end in _ends(x)]
-        guard = either(guard, ends[0].compared("one", ends[1]), None if x.err is None else _unbounded(x))
-        value = ends[1]
+        differ = ends[0].compared("one", ends[1])
+        guard = either(guard, differ if x.err is None else _open(x, differ))
+        value = _whole("truncate", x.wide())
     if integral:
         if x.exact and low <= x.low and x.high <= high:
             return _integer(value, bits, low < 0), guard

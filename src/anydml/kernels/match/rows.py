@@ -1,0 +1,146 @@
+"""Statements that reduce rows: to one element each, or back to the elements of the row that went in.
+
+softmax is both: of a row, its largest element, then a sum, then every element of the row again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.match.affine import affine
+from anydml.kernels.match.maps import Formula, Node, Stream, formula
+from anydml.schema.expression import INDEX, Expr, Variable, bound_by, free, integral, walk
+from anydml.schema.identities import rewritten
+from anydml.schema.statement import Nest, Statement
+from anydml.tensor import DataType
+
+REDUCTIONS = ("sum", "product", "max", "min", "first_largest", "first_smallest")
+
+
+class Rows(NamedTuple):
+    """output[kept, reduced] = formula, whose nodes "row_sum", "row_max", .. reduce their argument over a row.
+
+    kept: the sizes of the dimensions that number rows; reduced: of those within a row. The steps of a stream are along the
+    dimensions kept, then along those reduced; `result` has those of the output. mapped: the output has an element for each
+    of a row, not only one. A reduction's second argument, if any, is the condition for a term to count; its data say
+    whether the last one of equal elements is meant.
+    """
+
+    output: str
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+    streams: tuple[Stream, ...]
+    result: Stream
+    formula: Formula
+    mapped: bool
+    integral: bool
+
+
+class _Unmatched(Exception):
+    """The message is the reason."""
+
+
+def rows(statement: Statement) -> Rows | str:
+    """The rows that a statement reduces, or why it is none of this kind."""
+    if len(statement) > 1:
+        return "there are several outputs"
+    ((name, nest),) = statement.items()
+    if nest.moves:
+        return "bits are moved"
+    try:
+        return _Matching(name, nest).found()
+    except _Unmatched as error:
+        return str(error)
+
+
+class _Matching:
+    def __init__(self, name: str, nest: Nest) -> None:
+        self.name, self.nest = name, nest
+        self.body = rewritten(nest.body)
+        self.reductions = [e for e in walk(self.body) if bound_by(e)]
+        if not self.reductions:
+            raise _Unmatched("nothing is reduced")
+        depends = free(self.body)
+        used = frozenset[Variable]().union(*(depends[e] for e in self.reductions))
+        if not used <= set(nest.variables):
+            raise _Unmatched("a reduction depends on the variable of another one")
+        self.kept = [v for v in nest.variables if v in used and v.size > 1]
+        inside = [v for v in nest.variables if v not in used and v.size > 1]
+        bounds = {tuple(v for v in bound_by(e) if v.size > 1) for e in self.reductions}
+        sizes = {tuple(v.size for v in bound) for bound in bounds}
+        self.mapped = bool(inside)
+        if inside:
+            sizes.add(tuple(v.size for v in inside))
+        if len(sizes) > 1:
+            raise _Unmatched("reductions run over rows of different sizes")
+        (self.reduced,) = sizes
+        # where in a row a variable counts: those of all reductions and those of the output are the same
+        self.dimensions: dict[Variable, int] = {v: at for at, v in enumerate(self.kept)}
+        for bound in (*bounds, tuple(inside)):
+            self.dimensions.update({v: len(self.kept) + at for at, v in enumerate(bound)})
+
+    def found(self) -> Rows:
+        count = len(self.kept) + len(self.reduced)
+        streams: dict[Stream, int] = {}
+        nodes: list[Node] = []
+        known: dict[Node, int] = {}
+        places: dict[Expr, int] = {}
+
+        def add(node: Node) -> int:
+            if node not in known:
+                known[node] = len(nodes)
+                nodes.append(node)
+            return known[node]
+
+        def stream(s: Stream) -> int:
+            return add(Node("stream", (), (streams.setdefault(s, len(streams)), s.data_type)))
+
+        def place(e: Expr) -> int:
+            """An argument's; an affine index is a stream of positions."""
+            if e not in places:
+                places[e] = stream(self._stream(None, DataType.INT64, (e,), count))
+            return places[e]
+
+        for e in walk(self.body):
+            if e.op == "read":
+                if e.data[1] != "inside" or e.data[0].definition is not None:
+                    raise _Unmatched("an element is not one of an input")
+                places[e] = stream(self._stream(e.data[0].name, e.data[0].data_type, e.args, count))
+            elif bound_by(e):
+                kind = e.data[0] if e.op == "reduce" else e.op
+                if kind not in REDUCTIONS:
+                    raise _Unmatched("a row is put in order")
+                last = e.data[1] if e.op != "reduce" else False
+                places[e] = add(Node(f"row_{kind}", tuple(place(a) for a in e.args), last))
+            elif e.op == "position":
+                places[e] = place(e.args[0])
+            elif e.op == "philox":
+                raise _Unmatched("random numbers are made")
+            elif e.sort != INDEX:
+                places[e] = add(Node(e.op, tuple(place(a) for a in e.args), e.data))
+        if places[self.body] != len(nodes) - 1:
+            nodes.append(Node("same", (places[self.body],), None))
+        steps = [[0] * len(self.nest.variables) for _ in range(count)]
+        for at, v in enumerate(self.nest.variables):
+            if v in self.dimensions:
+                steps[self.dimensions[v]][at] = 1
+        result = Stream(self.name, DataType.INT64, (0,) * len(self.nest.variables), tuple(map(tuple, steps)))
+        kept = tuple(v.size for v in self.kept)
+        return Rows(
+            self.name, kept, self.reduced, tuple(streams), result, formula(tuple(nodes)), self.mapped, integral(self.nest.body)
+        )
+
+    def _stream(self, name: str | None, data_type: DataType, indices: tuple[Expr, ...], count: int) -> Stream:
+        steps = [[0] * len(indices) for _ in range(count)]
+        start = []
+        for at, e in enumerate(indices):
+            index = affine(e)
+            if index is None:
+                raise _Unmatched("an index is not affine")
+            start.append(index.constant)
+            for v, factor in index.factors.items():
+                if v in self.dimensions:
+                    steps[self.dimensions[v]][at] += factor
+                elif v.size > 1:
+                    raise _Unmatched("an index depends on something else than the row")
+        return Stream(name, data_type, tuple(start), tuple(map(tuple, steps)))

@@ -1,0 +1,409 @@
+"""The kernel of rows: passes along each row, each a reduction or several, and the elements that are made of them.
+
+Its text depends on the formula, on the types, on how streams lie along a row, and on how long rows are within a power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.elementwise.formula import Item, number_of
+from anydml.kernels.elementwise.numbers import Number
+from anydml.kernels.elementwise.rounding import stored
+from anydml.kernels.match.maps import Formula
+from anydml.kernels.reduce.pool import PoolingBody
+from anydml.kernels.reduce.walk import RowWalk
+from anydml.tensor import DataType, limits
+
+CONTIGUOUS, CONSTANT, STRIDED, POSITION = "contiguous", "constant", "strided", "position"
+STATE = ("row", "unused", "count")  # int64 each: the row where a kernel that stopped goes on, and how many are on its list
+ALL = -1  # a place in a row that means every one
+
+
+class Shape(NamedTuple):
+    """Rows, but for their sizes and strides. lies: how each stream lies along a row, the output last.
+
+    outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
+    two, at least a row's length; keeps: whether there is memory for a row of values that several passes need.
+    """
+
+    formula: Formula
+    mapped: bool
+    integral: bool
+    types: tuple[DataType, ...]
+    lies: tuple[str, ...]
+    outer: int
+    lanes: int
+    unroll: int
+    most: int
+    keeps: bool
+
+
+def names(shape: Shape) -> list[str]:
+    """The arguments of the kernel, in order."""
+    count = len(shape.types)
+    found = ["state", "list", "memory", "room", "first", "rows", "n"]
+    found += [f"p{k}" for k in range(count)]
+    found += [f"s{k}" for k in range(count)]
+    for d in range(shape.outer):
+        found += [f"n{d}", *(f"o{d}_{k}" for k in range(count))]
+    return found
+
+
+def emitted(target: Target, shape: Shape) -> str:
+    """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
+    return _Kernel(target, shape).text()
+
+
+class _Kernel:
+    def __init__(self, target: Target, shape: Shape) -> None:
+        self.body = PoolingBody(target, shape.lanes)
+        self.shape, self.last = shape, len(shape.types) - 1
+        self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
+        self.inside = [k for k in range(self.last) if shape.lies[k] in (CONTIGUOUS, STRIDED)]
+        self.iota = self.body.constants("i64", range(shape.lanes))
+
+    def text(self) -> str:
+        body, shape = self.body, self.shape
+        pointers = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies != POSITION)}
+        arguments(body, names(shape), pointers)
+        self.spare = {k: body.op(f"alloca {self.kinds[k].text}, align 64") for k in (*self.inside, self.last)}
+        for k, spare in self.spare.items():
+            body.do(f"store {self.kinds[k].text} zeroinitializer, ptr {spare}, align 64")
+        zero = body.constant(Kind("i64"), 0)
+
+        def row(r: str, _: list[Value]) -> list[Value]:
+            self._stop_if_full(r)
+            self._row(r)
+            return [zero]
+
+        start = body.load("i64", "%state")
+        body.loop(start, "%rows", 1, [zero], row)
+        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
+        # a call that began behind the end has nothing left to do, and stays there
+        over = body.op(f"icmp uge i64 {start}, %rows")
+        end = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
+        body.store("i64", end, "%state")
+        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        body.begin()
+        return kernel(body, list(body.declared))
+
+    def _stop_if_full(self, r: str) -> None:
+        body = self.body
+
+        def stop() -> None:
+            body.store("i64", r, "%state")
+            body.do("ret i64 1")
+            body.label(body.name("never"))
+
+        half = body.op("lshr i64 %room, 1")
+        self.noted = body.load("i64", "%state", 16)
+        when(body, body.op(f"icmp ugt i64 {self.noted}, {half}"), stop)
+
+    # --- a row ---
+
+    def _row(self, r: str) -> None:
+        body, shape = self.body, self.shape
+        self.row = body.op(f"add i64 {r}, %first")
+        self.bases = self._bases(self.row)
+        walk = self._walk(careful=False)
+        self._reduce(walk)
+        if shape.mapped:
+            walk.prepare(self._depth())
+            self._along(walk, self._map)
+            return
+        made, undecided = self._element(walk)
+        if undecided is None:
+            self._store_one(made)
+            return
+        found = undecided.lane(0)
+
+        def again() -> None:
+            other = self._walk(careful=True)
+            self._reduce(other)
+            made, undecided = self._element(other)
+            self._store_one(made)
+            if undecided is not None:
+                when(body, undecided.lane(0).name, lambda: self._append("0"))
+
+        def note() -> None:
+            self._store_one(made)
+            when(body, found.name, lambda: self._append("0"))
+
+        if not walk.improves:
+            note()
+            return
+        yes, no, after = (body.name(x) for x in ("careful", "plain", "stored"))
+        body.branch(found.name, yes, no)
+        body.label(yes)
+        again()
+        body.jump(after)
+        body.label(no)
+        self._store_one(made)
+        body.jump(after)
+        body.label(after)
+
+    def _walk(self, *, careful: bool) -> RowWalk:
+        shape = self.shape
+        constant = frozenset(k for k in range(self.last) if shape.lies[k] == CONSTANT)
+        walk = RowWalk(self.body, shape, constant, careful=careful)
+        for k in constant:
+            value = self.body.loaded(Kind(self.kinds[k].element), self.bases[k])
+            walk.streams[k] = self.body.splat(value, shape.lanes)
+        return walk
+
+    def _reduce(self, walk: RowWalk) -> None:
+        """Every pass, and what is the same for the whole row."""
+        for s in range(len(walk.stages.passes)):
+            walk.fill_row(s)
+            self._pass(walk, s)
+        walk.fill_row(len(walk.stages.passes))
+
+    def _bases(self, r: str) -> list[str]:
+        """Where each stream's row begins."""
+        body, outer = self.body, self.shape.outer
+        at: list[str] = []
+        left = r
+        for d in range(outer - 1, 0, -1):
+            at.insert(0, body.op(f"urem i64 {left}, %n{d}"))
+            left = body.op(f"udiv i64 {left}, %n{d}")
+        at.insert(0, left)
+        found = []
+        for k, lies in enumerate(self.shape.lies):
+            offset = "0"
+            for d in range(outer):
+                offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {at[d]}, %o{d}_{k}')}")
+            found.append(body.op(f"add i64 %p{k}, {offset}") if lies == POSITION else body.at(f"%p{k}", offset))
+        return found
+
+    # --- passes ---
+
+    def _pass(self, walk: RowWalk, s: int) -> None:
+        body, shape = self.body, self.shape
+        mark = len(body.lines)
+        self._set_streams(walk, "0", {k: body.undefined(self.kinds[k]) for k in self.inside})
+        for p in walk.kept_before(s):
+            walk.put(p, body.undefined(Kind("double", shape.lanes)))
+        accumulators = walk.accumulators(s, self._depth())
+        del body.lines[mark:]  # nothing of it is used but the accumulators' kinds
+        walk.forget()
+        times = 1 if walk.costly(s) else shape.unroll
+        starts = [v for a in accumulators for v in a.starts]
+
+        def step(i: str, values: list[Value], active: Value | None, loaded: dict[int, Value]) -> list[Value]:
+            self._set_streams(walk, i, loaded)
+            at = self._places(i)
+            self._load_kept(walk, s, i)
+            for p, value in walk.fill_pass(s):
+                body.stored(value, self._memory(p, walk, i))
+            made = walk.stepped(s, accumulators, values, active, at)
+            walk.forget()
+            return made
+
+        def several(i: str, values: list[Value]) -> list[Value]:
+            found = []
+            for u in range(times):
+                at = i if not u else body.op(f"add i64 {i}, {u * shape.lanes}")
+                found += step(at, values[u * len(starts) : (u + 1) * len(starts)], None, self._loads(at))
+            return found
+
+        shares = walk.halved(s)
+        if shares is None:
+            i, values = body.loop("0", "%n", shape.lanes * times, starts * times, several)
+            sets = [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)]
+        else:
+
+            def ended(i: str, values: list[Value]) -> list[Value]:
+                """The second halves of the group before."""
+                walk.ended(values[-2:])
+                before = body.op(f"sub i64 {i}, {shape.lanes}")
+                for p, value in walk.fill_pass(s):
+                    body.stored(value, self._memory(p, walk, before))
+                made = walk.stepped(s, accumulators, values[:-2], None, self._places(before))
+                walk.forget()
+                return made
+
+            def overlapping(i: str, values: list[Value]) -> list[Value]:
+                with body.pooled():
+                    made = ended(i, values)
+                    self._set_streams(walk, i, self._loads(i))
+                    made += walk.begun()
+                walk.forget()
+                return made
+
+            i, values = body.loop("0", "%n", shape.lanes, [*starts, *shares.nothing()], overlapping)
+            sets = [ended(i, values)]
+        if times > 1:
+            i, sets[0] = body.loop(i, "%n", shape.lanes, sets[0], lambda i, v: step(i, v, None, self._loads(i)))
+        left = body.op(f"sub i64 %n, {i}")
+        some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
+        first = i
+
+        def rest(_: str, values: list[Value]) -> list[Value]:
+            active = self.iota.compared("ult", body.splat(Value(body, left, Kind("i64")), shape.lanes))
+            return step(first, values, active, self._partial(first, left))
+
+        _, sets[0] = body.loop("0", some, 1, sets[0], rest)
+        walk.finish(s, accumulators, sets)
+
+    def _depth(self) -> int:
+        """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them."""
+        return -(-self.shape.most // self.shape.lanes) + 2 * self.shape.lanes.bit_length() + self.shape.unroll + 1
+
+    def _along(self, walk: RowWalk, group: Callable[[RowWalk, str, str | None], None]) -> None:
+        """Groups of elements of the row, the last one perhaps in part."""
+        body, lanes = self.body, self.shape.lanes
+
+        def one(i: str, _: list[Value]) -> list[Value]:
+            self._set_streams(walk, i, self._loads(i))
+            group(walk, i, None)
+            walk.forget()
+            return []
+
+        i, _ = body.loop("0", "%n", lanes, [], one)
+        left = body.op(f"sub i64 %n, {i}")
+
+        def some() -> None:
+            self._set_streams(walk, i, self._partial(i, left))
+            group(walk, i, left)
+            walk.forget()
+
+        when(body, body.op(f"icmp ne i64 {left}, 0"), some)
+
+    def _map(self, walk: RowWalk, i: str, take: str | None) -> None:
+        body, k = self.body, self.last
+        self._load_kept(walk, len(walk.stages.passes), i)
+        made, undecided = self._element(walk)
+        if take is not None:
+            body.stored(made, self.spare[k])
+            self._copy(k, i, take, out=True)
+        elif self.shape.lies[k] == CONTIGUOUS:
+            body.stored(made, self._place(k, i))
+        else:
+            at = self._place(k, i)
+            for lane in range(self.shape.lanes):
+                body.stored(made.lane(lane), at)
+                at = body.at(at, f"%s{k}")
+        if undecided is not None:
+            self._note(i, take, undecided)
+
+    def _element(self, walk: RowWalk) -> tuple[Value, Value | None]:
+        """The bits that are stored, and the lanes that have to be decided elsewhere."""
+        data_type, integral = self.shape.types[-1], self.shape.integral
+        item: Item = walk.root()
+        whole = walk.whole_of(item)
+        if whole is not None and data_type.dtype.kind in "iu":
+            low, high = limits(data_type)
+            if integral or (low <= whole.low and whole.high <= high):
+                return stored(whole, data_type, integral=True)
+        number = number_of(self.body, item, self.shape.lanes) if not isinstance(item, Number) else item
+        return stored(number, data_type, integral=integral)
+
+    def _memory(self, p: int, walk: RowWalk, i: str) -> str:
+        """Where the kept values of a node lie."""
+        body = self.body
+        which = sorted(walk.stages.kept).index(p)
+        # before the first group there is room for one more, in which nothing is kept
+        room = body.op(f"add i64 %n, {2 * self.shape.lanes}")
+        at = body.op(f"add i64 {body.op(f'add i64 {i}, {self.shape.lanes}')}, {body.op(f'mul i64 {room}, {which}')}")
+        return body.at("%memory", body.op(f"mul i64 {at}, 8"))
+
+    def _load_kept(self, walk: RowWalk, s: int, i: str) -> None:
+        for p in walk.kept_before(s):
+            walk.put(p, self.body.loaded(Kind("double", self.shape.lanes), self._memory(p, walk, i)))
+
+    # --- memory ---
+
+    def _set_streams(self, walk: RowWalk, i: str, loaded: dict[int, Value]) -> None:
+        body, lanes = self.body, self.shape.lanes
+        for k, lies in enumerate(self.shape.lies[:-1]):
+            if lies == POSITION:
+                steps = body.splat(Value(body, f"%s{k}", Kind("i64")), lanes)
+                first = body.splat(Value(body, self._place(k, i), Kind("i64")), lanes)
+                walk.streams[k] = first + steps * self.iota
+        for k, value in loaded.items():
+            walk.streams[k] = value
+
+    def _places(self, i: str) -> Value:
+        """The places in the row of a group's lanes."""
+        return self.body.splat(Value(self.body, i, Kind("i64")), self.shape.lanes) + self.iota
+
+    def _place(self, k: int, i: str) -> str:
+        """The address of an element of a row, or its position."""
+        body, lies = self.body, self.shape.lies[k]
+        offset = body.op(f"mul i64 {i}, {self.kinds[k].bits // 8 if lies == CONTIGUOUS else f'%s{k}'}")
+        return body.op(f"add i64 {self.bases[k]}, {offset}") if lies == POSITION else body.at(self.bases[k], offset)
+
+    def _loads(self, i: str) -> dict[int, Value]:
+        body = self.body
+        found = {}
+        for k in self.inside:
+            at, kind = self._place(k, i), self.kinds[k]
+            if self.shape.lies[k] == CONTIGUOUS:
+                found[k] = body.loaded(kind, at)
+                continue
+            vector = body.undefined(kind)
+            for lane in range(self.shape.lanes):
+                vector = vector.replaced(lane, body.loaded(Kind(kind.element), at))
+                at = body.at(at, f"%s{k}")
+            found[k] = vector
+        return found
+
+    def _partial(self, i: str, take: str) -> dict[int, Value]:
+        for k in self.inside:
+            self._copy(k, i, take, out=False)
+        return {k: self.body.loaded(self.kinds[k], self.spare[k]) for k in self.inside}
+
+    def _copy(self, k: int, i: str, take: str, *, out: bool) -> None:
+        """Some elements of a row to or from spare memory, one by one."""
+        body, kind = self.body, self.kinds[k]
+
+        def one(lane: str, _: list[Value]) -> list[Value]:
+            there = self._place(k, body.op(f"add i64 {i}, {lane}"))
+            spare = body.at(self.spare[k], body.op(f"mul i64 {lane}, {kind.bits // 8}"))
+            source, target = (spare, there) if out else (there, spare)
+            body.stored(body.loaded(Kind(kind.element), source), target)
+            return []
+
+        body.loop("0", take, 1, [], one)
+
+    def _store_one(self, made: Value) -> None:
+        self.body.stored(made.lane(0), self.bases[-1])
+
+    # --- the list ---
+
+    def _append(self, place: str) -> None:
+        """Put a place of the row on the list; where the list is full, the whole row instead of all its places."""
+        body = self.body
+        count = body.load("i64", "%state", 16)
+        full = body.op(f"icmp uge i64 {count}, %room")
+        count = body.op(f"select i1 {full}, i64 {self.noted}, i64 {count}")
+        place = body.op(f"select i1 {full}, i64 {ALL}, i64 {place}")
+        slot = body.at("%list", body.op(f"mul i64 {count}, 16"))
+        body.store("i64", self.row, slot)
+        body.store("i64", place, slot, 8)
+        body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
+
+    def _note(self, i: str, take: str | None, undecided: Value) -> None:
+        body, lanes = self.body, self.shape.lanes
+        bits = body.op(f"bitcast {undecided.kind.text} {undecided.name} to i{lanes}")
+        if lanes < 64:
+            bits = body.op(f"zext i{lanes} {bits} to i64")
+        if take is not None:
+            beyond = body.op(f"shl i64 -1, {take}")
+            bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
+
+        def note() -> None:
+            def one(lane: str, _: list[Value]) -> list[Value]:
+                open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+                at = body.op(f"add i64 {i}, {lane}")
+                when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self._append(at))
+                return []
+
+            body.loop("0", str(lanes), 1, [], one)
+
+        when(body, body.op(f"icmp ne i64 {bits}, 0"), note)

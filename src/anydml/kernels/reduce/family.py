@@ -1,0 +1,110 @@
+"""Rows by machine code: elements that are sums, extremes or places of rows, or that these map back to; correctly rounded."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from anydml.forks import guard
+from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.elementwise.geometry import Dimension, merged
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.maps import Stream
+from anydml.kernels.match.rows import Rows, rows
+from anydml.kernels.reduce import emit
+from anydml.kernels.reduce.stages import stages
+from anydml.kernels.reduce.undecided import STATE_WORDS, deciding, words
+from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
+from anydml.tensor import TensorDesc
+
+SHORT = 1 << 14  # elements below which other threads can wait
+ALONE = 1 << 15  # elements below which one thread computes
+ROOM = 1 << 10  # elements on the list of a piece
+KEPT = 1 << 15  # elements of a row up to which values are kept from one pass to the next
+LONGEST = 1 << 20  # elements of a row; of longer ones, sums would have no bounds of use
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """Steps for the statement of a reduction."""
+    r = rows(statement)
+    if isinstance(r, str):
+        return Refused(r)
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    output = checked.tensors[r.output]
+    types = (*(s.data_type for s in r.streams), output.data_type)
+    if any(t.element_bits < 8 for t in types):
+        return Refused("elements are of four bits")
+    placed = [_placed(s, checked) for s in (*r.streams, r.result)]
+    strides = [s for _, s in placed]
+    sizes = (*r.kept, *r.reduced)
+    dims = [Dimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes)]
+    outer, inner = merged(dims[: len(r.kept)]), merged(dims[len(r.kept) :])
+    if len(inner) > 1:
+        return Refused("rows run along several axes that are apart")
+    row = inner[0] if inner else Dimension(1, tuple(0 for _ in strides))
+    if row.size > LONGEST:
+        return Refused(f"rows are longer than {LONGEST} elements")
+    shape = _shape(target, r, types, row, len(outer))
+    with guard:
+        code = engine.compiled(emit.emitted, target, shape)
+    kept = (row.size + 2 * shape.lanes) * _keeps(shape) + 8
+    room = min(ROOM, 2 * prod(r.kept) * (row.size if r.mapped else 1)) + 2
+    size = words(room, kept)
+    count = prod(d.size for d in outer)
+    pieces: list[list[Step]] = []
+    shares = min(machine.threads if count * row.size >= ALONE else 1, count)
+    for first, end in pairwise(count * k // shares for k in range(shares + 1)):
+        scratch = At("scratch", 8 * size * len(pieces))
+        memory = scratch + 8 * (-(-(STATE_WORDS + 2 * (room + 1)) // 8) * 8)
+        numbers: list[At | int] = [scratch, scratch + 8 * STATE_WORDS, memory, room, first, end - first, row.size]
+        numbers += [base for base, _ in placed]
+        numbers += row.strides
+        for d in outer:
+            numbers += [d.size, *d.strides]
+        pieces.append([Step(code, tuple(numbers))])
+    (nest,) = statement.values()
+    return Lowered(
+        target,
+        [Rounds([pieces])],
+        scratch=8 * size * len(pieces),
+        short=count * row.size < SHORT,
+        decide=deciding(r, nest, output.data_type, len(pieces), size),
+    )
+
+
+def _keeps(shape: emit.Shape) -> int:
+    """The nodes whose values are kept for a whole row."""
+    constant = frozenset(k for k, lies in enumerate(shape.lies[:-1]) if lies == emit.CONSTANT)
+    return len(stages(shape.formula, constant, mapped=shape.mapped).kept) if shape.keeps else 0
+
+
+def _shape(target: Target, r: Rows, types: tuple[Any, ...], row: Dimension, outer: int) -> emit.Shape:
+    lies = tuple(
+        emit.POSITION
+        if k < len(r.streams) and r.streams[k].name is None
+        else emit.CONSTANT
+        if not row.strides[k] and k < len(r.streams)
+        else emit.CONTIGUOUS
+        if row.strides[k] == t.dtype.itemsize or (row.size == 1 and k == len(r.streams))
+        else emit.STRIDED
+        for k, t in enumerate(types)
+    )
+    count = 1 << max(row.size - 1, 1).bit_length()
+    lanes = target.vector_bytes // 4
+    return emit.Shape(r.formula, r.mapped, r.integral, types, lies, outer, lanes, 4, count, row.size <= KEPT)
+
+
+def _placed(s: Stream, checked: Checked[Any]) -> tuple[At | int, list[int]]:
+    """Where a stream begins, and its strides in bytes along the dimensions; positions count one by one."""
+    if s.name is None:
+        return s.start[0], [step[0] for step in s.steps]
+    t: TensorDesc = checked.tensors[s.name]
+    itemsize = t.data_type.dtype.itemsize
+    base = At(s.name, sum(i * stride for i, stride in zip(s.start, t.explicit_strides, strict=True)) * itemsize)
+    return base, [sum(a * b for a, b in zip(step, t.explicit_strides, strict=True)) * itemsize for step in s.steps]

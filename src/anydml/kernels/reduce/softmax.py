@@ -1,0 +1,96 @@
+"""e^(x - m) / sum of e^(x - m), where m is the largest x of a row: a quotient to which a common factor does not matter.
+
+With c = 0 and an integer k near m / log 2, or c = m and k = 0 where |m| is larger than 700, powers are e^(x - c) 2^-k instead:
+x - c is then exact in float64 where x counts. The largest power is between 0.7 and 1.42. Of what is more than 120 below m, a
+power of m - 120 is taken: its quotient is below 2^-171 and stored as 0, and beside a sum of 0.7 it does not count.
+"""
+
+from __future__ import annotations
+
+from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise.approximate import ROUNDER, at_least
+from anydml.kernels.elementwise.coefficients import EXP
+from anydml.kernels.elementwise.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
+from anydml.kernels.elementwise.numbers import SLACK, Number, U
+from anydml.kernels.match.maps import Formula
+
+FAR = 700.0  # largest elements beyond have others near them as exact differences
+BELOW = 120.0
+
+
+def powers(formula: Formula) -> int | None:
+    """The place of e^(x - m) where a formula is the softmax of x, which is read; None where it is anything else."""
+    last = len(formula) - 1
+    op, args, _ = formula[last]
+    if op != "div" or formula[args[1]] != ("row_sum", (args[0],), False):
+        return None
+    e = args[0]
+    op, args, _ = formula[e]
+    if op != "exp" or formula[args[0]].op != "sub":
+        return None
+    difference = args[0]
+    x, m = formula[difference].args
+    if formula[x].op != "stream" or formula[m] != ("row_max", (x,), False):
+        return None
+    uses = {p: [q for q, node in enumerate(formula) if p in node.args] for p in (e, difference)}
+    return e if uses[difference] == [e] and len(uses[e]) == 2 else None
+
+
+class Shares:
+    """The powers and quotients of a row, whose largest element is known."""
+
+    def __init__(self, body: Body, m: Value) -> None:
+        self.body = body
+        far = m.magnitude().compared("ugt", FAR)
+        self.c = body.chosen(far, m, 0.0)
+        near = body.chosen(far, 0.0, m)
+        self.least = near - BELOW
+        # k log 2 has 52 bits: |k| is below 2^11 for x - c between -820 and 700
+        self.rounder = ROUNDER - ((near * LOG2_E + ROUNDER) - ROUNDER)
+        self.ends: tuple[Value, Value] | None = None
+
+    def begun(self, x: Value) -> list[Value]:
+        """The first half of a power: r and the bits of n - k, where x - c = n log 2 + r and the power is 2^(n - k) e^r.
+
+        Halves of different elements overlap in time, where one would be a long chain that waits for itself.
+        """
+        d = at_least(x - self.c, self.least)
+        shifted = self.body.fused(d, LOG2_E, self.rounder)
+        n = shifted - self.rounder
+        r = self.body.fused(n, -LN2_TAIL, self.body.fused(n, -LN2_HEAD, d))
+        return [r, shifted.bits() << 52]
+
+    def ended(self, halves: list[Value]) -> Number:
+        """e^(x - c) 2^-k, or what stands for it where it does not count."""
+        r, exponent = halves
+        # a NaN has no low bits, which would move its exponent: it comes of an element or of infinities
+        made = (EXP(r).bits() + exponent).cast(r.kind)
+        return Number(self.body, lambda: made, low=0.0, high=2.0, rel=EXP_REL)
+
+    def nothing(self) -> list[Value]:
+        """Halves of a power that is 0."""
+        kind = self.c.kind
+        return [self.body.constant(kind, 0.0), self.body.constant(kind.integer, -1023 << 52)]
+
+    def divide(self, total: Value, depth: int) -> None:
+        """Take a row's sum of powers; depth: of its additions.
+
+        Powers are off by EXP_REL, and so is their sum, besides its additions; the reciprocal, the factors that are the ends
+        and the products with them have one rounding each.
+        """
+        share = (2 * EXP_REL + (depth + 6) * U) * SLACK
+        reciprocal = 1 / total
+        self.ends = reciprocal * (1 - share), reciprocal * (1 + share)
+
+    def share(self, e: Number) -> Number:
+        """A power divided by the sum."""
+        assert self.ends is not None
+        low, high = self.ends
+        return Number(
+            self.body,
+            lambda: e.wide() * high,
+            low=0.0,
+            high=1.0,
+            rel=1.0,
+            ends=lambda: (e.wide() * low, e.wide() * high),
+        )

@@ -1,0 +1,70 @@
+"""Elements that a kernel's bounds leave open, decided exactly, in Python: by their row and their place in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.forks import guard
+from anydml.kernels.kernel import Arrays
+from anydml.kernels.match.rows import Rows
+from anydml.kernels.reduce.emit import ALL
+from anydml.schema.statement import Nest
+from anydml.tensor import DataType
+
+STATE_WORDS = 8  # of each piece: emit.STATE, in a cache line of its own
+
+
+def words(room: int, kept: int) -> int:
+    """Words of a piece: its state, its list and the values that it keeps, in whole cache lines."""
+    return -(-(STATE_WORDS + 2 * (room + 1) + kept) // 8) * 8
+
+
+def deciding(r: Rows, nest: Nest, data_type: DataType, pieces: int, size: int) -> Callable[[NDArray[np.int64], Arrays], None]:
+    """What is to be done with the scratch of all pieces, of `size` words each, when one has stopped."""
+    return partial(_decide, r, nest, data_type, pieces, size)
+
+
+def _decide(
+    r: Rows, nest: Nest, data_type: DataType, pieces: int, size: int, scratch: NDArray[np.int64], arrays: Arrays
+) -> None:
+    with guard:
+        from anydml.kernels.evaluate import evaluators
+
+    done = np.iinfo(np.int64).max
+    evaluator = evaluators({r.output: nest}, {r.output: data_type}, arrays)[r.output]
+    output = arrays[r.output]
+    elements = output.view(f"u{output.itemsize}") if output.dtype.kind == "f" else output
+    for piece in scratch[: pieces * size].reshape(pieces, size):
+        row, count = int(piece[0]), int(piece[2])
+        if count:
+            entries = piece[STATE_WORDS : STATE_WORDS + 2 * count].reshape(count, 2)
+            for at in _coordinates(r, entries.tolist()):
+                elements[at] = evaluator.stored(*at)
+            piece[2] = 0
+        elif row == 0:
+            piece[0] = done  # it has ended, and is not begun again
+
+
+def _coordinates(r: Rows, entries: Iterable[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """The indices in the output of listed places of rows."""
+    for row, place in entries:
+        kept = _indices(row, r.kept)
+        for inside in range(math.prod(r.reduced)) if place == ALL and r.mapped else (max(place, 0),):
+            index = (*kept, *_indices(inside, r.reduced))
+            yield tuple(
+                sum(i * step[d] for i, step in zip(index, r.result.steps, strict=True)) for d in range(len(r.result.start))
+            )
+
+
+def _indices(n: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The indices of the n-th element in row-major order."""
+    found: list[int] = []
+    for size in reversed(sizes):
+        n, i = divmod(n, size)
+        found.insert(0, i)
+    return tuple(found)

@@ -1,0 +1,276 @@
+"""A formula over rows as instructions: what is the same for a row is computed once, the rest anew for each group of elements.
+
+u is 2^-53. Of e^(x - m), where m is the row's largest x, the argument is rounded once, which is at most u |x - m| of the
+result; it is at most 1, and what it is below 2^-1000 does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import exponentials, numbers
+from anydml.kernels.elementwise.approximate import at_least
+from anydml.kernels.elementwise.formula import Element, Item, Walk
+from anydml.kernels.elementwise.numbers import SLACK, Number, U
+from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.reduce import softmax
+from anydml.kernels.reduce.accumulators import Accumulator, Sum, accumulator
+from anydml.kernels.reduce.stages import COSTLY, inner, stages
+from anydml.tensor import DataType
+
+if TYPE_CHECKING:
+    from anydml.kernels.reduce.emit import Shape
+
+
+class RowWalk(Walk):
+    """careful: sums of exact terms are exact, or known to be not. improves: whether that may make a difference."""
+
+    def __init__(self, body: Body, shape: Shape, constant: frozenset[int], *, careful: bool) -> None:
+        super().__init__(body, shape.formula, [], shape.types[-1], shape.lanes, "wide", False)
+        self.shape, self.careful, self.improves = shape, careful, False
+        self.streams: list[Value] = [body.undefined(Kind("i8", shape.lanes))] * (len(shape.types) - 1)
+        self.stages = stages(shape.formula, constant, mapped=shape.mapped)
+        self.found: dict[int, Item] = {}
+        self.items = self.found  # type: ignore[assignment]  # by place, like the list
+        self.kept_forms: dict[int, Number] = {}
+        self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
+        self.reciprocals: dict[int, Number] = {}
+        # softmax of float32, by the place of its powers
+        single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in shape.types)
+        self.powers = softmax.powers(shape.formula) if shape.mapped and single else None
+        self.shares: softmax.Shares | None = None
+
+    # --- what differs within a row ---
+
+    def forget(self) -> None:
+        """Leave behind the items of a group of elements: they are computed anew for the next one."""
+        within = self.stages.within
+        for p in [p for p in self.found if within[p]]:
+            del self.found[p]
+            self.converted.pop(p, None)
+
+    def put(self, p: int, wide: Value) -> None:
+        """A node's value as it was kept."""
+        self.found[p] = replace(self.kept_forms[p], wide=lambda: wide)
+
+    def _fill(self, places: Iterable[int]) -> None:
+        for p in sorted(places):
+            if p not in self.found:
+                op, args, data = self.formula[p]
+                self.found[p] = self._item(p, op, args, data)
+
+    def _targets(self, s: int) -> list[int]:
+        return [a for p in self.stages.passes[s] for a in self.formula[p].args]
+
+    def fill_pass(self, s: int) -> list[tuple[int, Value]]:
+        """Compute what the reductions of a pass need; the nodes that it keeps, with their values."""
+        self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.found)))
+        made = []
+        for p in sorted(self.stages.kept if self.shape.keeps else ()):
+            item = self.found.get(p)  # what was put there is made in this pass, too
+            if self.keeper.get(p, s) == s and isinstance(item, Number) and item.err is None and item.guard is None:
+                self.keeper[p] = s
+                self.kept_forms[p] = replace(item, native=None, odd=None, single=None)
+                made.append((p, item.wide()))
+        return made
+
+    def kept_before(self, s: int) -> list[int]:
+        """The nodes whose values an earlier pass has kept and this one needs."""
+        last = s == len(self.stages.passes)
+        needed = inner(self.formula, self.stages.within, [len(self.formula) - 1] if last else self._targets(s))
+        return [p for p in sorted(needed) if self.keeper.get(p, s) < s]
+
+    def costly(self, s: int) -> bool:
+        """Whether a pass computes functions."""
+        return any(self.formula[p].op in COSTLY for p in inner(self.formula, self.stages.within, self._targets(s)))
+
+    # --- what is the same for a row ---
+
+    def fill_row(self, s: int) -> None:
+        """Compute all that is known after so many passes, is the same for the row, and is used within it."""
+        root = len(self.formula) - 1
+        for p, (op, args, data) in enumerate(self.formula):
+            if p in self.found or self.stages.within[p] or self.stages.after[p] > s or op.startswith("row_"):
+                continue
+            if p == root and not self.shape.mapped:
+                continue
+            self.found[p] = self._settled(self._item(p, op, args, data))
+        if self.powers is not None and self.shares is None:
+            _, m = self.formula[self.formula[self.powers].args[0]].args
+            if m in self.found:
+                self.shares = softmax.Shares(self.body, self.number(m).wide())
+
+    def prepare(self, depth: int) -> None:
+        """Reciprocals of what a row's elements are divided by; depth: of the additions of a sum."""
+        if self.shares is not None:
+            self.shares.divide(self.number(self.formula[-1].args[1]).wide(), depth)
+            return
+        for op, args, _ in self.formula:
+            if (
+                op == "div"
+                and self.stages.within[args[0]]
+                and not self.stages.within[args[1]]
+                and args[1] not in self.reciprocals
+            ):
+                divisor = self.number(args[1])
+                if not divisor.exact and divisor.positive and divisor.err is None and not divisor.saturated:
+                    one = replace(self.number_of_one(), single=None)
+                    self.reciprocals[args[1]] = self._settled(numbers.divide(one, divisor))  # type: ignore[assignment]
+
+    def number_of_one(self) -> Number:
+        kind = Kind("double", self.shape.lanes)
+        one = self.body.constant(kind, 1.0)
+        return Number(self.body, lambda: one, exact=True, low=1.0, high=1.0, quantum=0, digits=1, least=0)
+
+    def _settled(self, item: Item) -> Item:
+        """An item whose values are there, so that they may be used in any block that follows."""
+        if isinstance(item, Element) and item.data_type.dtype.kind == "f":
+            item = self.as_number(item)
+        if not isinstance(item, Number):
+            return item
+        wide = item.wide()
+        err = item.err() if item.err is not None else None
+        return replace(
+            item,
+            wide=lambda: wide,
+            err=None if err is None else lambda: err,
+            odd=(lambda: wide) if item.exact else None,
+            native=None,
+        )
+
+    # --- reductions ---
+
+    def accumulators(self, s: int, depth: int) -> list[Accumulator]:
+        """What the reductions of a pass carry, by a group of elements that is emitted for that alone."""
+        self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.found)))
+        made: list[Accumulator] = []
+        for p in self.stages.passes[s]:
+            op, args, data = self.formula[p]
+            term = self._term(args[0])
+            modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
+            a = accumulator(
+                self.body, self.shape.lanes, op.removeprefix("row_"), term, self.as_number,
+                count=self.shape.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,
+            )  # fmt: skip
+            if isinstance(a, Sum) and a.term.exact and not a.exact:
+                self.improves = True
+            made.append(a)
+        return made
+
+    def _term(self, p: int) -> Item:
+        whole = self.whole(p)
+        return whole if whole is not None else self.number(p)
+
+    def halved(self, s: int) -> softmax.Shares | None:
+        """What computes the powers of softmax, in the pass that adds them up."""
+        return self.shares if self.powers is not None and self.stages.passes[s] == (self.formula[-1].args[1],) else None
+
+    def begun(self) -> list[Value]:
+        """The first halves of the powers of a group of elements."""
+        assert self.shares is not None
+        assert self.powers is not None
+        x = self.formula[self.formula[self.powers].args[0]].args[0]
+        self._fill([x])
+        return self.shares.begun(self.number(x).wide())
+
+    def ended(self, halves: list[Value]) -> None:
+        assert self.shares is not None
+        assert self.powers is not None
+        self.found[self.powers] = self.shares.ended(halves)
+
+    def _below(self, p: int) -> bool:
+        """Whether a node is the exponential of an element less the largest of all."""
+        op, args, _ = self.formula[p]
+        if op != "exp" or self.formula[args[0]].op != "sub":
+            return False
+        x, m = self.formula[args[0]].args
+        return self.formula[m] == ("row_max", (x,), False)
+
+    def stepped(
+        self, s: int, accumulators: Sequence[Accumulator], values: list[Value], active: Value | None, at: Value
+    ) -> list[Value]:
+        """The values that a pass carries, with a group of elements."""
+        made: list[Value] = []
+        first = 0
+        passes = self.stages.passes[s]
+        for k, a in enumerate(accumulators):
+            own = values[first : first + len(a.starts)]
+            first += len(a.starts)
+            args = self.formula[passes[k]].args
+            mask = active
+            if len(args) > 1:
+                truth = self.truth(args[1])
+                if truth.guard is not None:
+                    raise Uncompilable("a condition that has to be decided elsewhere")
+                mask = truth.mask if active is None else truth.mask & active
+            made += a.step(own, self._term(args[0]), mask, at)
+        return made
+
+    def finish(self, s: int, accumulators: Sequence[Accumulator], sets: list[list[Value]]) -> None:
+        """The results of a pass from the values of all sets."""
+        first = 0
+        passes = self.stages.passes[s]
+        root = len(self.formula) - 1
+        for k, a in enumerate(accumulators):
+            values = sets[0][first : first + len(a.starts)]
+            for other in sets[1:]:
+                values = a.merged(values, other[first : first + len(a.starts)])
+            first += len(a.starts)
+            item = a.finished(values)
+            p = passes[k]
+            alone = p == root or (p == root - 1 and self.formula[root].op == "same")
+            if isinstance(item, Number) and isinstance(a, Sum) and a.careful and not alone:
+                # of what is computed from the sum, only an exact one is of use
+                wide, odd = item.wide(), item.odd
+                assert odd is not None
+                rest = odd().bits().compared("ne", wide.bits())
+                item = replace(item.guarded(rest), exact=True, rel=0.0)
+            self.found[p] = item if alone else self._settled(item)
+
+    # --- items ---
+
+    def root(self) -> Item:
+        """What is stored."""
+        last = len(self.formula) - 1
+        target = last if self.powers is None else self.powers
+        self._fill(inner(self.formula, self.stages.within, [target], set(self.found)))
+        if self.powers is not None:
+            assert self.shares is not None
+            return self.shares.share(self.number(self.powers))
+        if last not in self.found:
+            op, args, data = self.formula[last]
+            return self._item(last, op, args, data)
+        return self.found[last]
+
+    def whole_of(self, item: Item) -> Whole | None:
+        if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
+            return self._element(item)
+        return item if isinstance(item, Whole) else None
+
+    def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
+        if op == "sub" and self.formula[args[1]] == ("row_max", (args[0],), False):
+            made = numbers.add(self.number(args[0]), self.number(args[1]), sign=-1)
+            return replace(made, high=0.0)
+        if place == self.powers:
+            element, _ = self.formula[args[0]].args
+            assert self.shares is not None
+            return self.shares.ended(self.shares.begun(self.number(element).wide()))
+        if op == "exp" and self._below(place):
+            return self._small(self.number(args[0]))
+        if op == "div" and args[1] in self.reciprocals and self.stages.within[args[0]]:
+            x = self.number(args[0])
+            if not x.exact:
+                return numbers.multiply(x, self.reciprocals[args[1]])
+        return super()._item(place, op, args, data)
+
+    def _small(self, x: Number) -> Number:
+        """e^x for x <= 0, an exact number or one that is rounded once."""
+        if x.err is not None or x.guard is not None:
+            raise Uncompilable("an exponential of a number that is rounded inside")
+        value = exponentials.exponential(at_least(x.wide(), exponentials.LOWEST))
+        rel = exponentials.EXP_REL + (0.0 if x.exact else -exponentials.LOWEST * U * SLACK)
+        return Number(self.body, lambda: value, low=0.0, high=1.0, rel=rel, saturated=1000)
