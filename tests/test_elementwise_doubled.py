@@ -17,6 +17,7 @@ from anydml.kernels.code.targets import ARM, X86, Target, targets
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import doubled, functions
 from anydml.kernels.elementwise.approximate import Approximate
+from anydml.kernels.elementwise.pairs import Pair
 from function_kernels import Doubles, Function, applied, emitted
 from test_elementwise_functions import MPFR, every_target, exactly
 from test_instructions import FORBIDDEN, PAGE, TRIPLES, frame, instructions
@@ -70,6 +71,40 @@ def test_the_bound_of_a_function_of_pairs_holds(name: str, target: Target) -> No
                     compared += 1
                     assert abs(mpfr(head) + mpfr(rest) - exact) <= doubled.REL * abs(exact), (name, x, y, head, rest)
     assert compared > 700
+
+
+def part_of_two(name: str, tail: bool) -> Function:
+    """The heads or the tails of a function of two pairs, of x + x t and of y + y t."""
+
+    def apply(x: Value, y: Value, t: Value) -> Approximate:
+        found = doubled.BINARY[name](Pair(x, x * t), Pair(y, y * t))
+        return Approximate(found.tail if tail else found.head, found.rel)
+
+    return apply
+
+
+@every_target
+@pytest.mark.parametrize("name", doubled.BINARY)
+def test_the_bound_of_a_function_of_two_pairs_holds(name: str, target: Target) -> None:
+    random = np.random.default_rng(9)
+    n = 400
+    xs = random.choice([-1.0, 1.0], n) * 2.0 ** random.uniform(-100, 100, n)
+    ys = random.choice([-1.0, 1.0], n) * 2.0 ** random.uniform(-100, 100, n)
+    if name == "pow":
+        xs = np.abs(xs)
+        ys = random.uniform(-900, 900, n) / np.log2(xs)
+    xs, ys = xs.astype(np.float32).astype(np.float64), ys.astype(np.float32).astype(np.float64)
+    ys[::4] = xs[::4] * 3 if name == "atan2" else np.round(ys[::4])
+    rel = doubled.POW_REL if name == "pow" else doubled.REL
+    for t in (0.0, 2.0**-54):
+        arguments = xs, ys, np.full(n, t)
+        heads, rests = (
+            applied(part_of_two(name, tail), target, target.vector_bytes // 8, *arguments)[0].tolist() for tail in (False, True)
+        )
+        with gmpy2.context(MPFR, precision=300):
+            for x, y, head, rest in zip(xs.tolist(), ys.tolist(), heads, rests, strict=True):
+                exact = exactly(name)(mpfr(x) + mpfr(x * t), mpfr(y) + mpfr(y * t))
+                assert abs(mpfr(head) + mpfr(rest) - exact) <= rel * abs(exact), (name, x, y, t, head, rest)
 
 
 @every_target

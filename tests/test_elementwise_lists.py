@@ -32,7 +32,7 @@ COMPILED = "elementwise:compiled"
 ISAS = [t.name for t in targets()]
 F32, F16 = DataType.FLOAT32, DataType.FLOAT16
 POW, EXP = named("ELEMENT_WISE_POW"), named("ELEMENT_WISE_EXP")
-SIZES = (3, 1100)
+SIZES = (3, 501)
 
 pytestmark = [
     pytest.mark.skipif(not ISAS, reason="no code is emitted for this processor"),
@@ -87,12 +87,14 @@ def bound_to(
 
 @every_isa
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("room", [1, 40, 1 << 12])
+@pytest.mark.parametrize(("room", "past_cache"), [(1, False), (40, False), (40, True), (1 << 12, False)])
 def test_lists_that_are_full_are_emptied(
-    room: int, threads: int, isa: str, decided: Decided, monkeypatch: pytest.MonkeyPatch, ran: Ran
+    room: int, past_cache: bool, threads: int, isa: str, decided: Decided, monkeypatch: pytest.MonkeyPatch, ran: Ran
 ) -> None:
     monkeypatch.setattr(family, "ALONE", 0)
     monkeypatch.setattr(family, "ROOM", room)
+    if past_cache:
+        monkeypatch.setattr(family, "STREAM", 0)
     inputs, wanted = squares(np.random.default_rng(1), SIZES)
     ready, found = bound_to(inputs, isa, threads)
     for _ in range(2):
@@ -103,7 +105,7 @@ def test_lists_that_are_full_are_emptied(
         assert sum(decided.counts) == found.size  # each once
         assert max(decided.counts) <= room + 64
         assert len(decided.counts) >= found.size // (room + 64)
-    ran(found.size, 3000)
+    ran(found.size, 1500)
 
 
 @every_isa
@@ -204,7 +206,7 @@ def test_bound_operators_side_by_side_have_lists_of_their_own(decided: Decided, 
     for t in threads:
         t.join()
     assert not failed
-    assert sum(decided.counts) == 4 * 3 * 3 * 1100
+    assert sum(decided.counts) == 4 * 3 * 3 * 501
 
 
 def test_threads_that_share_a_bound_operator_wait_for_one_another(decided: Decided, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,13 +74,47 @@ def exponentials() -> dict[str, Sequence[float | int] | float]:
 
 
 def hyperbolic() -> dict[str, Sequence[float | int] | float]:
-    """(tanh(x) - x) / x^3 of x^2, for x below an eighth."""
+    """(tanh(x) - x) / x^3 of x^2, for x below a sixteenth."""
 
     def tail(v: Any) -> Any:
         x = v.sqrt()
         return (x.tanh() - x) / x**3
 
-    return {"TANH": fitted(tail, lambda v: v, 0.0, 1 / 64, 4)}
+    return {"TANH": fitted(tail, lambda v: v, 0.0, 1 / 256, 3)}
+
+
+FIRST = 0x3F355556  # the bits of the least m: eight cells of 2^20 float32 follow, of which the fifth has 1 in its middle
+
+
+def logarithms() -> dict[str, Sequence[float | int] | float]:
+    """log m = g + l + log(1 + r) with r = m c - 1 for a c of five bits, so that r is exact; g is a multiple of 2^-15."""
+    factors, heads, tails = [], [], []
+    for j in range(8):
+        low, high = (struct.unpack("<f", struct.pack("<i", FIRST + (k << 20)))[0] for k in (j, j + 1))
+        step = 16 if low < 1 else 32
+        reach, c = min((max(abs(low * k / step - 1), abs(high * k / step - 1)), k / step) for k in range(8, 48))
+        if low < 1 < high:
+            reach, c = max(1 - low, high - 1), 1.0
+        assert reach < LOG_REACH * (1 + 2**-19)
+        value = -arb(c).log()
+        head = round(float(value) * 2**15) / 2**15
+        factors.append(c)
+        heads.append(head)
+        tails.append(single(value - head))
+    ln2 = round(math.log(2) * 2**15) / 2**15
+    return {
+        "LOG_FIRST": FIRST,
+        "LOG_FACTORS": factors,
+        "LOG_HEADS": heads,
+        "LOG_TAILS": tails,
+        "LN2_HEAD": ln2,
+        "LN2_TAIL": single(arb.const_log2() - ln2),
+        # (log(1 + r) - r + r^2 / 2) / r^3
+        "LOG": fitted(lambda r: ((1 + r).log() - r + r**2 / 2) / r**3, lambda r: abs(r) ** 2.5, -LOG_REACH, LOG_REACH, 5),
+    }
+
+
+LOG_REACH = 2.0**-4
 
 
 def text(found: dict[str, Sequence[float | int] | float]) -> str:
@@ -95,5 +129,5 @@ def text(found: dict[str, Sequence[float | int] | float]) -> str:
 
 if __name__ == "__main__":
     ctx.prec = 400
-    TARGET.write_text(text({**exponentials(), **hyperbolic()}))
+    TARGET.write_text(text({**exponentials(), **hyperbolic(), **logarithms()}))
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", TARGET], check=True)

@@ -29,6 +29,7 @@ from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target, named
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import doubled, functions
+from anydml.kernels.elementwise.angles import near_angle, sin_cos_of
 from anydml.kernels.elementwise.pairs import Pair
 
 STATE = Path(__file__).parent.parent / ".prove.json"
@@ -46,11 +47,11 @@ POLES = {"log": (0.0,), "log1p": (-1.0,), "atanh": (1.0, -1.0)}
 
 
 def _sine(x: Pair) -> Pair:
-    return doubled.sin_cos_of(*doubled.near_angle(x))[0]
+    return sin_cos_of(*near_angle(x))[0]
 
 
 def _cosine(x: Pair) -> Pair:
-    return doubled.sin_cos_of(*doubled.near_angle(x))[1]
+    return sin_cos_of(*near_angle(x))[1]
 
 
 def _one(x: Pair) -> Pair:

@@ -94,7 +94,9 @@ class Direct:
             numbers[place] = address_of(arrays[k]) + offset
         if run() and scratch is not None:
             assert self._lowered.decide is not None
-            _decide(run, partial(self._lowered.decide, scratch, self._tensors(arrays)), scratch)
+            # what fails in the middle is not kept
+            _decide(run, partial(self._lowered.decide, scratch, self._tensors(arrays)))
+            scratch[...] = 0
         if self._lowered.scratch <= KEPT:
             self._kept.append(made)
 
@@ -125,19 +127,21 @@ def _decided(run: Callable[[], int], decide: Callable[[], None], scratch: NDArra
     """A call that is taken up again, once what it left open is decided, until nothing is left."""
 
     def execute() -> None:
-        if run():
-            _decide(run, decide, scratch)
+        try:
+            if run():
+                _decide(run, decide)
+                scratch[...] = 0
+        except BaseException:  # an interrupt may come anywhere, and the next call begins anew
+            scratch[...] = 0
+            raise
 
     return execute
 
 
-def _decide(run: Callable[[], int], decide: Callable[[], None], scratch: NDArray[np.int64]) -> None:
-    try:
+def _decide(run: Callable[[], int], decide: Callable[[], None]) -> None:
+    decide()
+    while run():
         decide()
-        while run():
-            decide()
-    finally:
-        scratch[...] = 0
 
 
 def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:

@@ -11,30 +11,24 @@ operations of pairs are off by 2^-98 each, none of them with a condition above 2
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import circular, logarithms
+from anydml.kernels.elementwise import circular, logarithms, powers
+from anydml.kernels.elementwise.angles import FARTHEST, PI, near_angle, sin_cos, sin_cos_of
 from anydml.kernels.elementwise.approximate import ROUNDER, Approximate
 from anydml.kernels.elementwise.logarithms import parts
-from anydml.kernels.elementwise.pairs import Pair, halves, quick_sum, two_sum
+from anydml.kernels.elementwise.pairs import Pair, quick_sum, series, two_sum
 
 REL = 2.0**-80
-FARTHEST = 2.0**130  # the largest argument of sin, cos and tan
+POW_REL = 2.0**-78  # an error of the logarithm counts up to 690 times
 
-# of 41, 41 and 53 bits; of 32, 32, 32 and 53 bits: products of all but the last and k are exact
+# of 41, 41 and 53 bits: products of the first two and k are exact
 _LN2 = [float.fromhex(x) for x in ("0x1.62e42fefa3p-1", "0x1.3de6af278ep-42", "0x1.9cc01f97b57a0p-83")]
-_HALF_PI = [float.fromhex(x) for x in ("0x1.921fb544p+0", "0x1.0b4611a6p-34", "0x1.3198a2e0p-69", "0x1.b839a252049c1p-104")]
-# by 24 bits
-_TWO_OVER_PI = [
-    (0xA2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561B7246E3A >> 24 * (11 - i) & 0xFFFFFF)
-    * 2.0 ** (-24 * (i + 1))
-    for i in range(12)
-]
-LN2, PI = sum(map(Fraction, _LN2)), 2 * sum(map(Fraction, _HALF_PI))
+LN2 = sum(map(Fraction, _LN2))
 TWO_OVER_ROOT_PI = Fraction(float.fromhex("0x1.20dd750429b6dp+0")) + Fraction(float.fromhex("0x1.1ae3a914fed80p-56"))
 
 
@@ -47,23 +41,8 @@ class Doubled(NamedTuple):
     guard: Value | None = None
 
 
-def _series(x: Pair, terms: Sequence[Fraction], exact: int) -> Pair:
-    """The sum of terms[i] x^i, where those from `exact` on are so small that float64 serves them."""
-    *others, last = terms[exact:]
-    small = x.head.lift(float(last))
-    for c in reversed(others):
-        small = x.head.body.fused(small, x.head, float(c))
-    found = Pair(*two_sum(x.head.lift(0.0), small))
-    for c in reversed(terms[:exact]):
-        found = found * x + c
-    return found
-
-
 # of e^y - 1 divided by y, for |y| <= 0.0217; the terms from y^5 / 720 on are below 2^-37, y^11 / 12! is below 2^-89
 _EXP = [Fraction(1, math.factorial(n)) for n in range(1, 13)]
-# of sin(r) / r and of cos(r), in r^2 <= 0.617; the terms from the seventh and the eighth on are below 2^-36
-_SIN = [Fraction((-1) ** n, math.factorial(2 * n + 1)) for n in range(14)]
-_COS = [Fraction((-1) ** n, math.factorial(2 * n)) for n in range(14)]
 
 
 _MOST = 690.0
@@ -79,7 +58,7 @@ def _reduced_exp(x: Pair) -> tuple[Pair, Value]:
     first = body.fused(k, -_LN2[0], x.head)
     head, tail = two_sum(first, k * -_LN2[1])
     y = quick_sum(head, tail + (k * -_LN2[2] + x.tail)).scaled(1 / 16)
-    p = _series(y, _EXP, 5) * y
+    p = series(y, _EXP, 5) * y
     for _ in range(4):
         p = p * (p + 2)
     return p, power
@@ -93,49 +72,6 @@ def _exp(x: Pair) -> Pair:
 def _expm1(x: Pair) -> Pair:
     p, power = _reduced_exp(x)
     return p.scaled(power) + (Pair(power, power.lift(0.0)) - 1)
-
-
-def near_angle(x: Pair) -> tuple[Pair, Value]:
-    """r and the bits of k, where x = k pi / 2 + r, for |x| up to 2^21."""
-    body = x.head.body
-    shifted = body.fused(x.head, 2 / math.pi, ROUNDER)
-    k = shifted - ROUNDER
-    r, rest = body.fused(k, -_HALF_PI[0], x.head), k * -_HALF_PI[3]
-    for part in (k * -_HALF_PI[1], k * -_HALF_PI[2], x.tail):  # what is left may be as small as the tail
-        r, tail = two_sum(r, part)
-        rest = rest + tail
-    return quick_sum(r, rest), shifted.bits()
-
-
-def _far_angle(x: Pair) -> tuple[Pair, Value]:
-    """The same for |x| up to 2^130: x 2 / pi, without multiples of 4, as the exact sum of products of parts of both."""
-    sums = [x.head.lift(0.0)] * 3
-    for part in (*halves(x.head), *halves(x.tail)):
-        for digits in _TWO_OVER_PI:
-            p = part * digits  # 51 bits: a multiple of 4 from 2^53 on
-            p = p - ((p * 0.25 + ROUNDER) - ROUNDER) * 4
-            p = x.head.body.chosen((part * digits).magnitude().compared("olt", 2.0**53), p, 0.0)
-            for i in range(2):
-                sums[i], p = two_sum(sums[i], p)
-            sums[2] = sums[2] + p
-    shifted = sums[0] + ROUNDER
-    head, tail = two_sum(sums[0] - (shifted - ROUNDER), sums[1])
-    return quick_sum(head, tail + sums[2]) * (PI / 2), shifted.bits()
-
-
-def _sin_cos(x: Pair) -> tuple[Pair, Pair]:
-    """For |x| up to FARTHEST."""
-    far = x.head.magnitude().compared("ogt", 2.0**21)
-    (rest, bits), (far_rest, far_bits) = near_angle(x), _far_angle(x)
-    return sin_cos_of(far_rest.where(far, rest), x.head.body.chosen(far, far_bits, bits))
-
-
-def sin_cos_of(rest: Pair, bits: Value) -> tuple[Pair, Pair]:
-    """The sine and the cosine of k pi / 2 + rest."""
-    square = rest * rest
-    sin, cos = _series(square, _SIN, 6) * rest, _series(square, _COS, 7)
-    odd, half = (bits & 1).compared("eq", 1), (bits & 2).compared("eq", 2)
-    return cos.where(odd, sin).negated(half), sin.where(odd, cos).negated(odd ^ half)
 
 
 def _log_near_one(f: Pair) -> Pair:
@@ -206,15 +142,15 @@ def _atanh(x: Pair) -> Pair:
 
 
 def _sin(x: Pair) -> Pair:
-    return _sin_cos(x)[0]
+    return sin_cos(x)[0]
 
 
 def _cos(x: Pair) -> Pair:
-    return _sin_cos(x)[1]
+    return sin_cos(x)[1]
 
 
 def _tan(x: Pair) -> Pair:
-    sin, cos = _sin_cos(x)
+    sin, cos = sin_cos(x)
     return sin / cos
 
 
@@ -244,6 +180,20 @@ def _acos(x: Pair) -> Pair:
     return y + (d + d.head * d.head * d.head * (1 / 6))
 
 
+def _atan2(y: Pair, x: Pair) -> Pair:
+    """angle + atan(d) with d = (y cos - x sin) / (x cos + y sin), as for `_atan`."""
+    angle = circular.atan2(y.head, x.head).value
+    begun = Pair(angle, angle.lift(0.0))
+    sin, cos = sin_cos_of(*near_angle(begun))
+    return begun + (y * cos - x * sin) / (x * cos + y * sin)
+
+
+def _pow(x: Pair, y: Pair) -> Pair:
+    """e^(y log |x|), with the sign that float64's has."""
+    size = _exp(y * _log(x.magnitude()))
+    return size.negated(powers.pow(x.head, y.head).value.bits().compared("slt", 0))
+
+
 # erf(x) / x, of x^2 <= 1/4; the terms from the seventh on are below 2^-26
 _ERF = [Fraction((-1) ** n, math.factorial(n) * (2 * n + 1)) * TWO_OVER_ROOT_PI for n in range(19)]
 # the trapezoidal rule for the integral of e^(-t^2) / (x^2 + t^2) with the step 3/8: it lacks e^-70 where the pole is counted
@@ -254,7 +204,7 @@ _WEIGHTS = [Fraction((Decimal(t.numerator) / -t.denominator).exp(Context(prec=40
 
 def erf_near_zero(x: Pair) -> Pair:
     """erf(x) for |x| <= 1/2."""
-    return _series(x * x, _ERF, 8) * x
+    return series(x * x, _ERF, 8) * x
 
 
 def erfc_far(z: Pair) -> Pair:
@@ -302,3 +252,15 @@ UNARY: Mapping[str, Callable[[Value, Value], Doubled]] = {
         *(_erf, _erfc),
     )
 }
+
+
+def _made_of_two(function: Callable[[Pair, Pair], Pair]) -> Callable[[Pair, Pair], Doubled]:
+    def apply(x: Pair, y: Pair) -> Doubled:
+        found = function(x, y)
+        return Doubled(found.head, found.tail, POW_REL if function is _pow else REL)
+
+    return apply
+
+
+# finite arguments and no zeros; x >= 0 or a whole y for pow
+BINARY: Mapping[str, Callable[[Pair, Pair], Doubled]] = {f.__name__[1:]: _made_of_two(f) for f in (_atan2, _pow)}

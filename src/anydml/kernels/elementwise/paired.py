@@ -12,16 +12,19 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import paired_tables as tables
-from anydml.kernels.elementwise.approximate import at_least, at_most
+from anydml.kernels.elementwise.approximate import at_most
 
 ROUNDER = 1.5 * 2.0**23  # what is added to it is rounded to an integer, which its low bits show
 EXP_MARGIN = 2.0**-32.5
 EXP_FAR = 77.0  # beyond, the tail loses digits below float32's least numbers
 
-SIGMOID_MARGIN = 2.0**-32.4
-SIGMOID_LEAST = 2.0**-8  # a part of the margin that does not depend on e^-x
-TANH_MARGIN = 2.0**-21.1  # a part of the terms p
-TANH_FAR, TANH_NEAR = 20.0, 2.0**-8
+LOG_MARGIN = 2.0**-23  # a part of r^3, beside one of the result
+LOG_LEAST = 2.0**-35
+SIGMOID_MARGIN = 2.0**-34  # what does not depend on e^-x
+SIGMOID_FAR = 18.0
+TANH_MARGIN = 2.0**-20.9  # a part of the terms p
+TANH_LEAST = 2.0**-34.4
+TANH_FAR, TANH_NEAR = 20.0, 2.0**-4
 
 
 class Pair(NamedTuple):
@@ -70,8 +73,8 @@ def _shuffled(a: Value, b: Value, places: range) -> Value:
     return a.body.value(f"shufflevector {a.kind.text} {a.name}, {b.kind.text} {b.name}, <{len(places)} x i32> <{mask}>", kind)
 
 
-def power(x: Value, terms: Sequence[float], trim: float = 0.0) -> Power:
-    """e^x for |x| <= 77, less the share `trim` of it."""
+def power(x: Value, trim: float = 0.0, *, far: bool = False) -> Power:
+    """e^x, less the share `trim` of it, for |x| <= 77; the error grows from |x| = 10 on, but not if it is `far`."""
     body = x.body
     fused = body.fused
     shifted = fused(x, tables.EXP_EIGHTHS, ROUNDER)
@@ -81,18 +84,16 @@ def power(x: Value, terms: Sequence[float], trim: float = 0.0) -> Power:
     scale = (picked(tables.EXP_HEADS, "i32", index) + (index << 20)).cast(x.kind)
     rest = fused(k, -tables.EXP_STEP_TAIL, picked([t - trim for t in tables.EXP_TAILS], "float", index))
     squared = r * r
-    q = x.lift(terms[-1])
-    for c in reversed(terms[:-1]):
-        q = fused(q, r, c)
+    q = fused(fused(r, tables.EXP[2], tables.EXP[1]), r, tables.EXP[0])
     p = fused(r, fused(squared, q, rest), rest)
-    p = fused(squared, fused(rest, 0.5, 0.5), p)
+    p = fused(squared, fused(rest, 0.5, 0.5) if far else 0.5, p)
     head = fused(scale, r, scale)
     error = fused(scale, r, scale - head)
     return Power(head, fused(scale, p, error), scale, p)
 
 
 def exp(x: Value) -> Pair:
-    y = power(x, tables.EXP, EXP_MARGIN)
+    y = power(x, EXP_MARGIN, far=True)
     high = x.body.fused(y.scale, EXP_MARGIN * 2.3, y.tail)
     return Pair(y.head, y.tail, high, _beyond(x, EXP_FAR))
 
@@ -101,62 +102,82 @@ def _beyond(x: Value, far: float) -> Value:
     return x.magnitude().compared("ugt", far)
 
 
-def _summed(large: Value, small: Value) -> tuple[Value, Value]:
-    """Their sum, rounded, and what that leaves: exact where the second is not the larger one."""
-    total = large + small
-    return total, small - (total - large)
+def _inverse(first: Value | None, second: Value, tail: Value) -> tuple[Value, Value]:
+    """1 / (first + second + tail) = z + z w: z has 12 bits, and |w| < 2^-9.4, which is off by 2^-36.
 
-
-def _inverse(d: Value, tail: Value) -> tuple[Value, Value]:
-    """1 / (d + tail) = z + z u, where d is positive and the tail below 2^-22 d: z and u, which is off by 2^-44."""
-    fused = d.body.fused
-    z = _estimate(d)
-    z = fused(z, fused(-z, d, 1.0), z)
-    return z, fused(-z, tail, fused(-z, d, 1.0))
-
-
-def _estimate(d: Value) -> Value:
-    """1 / d within 1.5 / 2^12 of it: the one thing here that depends on the processor; what it is off by is corrected."""
-    parts = [_part(d, k, 8) for k in range(0, d.kind.lanes, 8)]
-    return _whole([d.body.call("llvm.x86.avx.rcp.ps.256", x.kind, x) for x in parts])
+    One of the first two is 1 (None for the first) and the other below 2^12, or the first one is above; the tail is below
+    2^-10 of the sum. Then the first difference here is exact: of multiples of 2^-24, or about z, of 36 bits but 12 zeros.
+    """
+    fused = second.body.fused
+    quotient = 1 / (second + (1.0 if first is None else first))
+    z = (quotient.bits() & -(1 << 12)).cast(second.kind)
+    u = fused(-z, second, 1 - z if first is None else fused(-z, first, 1.0))
+    u = fused(-z, tail, u)
+    return z, fused(fused(u, u, u), u, u)
 
 
 def sigmoid(x: Value) -> Pair:
     """1 / (1 + e^-x). The error of e^-x is a share of it, and the result's is e^-x / (1 + e^-x) of that."""
     fused = x.body.fused
-    y = power(-x, tables.EXP)
-    a, rest = _summed(y.head, y.tail)
-    d, lost = _summed(at_least(a, 1.0), at_most(a, 1.0))
-    z, u = _inverse(d, lost + rest)
-    share = fused(z, y.scale, SIGMOID_LEAST)
-    low, high = (z * fused(share, m, u) for m in (-SIGMOID_MARGIN, SIGMOID_MARGIN))
-    return Pair(z, low, high, _beyond(x, EXP_FAR))
+    y = power(-x)
+    large = y.head.compared("ogt", 2.0**12)
+    first, second = x.body.chosen(large, y.head, 1.0), x.body.chosen(large, x.lift(1.0), y.head)
+    z, w = _inverse(first, second, y.tail)
+    least = (y.scale.bits() - (32 << 23)).cast(x.kind)
+    share, middle = z * fused(z, least, SIGMOID_MARGIN), z * w
+    return Pair(z, middle - share, middle + share, _beyond(x, SIGMOID_FAR))
 
 
 def tanh(x: Value) -> Pair:
-    """(e^2x - 1) / (e^2x + 1); x - x^3 / 3 beside a small x. The relative error of e^2x becomes an absolute one of
+    """1 - 2 / (e^2x + 1); x + x^3 p(x^2) beside a small x. The relative error of e^2x becomes an absolute one of
     2 e^2x / (e^2x + 1)^2 as much; it is that of the terms p, which are small beside a small x."""
     fused = x.body.fused
     size = x.magnitude()
     doubled = at_most(size, TANH_FAR)
-    y = power(doubled + doubled, tables.EXP)
-    a, rest = _summed(y.head, y.tail)
-    above, lost = _summed(a, x.lift(-1.0))
-    n, tail = _summed(above, lost + rest)
-    d, lost = _summed(a, x.lift(1.0))
-    z, u = _inverse(d, lost + rest)
-    head = n * z
-    middle = fused(head, u, fused(tail, z, fused(n, z, -head)))
-    share = fused(z * z * y.scale, fused(y.p.magnitude(), TANH_MARGIN, TANH_MARGIN * 2.0**-18), 2.0**-43)
+    y = power(doubled + doubled)
+    z, w = _inverse(None, y.head, y.tail)
+    double = z + z
+    head = 1 - double
+    middle = fused(-double, w, (1 - head) - double)
+    share = fused(z * z * y.scale, fused(y.p.magnitude(), TANH_MARGIN, TANH_LEAST), TANH_LEAST)
     near = size.compared("olt", TANH_NEAR)
     head = x.body.chosen(near, size, head)
-    cube = size * size * size
-    middle = x.body.chosen(near, cube * (-1 / 3), middle)
-    share = x.body.chosen(near, cube * 2.0**-18, share)
+    squared = size * size
+    cube = size * squared
+    series = fused(fused(squared, tables.TANH[2], tables.TANH[1]), squared, tables.TANH[0])
+    middle = x.body.chosen(near, cube * series, middle)
+    share = x.body.chosen(near, cube * 2.0**-23, share)
     return Pair(head, middle - share, middle + share, x.compared("uno", x), x.bits() & -(1 << 31))
 
 
-FUNCTIONS: dict[str, Callable[[Value], Pair]] = {"exp": exp, "sigmoid": sigmoid, "tanh": tanh}
+def log(x: Value) -> Pair:
+    """e log 2 + log m, by a table of eight; for normal positive x. 1 + r is m and an entry's product."""
+    fused = x.body.fused
+    bits = x.bits()
+    moved = bits - tables.LOG_FIRST
+    exponent = moved.shifted_right(23, signed=True)
+    index = moved.shifted_right(20, signed=False)
+    k = exponent.converted("sitofp", x.kind)
+    m = (bits - (exponent << 23)).cast(x.kind)
+    r = fused(m, picked(tables.LOG_FACTORS, "float", index), -1.0)  # exact
+    head = fused(k, tables.LN2_HEAD, picked(tables.LOG_HEADS, "float", index))  # exact
+    rest = fused(k, tables.LN2_TAIL, picked(tables.LOG_TAILS, "float", index))
+    squared = r * r
+    lost = fused(r, r, -squared)
+    near = fused(squared, -0.5, r)
+    rest_near = fused(squared, -0.5, r - near)
+    q = x.lift(tables.LOG[-1])
+    for c in reversed(tables.LOG[:-1]):
+        q = fused(q, r, c)
+    total = head + near
+    cube = squared * r
+    tail = fused(lost, -0.5, fused(cube, q, rest)) + (rest_near + (near - (total - head)))
+    share = fused(cube.magnitude(), LOG_MARGIN, total.magnitude() * LOG_LEAST)
+    normal = (bits - (1 << 23)).compared("ult", 0x7F000000)
+    return Pair(total, tail - share, tail + share, ~normal)
+
+
+FUNCTIONS: dict[str, Callable[[Value], Pair]] = {"exp": exp, "sigmoid": sigmoid, "tanh": tanh, "log": log}
 
 
 def serves(body: Body) -> bool:

@@ -6,6 +6,7 @@ by 2^-98 of its larger operand, with and without fused operations.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from anydml.kernels.code.values import Value
@@ -107,3 +108,15 @@ def halves(x: Value) -> tuple[Value, Value]:
     """x as the sum of numbers of 26 and 27 bits."""
     head = (x.bits() & -(1 << 27)).cast(x.kind)
     return head, x - head
+
+
+def series(x: Pair, terms: Sequence[Fraction], exact: int) -> Pair:
+    """The sum of terms[i] x^i, where those from `exact` on are so small that float64 serves them."""
+    *others, last = terms[exact:]
+    small = x.head.lift(float(last))
+    for c in reversed(others):
+        small = x.head.body.fused(small, x.head, float(c))
+    found = Pair(*two_sum(x.head.lift(0.0), small))
+    for c in reversed(terms[:exact]):
+        found = found * x + c
+    return found

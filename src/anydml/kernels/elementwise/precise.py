@@ -212,16 +212,19 @@ def _extreme(a: Precise, b: Precise, *, larger: bool) -> Precise:
 
 
 def _function(op: str, args: list[Precise]) -> Precise:
-    kind, emit = KINDS.get(op), doubled.UNARY.get(op)
-    if kind is None or emit is None or len(args) != 1:
+    kind = KINDS.get(op)
+    if kind is None or (op not in doubled.UNARY and op not in doubled.BINARY):
         raise Uncompilable(f"{op} is not compiled in twice float64's precision")
-    (a,) = args
-    x = a.pair
-    found = emit(x.head, x.tail)
+    a, x = args[0], args[0].pair
+    found = doubled.UNARY[op](x.head, x.tail) if op in doubled.UNARY else doubled.BINARY[op](x, args[1].pair)
     size = found.head.magnitude()
-    far = ~(size.compared("olt", FAR) & size.compared("ogt", 1 / FAR))
-    if op in ("sin", "cos", "tan"):
-        far = far | x.head.magnitude().compared("ogt", doubled.FARTHEST)
+    far = either(found.guard, ~(size.compared("olt", FAR) & size.compared("ogt", 1 / FAR)), *(arg.guard for arg in args[1:]))
+    if op in doubled.BINARY:  # of exact numbers that are not 0
+        for arg in args:
+            far = either(far, arg.err.compared("une", 0.0), arg.pair.head.compared("oeq", 0.0))
+        if op == "pow":  # it may have ties
+            far = either(far, x.head.compared("olt", 0.0))
+        return Precise(Pair(found.head, found.tail), size * (found.rel * SLACK), either(a.guard, far))
     err = size * (found.rel * SLACK)
     exact = a.err.compared("oeq", 0.0)
     if kind.slope is None:

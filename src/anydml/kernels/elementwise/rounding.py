@@ -21,8 +21,8 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
         return x.native(), None
     if x.pair is not None:
         ends = [x.pair.head + tail for tail in (x.pair.low, x.pair.high)]
-        high, undecided = ends[1], ends[0].compared("une", ends[1])
-        return high if x.pair.sign is None else (high.bits() | x.pair.sign).cast(high.kind), undecided
+        differ = ends[0].compared("une", ends[1])
+        return ends[1] if x.pair.sign is None else (ends[1].bits() | x.pair.sign).cast(ends[1].kind), differ
     single = x.wide().kind.of("float")
     if (odd := x.wide if x.exact else x.odd) is not None:
         return odd().converted("fptrunc", single), None
@@ -89,8 +89,9 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
 
 def to_whole(op: str, x: Number) -> Number:
     """floor, ceil, truncate, half_to_even or half_away."""
+    low, high = (end if math.isinf(end) else float(to(end)) for end, to in ((x.low, math.floor), (x.high, math.ceil)))
     if x.single is not None:
-        made = of_single(_whole(op, x.single), quantum=0, low=_outer(x.low), high=_outer(x.high))
+        made = of_single(_whole(op, x.single), quantum=0, low=low, high=high)
         return replace(made, guard=x.guard)
     guard = x.guard
     value: Lazy
@@ -104,12 +105,7 @@ def to_whole(op: str, x: Number) -> Number:
     if x.largest >= 2.0**52 and not x.exact:
         guard = either(guard, x.wide().magnitude().compared("oge", 2.0**52) & _finite(x))
     digits = min(53, math.frexp(x.largest)[1] + 1) if x.largest < 2.0**60 else 53
-    low, high = _outer(x.low), _outer(x.high)
     return Number(x.body, value, exact=True, low=low, high=high, quantum=0, digits=digits, least=0, guard=guard)
-
-
-def _outer(end: float) -> float:
-    return end + math.copysign(1, end) if abs(end) < 2.0**52 else end
 
 
 def _whole(op: str, x: Value) -> Value:
@@ -171,7 +167,7 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
         if x.exact and low <= x.low and x.high <= high:
             return _integer(value, bits, low < 0), guard
         if x.exact and x.largest < 2.0**51 and bits <= 32:  # the low bits of a sum show it modulo 2^bits
-            return _narrow((value + 1.5 * 2.0**52).bits(), bits), guard
+            return _narrow((x.wide() + 1.5 * 2.0**52).bits(), bits), guard
         raise Uncompilable("an integer that does not fit its type is made of real numbers")
     return _saturated(value, bits, low, high), guard
 

@@ -123,15 +123,15 @@ class Sum(Accumulator):
     def _with(self, values: list[Value], x: Value) -> list[Value]:
         """Sum, what its additions left over, and the magnitudes of what the additions of that left over."""
         total, left, lost = values
-        total, more = _two_sum(total, x)
-        left, rest = _two_sum(left, more)
+        total, more = two_sum(total, x)
+        left, rest = two_sum(left, more)
         return [total, left, lost + rest.magnitude()]
 
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
         made = [a[0] + b[0]]
         if self.careful:
             made = self._with(a[:3], b[0])
-            left, rest = _two_sum(made[1], b[1])
+            left, rest = two_sum(made[1], b[1])
             made[1:] = [left, made[2] + b[2] + rest.magnitude()]
         elif not self.plain:
             made.append(a[1] + b[1])
@@ -145,7 +145,9 @@ class Sum(Accumulator):
         digits = numbers.places(low, high, term.quantum) if term.exact else 53
         least = term.quantum if term.exact else term.least
         if self.careful:
-            total, left = _two_sum(values[0], values[1])
+            total, left = two_sum(values[0], values[1])
+            # -0 stays -0, and infinity what it is: its additions leave NaN over
+            total = self.body.chosen(values[1].compared("one", 0.0), total, values[0])
             odd = numbers.odd_of(total, left)
             return replace(
                 made.guarded(values[2].compared("une", 0.0) & total.magnitude().compared("one", math.inf)),
@@ -169,7 +171,7 @@ class Sum(Accumulator):
         )
 
 
-def _two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
     """a + b rounded, and what the rounding left over."""
     s = a + b
     part = s - a

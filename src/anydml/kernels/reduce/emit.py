@@ -15,11 +15,14 @@ from anydml.kernels.elementwise.formula import Item, number_of
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import stored
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.reduce import doubled
+from anydml.kernels.reduce.accumulators import Accumulator
 from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.walk import RowWalk
 from anydml.tensor import DataType, limits
 
 CONTIGUOUS, CONSTANT, STRIDED, POSITION = "contiguous", "constant", "strided", "position"
+PLACE = "place"  # a position that is the same along a row
 STATE = ("row", "unused", "count")  # int64 each: the row where a kernel that stopped goes on, and how many are on its list
 ALL = -1  # a place in a row that means every one
 
@@ -28,7 +31,8 @@ class Shape(NamedTuple):
     """Rows, but for their sizes and strides. lies: how each stream lies along a row, the output last.
 
     outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
-    two, at least a row's length; keeps: whether there is memory for a row of values that several passes need.
+    two, at least a row's length; additions: one that is at least those of a lane's sum; inner: dimensions within rows beside
+    the one that lines run along; keeps: whether there is memory for a row of values that several passes need.
     """
 
     formula: Formula
@@ -40,7 +44,14 @@ class Shape(NamedTuple):
     lanes: int
     unroll: int
     most: int
+    additions: int
+    inner: int
     keeps: bool
+
+
+def same_along(shape: Shape) -> frozenset[int]:
+    """The streams that are the same along a row."""
+    return frozenset(k for k, lies in enumerate(shape.lies[:-1]) if lies in (CONSTANT, PLACE))
 
 
 def names(shape: Shape) -> list[str]:
@@ -51,6 +62,10 @@ def names(shape: Shape) -> list[str]:
     found += [f"s{k}" for k in range(count)]
     for d in range(shape.outer):
         found += [f"n{d}", *(f"o{d}_{k}" for k in range(count))]
+    if shape.inner:
+        found.append("lines")
+    for d in range(shape.inner):
+        found += [f"m{d}", *(f"q{d}_{k}" for k in range(count))]
     return found
 
 
@@ -69,7 +84,7 @@ class _Kernel:
 
     def text(self) -> str:
         body, shape = self.body, self.shape
-        pointers = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies != POSITION)}
+        pointers = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies not in (POSITION, PLACE))}
         arguments(body, names(shape), pointers)
         self.spare = {k: body.op(f"alloca {self.kinds[k].text}, align 64") for k in (*self.inside, self.last)}
         for k, spare in self.spare.items():
@@ -109,12 +124,16 @@ class _Kernel:
     def _row(self, r: str) -> None:
         body, shape = self.body, self.shape
         self.row = body.op(f"add i64 {r}, %first")
-        self.bases = self._bases(self.row)
+        self.line: str | None = None
+        self.bases = self._bases([f"%p{k}" for k in range(self.last + 1)], self.row, self.shape.outer, "n", "o")
         walk = self._walk(careful=False)
         self._reduce(walk)
         if shape.mapped:
             walk.prepare(self._depth())
             self._along(walk, self._map)
+            if walk.powers is not None:
+                count = body.load("i64", "%state", 16)
+                when(body, body.op(f"icmp ugt i64 {count}, {self.noted}"), lambda: self._decide(walk, count))
             return
         made, undecided = self._element(walk)
         if undecided is None:
@@ -149,10 +168,12 @@ class _Kernel:
 
     def _walk(self, *, careful: bool) -> RowWalk:
         shape = self.shape
-        constant = frozenset(k for k in range(self.last) if shape.lies[k] == CONSTANT)
+        constant = same_along(shape)
         walk = RowWalk(self.body, shape, constant, careful=careful)
         for k in constant:
-            value = self.body.loaded(Kind(self.kinds[k].element), self.bases[k])
+            kind = Kind(self.kinds[k].element)
+            place = shape.lies[k] == PLACE
+            value = Value(self.body, self.bases[k], kind) if place else self.body.loaded(kind, self.bases[k])
             walk.streams[k] = self.body.splat(value, shape.lanes)
         return walk
 
@@ -163,22 +184,43 @@ class _Kernel:
             self._pass(walk, s)
         walk.fill_row(len(walk.stages.passes))
 
-    def _bases(self, r: str) -> list[str]:
-        """Where each stream's row begins."""
-        body, outer = self.body, self.shape.outer
+    def _bases(self, starts: list[str], r: str, dims: int, sizes: str, strides: str) -> list[str]:
+        """Where each stream's row, or line, of a number begins; the names of the dimensions' arguments."""
+        body = self.body
         at: list[str] = []
         left = r
-        for d in range(outer - 1, 0, -1):
-            at.insert(0, body.op(f"urem i64 {left}, %n{d}"))
-            left = body.op(f"udiv i64 {left}, %n{d}")
+        for d in range(dims - 1, 0, -1):
+            at.insert(0, body.op(f"urem i64 {left}, %{sizes}{d}"))
+            left = body.op(f"udiv i64 {left}, %{sizes}{d}")
         at.insert(0, left)
         found = []
         for k, lies in enumerate(self.shape.lies):
             offset = "0"
-            for d in range(outer):
-                offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {at[d]}, %o{d}_{k}')}")
-            found.append(body.op(f"add i64 %p{k}, {offset}") if lies == POSITION else body.at(f"%p{k}", offset))
+            for d in range(dims):
+                offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {at[d]}, %{strides}{d}_{k}')}")
+            place = lies in (POSITION, PLACE)
+            found.append(body.op(f"add i64 {starts[k]}, {offset}") if place else body.at(starts[k], offset))
         return found
+
+    def _lines(self, carried: list[Value], each: Callable[[list[Value]], list[Value]]) -> list[Value]:
+        """Every line of the row; most rows are one."""
+        if not self.shape.inner:
+            return each(carried)
+        row = self.bases
+
+        def one(q: str, values: list[Value]) -> list[Value]:
+            self.line, self.bases = q, self._bases(row, q, self.shape.inner, "m", "q")
+            return each(values)
+
+        _, values = self.body.loop("0", "%lines", 1, carried, one)
+        self.line, self.bases = None, row
+        return values
+
+    def _in_row(self, i: str, length: str = "%n") -> str:
+        """The place in the row of one in a line; length: of what lines count."""
+        if self.line is None:
+            return i
+        return self.body.op(f"add i64 {i}, {self.body.op(f'mul i64 {self.line}, {length}')}")
 
     # --- passes ---
 
@@ -212,47 +254,89 @@ class _Kernel:
             return found
 
         shares = walk.halved(s)
-        if shares is None:
-            i, values = body.loop("0", "%n", shape.lanes * times, starts * times, several)
-            sets = [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)]
-        else:
 
-            def ended(i: str, values: list[Value]) -> list[Value]:
-                """The second halves of the group before."""
-                walk.ended(values[-2:])
-                before = body.op(f"sub i64 {i}, {shape.lanes}")
-                for p, value in walk.fill_pass(s):
-                    body.stored(value, self._memory(p, walk, before))
-                made = walk.stepped(s, accumulators, values[:-2], None, self._places(before))
-                walk.forget()
-                return made
+        def ended(i: str, values: list[Value]) -> list[Value]:
+            """The second halves of the group before."""
+            walk.ended(values[-2:])
+            before = body.op(f"sub i64 {i}, {shape.lanes}")
+            for p, value in walk.fill_pass(s):
+                body.stored(value, self._memory(p, walk, before))
+            made = walk.stepped(s, accumulators, values[:-2], None, self._places(before))
+            walk.forget()
+            return made
 
-            def overlapping(i: str, values: list[Value]) -> list[Value]:
-                with body.pooled():
-                    made = ended(i, values)
-                    self._set_streams(walk, i, self._loads(i))
-                    made += walk.begun()
-                walk.forget()
-                return made
+        def overlapping(i: str, values: list[Value]) -> list[Value]:
+            with body.pooled():
+                made = ended(i, values)
+                self._fetch_next(i)
+                self._set_streams(walk, i, self._loads(i))
+                made += walk.begun()
+            walk.forget()
+            return made
 
-            i, values = body.loop("0", "%n", shape.lanes, [*starts, *shares.nothing()], overlapping)
-            sets = [ended(i, values)]
-        if times > 1:
-            i, sets[0] = body.loop(i, "%n", shape.lanes, sets[0], lambda i, v: step(i, v, None, self._loads(i)))
-        left = body.op(f"sub i64 %n, {i}")
-        some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
-        first = i
+        def line(values: list[Value]) -> list[Value]:
+            if shares is None:
+                i, values = self._blocks(shape.lanes * times, accumulators * times, values, several)
+            else:
+                halves = shares.nothing()
+                i, values = self._blocks(shape.lanes, accumulators, [*values, *halves], overlapping)
+                values = ended(i, values)
+            own, others = values[: len(starts)], values[len(starts) :]
+            if times > 1:
+                i, own = body.loop(i, "%n", shape.lanes, own, lambda i, v: step(i, v, None, self._loads(i)))
+            left = body.op(f"sub i64 %n, {i}")
+            some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
 
-        def rest(_: str, values: list[Value]) -> list[Value]:
-            active = self.iota.compared("ult", body.splat(Value(body, left, Kind("i64")), shape.lanes))
-            return step(first, values, active, self._partial(first, left))
+            def rest(_: str, values: list[Value]) -> list[Value]:
+                active = self.iota.compared("ult", body.splat(Value(body, left, Kind("i64")), shape.lanes))
+                return step(i, values, active, self._partial(i, left))
 
-        _, sets[0] = body.loop("0", some, 1, sets[0], rest)
-        walk.finish(s, accumulators, sets)
+            _, own = body.loop("0", some, 1, own, rest)
+            return own + others
+
+        values = self._lines(starts * times, line)
+        walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
+
+    def _blocks(
+        self,
+        step: int,
+        accumulators: list[Accumulator],
+        carried: list[Value],
+        group: Callable[[str, list[Value]], list[Value]],
+    ) -> tuple[str, list[Value]]:
+        """A loop over a line, in blocks whose values are merged: so that a term goes through few additions.
+
+        Values that are carried beyond those of the accumulators go through all blocks.
+        """
+        body = self.body
+        starts = [v for a in accumulators for v in a.starts]
+        size = self._block() * step
+
+        def block(i: str, values: list[Value]) -> list[Value]:
+            end = body.op(f"add i64 {i}, {size}")
+            _, made = body.loop(i, end, step, [*starts, *values[len(starts) :]], group)
+            found: list[Value] = []
+            for a in accumulators:
+                first = len(found)
+                last = first + len(a.starts)
+                found += a.merged(values[first:last], made[first:last])
+            return found + made[len(starts) :]
+
+        i, values = body.loop("0", "%n", size, carried, block)
+        return body.loop(i, "%n", step, values, group)
+
+    def _block(self) -> int:
+        """Groups of a block."""
+        return 1 << max(self.shape.additions.bit_length() // 2, 2)
 
     def _depth(self) -> int:
-        """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them."""
-        return -(-self.shape.most // self.shape.lanes) + 2 * self.shape.lanes.bit_length() + self.shape.unroll + 1
+        """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them.
+
+        They are those of a block, then of blocks, and of groups after the last block of a line.
+        """
+        shape, block = self.shape, self._block()
+        after = shape.additions if shape.inner else block + shape.unroll + 2
+        return block + shape.additions // block + after + 2 * shape.lanes.bit_length() + shape.unroll + 2
 
     def _along(self, walk: RowWalk, group: Callable[[RowWalk, str, str | None], None]) -> None:
         """Groups of elements of the row, the last one perhaps in part."""
@@ -264,15 +348,19 @@ class _Kernel:
             walk.forget()
             return []
 
-        i, _ = body.loop("0", "%n", lanes, [], one)
-        left = body.op(f"sub i64 %n, {i}")
+        def line(values: list[Value]) -> list[Value]:
+            i, _ = body.loop("0", "%n", lanes, [], one)
+            left = body.op(f"sub i64 %n, {i}")
 
-        def some() -> None:
-            self._set_streams(walk, i, self._partial(i, left))
-            group(walk, i, left)
-            walk.forget()
+            def some() -> None:
+                self._set_streams(walk, i, self._partial(i, left))
+                group(walk, i, left)
+                walk.forget()
 
-        when(body, body.op(f"icmp ne i64 {left}, 0"), some)
+            when(body, body.op(f"icmp ne i64 {left}, 0"), some)
+            return values
+
+        self._lines([], line)
 
     def _map(self, walk: RowWalk, i: str, take: str | None) -> None:
         body, k = self.body, self.last
@@ -309,7 +397,11 @@ class _Kernel:
         which = sorted(walk.stages.kept).index(p)
         # before the first group there is room for one more, in which nothing is kept
         room = body.op(f"add i64 %n, {2 * self.shape.lanes}")
-        at = body.op(f"add i64 {body.op(f'add i64 {i}, {self.shape.lanes}')}, {body.op(f'mul i64 {room}, {which}')}")
+        at = self._in_row(body.op(f"add i64 {i}, {self.shape.lanes}"), room)
+        if which:
+            lines = "%lines" if self.shape.inner else "1"
+            before = body.op(f"mul i64 {lines}, {which}")
+            at = body.op(f"add i64 {at}, {body.op(f'mul i64 {room}, {before}')}")
         return body.at("%memory", body.op(f"mul i64 {at}, 8"))
 
     def _load_kept(self, walk: RowWalk, s: int, i: str) -> None:
@@ -330,7 +422,7 @@ class _Kernel:
 
     def _places(self, i: str) -> Value:
         """The places in the row of a group's lanes."""
-        return self.body.splat(Value(self.body, i, Kind("i64")), self.shape.lanes) + self.iota
+        return self.body.splat(Value(self.body, self._in_row(i), Kind("i64")), self.shape.lanes) + self.iota
 
     def _place(self, k: int, i: str) -> str:
         """The address of an element of a row, or its position."""
@@ -353,6 +445,17 @@ class _Kernel:
             found[k] = vector
         return found
 
+    def _fetch_next(self, i: str) -> None:
+        """Ask for what the next row has in this place, which is read at once when it begins."""
+        body = self.body
+        if not self.shape.outer:
+            return
+        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+        for k in self.inside:
+            if self.shape.lies[k] == CONTIGUOUS:
+                at = body.at(self._place(k, i), f"%o{self.shape.outer - 1}_{k}")
+                body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+
     def _partial(self, i: str, take: str) -> dict[int, Value]:
         for k in self.inside:
             self._copy(k, i, take, out=False)
@@ -373,6 +476,72 @@ class _Kernel:
 
     def _store_one(self, made: Value) -> None:
         self.body.stored(made.lane(0), self.bases[-1])
+
+    # --- what is left open of a softmax ---
+
+    def _decide(self, walk: RowWalk, count: str) -> None:
+        """Decide what this row has on the list in pairs of float64 values; what they leave open stays there."""
+        body, lanes, k = self.body, self.shape.lanes, self.last
+        zero = body.constant(Kind("double", lanes), 0.0)
+
+        def line(values: list[Value]) -> list[Value]:
+            def group(i: str, values: list[Value]) -> list[Value]:
+                self._set_streams(walk, i, self._loads(i))
+                return list(doubled.added((values[0], values[1]), walk.doubled()))
+
+            i, values = body.loop("0", "%n", lanes, values, group)
+            left = body.op(f"sub i64 %n, {i}")
+
+            def one(j: str, values: list[Value]) -> list[Value]:
+                at = body.op(f"add i64 {i}, {j}")
+                self._set_streams(walk, at, self._alone(at))
+                first = self.iota.compared("eq", 0)
+                more = tuple(body.chosen(first, x, 0.0) for x in walk.doubled())
+                return list(doubled.added((values[0], values[1]), (more[0], more[1])))
+
+            return body.loop("0", left, 1, values, one)[1]
+
+        high, low = self._lines([zero, zero], line)
+        total = high.lane(0), low.lane(0)
+        for lane in range(1, lanes):
+            total = doubled.added(total, (high.lane(lane), low.lane(lane)))
+        spread = body.splat(total[0], lanes), body.splat(total[1], lanes)
+        row = self.bases
+
+        def entry(e: str, kept: list[Value]) -> list[Value]:
+            slot = body.at("%list", body.op(f"mul i64 {e}, 16"))
+            place = body.load("i64", slot, 8)
+            all_ = body.op(f"icmp eq i64 {place}, {ALL}")
+            at = body.op(f"select i1 {all_}, i64 0, i64 {place}")
+            if self.shape.inner:
+                self.bases = self._bases(row, body.op(f"udiv i64 {at}, %n"), self.shape.inner, "m", "q")
+                at = body.op(f"urem i64 {at}, %n")
+            self._set_streams(walk, at, self._alone(at))
+            number = doubled.share(walk.doubled(), spread)
+            made, undecided = stored(number, self.shape.types[-1], integral=self.shape.integral)
+            assert undecided is not None
+            stays = body.op(f"or i1 {all_}, {undecided.lane(0).name}")
+
+            def store() -> None:
+                target = self.bases[k] if self.shape.lies[k] == CONSTANT else self._place(k, at)
+                body.stored(made.lane(0), target)
+
+            when(body, body.op(f"xor i1 {stays}, true"), store)
+            to = body.at("%list", body.op(f"mul i64 {kept[0].name}, 16"))
+            body.store("i64", self.row, to)
+            body.store("i64", place, to, 8)
+            return [kept[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
+
+        _, (left,) = body.loop(self.noted, count, 1, [Value(body, self.noted, Kind("i64"))], entry)
+        self.bases = row
+        body.store("i64", left.name, "%state", 16)
+
+    def _alone(self, i: str) -> dict[int, Value]:
+        """One element of every stream, in every lane."""
+        return {
+            k: self.body.splat(self.body.loaded(Kind(self.kinds[k].element), self._place(k, i)), self.shape.lanes)
+            for k in self.inside
+        }
 
     # --- the list ---
 
@@ -400,7 +569,7 @@ class _Kernel:
         def note() -> None:
             def one(lane: str, _: list[Value]) -> list[Value]:
                 open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-                at = body.op(f"add i64 {i}, {lane}")
+                at = self._in_row(body.op(f"add i64 {i}, {lane}"))
                 when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self._append(at))
                 return []
 

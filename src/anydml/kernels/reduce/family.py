@@ -45,20 +45,19 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     sizes = (*r.kept, *r.reduced)
     dims = [Dimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes)]
     outer, inner = merged(dims[: len(r.kept)]), merged(dims[len(r.kept) :])
-    if len(inner) > 1:
-        return Refused("rows run along several axes that are apart")
-    row = inner[0] if inner else Dimension(1, tuple(0 for _ in strides))
-    if row.size > LONGEST:
+    *around, row = inner or [Dimension(1, tuple(0 for _ in strides))]
+    lines = prod(d.size for d in around)
+    if lines * row.size > LONGEST:
         return Refused(f"rows are longer than {LONGEST} elements")
-    shape = _shape(target, r, types, row, len(outer))
+    shape = _shape(target, r, types, row, len(outer), around)
     with guard:
         code = engine.compiled(emit.emitted, target, shape)
-    kept = (row.size + 2 * shape.lanes) * _keeps(shape) + 8
-    room = min(ROOM, 2 * prod(r.kept) * (row.size if r.mapped else 1)) + 2
+    kept = (row.size + 2 * shape.lanes) * lines * _keeps(shape) + 8
+    room = min(ROOM, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
     size = words(room, kept)
     count = prod(d.size for d in outer)
     pieces: list[list[Step]] = []
-    shares = min(machine.threads if count * row.size >= ALONE else 1, count)
+    shares = min(machine.threads if count * lines * row.size >= ALONE else 1, count)
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         scratch = At("scratch", 8 * size * len(pieces))
         memory = scratch + 8 * (-(-(STATE_WORDS + 2 * (room + 1)) // 8) * 8)
@@ -67,37 +66,49 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         numbers += row.strides
         for d in outer:
             numbers += [d.size, *d.strides]
+        if around:
+            numbers.append(lines)
+        for d in around:
+            numbers += [d.size, *d.strides]
         pieces.append([Step(code, tuple(numbers))])
     (nest,) = statement.values()
     return Lowered(
         target,
         [Rounds([pieces])],
         scratch=8 * size * len(pieces),
-        short=count * row.size < SHORT,
+        short=count * lines * row.size < SHORT,
         decide=deciding(r, nest, output.data_type, len(pieces), size),
     )
 
 
 def _keeps(shape: emit.Shape) -> int:
     """The nodes whose values are kept for a whole row."""
-    constant = frozenset(k for k, lies in enumerate(shape.lies[:-1]) if lies == emit.CONSTANT)
-    return len(stages(shape.formula, constant, mapped=shape.mapped).kept) if shape.keeps else 0
+    return len(stages(shape.formula, emit.same_along(shape), mapped=shape.mapped).kept) if shape.keeps else 0
 
 
-def _shape(target: Target, r: Rows, types: tuple[Any, ...], row: Dimension, outer: int) -> emit.Shape:
+def _shape(target: Target, r: Rows, types: tuple[Any, ...], row: Dimension, outer: int, around: list[Dimension]) -> emit.Shape:
+    moves = [any(d.strides[k] for d in (*around, row)) for k in range(len(types))]
     lies = tuple(
-        emit.POSITION
+        (emit.POSITION if moves[k] else emit.PLACE)
         if k < len(r.streams) and r.streams[k].name is None
         else emit.CONSTANT
-        if not row.strides[k] and k < len(r.streams)
+        if not moves[k] and k < len(r.streams)
         else emit.CONTIGUOUS
         if row.strides[k] == t.dtype.itemsize or (row.size == 1 and k == len(r.streams))
         else emit.STRIDED
         for k, t in enumerate(types)
     )
-    count = 1 << max(row.size - 1, 1).bit_length()
+    lines = prod(d.size for d in around)
     lanes = target.vector_bytes // 4
-    return emit.Shape(r.formula, r.mapped, r.integral, types, lies, outer, lanes, 4, count, row.size <= KEPT)
+    most = _power_of_two(lines * row.size)
+    additions = _power_of_two(lines * (-(-row.size // lanes) + 1))
+    keeps = lines * (row.size + 2 * lanes) <= 2 * KEPT
+    return emit.Shape(r.formula, r.mapped, r.integral, types, lies, outer, lanes, 4, most, additions, len(around), keeps)
+
+
+def _power_of_two(n: int) -> int:
+    """The smallest power of two that is at least n."""
+    return 1 << max(n - 1, 0).bit_length()
 
 
 def _placed(s: Stream, checked: Checked[Any]) -> tuple[At | int, list[int]]:

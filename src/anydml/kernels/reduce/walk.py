@@ -17,7 +17,7 @@ from anydml.kernels.elementwise.approximate import at_least
 from anydml.kernels.elementwise.formula import Element, Item, Walk
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
-from anydml.kernels.reduce import softmax
+from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulators import Accumulator, Sum, accumulator
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
 from anydml.tensor import DataType
@@ -41,7 +41,8 @@ class RowWalk(Walk):
         self.reciprocals: dict[int, Number] = {}
         # softmax of float32, by the place of its powers
         single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in shape.types)
-        self.powers = softmax.powers(shape.formula) if shape.mapped and single else None
+        e = softmax.powers(shape.formula) if shape.mapped and single else None
+        self.powers = e if e is not None and self.stages.within[e] else None
         self.shares: softmax.Shares | None = None
 
     # --- what differs within a row ---
@@ -181,6 +182,17 @@ class RowWalk(Walk):
         assert self.shares is not None
         assert self.powers is not None
         self.found[self.powers] = self.shares.ended(halves)
+
+    def doubled(self) -> doubled.Pair:
+        """The powers of a group of elements, as pairs."""
+        assert self.shares is not None
+        assert self.powers is not None
+        self.forget()
+        x = self.formula[self.formula[self.powers].args[0]].args[0]
+        self._fill([x])
+        made = doubled.power(self.shares, self.number(x).wide())
+        self.forget()
+        return made
 
     def _below(self, p: int) -> bool:
         """Whether a node is the exponential of an element less the largest of all."""

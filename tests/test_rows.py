@@ -1,0 +1,364 @@
+"""Kernels of rows beside the exact reference: every operator, type and instruction set, any layout, what bounds leave open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+import anydml as dml
+import guarded
+import hurting
+from agreement import bits
+from anydml import DataType, TensorDesc, operators
+from anydml.errors import DescError
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine, llvm
+from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.targets import Target, targets
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.match.rows import rows
+from anydml.kernels.reduce import doubled, family, softmax, undecided
+from anydml.kernels.reference import evaluated
+from anydml.schema.check import check
+from anydml.schema.expression import Max, Sum, Tensor, each, exp, over, rank
+from anydml.schema.operator import Desc
+from anydml.schema.statement import move, nest, stated
+
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+
+FUNCTIONS = ["SUM", "AVERAGE", "L1", "L2", "LOG_SUM", "LOG_SUM_EXP", "MAX", "MIN", "ARGMAX", "ARGMIN", "SUM_SQUARE", "MULTIPLY"]
+MAPPED = ("ACTIVATION_SOFTMAX1", "ACTIVATION_LOG_SOFTMAX1", "ACTIVATION_HARDMAX1")
+EVERY = (*MAPPED, *FUNCTIONS)
+TYPES = [t for t in DataType if t.element_bits >= 8]
+ISAS = [row.name for row in targets()]
+F32 = DataType.FLOAT32
+
+
+def desc_of(
+    name: str, data_type: DataType, sizes: Sequence[int], axes: Sequence[int], strides: Sequence[int] | None = None,
+    out: Sequence[int] | None = None,
+) -> Desc | None:  # fmt: skip
+    """The desc of an operator, or of a function of REDUCE; None where it does not take the data type."""
+    x = TensorDesc(data_type, tuple(sizes), strides=strides)
+    if name in MAPPED:
+        fields: dict[str, Any] = {}
+        result, sizes = data_type, tuple(sizes)
+    else:
+        name, fields = "REDUCE", {"function": name}
+        result = DataType.INT64 if fields["function"].startswith("ARG") else data_type
+        sizes = tuple(1 if a in axes else n for a, n in enumerate(sizes))
+    y = TensorDesc(result, sizes, strides=out)
+    kind: Any = operators.find(name)
+    desc: Desc = kind(input_tensor=x, output_tensor=y, axes=tuple(axes), **fields)
+    try:
+        check(desc)
+    except DescError:
+        return None
+    return desc
+
+
+def drawn(data_type: DataType, sizes: Sequence[int], seed: int) -> Iterator[NDArray[Any]]:
+    """Inputs of every kind that hurts, and rows with large numbers, infinities and one element alone that counts."""
+    rng = np.random.default_rng(seed)
+    for kind in hurting.KINDS:
+        yield hurting.values(data_type.name, tuple(sizes), rng, kind)
+    if data_type.dtype.kind == "f":
+        yield (rng.standard_normal(sizes) * 30).astype(data_type.dtype)
+        masked = (rng.standard_normal(sizes) * 3).astype(data_type.dtype)
+        yield np.where(rng.random(sizes) < 0.6, data_type.dtype.type(-np.inf), masked)
+        yield masked - data_type.dtype.type(3e4)
+        yield np.zeros(sizes, data_type.dtype)
+
+
+def executed(desc: Any, x: NDArray[Any], isa: str | None = None, threads: int = 1) -> NDArray[Any]:
+    compiled = dml.Device("cpu", isa=isa, threads=threads).compile(desc)
+    assert compiled.kernel_name == "reduce:compiled"
+    y = np.full(desc.output_tensor.sizes, 85, desc.output_tensor.data_type.dtype)
+    compiled.bind(input_tensor=x, output_tensor=y).execute()
+    return y
+
+
+def exact(desc: Any, x: NDArray[Any]) -> NDArray[Any]:
+    return evaluated(desc, {"input_tensor": x})["output_tensor"]
+
+
+def same(have: NDArray[Any], want: NDArray[Any]) -> None:
+    assert bits(have).tobytes() == bits(want).tobytes()
+
+
+# --- results ---
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_type_and_instruction_set_gives_the_exact_result(name: str) -> None:
+    taken = 0
+    for data_type in TYPES:
+        desc = desc_of(name, data_type, (3, 21), (1,))
+        if desc is None or data_type == DataType.FLOAT64:
+            continue
+        for x in drawn(data_type, (3, 21), 1):
+            want = exact(desc, x)
+            for isa in ISAS:
+                same(executed(desc, x, isa), want)
+                taken += 1
+    assert taken
+
+
+@pytest.mark.parametrize("name", ["ACTIVATION_SOFTMAX1", "ACTIVATION_LOG_SOFTMAX1", "SUM", "LOG_SUM_EXP", "ARGMIN"])
+@pytest.mark.parametrize("width", [1, 2, 8, 33, 130])
+def test_rows_of_any_length(name: str, width: int) -> None:
+    desc = desc_of(name, F32, (2, width), (1,))
+    for x in drawn(F32, (2, width), width):
+        same(executed(desc, x), exact(desc, x))
+
+
+LAYOUTS = [  # sizes, axes, strides of the input and of the output
+    ((2, 5, 3), (1,), None, None),
+    ((2, 5, 3), (0,), None, None),
+    ((2, 3, 4, 5), (2, 3), None, None),
+    ((2, 3, 4), (0, 1, 2), None, None),
+    ((3, 10), (1,), (1, 3), None),
+    ((3, 10), (1,), (0, 1), (11, 1)),
+    ((3, 10), (1,), (1, 0), (10, 1)),
+    ((3, 10), (1,), (30, 3), (1, 5)),
+    ((2, 1, 7, 1), (1, 2), None, None),
+    ((2, 1, 7, 1), (1,), None, None),
+]
+
+
+@pytest.mark.parametrize("name", ["ACTIVATION_SOFTMAX1", "ACTIVATION_HARDMAX1", "SUM", "MAX", "ARGMAX"])
+@pytest.mark.parametrize(("sizes", "axes", "strides", "out"), LAYOUTS)
+def test_any_layout_between_unmapped_pages(
+    name: str, sizes: tuple[int, ...], axes: tuple[int, ...], strides: tuple[int, ...] | None, out: tuple[int, ...] | None
+) -> None:
+    out = out if name in MAPPED else None
+    desc: Any = desc_of(name, F32, sizes, axes, strides, out)
+    compiled = dml.Device("cpu", threads=1).compile(desc)
+    assert compiled.kernel_name == "reduce:compiled"
+    x, y = desc.input_tensor, desc.output_tensor
+    for at_end in (False, True) if guarded.AVAILABLE else ():
+        given, _ = guarded.place(sizes, x.explicit_strides, x.data_type.dtype, at_end=at_end)
+        given[...] = hurting.values("FLOAT32", sizes, np.random.default_rng(3), "ordinary")
+        found, buffer = guarded.place(y.sizes, y.explicit_strides, y.data_type.dtype, at_end=at_end, canary=0x5A)
+        compiled.bind(input_tensor=given, output_tensor=found).execute()
+        want = exact(desc, given)
+        same(np.ascontiguousarray(found), want)
+        found[...] = 0
+        left = buffer[buffer != 0]
+        assert (left == 0x5A).all()
+        assert left.size == buffer.size - found.nbytes
+
+
+def test_rows_in_shares_are_the_same_rows() -> None:
+    x = np.random.default_rng(5).standard_normal((301, 128)).astype(np.float32)
+    for name in ("ACTIVATION_SOFTMAX1", "AVERAGE"):
+        desc = desc_of(name, F32, x.shape, (1,))
+        same(executed(desc, x, threads=3), executed(desc, x, threads=1))
+
+
+def test_rows_too_long_to_keep_their_powers() -> None:
+    width = 2 * family.KEPT + 3
+    x = np.full((1, width), -200, np.float32)
+    x[0, ::5000] = np.arange(len(x[0, ::5000]))
+    long = desc_of("ACTIVATION_SOFTMAX1", F32, x.shape, (1,))
+    short = desc_of("ACTIVATION_SOFTMAX1", F32, (1, len(x[0, ::5000])), (1,))
+    found = executed(long, x)
+    assert np.count_nonzero(found) <= len(x[0, ::5000])
+    same(found[:, ::5000], exact(short, x[:, ::5000].copy()))  # the others, e^-200 each, do not count
+
+
+# --- what bounds leave open ---
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many elements were decided in Python, call by call."""
+    counts: list[int] = []
+    coordinates = undecided._coordinates
+
+    def counting(*args: Any) -> list[tuple[int, ...]]:
+        found = list(coordinates(*args))
+        counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(undecided, "_coordinates", counting)
+    yield counts
+    engine.compiled.cache_clear()
+
+
+@pytest.mark.parametrize("room", [2, 8, 1 << 10])
+def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.MonkeyPatch, listed: list[int]) -> None:
+    engine.compiled.cache_clear()
+    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-24)  # honest bounds, of much use to nobody
+    monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
+    monkeypatch.setattr(family, "ROOM", room)
+    desc = desc_of("ACTIVATION_SOFTMAX1", F32, (7, 19), (1,))
+    x = np.random.default_rng(7).standard_normal((7, 19)).astype(np.float32)
+    same(executed(desc, x), exact(desc, x))
+    assert sum(listed) >= 40
+    assert (len(listed) > 1) == (room < 1 << 10)
+
+
+def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, listed: list[int]) -> None:
+    engine.compiled.cache_clear()
+    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-24)
+    monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
+    monkeypatch.setattr(family, "ROOM", 4)
+    desc: Any = desc_of("ACTIVATION_SOFTMAX1", F32, (9, 11), (1,))
+    x, y = np.ones((9, 11), np.float32), np.zeros((9, 11), np.float32)
+    bound = dml.Device("cpu", threads=2).compile(desc).bind(input_tensor=x, output_tensor=y)
+    for seed in range(3):
+        x[...] = np.random.default_rng(seed).standard_normal(x.shape)
+        bound.execute()
+        same(y, exact(desc, x))
+    assert sum(listed) > 60
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("sizes", "axes"), [((7, 37), (1,)), ((3, 5, 11), (0, 2))])
+def test_what_float64_leaves_open_of_a_softmax_is_decided_in_pairs(
+    isa: str, sizes: tuple[int, ...], axes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, listed: list[int]
+) -> None:
+    engine.compiled.cache_clear()
+    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-20)  # nearly all is open
+    rng = np.random.default_rng(8)
+    for data_type in (F32, DataType.FLOAT16):
+        desc = desc_of("ACTIVATION_SOFTMAX1", data_type, sizes, axes)
+        for factor in (1, 20, 300):
+            x = (rng.standard_normal(sizes) * factor).astype(data_type.dtype)
+            same(executed(desc, x, isa), exact(desc, x))
+    assert not listed
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_powers_in_pairs_are_within_their_bound(isa: str) -> None:
+    target = targets()[ISAS.index(isa)]
+    lanes, steps = 4, 400
+    wide = Kind("double", lanes)
+
+    def emitted(target: Target) -> str:
+        body = Body(target)
+        arguments(body, ("x", "high", "low", "n"), {"x", "high", "low"})
+        shares = softmax.Shares(body, body.constant(wide, 100.0))
+
+        def one(i: str, _: list[Value]) -> list[Value]:
+            at = body.op(f"mul i64 {i}, {8 * lanes}")
+            high, low = doubled.power(shares, body.loaded(wide, body.at("%x", at)))
+            body.stored(high, body.at("%high", at))
+            body.stored(low, body.at("%low", at))
+            return []
+
+        body.loop("0", "%n", 1, [], one)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    x = np.linspace(-19.9, 100, lanes * steps).astype(np.float32).astype(np.float64)
+    made = np.zeros((2, x.size))
+    numbers = np.array([x.ctypes.data, made[0].ctypes.data, made[1].ctypes.data, steps], np.int64)
+    prepared([table(engine.compiled(emitted, target), numbers[None])], target, (x, made, numbers))()
+    with ctx.workprec(200):
+        k = round(100 / math.log(2))
+        for a, high, low in zip(x.tolist(), *made.tolist(), strict=True):
+            error = (arb(high) + arb(low)) * arb(2) ** k / arb(a).exp() - 1
+            assert abs(error) < doubled._POWER
+            assert abs(low) <= abs(high) * 2.0**-52
+
+
+def test_sums_on_ties_and_zero_sums_are_decided_by_machine_code(listed: list[int]) -> None:
+    rng = np.random.default_rng(2)
+    for name in ("SUM", "AVERAGE", "L1"):
+        desc = desc_of(name, F32, (64, 64), (1,))
+        for kind in ("ordinary", "ties", "cancelling", "small"):
+            x = hurting.values("FLOAT32", (64, 64), rng, kind)
+            if kind == "cancelling":
+                x = np.concatenate([x[:, :32], -x[:, :32]], axis=1)
+            same(executed(desc, x), exact(desc, x))
+    assert not listed
+
+
+def test_products_beyond_float64_are_decided_exactly(listed: list[int]) -> None:
+    desc = desc_of("MULTIPLY", F32, (2, 40), (1,))
+    x = np.full((2, 40), 1e30, np.float32)
+    x[:, ::2] = 1e-30
+    x[1, :20] = 1e38
+    same(executed(desc, x), exact(desc, x))
+    assert listed
+
+
+def test_the_sign_of_a_zero_sum() -> None:
+    desc = desc_of("SUM", F32, (3, 9), (1,))
+    x = np.full((3, 9), -0.0, np.float32)
+    x[1, 4] = 0.0
+    x[2, 3:5] = 1, -1
+    found = executed(desc, x)
+    assert np.signbit(found[:, 0]).tolist() == [True, False, False]
+    same(found, exact(desc, x))
+
+
+# --- the pattern ---
+
+
+def matched(sizes: Sequence[int], axes: Sequence[int], body: Any, moves: bool = False) -> Any:
+    x = Tensor("x", sizes, F32)
+    i = each(sizes)
+    made = body(i, over(i, sizes, axes), x)
+    return rows({"y": move(i, made) if moves else nest(i, made)})
+
+
+def test_rows_are_found_in_other_words() -> None:
+    """The same mathematics with reductions over variables of their own."""
+
+    def apart(i: Any, k: Any, x: Any) -> Any:
+        other = over(i, x.sizes, (1,))
+        return exp(x[i] - Max(k, x[k])) / Sum(other, exp(x[other] - Max(k, x[k])))
+
+    found = matched((4, 6), (1,), apart)
+    assert found.kept == (4,)
+    assert found.reduced == (6,)
+    assert found.mapped
+    assert softmax.powers(found.formula) is not None
+    (desc,) = [desc_of("ACTIVATION_SOFTMAX1", F32, (4, 6), (1,))]
+    (statement,) = [rows(stated(desc))]
+    assert not isinstance(statement, str)
+    assert statement.formula == found.formula
+
+
+def test_what_is_no_softmax_is_not_taken_for_one() -> None:
+    twice = matched((4, 6), (1,), lambda i, k, x: exp(x[i] - Max(k, x[k])) / Sum(k, exp(x[k] - Max(k, x[k])) * 2))
+    assert softmax.powers(twice.formula) is None
+    bare = matched((4, 6), (1,), lambda i, k, x: exp(x[i]) / Sum(k, exp(x[k])))
+    assert softmax.powers(bare.formula) is None
+
+
+@pytest.mark.parametrize(
+    ("axes", "body", "why"),
+    [
+        ((1,), lambda i, k, x: x[i] + 1, "nothing is reduced"),
+        ((1,), lambda i, k, x: x[rank_at(i, k, x)], "a row is put in order"),
+        ((1,), lambda i, k, x: Sum(k, x.or_else([k[0], k[1] + 1], 0)), "not one of an input"),
+        ((1,), lambda i, k, x: Sum(k, Sum(over(i, x.sizes, (0,)), x[[k[1] - k[1], k[1]]])), "another one"),
+        ((0, 1), lambda i, k, x: Sum(k, x[k]) * Sum(over(i, x.sizes, (1,)), x[over(i, x.sizes, (1,))]), ""),
+    ],
+)
+def test_what_looks_like_rows_and_is_something_else(axes: tuple[int, ...], body: Any, why: str) -> None:
+    found = matched((4, 4), axes, body)
+    assert isinstance(found, str)
+    assert why in found
+
+
+def rank_at(i: Any, k: Any, x: Any) -> Any:
+    return [i[0], rank(k, x[k], i[1], decreasing=True)]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_axes_that_are_apart(name: str) -> None:
+    for sizes, axes in [((3, 2, 19), (0, 2)), ((2, 3, 2, 2, 3), (0, 2, 4)), ((5, 2, 1, 8), (0, 2, 3))]:
+        desc = desc_of(name, F32, sizes, axes)
+        for x in drawn(F32, sizes, 4):
+            same(executed(desc, x), exact(desc, x))
