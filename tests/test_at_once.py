@@ -132,3 +132,12 @@ def test_a_call_that_is_described_is_not_executed() -> None:
     desc, inputs = described(dml.activation_relu, SIXTEEN)
     assert type(desc).__name__ == "ActivationRelu"
     assert [*inputs] == ["input_tensor"]
+
+
+def test_elements_left_open_of_sizes_that_broadcast() -> None:
+    device, two = dml.Device(threads=1), np.array([2], np.float32)
+    ties = np.ldexp(np.arange(4097, 4113, dtype=np.float32), -12).reshape(2, 8)
+    for _ in range(3):
+        made = dml.element_wise_pow(ties, two, device=device)
+        assert made.tolist() == np.square(ties.astype(np.float64)).astype(np.float32).tolist()
+    assert known(device) == 1

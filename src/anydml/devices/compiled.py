@@ -157,7 +157,9 @@ class CompiledOperator:
         """
         if self.reports or self._data_rules or self._persistent is None or self._persistent or self._build.direct is None:
             return None
-        return self._build.direct(names)
+        if any(t.data_type.element_bits < 8 for _, _, t in self._fields.values()):
+            return None
+        return self._build.direct(names, {name: (t.sizes, t.data_type.dtype) for name, _, t in self._fields.values()})
 
     def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
         arrays, faults = self._one_by_one(arrays)

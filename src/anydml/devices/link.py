@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import Sheet, prepared, runner
 from anydml.kernels.code import engine
-from anydml.kernels.kernel import Arrays, Built, Execute, Lowered, Unfit
+from anydml.kernels.kernel import Arrays, Built, Execute, Form, Lowered, Unfit
 
 LINE = 64
 KEPT = 1 << 14  # bytes of scratch that are kept for the next call
@@ -71,13 +72,16 @@ def link(lowered: Lowered) -> Built:
 class Direct:
     """A call of one piece on any arrays that lie as its tensors do: its tables and its scratch are kept for the next.
 
-    names: the tensors, in the order in which arrays are given.
+    names: the tensors, in the order in which arrays are given; forms: the shape and type of each, which an array may be
+    short of where sizes broadcast.
     """
 
-    def __init__(self, lowered: Lowered, sheet: Sheet, fixed: dict[str, int], names: Sequence[str]) -> None:
+    def __init__(
+        self, lowered: Lowered, sheet: Sheet, fixed: dict[str, int], names: Sequence[str], forms: Mapping[str, Form]
+    ) -> None:
         self._lowered, self._sheet, self._fixed = lowered, sheet, fixed
         self._uses = [(k, place, offset) for k, name in enumerate(names) for place, offset in sheet.uses(name)]
-        self._names = names
+        self._names, self._forms = names, forms
         self._kept: list[tuple[Callable[[], int], NDArray[np.int64], NDArray[np.int64] | None]] = []
 
     def __call__(self, arrays: Sequence[NDArray[Any]]) -> None:
@@ -91,10 +95,20 @@ class Direct:
         if run() and scratch is not None:
             assert self._lowered.decide is not None
             # what fails in the middle is not kept
-            _decide(run, partial(self._lowered.decide, scratch, dict(zip(self._names, arrays, strict=True))))
+            _decide(run, partial(self._lowered.decide, scratch, self._tensors(arrays)))
             scratch[...] = 0
         if self._lowered.scratch <= KEPT:
             self._kept.append(made)
+
+    def _tensors(self, arrays: Sequence[NDArray[Any]]) -> Arrays:
+        """The arrays as the tensors that they stand for."""
+        found = {}
+        for name, array in zip(self._names, arrays, strict=True):
+            if name:
+                sizes, dtype = self._forms[name]
+                view = array.view(dtype)
+                found[name] = view.reshape(sizes) if array.size == prod(sizes) else np.broadcast_to(view, sizes)
+        return found
 
     def _made(self) -> tuple[Callable[[], int], NDArray[np.int64], NDArray[np.int64] | None]:
         lowered, sheet = self._lowered, self._sheet
