@@ -22,6 +22,7 @@ soak: .venv/test
 	ANYDML_MATMUL_OUTPUTS=100000000 $(BIN)/python -m pytest tests/test_matmul_exact.py -k test_generated_products
 	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_pilots_pointwise.py tests/test_pilots_sums.py tests/test_two_inputs.py
 	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_operators.py tests/test_rules.py tests/test_slice_and_matmul.py
+	ANYDML_SOAK=10 $(BIN)/python -m pytest --numprocesses auto tests/test_elementwise*.py tests/test_arm_elementwise.py
 
 # what is made from the operator files and checked in
 functions: .venv/test
