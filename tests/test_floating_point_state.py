@@ -24,16 +24,23 @@ from numpy.typing import NDArray
 
 import anydml as dml
 import hard_cases
+from agreement import bits
 from anydml.devices.device import NAMES as DEVICES
 from anydml.exact.float32 import round_to_float32
 from anydml.functional import parameters
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import targets
+from anydml.kernels.elementwise import family
 from anydml.kernels.kernel import Machine
-from anydml.schema.operator import rejections
+from anydml.kernels.reference import evaluated
+from anydml.schema.operator import Desc, rejections
 from every_kernel import Kernel
 from hard_cases import TYPE_COMBINATIONS, QuantizedCase
+from mapped import drawn_for, of_types
 from matmul_cases import SCALES, Case, Recipe, fitting, make
 from matmul_judge import assert_exact, bound, by_any_kernel, compiled
 from matmul_scales import KINDS
+from test_elementwise_layouts import SAMPLES, example_with
 
 pytestmark = pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64") or sys.platform not in ("linux", "darwin", "win32"),
@@ -265,3 +272,36 @@ def test_check_is_not_concerned(mxcsr: Context, state: int) -> None:
             rejected = rejections(operator)[-1]
             with pytest.raises(dml.DescError):
                 dml.check(replace(desc, **rejected.fields), rejected.at, strict=rejected.strict)
+
+
+@cache
+def maps() -> list[tuple[Desc, dict[str, NDArray[Any]], NDArray[Any]]]:
+    """Maps whose results are subnormal, ties, quotients, and cut, and what the reference gives."""
+    made = []
+    for at, (name, types) in enumerate(SAMPLES):
+        example = example_with(name, types)
+        there = {f.wire: t for f, t in zip([f for f in example.spec.tensors if getattr(example, f.name)], types, strict=True)}
+        desc = of_types(example, there, (300,)).desc
+        inputs = drawn_for(desc, np.random.default_rng(at))
+        made.append((desc, inputs, evaluated(desc.as_newest(), inputs)[desc.spec.outputs[0].name]))
+    return made
+
+
+@by_state
+@pytest.mark.parametrize("isa", [t.name for t in targets()])
+def test_maps_are_the_same_bits(mxcsr: Context, state: int, isa: str) -> None:
+    wanted = maps()
+    results = []
+    engine.compiled.cache_clear()  # code that is made in that state, too
+    family._trial.cache_clear()
+    with mxcsr(state):
+        for desc, inputs, result in wanted:
+            compiled_map = dml.Device(isa=isa, threads=1).compile(desc)
+            output = np.zeros_like(result)
+            compiled_map.bind(**inputs, **{desc.spec.outputs[0].name: output}).execute()
+            results.append((compiled_map.kernel_name, output))
+    for (desc, _, result), (kernel_name, output) in zip(wanted, results, strict=True):
+        assert kernel_name == "elementwise:compiled"
+        np.testing.assert_array_equal(bits(output), bits(result), err_msg=str(desc))
+    engine.compiled.cache_clear()
+    family._trial.cache_clear()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, either, of_single, once
+from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, either, of_single, once, places
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.tensor import DataType, limits
 
@@ -104,7 +104,7 @@ def to_whole(op: str, x: Number) -> Number:
         value = once(lambda: _whole(op, x.wide()))
     if x.largest >= 2.0**52 and not x.exact:
         guard = either(guard, x.wide().magnitude().compared("oge", 2.0**52) & _finite(x))
-    digits = min(53, math.frexp(x.largest)[1] + 1) if x.largest < 2.0**60 else 53
+    digits = min(53, places(low, high, 0))
     return Number(x.body, value, exact=True, low=low, high=high, quantum=0, digits=digits, least=0, guard=guard)
 
 
