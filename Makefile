@@ -21,7 +21,7 @@ soak: .venv/test
 	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest tests/test_program_fuzz.py
 	ANYDML_MATMUL_OUTPUTS=100000000 $(BIN)/python -m pytest tests/test_matmul_exact.py -k test_generated_products
 	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_pilots_pointwise.py tests/test_pilots_sums.py
-	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_two_inputs.py tests/test_element_wise_unary.py
+	ANYDML_SOAK=100 $(BIN)/python -m pytest --numprocesses auto tests/test_two_inputs.py tests/test_element_wise_unary.py tests/test_pilots_quantised.py
 	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_operators.py tests/test_rules.py tests/test_slice_and_matmul.py
 	ANYDML_SOAK=4 $(BIN)/python -m pytest --numprocesses auto tests/test_matmul_exact.py tests/test_memory.py
 

@@ -164,7 +164,7 @@ def add(a: Number, b: Number, sign: int = 1) -> Number:
     if a.positive and c.positive:
         errors = [n.err for n in (a, b) if n.err is not None]
         err = _plus(errors)
-        return replace(x, rel=max(a.rel, b.rel) * SLACK + U, err=err, saturated=_beyond(a, b), least=_most(a.least, c.least))
+        return replace(x, rel=max(a.rel, b.rel) * SLACK + U, err=err, saturated=_beyond(a, b), least=_least_sum(a, c))
     a, b = decided_size(a), decided_size(b)
     x = replace(x, guard=either(x.guard, a.guard, b.guard))
     inexact = [n for n in (a, b) if not n.exact]
@@ -191,8 +191,13 @@ def _sum(values: list[Value]) -> Value:
     return found
 
 
-def _most(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else max(a, b)
+def _least_sum(a: Number, b: Number) -> int | None:
+    """`least` of the sum of two numbers that are not negative: either may be 0, if it is not known to be more."""
+    found = None if a.least is None or b.least is None else min(a.least, b.least)
+    for low in (a.low, b.low):
+        if 0 < low < math.inf:
+            found = max(found if found is not None else -1074, math.frexp(low)[1] - 1)
+    return found
 
 
 def _odd_sum(a: Value, b: Value, s: Value) -> Value:

@@ -12,6 +12,8 @@ from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
 
+OF_MORE = "an element depends on more than one element of an input"
+
 
 class Stream(NamedTuple):
     """Elements that are read, one for each element of the output: those of a tensor, or positions where `name` is None.
@@ -100,7 +102,7 @@ def _map(name: str, nest: Nest) -> Map:
             stream = _stream(e, nest.variables)
             place = add(Node("stream", (), (streams.setdefault(stream, len(streams)), stream.data_type)))
         elif e.op in ("reduce", "philox", "rank", "first_largest", "first_smallest"):
-            raise _Unmatched("an element depends on more than one element of an input")
+            raise _Unmatched(OF_MORE)
         elif any(a.sort == INDEX for a in e.args):
             raise _Unmatched("what is computed depends on the index")
         else:
@@ -114,10 +116,11 @@ def _map(name: str, nest: Nest) -> Map:
 def _stream(e: Expr, variables: Sequence[Variable]) -> Stream:
     if e.op == "read" and (e.data[1] != "inside" or e.data[0].definition is not None):
         raise _Unmatched("an element is not one of an input")
-    indices = [affine(a) for a in e.args]
-    if not all(index is not None and index.factors.keys() <= set(variables) for index in indices):
+    at = [index for index in map(affine, e.args) if index is not None]
+    if len(at) < len(e.args):
         raise _Unmatched("an index is not affine")
-    at = [index for index in indices if index is not None]
+    if not all(index.factors.keys() <= set(variables) for index in at):
+        raise _Unmatched(OF_MORE)
     name, data_type = (e.data[0].name, e.data[0].data_type) if e.op == "read" else (None, DataType.INT64)
     steps = tuple(tuple(index.factors.get(v, 0) for index in at) for v in variables)
     return Stream(name, data_type, tuple(index.constant for index in at), steps)
