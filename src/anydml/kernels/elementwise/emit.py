@@ -366,7 +366,7 @@ class _Kernel:
         pointers = self.group
         for value, pointer in zip(streams, pointers, strict=False):
             body.stored(value, pointer)
-        mask = body.op(f"and i64 {bits}, {body.op('call i64 @again(' + ', '.join(f'ptr {p}' for p in pointers) + ')')}")
+        mask = body.op(f"and i64 {bits}, {_again(body, pointers, self.shape.lanes)}")
         second = body.loaded(made.kind, pointers[-1])
         body.jump(after)
         body.label(after)
@@ -430,23 +430,31 @@ def _bits(mask: Value) -> str:
 
 
 def again(target: Target, shape: Shape) -> tuple[str, list[str]]:
-    """`i64 @again(ptr stream, .., ptr made)`: a group computed at the second level, and the lanes that it leaves undecided."""
+    """`i64 @again(ptr stream, .., ptr made, i64 n)`: n elements computed at the second level, and which it leaves undecided."""
     body = Body(target)
     lanes = min(shape.lanes, target.vector_bytes // 4)
     pointers = [f"%p{k}" for k in range(len(shape.types))]
-    open_ = "0"
-    for first in range(0, shape.lanes, lanes):
-        streams = [
-            body.loaded(Kind(f"i{t.element_bits}", lanes), p, first * t.element_bits // 8)
-            for p, t in zip(pointers, shape.types[:-1], strict=False)
-        ]
+
+    def group(first: str, carried: list[Value]) -> list[Value]:
+        def at(k: int) -> str:
+            return body.at(pointers[k], body.op(f"mul i64 {first}, {shape.types[k].element_bits // 8}"))
+
+        streams = [body.loaded(Kind(f"i{t.element_bits}", lanes), at(k)) for k, t in enumerate(shape.types[:-1])]
         made, undecided = element(body, shape._replace(lanes=lanes), streams, shape.levels[1])
-        body.stored(made, pointers[-1], first * made.kind.bits // 8)
-        if undecided is not None:
-            open_ = body.op(f"or i64 {open_}, {body.op(f'shl i64 {_bits(undecided)}, {first}')}")
-    body.do(f"ret i64 {open_}")
-    head = f"define internal i64 @again({', '.join(f'ptr {p}' for p in pointers)}) noinline {{"
+        body.stored(made, at(-1))
+        if undecided is None:
+            return carried
+        moved = body.op(f"shl i64 {_bits(undecided)}, {first}")
+        return [carried[0] | Value(body, moved, Kind("i64"))]
+
+    _, (open_,) = body.loop("0", "%n", lanes, [Value(body, "0", Kind("i64"))], group)
+    body.do(f"ret i64 {open_.name}")
+    head = f"define internal i64 @again({', '.join(f'ptr {p}' for p in pointers)}, i64 %n) noinline {{"
     return "\n".join([head, "entry:", *body.lines, "}"]), [*body.declared]
+
+
+def _again(body: Body, pointers: Sequence[str], count: int) -> str:
+    return body.op(f"call i64 @again({', '.join(f'ptr {p}' for p in pointers)}, i64 {count})")
 
 
 def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str]]:
@@ -457,7 +465,8 @@ def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str
     lanes, width = min(shape.lanes, target.vector_bytes // 4), 8 * count
     shape = shape._replace(lanes=lanes)
     kinds = [Kind(f"i{t.element_bits}", lanes) for t in shape.types]
-    spare = body.op(f"alloca {kinds[-1].text}, align 64")
+    spares = [body.op(f"alloca {kind.text}, align 64") for kind in kinds]
+    spare = spares[-1]
     last = body.op("sub i64 %count, 1")
     zero = Value(body, "0", Kind("i64"))
 
@@ -471,11 +480,16 @@ def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str
             for k, kind in enumerate(kinds[:-1]):
                 word = body.loaded(Kind("i64"), slot, 8 + 8 * k)
                 streams[k] = streams[k].replaced(lane, word.converted("trunc", Kind(kind.element)))
-        made, undecided = element(body, shape, streams, level)
-        body.do(f"store {made.kind.text} {made.name}, ptr {spare}, align 64")
         bits = "0"
-        if undecided is not None:
-            bits = _bits(undecided)
+        if level in shape.levels[1:2]:  # there is code for it
+            for value, place in zip(streams, spares, strict=False):
+                body.stored(value, place)
+            bits = _again(body, spares, lanes)
+        else:
+            made, undecided = element(body, shape, streams, level)
+            body.do(f"store {made.kind.text} {made.name}, ptr {spare}, align 64")
+            if undecided is not None:
+                bits = _bits(undecided)
         left = body.op(f"sub i64 %count, {e}")
         take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {lanes}')}, i64 {left}, i64 {lanes}")
 
@@ -485,7 +499,8 @@ def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str
             # an entry that is decided is written over by the next one, or is the last
             to = body.at("%list", body.op(f"mul i64 {kept[0].name}, {width}"))
             address = body.load("ptr", slot)
-            element_ = body.loaded(Kind(made.kind.element), body.at(spare, body.op(f"mul i64 {lane}, {made.kind.bits // 8}")))
+            size = kinds[-1].bits // 8
+            element_ = body.loaded(Kind(kinds[-1].element), body.at(spare, body.op(f"mul i64 {lane}, {size}")))
 
             def store() -> None:
                 body.stored(element_, address)

@@ -60,7 +60,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
     room = min(ROOM, -(-size // lanes) * lanes) + lanes
-    past_cache = size * sum(itemsizes) >= STREAM
+    # little that is written next to much that is read is gathered in the cache as well
+    past_cache = size * sum(itemsizes) >= STREAM and 4 * itemsize > sum(itemsizes[:-1])
     pieces: list[list[Step]] = []
     for part in parts(m.sizes, strides, itemsizes):
         for share, first, rows in shares(part, threads, lanes):
