@@ -12,7 +12,7 @@ def combined(formula: Formula) -> Formula:
         found = _sigmoid(made, node) or _softplus(made, node)
         if found is not None:
             made[place] = found
-    return _used(made)
+    return used(made)
 
 
 def _is_one(node: Node) -> bool:
@@ -39,7 +39,7 @@ def _softplus(nodes: list[Node], node: Node) -> Node | None:
     return None
 
 
-def _used(nodes: list[Node]) -> Formula:
+def used(nodes: list[Node]) -> Formula:
     needed = {len(nodes) - 1}
     for place in range(len(nodes) - 1, -1, -1):
         if place in needed:
