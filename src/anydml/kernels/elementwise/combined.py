@@ -23,7 +23,7 @@ def combined(formula: Formula) -> Formula:
         found = _sigmoid(made, moved) or _softplus(made, moved) or _expm1(made, moved) or moved
         made.append(found)
         places.append(len(made) - 1)
-    return _used(made)
+    return used(made)
 
 
 def _is_one(node: Node) -> bool:
@@ -63,7 +63,7 @@ def _expm1(nodes: list[Node], node: Node) -> Node | None:
     return None
 
 
-def _used(nodes: list[Node]) -> Formula:
+def used(nodes: list[Node]) -> Formula:
     needed = {len(nodes) - 1}
     for place in range(len(nodes) - 1, -1, -1):
         if place in needed:

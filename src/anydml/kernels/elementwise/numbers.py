@@ -161,7 +161,7 @@ def add(a: Number, b: Number, sign: int = 1) -> Number:
 
         return _made(x, a, b, odd=lambda: _odd_sum(a.wide(), c.wide(), wide()), native=native)
     x = replace(x, quantum=None, digits=53)
-    if a.positive and c.positive:
+    if (a.positive and c.positive) or (a.high <= 0 and c.high <= 0):
         errors = [n.err for n in (a, b) if n.err is not None]
         err = _plus(errors)
         return replace(x, rel=max(a.rel, b.rel) * SLACK + U, err=err, saturated=_beyond(a, b), least=_least_sum(a, c))

@@ -14,9 +14,11 @@ from dataclasses import replace
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import numbers
+from anydml.kernels.elementwise.exponentials import EXP_REL
 from anydml.kernels.elementwise.formula import Item
 from anydml.kernels.elementwise.numbers import FAR, SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.reduce.softmax import Shares
 
 TINY = 2.0**-900  # sums below are too near to terms that are only known to be smaller than 2^-1000
 
@@ -310,6 +312,41 @@ class First(Accumulator):
 
     def result(self, values: list[Value]) -> Item:
         return Whole(values[1], 0, (1 << 62) - 1)
+
+
+class Rest(Accumulator):
+    """A sum of e^(x - m) without the first x that is m, the largest one: see `softmax`.
+
+    depth: additions that one term goes through at most.
+    """
+
+    def __init__(self, body: Body, lanes: int, shares: Shares, m: Value, count: int, depth: int) -> None:
+        super().__init__(body, lanes)
+        self.shares, self.m, self.count = shares, m, count
+        # two powers, the additions, a quotient and a sum; and what the least powers stand for
+        self.rel = (2 * EXP_REL + (depth + 4) * U) * SLACK
+        self.starts = [body.constant(Kind("double", lanes), 0.0), body.constant(Kind("i32", lanes), 0)]
+
+    def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
+        assert isinstance(term, Number)
+        x = term.single
+        assert x is not None
+        equal = x.compared("oeq", self.m)
+        none = equal | x.compared("oeq", -math.inf)
+        power = self.shares.ended(self.shares.begun(term.wide())).wide()
+        more = self.body.chosen(none, 0.0, power)
+        if active is not None:
+            equal = equal & active
+        return [values[0] + _masked(active, more, 0.0), self.body.chosen(equal, values[1] + 1, values[1])]
+
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        return [x + y for x, y in zip(a, b, strict=True)]
+
+    def result(self, values: list[Value]) -> Item:
+        power = self.shares.ended(self.shares.begun(self.m.converted("fpext", values[0].kind))).wide()
+        others = (values[1] - 1).converted("sitofp", values[0].kind)
+        made = values[0] / power + others
+        return Number(self.body, lambda: made, low=0.0, high=2.0 * self.count, rel=self.rel)
 
 
 def accumulator(

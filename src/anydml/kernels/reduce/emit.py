@@ -6,6 +6,7 @@ Its text depends on the formula, on the types, on how streams lie along a row, a
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from anydml.kernels.code.emit import arguments, kernel, when
@@ -237,12 +238,13 @@ class _Kernel:
         starts = [v for a in accumulators for v in a.starts]
 
         def step(i: str, values: list[Value], active: Value | None, loaded: dict[int, Value]) -> list[Value]:
-            self._set_streams(walk, i, loaded)
-            at = self._places(i)
-            self._load_kept(walk, s, i)
-            for p, value in walk.fill_pass(s):
-                body.stored(value, self._memory(p, walk, i))
-            made = walk.stepped(s, accumulators, values, active, at)
+            with body.pooled() if walk.costly(s) else nullcontext():
+                self._set_streams(walk, i, loaded)
+                at = self._places(i)
+                self._load_kept(walk, s, i)
+                for p, value in walk.fill_pass(s):
+                    body.stored(value, self._memory(p, walk, i))
+                made = walk.stepped(s, accumulators, values, active, at)
             walk.forget()
             return made
 

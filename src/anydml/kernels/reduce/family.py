@@ -14,7 +14,7 @@ from anydml.kernels.elementwise.geometry import Dimension, merged
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Stream
 from anydml.kernels.match.rows import Rows, rows
-from anydml.kernels.reduce import emit
+from anydml.kernels.reduce import emit, softmax
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.undecided import STATE_WORDS, deciding, words
 from anydml.schema.check import Checked
@@ -33,6 +33,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     r = rows(statement)
     if isinstance(r, str):
         return Refused(r)
+    r = r._replace(formula=softmax.with_rests(r.formula))
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)

@@ -1,8 +1,12 @@
 """e^(x - m) / sum of e^(x - m), where m is the largest x of a row: a quotient to which a common factor does not matter.
 
 With c = 0 and an integer k near m / log 2, or c = m and k = 0 where |m| is larger than 700, powers are e^(x - c) 2^-k instead:
-x - c is then exact in float64 where x counts. The largest power is between 0.7 and 1.42. Of what is more than 120 below m, a
-power of m - 120 is taken: its quotient is below 2^-171 and stored as 0, and beside a sum of 0.7 it does not count.
+x - c is then exact in float64 where x counts. The largest power is between 0.7 and 1.42. Of what is more than 300 below m, a
+power of m - 300 is taken: its quotient is below 2^-430 and stored as 0, and beside a sum of 0.7 it does not count.
+
+The logarithm of that quotient has the rest of the sum of e^(x - m), without the first x that is m. Of its terms, those that
+are not 0 are above 2^-434, and where they are more than that it does not show: a rest below 2^-160 is stored as 0, or is
+added to what is not.
 """
 
 from __future__ import annotations
@@ -10,12 +14,14 @@ from __future__ import annotations
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.approximate import ROUNDER, at_least
 from anydml.kernels.elementwise.coefficients import EXP
+from anydml.kernels.elementwise.combined import used
 from anydml.kernels.elementwise.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.maps import Formula, Node
+from anydml.tensor import DataType
 
 FAR = 700.0  # largest elements beyond have others near them as exact differences
-BELOW = 120.0
+BELOW = 300.0
 
 
 def powers(formula: Formula) -> int | None:
@@ -36,6 +42,60 @@ def powers(formula: Formula) -> int | None:
     return e if uses[difference] == [e] and len(uses[e]) == 2 else None
 
 
+def with_rests(formula: Formula) -> Formula:
+    """A formula with "row_rest" of x and m for the sums of e^(x - m) without the first x that is m.
+
+    It is that of a logarithm: what is stored is log1p(rest) + (m - m), added to a difference or an element.
+    """
+    made = list(formula)
+    for place, (op, args, _) in enumerate(formula):
+        if (
+            op == "row_sum"
+            and len(args) == 2
+            and (found := _rest(formula, *args)) is not None
+            and _of_logarithm(formula, place, found)
+        ):
+            made[place] = Node("row_rest", found, False)
+    return used(made)
+
+
+def _of_logarithm(formula: Formula, rest: int, found: tuple[int, int]) -> bool:
+    """Whether a rest is used as `with_rests` says."""
+    x, m = found
+    uses = [[q for q, node in enumerate(formula) if p in node.args] for p in range(len(formula))]
+    place = rest
+    for op in ("log1p", "add"):
+        if len(uses[place]) != 1 or formula[uses[place][0]].op != op:
+            return False
+        (place,) = uses[place]
+    zero = next((formula[a] for a in formula[place].args if formula[a].op == "sub"), None)
+    if zero is None or zero.args != (m, m) or len(uses[place]) != 1:
+        return False
+    (last,) = uses[place]
+    op, args, _ = formula[last]
+    beside = [formula[a] for a in args if a != place]
+    known = [node in (formula[m], formula[x]) or (node.op, node.args) == ("sub", (x, m)) for node in beside]
+    if op not in ("add", "sub") or known != [True]:
+        return False
+    return last == len(formula) - 1 or [formula[q].op for q in uses[last]] == ["limits"]
+
+
+def _rest(formula: Formula, e: int, condition: int) -> tuple[int, int] | None:
+    power, other = formula[e], formula[condition]
+    if power.op != "exp" or formula[power.args[0]].op != "sub" or other.op != "not":
+        return None
+    x, m = formula[power.args[0]].args
+    if formula[x].op != "stream" or formula[x].data[1] not in (DataType.FLOAT32, DataType.FLOAT16):
+        return None
+    where = formula[other.args[0]]
+    if formula[m] != ("row_max", (x,), False) or where.op != "equal":
+        return None
+    place, first = (formula[a] for a in where.args)
+    if first == ("row_first_largest", (x,), False) and place.op == "stream" and place.data[1] == DataType.INT64:
+        return x, m
+    return None
+
+
 class Shares:
     """The powers and quotients of a row, whose largest element is known."""
 
@@ -45,7 +105,7 @@ class Shares:
         self.c = body.chosen(far, m, 0.0)
         near = body.chosen(far, 0.0, m)
         self.least = near - BELOW
-        # k log 2 has 52 bits: |k| is below 2^11 for x - c between -820 and 700
+        # k log 2 has 52 bits: |k| is below 2^11 for x - c between -1000 and 700
         self.rounder = ROUNDER - ((near * LOG2_E + ROUNDER) - ROUNDER)
         self.ends: tuple[Value, Value] | None = None
 

@@ -18,7 +18,7 @@ from anydml.kernels.elementwise.formula import Element, Item, Walk
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce import doubled, softmax
-from anydml.kernels.reduce.accumulators import Accumulator, Sum, accumulator
+from anydml.kernels.reduce.accumulators import Accumulator, Rest, Sum, accumulator
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
 from anydml.tensor import DataType
 
@@ -43,6 +43,10 @@ class RowWalk(Walk):
         single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in shape.types)
         e = softmax.powers(shape.formula) if shape.mapped and single else None
         self.powers = e if e is not None and self.stages.within[e] else None
+        rests = [args[1] for op, args, _ in shape.formula if op == "row_rest"]
+        if self.powers is not None:
+            rests.append(self.formula[self.formula[self.powers].args[0]].args[1])
+        self.largest = rests[0] if rests else -1  # the place of what powers are taken beside
         self.shares: softmax.Shares | None = None
 
     # --- what differs within a row ---
@@ -87,7 +91,9 @@ class RowWalk(Walk):
 
     def costly(self, s: int) -> bool:
         """Whether a pass computes functions."""
-        return any(self.formula[p].op in COSTLY for p in inner(self.formula, self.stages.within, self._targets(s)))
+        return any(self.formula[p].op == "row_rest" for p in self.stages.passes[s]) or any(
+            self.formula[p].op in COSTLY for p in inner(self.formula, self.stages.within, self._targets(s))
+        )
 
     # --- what is the same for a row ---
 
@@ -100,14 +106,12 @@ class RowWalk(Walk):
             if p == root and not self.shape.mapped:
                 continue
             self.found[p] = self._settled(self._item(p, op, args, data))
-        if self.powers is not None and self.shares is None:
-            _, m = self.formula[self.formula[self.powers].args[0]].args
-            if m in self.found:
-                self.shares = softmax.Shares(self.body, self.number(m).wide())
+        if self.largest in self.found and self.shares is None:
+            self.shares = softmax.Shares(self.body, self.number(self.largest).wide())
 
     def prepare(self, depth: int) -> None:
         """Reciprocals of what a row's elements are divided by; depth: of the additions of a sum."""
-        if self.shares is not None:
+        if self.shares is not None and self.powers is not None:
             self.shares.divide(self.number(self.formula[-1].args[1]).wide(), depth)
             return
         for op, args, _ in self.formula:
@@ -151,6 +155,12 @@ class RowWalk(Walk):
         made: list[Accumulator] = []
         for p in self.stages.passes[s]:
             op, args, data = self.formula[p]
+            if op == "row_rest":
+                m = self.number(args[1]).single
+                assert self.shares is not None
+                assert m is not None
+                made.append(Rest(self.body, self.shape.lanes, self.shares, m, self.shape.most, depth))
+                continue
             term = self._term(args[0])
             modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
             a = accumulator(
@@ -214,7 +224,7 @@ class RowWalk(Walk):
             first += len(a.starts)
             args = self.formula[passes[k]].args
             mask = active
-            if len(args) > 1:
+            if len(args) > 1 and not isinstance(a, Rest):
                 truth = self.truth(args[1])
                 if truth.guard is not None:
                     raise Uncompilable("a condition that has to be decided elsewhere")
@@ -264,6 +274,12 @@ class RowWalk(Walk):
         return item if isinstance(item, Whole) else None
 
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
+        if op == "sub" and args[0] == args[1]:
+            x = self.number(args[0])
+            nothing = x.wide() - x.wide()  # NaN of infinities
+            return Number(
+                self.body, lambda: nothing, exact=True, low=0.0, high=0.0, quantum=0, digits=1, least=0, guard=x.guard
+            )
         if op == "sub" and self.formula[args[1]] == ("row_max", (args[0],), False):
             made = numbers.add(self.number(args[0]), self.number(args[1]), sign=-1)
             return replace(made, high=0.0)
