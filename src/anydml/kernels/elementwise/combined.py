@@ -6,10 +6,10 @@ from anydml.kernels.match.maps import Formula, Node
 
 
 def combined(formula: Formula) -> Formula:
-    """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus"; nodes that nothing uses any more are left out."""
+    """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus", x times 1 as x; nodes that nothing uses are left out."""
     made = list(formula)
     for place, node in enumerate(formula):
-        found = _sigmoid(made, node) or _softplus(made, node)
+        found = _itself(made, node) or _sigmoid(made, node) or _softplus(made, node)
         if found is not None:
             made[place] = found
     return _used(made)
@@ -17,6 +17,15 @@ def combined(formula: Formula) -> Formula:
 
 def _is_one(node: Node) -> bool:
     return node.op == "constant" and node.data.value == 1
+
+
+def _itself(nodes: list[Node], node: Node) -> Node | None:
+    """x times 1, and x by 1."""
+    if node.op == "mul" and _is_one(nodes[node.args[0]]):
+        return Node("same", node.args[1:], None)
+    if node.op in ("mul", "div") and _is_one(nodes[node.args[1]]):
+        return Node("same", node.args[:1], None)
+    return None
 
 
 def _sigmoid(nodes: list[Node], node: Node) -> Node | None:
