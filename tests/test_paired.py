@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import X86, Target, targets
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise import emit, paired
+from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.reference import evaluated
+from anydml.schema.expression import Constant
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import prove_pairs
@@ -28,7 +31,7 @@ every_target = pytest.mark.parametrize("target", SERVED, ids=lambda t: t.name)
 def arguments(seed: int) -> prove_pairs.Words:
     """The bits of all kinds of arguments: any, of size one, beside multiples of eighths of log 2, and special ones."""
     random = np.random.default_rng(seed)
-    n = 1 << 17
+    n = 1 << 15
     near = random.integers(-1100, 1100, n) * (np.log(2) / 16) * (1 + random.integers(-4, 5, n) * 2.0**-24)
     edges = np.array([77, 78, 87.3, 88.7, 103.9, 104, 126, 0, 1, np.inf, np.nan, 2**-149, 2**-126, 2**-60, 2**-9, 9.1, 20])
     steps = np.concatenate([s * edges * (1 + k * 2.0**-23) for k in range(-40, 41) for s in (1, -1)])
@@ -46,9 +49,10 @@ def blocks(seed: int) -> list[prove_pairs.Words]:
 @every_target
 @every_function
 def test_pairs_decide_as_float64_does(name: str, target: Target) -> None:
-    found = prove_pairs.proved(name, target, blocks(len(name)))
-    assert found.tried > 600_000
+    found = prove_pairs.proved(prove_pairs.formula(name), target, blocks(len(name)))
+    assert found.tried > 150_000
     assert found.wrong == []
+    assert prove_pairs.unbounded(name, target, (x[: x.size & -8] for x in blocks(len(name)))) == 0
 
 
 @every_target
@@ -63,9 +67,54 @@ def test_a_pair_without_a_margin_is_found_out(name: str, target: Target, monkeyp
     monkeypatch.setitem(paired.FUNCTIONS, name, certain)
     engine.compiled.cache_clear()
     try:
-        assert len(prove_pairs.proved(name, target, blocks(1)).wrong) > 20
+        assert len(prove_pairs.proved(prove_pairs.formula(name), target, blocks(1)).wrong) > 20
     finally:
         engine.compiled.cache_clear()
+
+
+X = Node("stream", (), (0, DataType.FLOAT32))
+TWO, ZERO = Node("constant", (), Constant(Fraction(-2), False)), Node("constant", (), Constant(Fraction(0), False))
+COMPOSED = {
+    "-exp(x)": (X, Node("exp", (0,), None), Node("neg", (1,), None)),
+    "x tanh(x)": (X, Node("tanh", (0,), None), Node("mul", (0, 1), None)),
+    "x sigmoid(x), -0 at -inf": (
+        X,
+        Node("sigmoid", (0,), None),
+        Node("mul", (1, 0), None),
+        Node("limits", (0, 2), (("low", "-0.0"),)),
+    ),
+    "-2 (-tanh(x))": (X, Node("tanh", (0,), None), Node("neg", (1,), None), TWO, Node("mul", (2, 3), None)),
+    "x log(x) if x > 0, else -exp(x)": (
+        X,
+        ZERO,
+        Node("less", (1, 0), None),
+        Node("log", (0,), None),
+        Node("mul", (0, 3), None),
+        Node("exp", (0,), None),
+        Node("neg", (5,), None),
+        Node("select", (2, 4, 6), None),
+    ),
+    "x if x > 0, else tanh(x)": (
+        X,
+        ZERO,
+        Node("less", (1, 0), None),
+        Node("tanh", (0,), None),
+        Node("select", (2, 0, 3), None),
+    ),
+}
+
+
+@every_target
+@pytest.mark.parametrize("formula", COMPOSED.values(), ids=COMPOSED)
+def test_what_is_made_of_pairs_is_decided_as_in_float64(formula: Formula, target: Target) -> None:
+    random = np.random.default_rng(5)
+    normal = (random.standard_normal(1 << 18) * 3).astype(np.float32).view(np.uint32)
+    special = random.choice(arguments(2), 2000)
+    found = prove_pairs.proved(formula, target, [np.concatenate([normal, special])])
+    assert found.wrong == []
+    paired_alone = prove_pairs.Compiled(target, formula, ("paired",))
+    _, open_ = paired_alone(normal)
+    assert open_.size < normal.size / 50
 
 
 @every_function

@@ -87,7 +87,7 @@ FIRST = 0x3F355556  # the bits of the least m: eight cells of 2^20 float32 follo
 
 
 def logarithms() -> dict[str, Sequence[float | int] | float]:
-    """log m = g + l + log(1 + r) with r = m c - 1 for a c of five bits, so that r is exact; g is a multiple of 2^-15."""
+    """log m = g + l + log(1 + r) with r = m c - 1 for a c of five bits, so that r is exact; g is a multiple of 2^-17."""
     factors, heads, tails = [], [], []
     for j in range(8):
         low, high = (struct.unpack("<f", struct.pack("<i", FIRST + (k << 20)))[0] for k in (j, j + 1))
@@ -97,11 +97,11 @@ def logarithms() -> dict[str, Sequence[float | int] | float]:
             reach, c = max(1 - low, high - 1), 1.0
         assert reach < LOG_REACH * (1 + 2**-19)
         value = -arb(c).log()
-        head = round(float(value) * 2**15) / 2**15
+        head = round(float(value) * 2**17) / 2**17
         factors.append(c)
         heads.append(head)
         tails.append(single(value - head))
-    ln2 = round(math.log(2) * 2**15) / 2**15
+    ln2 = round(math.log(2) * 2**17) / 2**17
     return {
         "LOG_FIRST": FIRST,
         "LOG_FACTORS": factors,

@@ -12,7 +12,7 @@ from anydml.schema.expression import Constant
 
 @lru_cache(maxsize=1024)
 def combined(formula: Formula) -> Formula:
-    """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus", a exp(x) - a as a expm1(x) + 0.
+    """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus", a exp(x) - a as a expm1(x) + 0, x times 1 as x.
 
     Nodes that nothing uses any more are left out.
     """
@@ -20,7 +20,7 @@ def combined(formula: Formula) -> Formula:
     places: list[int] = []
     for node in formula:
         moved = Node(node.op, tuple(places[a] for a in node.args), node.data)
-        found = _sigmoid(made, moved) or _softplus(made, moved) or _expm1(made, moved) or moved
+        found = _itself(made, moved) or _sigmoid(made, moved) or _softplus(made, moved) or _expm1(made, moved) or moved
         made.append(found)
         places.append(len(made) - 1)
     return used(made)
@@ -28,6 +28,15 @@ def combined(formula: Formula) -> Formula:
 
 def _is_one(node: Node) -> bool:
     return node.op == "constant" and node.data.value == 1
+
+
+def _itself(nodes: list[Node], node: Node) -> Node | None:
+    """x times 1, and x by 1."""
+    if node.op == "mul" and _is_one(nodes[node.args[0]]):
+        return Node("same", node.args[1:], None)
+    if node.op in ("mul", "div") and _is_one(nodes[node.args[1]]):
+        return Node("same", node.args[:1], None)
+    return None
 
 
 def _sigmoid(nodes: list[Node], node: Node) -> Node | None:

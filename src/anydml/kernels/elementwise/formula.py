@@ -295,7 +295,8 @@ class Walk:
 
     def _limits(self, x: Number, made: Number, values: dict[str, str]) -> Number:
         for name, text in values.items():
-            at = x.wide().compared("oeq", math.inf if name == "high" else -math.inf)
+            argument = x.wide() if x.single is None else x.single
+            at = argument.compared("oeq", math.inf if name == "high" else -math.inf)
             value = float(text)
             special = not math.isfinite(value) or value == 0
             constant = self._constant(Constant(value if special else Fraction(value), False))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise import paired
 from anydml.kernels.elementwise.paired import Pair
 
 U = 2.0**-53
@@ -271,6 +272,8 @@ def scaled(a: Number, k: int) -> Number:
 def multiply(a: Number, b: Number) -> Number:
     body, same = a.body, a is b
     for x, y in ((a, b), (b, a)):
+        if x.pair is not None and y.single is not None:
+            return of_pair(paired.scaled(x.pair, y.single), either(a.guard, b.guard))
         if power_of_two(y):
             return scaled(x, int(math.log2(y.low)))
     saturated = 0
@@ -415,11 +418,14 @@ def _of_signs(a: Number, single: Callable[[Value], Value], low: float, high: flo
 
 
 def negative(a: Number) -> Number:
+    if a.pair is not None:
+        return of_pair(paired.negative(a.pair), a.guard)
     return _of_signs(a, lambda v: -v, -a.high, -a.low)
 
 
 def absolute(a: Number) -> Number:
     low = 0.0 if a.low < 0 < a.high else min(abs(a.low), abs(a.high))
+    assert a.pair is None or a.wide()  # it has no magnitude
     return _of_signs(a, lambda v: v.magnitude(), low, a.largest)
 
 
@@ -451,6 +457,10 @@ def select(condition: Value, a: Number, b: Number, guard: Value | None) -> Numbe
         masks.append(a.guard & condition)
     if b.guard is not None:
         masks.append(b.guard & ~condition)
+
+    one, two = (x.single if x.pair is None else x.pair for x in (a, b))
+    if one is not None and two is not None and (a.pair is not None or b.pair is not None):
+        return of_pair(paired.chosen(condition, one, two), either(*masks))
 
     def make(x: Value, y: Value) -> Value:
         return x.body.chosen(condition, x, y)

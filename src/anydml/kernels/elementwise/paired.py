@@ -19,22 +19,28 @@ EXP_MARGIN = 2.0**-32.5
 EXP_FAR = 77.0  # beyond, the tail loses digits below float32's least numbers
 
 LOG_MARGIN = 2.0**-23  # a part of r^3, beside one of the result
-LOG_LEAST = 2.0**-35
+LOG_LEAST = 2.0**-34.8
 SIGMOID_MARGIN = 2.0**-34  # what does not depend on e^-x
 SIGMOID_FAR = 18.0
 TANH_MARGIN = 2.0**-20.9  # a part of the terms p
 TANH_LEAST = 2.0**-34.4
+SCALED_MARGIN = 2.0**-23.9  # a tail's product and its difference from the margin are rounded by 2^-25 of the tail each
+SCALED_LEAST = 2.0**-90
 TANH_FAR, TANH_NEAR = 20.0, 2.0**-4
 
 
 class Pair(NamedTuple):
-    """A number between head + low and head + high, but in the lanes of `outside`; with the sign of `sign`, if there is one."""
+    """A number between head + low and head + high, but in the lanes of `outside`; the sign bit of `sign` then flips its own.
+
+    size: what part of the head the tails are at most.
+    """
 
     head: Value
     low: Value
     high: Value
     outside: Value | None
     sign: Value | None = None
+    size: float = 2.0**-9
 
 
 class Power(NamedTuple):
@@ -147,7 +153,7 @@ def tanh(x: Value) -> Pair:
     series = fused(fused(squared, tables.TANH[2], tables.TANH[1]), squared, tables.TANH[0])
     middle = x.body.chosen(near, cube * series, middle)
     share = x.body.chosen(near, cube * 2.0**-23, share)
-    return Pair(head, middle - share, middle + share, x.compared("uno", x), x.bits() & -(1 << 31))
+    return Pair(head, middle - share, middle + share, x.compared("uno", x), x.bits() & -(1 << 31), 2.0**-5)
 
 
 def log(x: Value) -> Pair:
@@ -175,6 +181,49 @@ def log(x: Value) -> Pair:
     share = fused(cube.magnitude(), LOG_MARGIN, total.magnitude() * LOG_LEAST)
     normal = (bits - (1 << 23)).compared("ult", 0x7F000000)
     return Pair(total, tail - share, tail + share, ~normal)
+
+
+def negative(x: Pair) -> Pair:
+    ones = x.head.body.constant(x.head.kind.integer, -(1 << 31))
+    return x._replace(sign=ones if x.sign is None else x.sign ^ ones)
+
+
+def _steeper(x: Pair) -> Pair:
+    """The same pair with a head that is rounded, and tails of what that leaves."""
+    head = x.head + x.low
+    low = x.low - (head - x.head)
+    return x._replace(head=head, low=low, high=low + (x.high - x.low), size=2.0**-20)
+
+
+def scaled(x: Pair, factor: Value) -> Pair:
+    """The product with a float32; both ends move out by more than the roundings of the tails."""
+    body, fused = factor.body, factor.body.fused
+    if x.size > 2.0**-9:
+        x = _steeper(x)
+    if x.sign is not None:
+        factor = (factor.bits() ^ x.sign).cast(factor.kind)
+    head = x.head * factor
+    size = head.magnitude()
+    error = fused(x.head, factor, -head)
+    ends = [fused(tail, factor, error) for tail in (x.low, x.high)]
+    width = size * (x.size * SCALED_MARGIN)
+    upward = factor.compared("oge", 0.0)
+    low, high = body.chosen(upward, ends[0], ends[1]), body.chosen(upward, ends[1], ends[0])
+    # what is too small for exact products of 48 bits, zeros too; an infinity's ends are NaN, and differ
+    return Pair(head, low - width, high + width, size.compared("ult", SCALED_LEAST), None, 2 * x.size)
+
+
+def chosen(condition: Value, x: Pair | Value, y: Pair | Value) -> Pair:
+    """x in the lanes where the condition holds, else y: of pairs whose lanes outside do not count, and float32."""
+    body = condition.body
+    zero = body.constant((x.head if isinstance(x, Pair) else x).kind, -0.0)  # which keeps the sign of a zero
+    a, b = (v if isinstance(v, Pair) else Pair(v, zero, zero, None) for v in (x, y))
+    none = body.constant(zero.kind.integer, 0)
+    sign = None
+    if a.sign is not None or b.sign is not None:
+        sign = body.chosen(condition, a.sign or none, b.sign or none)
+    head, low, high = (body.chosen(condition, v, w) for v, w in ((a.head, b.head), (a.low, b.low), (a.high, b.high)))
+    return Pair(head, low, high, None, sign, max(a.size, b.size))
 
 
 FUNCTIONS: dict[str, Callable[[Value], Pair]] = {"exp": exp, "sigmoid": sigmoid, "tanh": tanh, "log": log}

@@ -50,22 +50,22 @@ LOG_FACTORS = (
 LOG_HEADS = (
     float.fromhex("-0x1.4618000000000p-2"),
     float.fromhex("-0x1.c900000000000p-3"),
-    float.fromhex("-0x1.e280000000000p-4"),
-    float.fromhex("-0x1.f0c0000000000p-5"),
+    float.fromhex("-0x1.e270000000000p-4"),
+    float.fromhex("-0x1.f0a0000000000p-5"),
     float.fromhex("0x0.0p+0"),
-    float.fromhex("0x1.9340000000000p-4"),
+    float.fromhex("0x1.9338000000000p-4"),
     float.fromhex("0x1.a940000000000p-3"),
-    float.fromhex("0x1.2698000000000p-2"),
+    float.fromhex("0x1.2696000000000p-2"),
 )
 LOG_TAILS = (
     float.fromhex("-0x1.78438c0000000p-19"),
     float.fromhex("0x1.070cac0000000p-20"),
-    float.fromhex("0x1.f123aa0000000p-17"),
-    float.fromhex("0x1.cf3fee0000000p-17"),
+    float.fromhex("-0x1.db8abc0000000p-22"),
+    float.fromhex("-0x1.86008c0000000p-20"),
     float.fromhex("0x0.0p+0"),
-    float.fromhex("-0x1.43454e0000000p-17"),
+    float.fromhex("-0x1.0d15360000000p-19"),
     float.fromhex("-0x1.2c37520000000p-19"),
-    float.fromhex("-0x1.deecb20000000p-18"),
+    float.fromhex("0x1.089a6e0000000p-21"),
 )
 LN2_HEAD = float.fromhex("0x1.62e4000000000p-1")
 LN2_TAIL = float.fromhex("0x1.7f7d1c0000000p-20")

@@ -22,7 +22,7 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
     if x.pair is not None:
         ends = [x.pair.head + tail for tail in (x.pair.low, x.pair.high)]
         differ = ends[0].compared("une", ends[1])
-        return ends[1] if x.pair.sign is None else (ends[1].bits() | x.pair.sign).cast(ends[1].kind), differ
+        return ends[1] if x.pair.sign is None else (ends[1].bits() ^ x.pair.sign).cast(ends[1].kind), differ
     single = x.wide().kind.of("float")
     if (odd := x.wide if x.exact else x.odd) is not None:
         return odd().converted("fptrunc", single), None
