@@ -67,7 +67,7 @@ def test_a_pair_without_a_margin_is_found_out(name: str, target: Target, monkeyp
     monkeypatch.setitem(paired.FUNCTIONS, name, certain)
     engine.compiled.cache_clear()
     try:
-        assert len(prove_pairs.proved(prove_pairs.formula(name), target, blocks(1)).wrong) > 20
+        assert prove_pairs.proved(prove_pairs.formula(name), target, blocks(1)).wrong
     finally:
         engine.compiled.cache_clear()
 
