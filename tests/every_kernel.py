@@ -19,6 +19,7 @@ from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import product
+from anydml.kernels.match.rows import rows
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import stated
 
@@ -75,7 +76,12 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     """
     checked = newest_of(check(desc or example_desc(operator)))
     statement = stated(checked.desc)
-    patterns = {"copy": moves(statement), "contract": product(statement, checked), "elementwise": maps(statement)}
+    patterns = {
+        "copy": moves(statement),
+        "contract": product(statement, checked),
+        "elementwise": maps(statement),
+        "reduce": rows(statement),
+    }
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():
         if not isinstance(patterns.get(name.split(":")[0]), str):

@@ -49,7 +49,7 @@ def test_a_map_has_streams_and_a_formula() -> None:
     assert found.streams == (Stream("x", F32, (0, 0), BY_ONE), Stream("y", F32, (0, 0), BY_ONE))
     assert [node.op for node in found.formula] == ["stream", "constant", "mul", "stream", "add"]
     assert [node.args for node in found.formula] == [(), (), (0, 1), (), (2, 3)]
-    assert (found.output, found.sizes, found.moves, found.integral) == ("output", SIZES, False, False)
+    assert (found.target.name, found.sizes, found.moves, found.integral) == ("output", SIZES, False, False)
 
 
 def test_equal_reads_are_one_stream_and_equal_nodes_one_node() -> None:

@@ -41,15 +41,15 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
-    output = checked.tensors[m.output]
+    output = checked.tensors[str(m.target.name)]
     types = (*(s.data_type for s in m.streams), output.data_type)
     if any(t.element_bits < 8 for t in types):
         return Refused("elements are of four bits")
-    placed = [_placed(s, m, checked) for s in m.streams]
+    placed = [_placed(s, checked) for s in (*m.streams, m.target)]
     itemsize = output.data_type.dtype.itemsize
-    strides = [s for _, s in placed] + [[x * itemsize for x in output.explicit_strides]]
+    strides = [s for _, s in placed]
     itemsizes = [t.dtype.itemsize for t in types]
-    bases = [base for base, _ in placed] + [At(m.output)]
+    bases = [base for base, _ in placed]
     size = prod(m.sizes)
     threads = machine.threads if size >= ALONE else 1
     with guard:
@@ -80,7 +80,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     )
 
 
-def _placed(s: Stream, m: Map, checked: Checked[Any]) -> tuple[At | int, list[int]]:
+def _placed(s: Stream, checked: Checked[Any]) -> tuple[At | int, list[int]]:
     """Where a stream begins, and its strides in bytes along the dimensions of the output; positions count one by one."""
     if s.name is None:
         return s.start[0], [step[0] for step in s.steps]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from anydml.kernels.match.affine import affine
-from anydml.schema.expression import INDEX, Expr, Tensor, Variable, integral, make, walk
+from anydml.schema.expression import INDEX, Expr, Tensor, Variable, each, integral, is_integer, make, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
@@ -57,12 +57,13 @@ def formula(nodes: tuple[Node, ...]) -> Formula:
 
 
 class Map(NamedTuple):
-    """output[i] = formula(one element of each stream).
+    """target[i] = formula(one element of each stream), where i runs over `sizes`.
 
-    moves: bits are stored, not numbers. integral: an integer tensor stores it modulo 2^bits; else it is cut and saturates.
+    A dimension of the output that is read in blocks is two of them. moves: bits are stored, not numbers. integral: an integer
+    tensor stores it modulo 2^bits; else it is cut and saturates.
     """
 
-    output: str
+    target: Stream
     sizes: tuple[int, ...]
     streams: tuple[Stream, ...]
     formula: Formula
@@ -95,35 +96,90 @@ def _map(name: str, nest: Nest) -> Map:
         return known[node]
 
     body = nest.body if nest.moves else rewritten(nest.body)
+    variables, cut = _cut(nest.variables, body)
+
+    def stream(found: Stream) -> int:
+        return add(Node("stream", (), (streams.setdefault(found, len(streams)), found.data_type)))
+
+    def position(index: Expr) -> int:
+        if index.op == "select":
+            return add(Node("select", (places[index.args[0]], *(position(a) for a in index.args[1:])), None))
+        if is_integer(index):
+            return add(Node("constant", (), index.data))
+        found = _stream(None, DataType.INT64, (index,), variables, cut)
+        reach = abs(found.start[0]) + sum(abs(step[0]) * v.size for step, v in zip(found.steps, variables, strict=True))
+        if reach >= 1 << 62:
+            raise _Unmatched("positions go beyond 64 bits")
+        return stream(found)
+
     for e in walk(body):
         if e.sort == INDEX:
             continue
-        if e.op in ("read", "position"):
-            stream = _stream(e, nest.variables)
-            place = add(Node("stream", (), (streams.setdefault(stream, len(streams)), stream.data_type)))
+        if e.op == "read":
+            if e.data[1] != "inside" or e.data[0].definition is not None:
+                raise _Unmatched("an element is not one of an input")
+            place = stream(_stream(e.data[0].name, e.data[0].data_type, e.args, variables, cut))
+        elif e.op == "position":
+            place = position(e.args[0])
         elif e.op in ("reduce", "philox", "rank", "first_largest", "first_smallest"):
             raise _Unmatched(OF_MORE)
-        elif any(a.sort == INDEX for a in e.args):
-            raise _Unmatched("what is computed depends on the index")
         else:
-            place = add(Node(e.op, tuple(places[a] for a in e.args), e.data))
+            place = add(Node(e.op, tuple(position(a) if a.sort == INDEX else places[a] for a in e.args), e.data))
         places[e] = place
     if places[body] != len(nodes) - 1:
         nodes.append(Node("same", (places[body],), None))
-    return Map(name, nest.sizes, tuple(streams), formula(tuple(nodes)), nest.moves, integral(nest.body))
+    target = _stream(name, DataType.UNKNOWN, nest.index, variables, cut)
+    sizes = tuple(v.size for v in variables)
+    return Map(target, sizes, tuple(streams), formula(tuple(nodes)), nest.moves, integral(nest.body))
 
 
-def _stream(e: Expr, variables: Sequence[Variable]) -> Stream:
-    if e.op == "read" and (e.data[1] != "inside" or e.data[0].definition is not None):
-        raise _Unmatched("an element is not one of an input")
-    at = [index for index in map(affine, e.args) if index is not None]
-    if len(at) < len(e.args):
+class _Cut(NamedTuple):
+    """An index in blocks: block * size + inside."""
+
+    block: Expr
+    inside: Expr
+    size: int
+
+
+def _cut(variables: Sequence[Variable], body: Expr) -> tuple[list[Variable], dict[Variable, _Cut]]:
+    """The variables, those that are divided by one divisor of their size as two."""
+    divisors: dict[Variable, set[int]] = {}
+    for e in walk(body):
+        if e.op == "floordiv" and e.args[0].op == "variable" and is_integer(e.args[1]):
+            divisors.setdefault(e.args[0].data, set()).add(int(e.args[1].data.value))
+    made: list[Variable] = []
+    cut: dict[Variable, _Cut] = {}
+    for v in variables:
+        found = divisors.get(v, set())
+        size = next(iter(found), 0)
+        if len(found) != 1 or v.size % size:
+            made.append(v)
+            continue
+        block, inside = each((v.size // size, size))
+        made += [block.data, inside.data]
+        cut[v] = _Cut(block, inside, size)
+    return made, cut
+
+
+def _stream(
+    name: str | None, data_type: DataType, indices: Sequence[Expr], variables: Sequence[Variable], cut: dict[Variable, _Cut]
+) -> Stream:
+    at = [found for index in indices if (found := affine(_in_terms(index, cut) if cut else index)) is not None]
+    if len(at) < len(indices):
         raise _Unmatched("an index is not affine")
     if not all(index.factors.keys() <= set(variables) for index in at):
         raise _Unmatched(OF_MORE)
-    name, data_type = (e.data[0].name, e.data[0].data_type) if e.op == "read" else (None, DataType.INT64)
     steps = tuple(tuple(index.factors.get(v, 0) for index in at) for v in variables)
     return Stream(name, data_type, tuple(index.constant for index in at), steps)
+
+
+def _in_terms(index: Expr, cut: dict[Variable, _Cut]) -> Expr:
+    if index.op == "variable" and index.data in cut:
+        block, inside, size = cut[index.data]
+        return block * size + inside
+    if index.op == "floordiv" and index.args[0].op == "variable" and index.args[0].data in cut:
+        return cut[index.args[0].data].block
+    return make(index.op, tuple(_in_terms(a, cut) for a in index.args), index.data) if index.args else index
 
 
 def over_streams(formula: Formula, sizes: Sequence[int], i: Sequence[Expr]) -> tuple[Expr, list[Tensor]]:
