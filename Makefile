@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs functions approximations soak
+.PHONY: demo test lint bench docs functions approximations prove prove_pairs soak
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -20,8 +20,10 @@ lint: .venv/test
 soak: .venv/test
 	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest tests/test_program_fuzz.py
 	ANYDML_MATMUL_OUTPUTS=100000000 $(BIN)/python -m pytest tests/test_matmul_exact.py -k test_generated_products
-	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_pilots_pointwise.py tests/test_pilots_sums.py tests/test_two_inputs.py
+	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_pilots_pointwise.py tests/test_pilots_sums.py
+	ANYDML_SOAK=100 $(BIN)/python -m pytest --numprocesses auto tests/test_two_inputs.py tests/test_element_wise_unary.py tests/test_pilots_quantised.py
 	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_operators.py tests/test_rules.py tests/test_slice_and_matmul.py
+	ANYDML_SOAK=4 $(BIN)/python -m pytest --numprocesses auto tests/test_matmul_exact.py tests/test_memory.py
 
 # what is made from the operator files and checked in
 functions: .venv/test
@@ -30,6 +32,15 @@ functions: .venv/test
 # the polynomials of the compiled functions, with proofs
 approximations: .venv/test
 	$(BIN)/python tools/approximations.py
+	$(BIN)/python tools/paired.py
+
+# functions in pairs of float32 on every argument, some minutes each
+prove_pairs: .venv/test
+	$(BIN)/python tools/prove_pairs.py
+
+# every float32 and float16 through a compiled function, beside twice its precision: make prove FUNCTIONS="exp log"
+prove: .venv/test
+	$(BIN)/python tools/prove.py $(FUNCTIONS)
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 import anydml
-from benchmarks import calls, matmuls, reference, slices
+from benchmarks import calls, maps, matmuls, reference, slices
 from benchmarks.matmul_peers import HELD
 
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "calls": calls.run,
     "slice": slices.run,
     "matmul": matmuls.run,
+    "map": maps.run,
     "reference": reference.run,
 }
 RESULTS = Path(__file__).with_name("results.json")

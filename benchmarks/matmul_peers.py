@@ -15,7 +15,7 @@ from benchmarks.matmul_cases import TYPES, Data
 Calls = dict[str, Callable[[], object]]
 ONNXRUNTIME, TORCH, NUMPY = "onnxruntime", "torch", "numpy float32"
 
-# What keeps oneDNN and OpenBLAS to an instruction set; read when they are loaded. onnxruntime has nothing of the kind.
+# The variables that keep oneDNN and OpenBLAS to an instruction set, read when they are loaded; onnxruntime has none.
 HELD = {
     "generic": {"ONEDNN_MAX_CPU_ISA": "SSE41", "OPENBLAS_CORETYPE": "Nehalem"},
     "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell"},

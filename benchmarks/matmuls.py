@@ -78,7 +78,7 @@ def run(shapes: Iterable[str] | None = None, seconds: float = 0.15, isa: str | N
 
 
 def one_instruction_set(isa: str, seconds: float) -> Rows:
-    """What each row of instructions is timed on."""
+    """The products that each row of instructions is timed on."""
     chosen = [Case(1024, 1024, 1024, ("u8", "s8", "u8")), Case(1024, 1024, 1024, ("s8", "s8", "s32"), owned=False)]
     with _one_thread():
         return [_row(c, seconds, isa) for c in chosen]

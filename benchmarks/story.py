@@ -36,7 +36,7 @@ FEW = 8  # rows of the slowest step; its speed does not depend on how many there
 
 
 class Step(NamedTuple):
-    """What is timed. macs: of one call."""
+    """A call that is timed. macs: of one call."""
 
     name: str
     call: Callable[[], object]

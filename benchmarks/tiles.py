@@ -132,7 +132,7 @@ def _constant(target: Target, constant: str, kilobytes: tuple[int, ...], cases: 
 
 
 def alone(target: Target, seconds: float) -> None:
-    """How many times as fast a second thread makes small products."""
+    """The factor by which a second thread makes small products faster."""
     print(f"\n{target.name}: products in 2^20, two threads against one, M = 32 and cubes")
     for n in (64, 96, 128, 160, 192, 224, 256, 320, 384):
         for case in (Case(n, n, n, TYPES), Case(32, n, max(64, n * n // 32), TYPES)):

@@ -55,6 +55,6 @@ def _first(call: Callable[[], object], slow: float) -> float:
 
 
 def _batch(spent: float) -> tuple[int, range]:
-    """How many times to time in a batch, and how many calls each time."""
+    """The number of times to time in a batch, and the calls of each time."""
     count = max(1 if spent > LASTING else LEAST, int(BATCH / max(spent, 1e-7)))
     return (count, range(1)) if spent > LONG else (1, range(count))

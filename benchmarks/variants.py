@@ -65,7 +65,7 @@ class Loop(NamedTuple):
 
 
 def inner_loop(target: Target, height: int) -> Loop:
-    """What LLVM made of the tile that multiplies, on x86."""
+    """The instructions that LLVM made of the tile that multiplies, on x86."""
     assembly = engine.assembly(multiply(target, PLAIN, height), target)
     # from a label to the jump back to it: the shortest of those with the most dot products
     found = []

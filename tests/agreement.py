@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ import oracle
 from anydml.schema.operator import Desc
 from anydml.tensor import DataType
 from every_kernel import SOAK, flat, nested
+from tensors import array_for, bytes_of, elements_of
 
 Arrays = Mapping[str, NDArray[Any]]
 __all__ = ["SOAK", "agree", "attributes", "bits", "bits_of", "computed", "expected", "matches"]
@@ -37,7 +39,7 @@ def attributes(desc: Desc) -> dict[str, Any]:
 
 
 def expected(desc: Desc, inputs: Arrays) -> dict[str, NDArray[Any]]:
-    """The oracle's outputs. Here and in the result, names are those of `Desc.tensors`."""
+    """The oracle's outputs as they are bound. Here and in the result, names are those of `Desc.tensors`."""
     if desc.spec.name in OWN:
         (t,) = (getattr(desc, f.name) for f in desc.spec.outputs)
         made = np.ascontiguousarray(OWN[desc.spec.name](desc, inputs)).view(t.data_type.dtype)
@@ -46,9 +48,17 @@ def expected(desc: Desc, inputs: Arrays) -> dict[str, NDArray[Any]]:
     for f in desc.spec.outputs:
         value = getattr(desc, f.name)
         if value is not None:
-            pairs = [(t.sizes, t.data_type.dtype) for t in (value if f.sized_by else (value,))]
+            pairs = [(t.sizes, oracle_dtype(t)) for t in (value if f.sized_by else (value,))]
             asked[f.name] = pairs if f.sized_by else pairs[0]
-    return flat(desc, oracle.compute(desc.spec.name, attributes(desc), nested(desc, inputs), asked))
+    tensors = {t.name: t.desc for t in desc.tensors()}
+    inputs = {name: elements_of(tensors[name], x) for name, x in inputs.items()}
+    found = flat(desc, oracle.compute(desc.spec.name, attributes(desc), nested(desc, inputs), asked))
+    return {name: bytes_of(tensors[name], x) for name, x in found.items()}
+
+
+def oracle_dtype(t: dml.TensorDesc) -> np.dtype[Any]:
+    """The dtype of the oracle's arrays: of 4-bit elements ml_dtypes', one in each byte."""
+    return np.dtype(t.data_type.name.lower())
 
 
 def _moved(tensor: oracle.Tensor[int], t: dml.TensorDesc) -> NDArray[Any]:
@@ -92,34 +102,26 @@ def computed(desc: Desc, inputs: Mapping[str, Any]) -> dict[str, Any]:
     for f in desc.spec.outputs:
         value = getattr(desc, f.name)
         if value is not None:
-            outputs[f.name] = [fresh(t) for t in value] if f.sized_by else fresh(value)
+            outputs[f.name] = [array_for(t) for t in value] if f.sized_by else array_for(value)
     compiled.bind(**inputs, **outputs).execute()
     return outputs
 
 
-def fresh(t: dml.TensorDesc) -> NDArray[Any]:
-    return np.full(t.sizes, 85, t.data_type.dtype)
-
-
 def agree(desc: Desc, inputs: Mapping[str, Any]) -> int:
     """Assert that both give the same bits of every output, and count the elements compared."""
-    found = computed(desc, inputs)
-    asked = {
-        name: [(a.shape, a.dtype) for a in arrays] if isinstance(arrays, list) else (arrays.shape, arrays.dtype)
-        for name, arrays in found.items()
-    }
-    expected = oracle.compute(desc.spec.name, attributes(desc), inputs, asked)
+    found, wanted = flat(desc, computed(desc, inputs)), expected(desc, flat(desc, inputs))
+    sizes = {t.name: t.desc.sizes for t in desc.tensors()}
+    assert found.keys() == wanted.keys()
     compared = 0
-    for name, arrays in found.items():
-        pairs = zip(arrays, expected[name], strict=True) if isinstance(arrays, list) else [(arrays, expected[name])]
-        for have, want in pairs:
-            different = np.flatnonzero(bits(have) != bits(want))
-            assert not different.size, (
-                f"{name} differs at {different.size} of {have.size} elements; element {different[0]} of "
-                f"{ {k: at(v, int(different[0])) for k, v in inputs.items()} } is {have.ravel()[different[0]]!r} "
-                f"where the oracle has {want.ravel()[different[0]]!r}: {desc}"
-            )
-            compared += have.size
+    for name, have in found.items():
+        want = wanted[name]
+        different = np.flatnonzero(bits(have) != bits(want))
+        assert not different.size, (
+            f"{name} differs at {different.size} of {have.size} elements; element {different[0]} of "
+            f"{ {k: at(v, int(different[0])) for k, v in inputs.items()} } is {have.ravel()[different[0]]!r} "
+            f"where the oracle has {want.ravel()[different[0]]!r}: {desc}"
+        )
+        compared += math.prod(sizes[name])
     return compared
 
 

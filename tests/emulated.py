@@ -51,7 +51,7 @@ class Recorder:
         return self._codes[key]
 
     def emitters(self) -> set[tuple[Any, ...]]:
-        """What code was asked for: the name of the function that emits it, and its arguments behind the target."""
+        """The code that was asked for: the name of the function that emits it, and its arguments behind the target."""
         return {(emit.__name__, *arguments) for emit, _, arguments in self._codes}
 
 

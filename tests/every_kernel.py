@@ -11,12 +11,15 @@ from anydml import Checked, TensorFlags, check
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import DEVICES
 from anydml.devices.link import link
+from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.plan import Plan
 from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
+from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import product
+from anydml.kernels.match.rows import rows
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import stated
 
@@ -55,7 +58,10 @@ def plan_of(checked: Checked[Any], target: Target, threads: int) -> Plan:
 def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
     """An operator compiled by one kernel and no other; None where it refuses."""
     assert kernel.implements is type(checked.desc)
-    made = kernel.lower(newest_of(checked), machine)
+    try:
+        made = kernel.lower(newest_of(checked), machine)
+    except Uncompilable:
+        return None
     if isinstance(made, Refused):
         return None
     compiled = CompiledOperator(checked, kernel.name, link(made) if isinstance(made, Lowered) else made)
@@ -70,7 +76,12 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     """
     checked = newest_of(check(desc or example_desc(operator)))
     statement = stated(checked.desc)
-    patterns = {"copy": moves(statement), "contract": product(statement, checked)}
+    patterns = {
+        "copy": moves(statement),
+        "contract": product(statement, checked),
+        "elementwise": maps(statement),
+        "reduce": rows(statement),
+    }
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():
         if not isinstance(patterns.get(name.split(":")[0]), str):
@@ -78,7 +89,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
 
 
 def machines_for(kernel: Kernel) -> list[Machine]:
-    """What a kernel may be asked to use: compiled ones every instruction set there is here, with and without threads."""
+    """The machines for a kernel: for a compiled one every instruction set there is here, with and without threads."""
     if not kernel.name.endswith(":compiled"):
         return [Machine(None, 1)]
     return [Machine(target.name, 3 if at else 1) for at, target in enumerate(targets())] or [Machine(None, 1)]

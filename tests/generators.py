@@ -6,6 +6,7 @@ operator files: otherwise a row that is missing there would be missing here too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -225,6 +226,23 @@ def power(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     return plan
 
 
+def quantization(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
+    """QUANTIZE or DEQUANTIZE: a tensor, and a scale and perhaps a zero point for each of its blocks."""
+    real, quantized = draw(st.sampled_from(FLOAT_TYPES)), draw(st.sampled_from((*EIGHT_BIT, DataType.INT4, DataType.UINT4)))
+    blocks = draw(st.integers(1, 8).flatmap(sizes_of))
+    most = {1: 4, 2: 3, 3: 2}.get(len(blocks), 2 if math.prod(blocks) < 9 else 1)
+    sizes = tuple(n * draw(st.integers(1, most)) for n in blocks)
+    count = draw(st.sampled_from((1, 2)))
+    types = (real, quantized) if name == "QUANTIZE" else (quantized, real)
+    return dict(
+        input_tensor=Plain(types[0], sizes),
+        quantization_type=("SCALE", "SCALE_ZERO_POINT")[count - 1],
+        quantization_tensor_count=count,
+        quantization_tensors=(Plain(real, blocks), Plain(quantized, blocks))[:count],
+        output_tensor=Plain(types[1], sizes),
+    )
+
+
 # --- moving ---
 
 
@@ -372,10 +390,6 @@ def convolution(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 WINDOW = ("strides", "dilations", "start_padding", "end_padding", "output_padding")
 
 
-USUAL = tuple(f"ACTIVATION_{name}" for name in ("RELU", "TANH", "SIGMOID", "SOFTSIGN", "IDENTITY"))
-"""Activations of recurrences: exact values of others grow beyond what can be computed when they are fed extremes."""
-
-
 def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     data_type = draw(st.sampled_from(FLOAT_TYPES))
     steps, batch, inputs, hidden = (draw(st.integers(1, 2)) for _ in range(4))
@@ -397,7 +411,7 @@ def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
         input_tensor=Plain(data_type, (1, steps, batch, inputs)),
         weight_tensor=Plain(data_type, (1, directions, 4 * hidden, inputs)),
         recurrence_tensor=Plain(data_type, (1, directions, 4 * hidden, hidden)),
-        activation_descs=tuple(draw(activations(level, USUAL)) for _ in range(3 * directions)),
+        activation_descs=tuple(draw(activations(level)) for _ in range(3 * directions)),
         direction=direction,
         clip_threshold=draw(st.sampled_from((0.0, 0.5, 3.0, 1e30, float("inf")))),
         use_clip_threshold=draw(st.booleans()),
@@ -444,6 +458,7 @@ GENERATORS: Mapping[str, Generator] = {
     "TOP_K1": top_k1,
     **{f"ELEMENT_WISE_{name}": any_output_type(f"ELEMENT_WISE_{name}") for name in SEVERAL_OUTPUT_TYPES},
     "VALUE_SCALE_2D": value_scale,
+    **{name: partial(quantization, name=name) for name in ("DEQUANTIZE", "QUANTIZE")},
 }
 
 

@@ -6,9 +6,10 @@ the same seed gives the same cases. Like the oracle, nothing of anydml is import
 """
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -43,7 +44,7 @@ class QuantizedCase:
     output_zero_point: Array | None
     output_type: DType
     distance_to_tie: Fraction | None = None
-    """How far the real value of *every* output element is from a tie, before the zero point; None: not steered."""
+    """The distance of the real value of *every* output element from a tie, before the zero point; None: not steered."""
 
     def __str__(self) -> str:
         return self.name
@@ -86,6 +87,12 @@ def expected(case: QuantizedCase) -> Array:
     scales = [int(scale.view(np.uint32).item()) for scale in (case.a_scale, case.b_scale, case.output_scale)]
     zero_point = 0 if case.output_zero_point is None else int(case.output_zero_point.item())
     return oracle.quantize_sums(sums, scales[0], scales[1], scales[2], zero_point, lo, hi).astype(case.output_type)
+
+
+@cache
+def with_expected(generate: Callable[[], Iterator[QuantizedCase]]) -> tuple[tuple[QuantizedCase, Array], ...]:
+    """The cases of a generator with their exact results, made once for all kernels."""
+    return tuple((case, expected(case)) for case in generate())
 
 
 # --- building blocks ---

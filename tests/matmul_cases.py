@@ -29,7 +29,7 @@ Array = NDArray[Any]
 SCALES = ("a_scale_tensor", "b_scale_tensor", "output_scale_tensor")
 ZERO_POINTS = ("a_zero_point_tensor", "b_zero_point_tensor", "output_zero_point_tensor")
 DATA = ("any", "ends", "corners", "near zero", "coarse", "sparse")
-"""How A and B are filled; "near tie" and "sweep" besides, which go with scales of those kinds."""
+"""The ways in which A and B are filled; "near tie" and "sweep" besides, which go with scales of those kinds."""
 INPUT_LAYOUTS = ("packed", "padded", "transposed", "stepped", "permuted", "one row", "one column", "one batch", "overlapping")
 OUTPUT_LAYOUTS = INPUT_LAYOUTS[:5]
 UNEVEN_LAYOUTS = ("one outer batch", "batches apart", "batches crossed", "packed")
@@ -41,7 +41,7 @@ PLACES = ("behind a guard page", "before a guard page", "at an odd address")
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a case is like. Scales and zero points are per tensor unless they are named in `finer` or `per_batch`."""
+    """The description of a case. Scales and zero points are per tensor unless they are named in `finer` or `per_batch`."""
 
     quantized: bool
     types: tuple[DType, DType, DType]

@@ -125,7 +125,7 @@ def assert_exact(case: Case, before: Mapping[str, NDArray[np.uint8]]) -> None:
 
 
 def judge(kernel: Kernel, machine: Machine, case: Case) -> int:
-    """How many outputs a kernel was found right about; 0 where it refuses the desc."""
+    """The number of outputs that a kernel was found right about; 0 where it refuses the desc."""
     operator = compiled(kernel, machine, case)
     if operator is None:
         return 0

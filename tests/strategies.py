@@ -21,7 +21,7 @@ from anydml.schema.operator import Desc
 from by_kinds import FLOATS, activations, laid_out
 from generators import plan_of
 from hard_cases import SCALE_BITS, nearest_float32
-from tensors import NONSENSE, SEEDS, Binding, any_tensor, bindings
+from tensors import NONSENSE, SEEDS, Binding, any_tensor, bindings, is_four_bit
 
 DescAndLevel = tuple[Desc, FeatureLevel]
 
@@ -55,7 +55,10 @@ def hurtful(draw: st.DrawFn, desc: Desc, wire: str, t: TensorDesc) -> NDArray[An
     """The elements of an input, drawn to hurt; those that break a data rule are replaced by ones that keep it."""
     kind, seed = draw(st.sampled_from(hurting.KINDS)), draw(SEEDS)
     with np.errstate(all="ignore"):
-        drawn = hurting.values(t.data_type.name, t.sizes, np.random.default_rng(seed), kind)
+        rng = np.random.default_rng(seed)
+        if is_four_bit(t):  # as bytes
+            return rng.integers(0, 256, t.element_bytes, np.uint8)
+        drawn = hurting.values(t.data_type.name, t.sizes, rng, kind)
     for rule in desc.spec.data_rules:
         for fit in (1, 0, 2) if wire in rule.tensors else ():
             drawn[rule.breaks(desc, drawn)] = fit

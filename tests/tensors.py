@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes  # whose import makes dtypes of the names int4 and uint4
 import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -17,9 +18,12 @@ from numpy.typing import NDArray
 
 from anydml import DataType, TensorDesc, TensorFlags
 from anydml.schema.types import ELEVEN
+from anydml.tensor import packed_strides
 
 # A case takes as long as it takes, on machines that do other work besides; and a failure in CI is to be had again.
 SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ)
+
+assert ml_dtypes
 
 SEEDS = st.integers(0, 2**16)  # of the bytes in a buffer: drawing each byte would take most of the time
 
@@ -56,6 +60,8 @@ def loose_strides(sizes: Sequence[int]) -> st.SearchStrategy[tuple[int, ...]]:
 def tensor_descs(draw: st.DrawFn, data_type: DataType, sizes: tuple[int, ...], *, output: bool = False) -> TensorDesc:
     """Every legal desc of a tensor with these sizes: packed, strided, padded, aligned, owned."""
     strided = (nested_strides(sizes),) if output else (nested_strides(sizes), loose_strides(sizes))
+    if output and data_type.element_bits == 4:
+        strided = (st.just(packed_strides(sizes)),)
     strides = draw(st.one_of(st.none(), *strided))
     smallest = TensorDesc(data_type, sizes, strides=strides).smallest_total
     return TensorDesc(
@@ -85,8 +91,46 @@ class Binding:
     form: str
 
 
+def is_four_bit(t: TensorDesc) -> bool:
+    return t.data_type.element_bits == 4
+
+
+def bound_as(t: TensorDesc) -> np.dtype[Any]:
+    """The dtype of what is bound: bytes where two elements are in each."""
+    return np.dtype(np.uint8) if is_four_bit(t) else t.data_type.dtype
+
+
+def array_for(t: TensorDesc) -> NDArray[Any]:
+    """A packed array to bind to an output."""
+    return np.full((t.element_bytes,) if is_four_bit(t) else t.sizes, 85, bound_as(t))
+
+
+def elements_of(t: TensorDesc, bound: NDArray[Any]) -> NDArray[Any]:
+    """The elements of what is bound, in the desc's sizes: of 4 bits as ml_dtypes' arrays, read one by one."""
+    if not is_four_bit(t):
+        return bound
+    made = np.zeros(t.sizes, np.int8)
+    for c in np.ndindex(t.sizes):
+        at = sum(i * s for i, s in zip(c, t.explicit_strides, strict=True))
+        half = int(bound[at // 2]) // (16 if at % 2 else 1) % 16
+        made[c] = half - 16 if t.data_type == DataType.INT4 and half > 7 else half
+    return made.astype(t.data_type.name.lower())
+
+
+def bytes_of(t: TensorDesc, elements: NDArray[Any]) -> NDArray[Any]:
+    """What is bound of a packed tensor of these elements; a half byte that is left is 0."""
+    if not is_four_bit(t):
+        return elements
+    made = np.zeros(t.element_bytes, np.uint8)
+    for at, x in enumerate(elements.astype(np.int64).ravel().tolist()):
+        made[at // 2] += x % 16 * (16 if at % 2 else 1)
+    return made
+
+
 def laid_over(t: TensorDesc, memory: NDArray[np.uint8], offset: int = 0) -> NDArray[Any]:
-    """The tensor's elements where they lie in a buffer."""
+    """The tensor's elements where they lie in a buffer; the bytes of elements of 4 bits."""
+    if is_four_bit(t):
+        return memory[offset : offset + t.element_bytes]
     dtype = t.data_type.dtype
     # of a dimension of size 1 the stride counts nowhere, and need not be one that NumPy would take
     strides = [0 if n == 1 else s * dtype.itemsize for n, s in zip(t.sizes, t.explicit_strides, strict=True)]
@@ -100,9 +144,9 @@ def bindings(draw: st.DrawFn, t: TensorDesc, *, writable: bool = False, elements
 
     elements: of the tensor's data type, repeated as often as needed; without them, whatever lies in memory.
     """
-    dtype, alignment = t.data_type.dtype, t.guaranteed_base_offset_alignment
+    dtype, alignment = bound_as(t), t.guaranteed_base_offset_alignment
     itemsize = dtype.itemsize
-    forms = ["tensor", "typed buffer", "uint8 buffer"]
+    forms = ["uint8 buffer"] if is_four_bit(t) else ["tensor", "typed buffer", "uint8 buffer"]
     if not alignment:  # where the bytes of an object lie is not for us to choose
         forms += ["bytearray", "memoryview"] if writable else ["bytes", "bytearray", "memoryview"]
     form = draw(st.sampled_from(forms))
@@ -116,7 +160,7 @@ def bindings(draw: st.DrawFn, t: TensorDesc, *, writable: bool = False, elements
     if elements is not None:
         bits = f"u{itemsize}"
         # overlapping elements are written over one another, each time with one of these
-        tensor.view(bits)[...] = np.resize(elements.view(bits), t.sizes)
+        tensor.view(bits)[...] = np.resize(elements.view(bits), tensor.shape)
     buffer = memory[lead : lead + needed]
     if form in ("bytes", "bytearray", "memoryview"):
         content = bytes(buffer) if form == "bytes" else bytearray(buffer)

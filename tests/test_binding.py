@@ -70,7 +70,7 @@ def faults(compiled: CompiledOperator, **arrays: Any) -> dict[str, str]:
 
 
 def refusal(x: Any, t: TensorDesc) -> str:
-    """What is said of an input that cannot be bound."""
+    """The message about an input that cannot be bound."""
     told = faults(copy_of(t), input_tensor=x, output_tensor=np.zeros(t.sizes, t.data_type.dtype))
     assert list(told) == ["input_tensor"]
     return told["input_tensor"]
@@ -139,7 +139,7 @@ def test_nothing_need_be_aligned(device: str) -> None:
 
 
 class Exporter:
-    """What another array library looks like from outside: DLPack, and nothing else of an array."""
+    """An array of another library as it looks from outside: DLPack, and nothing else of an array."""
 
     def __init__(self, x: NDArray[Any]) -> None:
         self._x = x
@@ -344,7 +344,7 @@ def test_disjoint_elements_of_one_array_may_interleave() -> None:
 
 
 def test_buffers_share_memory_where_their_tensors_do() -> None:
-    """What a buffer holds besides the tensor is neither read nor written."""
+    """The bytes of a buffer besides the tensor are neither read nor written."""
     memory = bytearray(np.arange(8, dtype=np.int32).tobytes())
     every_other = TensorDesc(INT32, (4,), strides=(2,))
     assert aliasing(copy_of(every_other, every_other), memory, memoryview(memory)[4:]) is None

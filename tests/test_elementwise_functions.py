@@ -17,7 +17,7 @@ from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body, Kind
 from anydml.kernels.elementwise import coefficients
 from anydml.kernels.elementwise.functions import BINARY, UNARY
-from anydml.kernels.elementwise.polynomials import Polynomial
+from anydml.kernels.elementwise.polynomials import Polynomial, Quotient
 from function_kernels import Doubles, applied
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
@@ -168,7 +168,7 @@ def test_the_bound_of_a_function_of_two_holds(name: str, target: Target) -> None
     keep = np.isfinite(xs) & np.isfinite(ys)
     xs, ys = xs[keep], ys[keep]
     rel = bound(name)
-    assert rel <= 2.0**-46
+    assert rel <= 2.0**-45.8
     values, guards = applied(BINARY[name], target, target.vector_bytes // 8, xs, ys)
     assert guards.sum() < len(xs) // 100
     compared = sum(check(name, (x, y), v, rel) for x, y, v, g in zip(xs, ys, values, guards, strict=True) if not g)
@@ -207,3 +207,11 @@ def test_a_polynomial_is_the_one_that_is_proven(name: str) -> None:
     assert approximations.proved(wanted, made.coefficients) <= made.rel < 2.0**-46
     assert (made.low, made.high) == (wanted.low**wanted.step, wanted.high**wanted.step)
     assert (made.argument, made.chains) == (wanted.argument, wanted.chains)
+
+
+@pytest.mark.parametrize("name", approximations.QUOTIENTS)
+def test_a_quotient_is_the_one_that_is_proven(name: str) -> None:
+    wanted = approximations.QUOTIENTS[name]
+    made: Quotient = getattr(coefficients, name)
+    assert approximations.proved_quotient(wanted, made.above, made.below) <= made.rel < 2.0**-46
+    assert (made.low, made.high, made.chains) == (0, wanted.high, wanted.chains)

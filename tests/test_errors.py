@@ -1,4 +1,4 @@
-"""What errors say and carry. The texts are typed in here in full: a change of wording is a change one sees."""
+"""Errors say and carry what they should. The texts are typed in here in full: a change of wording is a change one sees."""
 
 from __future__ import annotations
 
@@ -229,7 +229,8 @@ def test_a_device_has_the_levels_up_to_its_own() -> None:
         device.highest_feature_level([])
     assert not device.supports_data_type(DataType.FLOAT64)
     assert dml.Device(feature_level="4_1").supports_data_type(DataType.FLOAT64)
-    assert not dml.Device().supports_data_type(DataType.UINT4)
+    assert dml.Device().supports_data_type(DataType.UINT4)
+    assert not dml.Device(feature_level="6_2").supports_data_type(DataType.UINT4)
 
 
 def test_a_desc_checked_for_a_level_above_the_device_s() -> None:

@@ -23,7 +23,7 @@ DIGITS_CHECKSUM = "e0ba894f4b639dd2"
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """What the demo prints, and the folder it ran in."""
+    """The text that the demo prints, and the folder it ran in."""
     pytest.importorskip("sklearn")
     pytest.importorskip("PIL")
     folder = tmp_path_factory.mktemp("demo")
@@ -132,7 +132,7 @@ def test_digits_weights_are_small_and_of_the_promised_types() -> None:
         }
 
 
-# What the demo says of onnxruntime. Each case leaves everything else as onnxruntime takes it.
+# The demo's sentences about onnxruntime. Each case leaves everything else as onnxruntime takes it.
 ACCEPTED = {"a": "int8", "b": "int8", "y": "int8", "a_scale": (), "y_scale": ()}
 
 

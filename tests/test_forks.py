@@ -113,7 +113,7 @@ def test_every_child_ends_that_is_forked_while_the_first_desc_is_compiled() -> N
 
 
 def in_child(call: Callable[[], object]) -> int:
-    """What becomes of a child that makes a call: its exit status, 0 where the call returns, negative where it was ended."""
+    """The end of a child that makes a call: its exit status, 0 where the call returns, negative where it was ended."""
     child = os.fork()
     if child == 0:
         status = 1

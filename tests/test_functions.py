@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -48,11 +49,21 @@ def test_a_function_is_documented_and_its_example_holds(operator: type[Desc]) ->
     assert list(inspect.signature(function).parameters)[-2:] == ["out", "device"]
     for name in inspect.signature(function).parameters:
         assert f"\n{name} : " in text
-    test = doctest.DocTestParser().get_doctest(text, {"np": np, "dml": dml}, function.__name__, None, None)
+    names = {"np": np, "dml": dml, "ml_dtypes": ml_dtypes}
+    test = doctest.DocTestParser().get_doctest(text, names, function.__name__, None, None)
     runner = doctest.DocTestRunner()
     failed, tried = runner.run(test, out=sys.stdout.write)
     assert failed == 0
     assert tried == len(test.examples) > 0
+
+
+def test_what_has_no_dimensions_gains_those_of_the_tensors_it_goes_with() -> None:
+    a, b = np.array([[0, 100], [200, 255]], np.uint8), np.array([[10, 20], [30, 40]], np.uint8)
+    named: dict[str, Any] = dict(a_zero_point=128, output_zero_point=np.uint8(64))
+    found = dml.element_wise_quantized_linear_add(a, 0.1, b, np.float32(0.5), np.array(0.2, np.float32), **named)
+    assert found.tolist() == [[25, 100], [175, 227]]
+    with pytest.raises(dml.DescError, match=r"a_scale\.dimension_count is 1"):
+        dml.element_wise_quantized_linear_add(a, np.array([0.1], np.float32), b, 0.5, 0.2)
 
 
 def test_sizes_broadcast_as_numpys_do() -> None:

@@ -1,4 +1,4 @@
-"""What LLVM makes of every kernel, for every row and system: the instructions that are meant, and none that the row lacks.
+"""LLVM makes of every kernel, for every row and system, the instructions that are meant, and none that the row lacks.
 
 Only the assembly is read, so that rows of other processors are looked at too. What is forbidden is typed in by hand, as
 patterns of mnemonics and registers: LLVM's own idea of a row's features is what made the assembly.

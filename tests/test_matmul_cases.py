@@ -36,7 +36,7 @@ FORMULAS: dict[str, Formula] = {
 
 
 def wrong(case: Case) -> dict[str, int]:
-    """How many outputs each formula gets wrong."""
+    """The number of outputs that each formula gets wrong."""
     operands = {name: x.tensor for name, x in case.inputs.items()}
     rank = case.expected.ndim
     wide = {n: x.astype(np.float64).reshape((1,) * (rank - x.ndim) + x.shape) for n, x in operands.items()}

@@ -24,7 +24,7 @@ by_device = pytest.mark.parametrize("device", ["cpu", "reference"])
 
 
 def as_program(bound: dml.BoundOperator, folder: Path, device: str, like: Array) -> Array:
-    """What the call gives as a program that was saved, loaded and run; the program never saw the output."""
+    """The result of the call as a program that was saved, loaded and run; the program never saw the output."""
     program.of(bound).save(folder)
     results = dml.program.load(folder).run(device, output_path=folder)
     return results["OutputTensor"].view(like.dtype).reshape(like.shape)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import gmpy2
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ import hurting
 import oracle
 from oracle import arithmetic, numbers
 from oracle.arithmetic import multiply, negative, sign, subtract
-from oracle.functions import exponential, gaussian_linear_unit, logistic, softplus
+from oracle.functions import exponential, exponential_less_one, gaussian_linear_unit, logistic, softplus
 from oracle.numbers import FORMATS, ONE, Format, fraction_bits, half_even, square_root, truncated, wrapped
 from oracle.reals import Real
 
@@ -40,7 +41,7 @@ def one(operator: str, array: Any, attributes: Mapping[str, Any] | None = None, 
 
 
 def steps_apart(a: Array, b: Array) -> Any:
-    """How many numbers of the format lie between, at most."""
+    """The number of numbers of the format that lie between, at most."""
 
     def order(x: Array) -> Any:
         bits = x.view(f"i{x.itemsize}").astype(np.int64)
@@ -52,6 +53,100 @@ def steps_apart(a: Array, b: Array) -> Any:
 def same_bits(a: Array, b: Array) -> None:
     assert a.dtype == b.dtype
     np.testing.assert_array_equal(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}"))
+
+
+def outputs_of(operator: str, attributes: Mapping[str, Any], inputs: Mapping[str, Any], **outputs: Any) -> dict[str, Array]:
+    return oracle.compute(operator, attributes, inputs, outputs)
+
+
+def test_casts_are_those_of_worked_examples_and_of_numpy() -> None:
+    def cast(x: Any, from_: Any, to: Any) -> list[Any]:
+        array = np.array(x, from_)
+        made: list[Any] = outputs_of("CAST", {}, {"input_tensor": array}, output_tensor=(array.shape, np.dtype(to)))[
+            "output_tensor"
+        ].tolist()
+        return made
+
+    assert cast([2.7, -2.7, -0.9, 300, -300, math.nan, math.inf, -math.inf], f32, np.int8) == [
+        2,
+        -2,
+        0,
+        127,
+        -128,
+        0,
+        127,
+        -128,
+    ]
+    assert cast([127, 128, 256, -129], np.int32, np.int8) == [127, -128, 0, 127]
+    assert cast([-1, 2**63], np.float64, np.uint64) == [0, 2**63]
+    assert cast([2**24 + 1, 2**24 + 3, -1], np.int64, f32) == [2**24, 2**24 + 4, -1]
+    assert cast([65519, 65520, 1e-8, -0.0], f32, f16) == [65504, math.inf, 0, 0]
+    rng = np.random.default_rng(40)
+    types: tuple[Any, ...] = (np.int8, np.uint16, np.int32, np.uint64, np.int64)
+    for a, b in product(types, repeat=2):
+        x = rng.integers(np.iinfo(a).min, np.iinfo(a).max, 50, a, endpoint=True)
+        assert cast(x, a, b) == x.astype(b).tolist()
+
+
+def test_quantised_sums_and_products_are_those_of_fractions() -> None:
+    rng = np.random.default_rng(41)
+    a, b = (rng.integers(0, 256, 200).astype(np.uint8) for _ in range(2))
+    scales = [np.array([s], f32) for s in (0.1, 0.25, 0.3)]
+    zero_points = [np.array([z], np.uint8) for z in (128, 3, 64)]
+    names = ("a", "b", "output")
+    inputs: dict[str, Array] = {f"{n}_scale_tensor": s for n, s in zip(names, scales, strict=True)}
+    inputs |= {f"{n}_zero_point_tensor": z for n, z in zip(names, zero_points, strict=True)}
+    inputs |= {"a_tensor": a, "b_tensor": b}
+    found = outputs_of("ELEMENT_WISE_QUANTIZED_LINEAR_ADD", {}, inputs, output_tensor=((200,), np.dtype(np.uint8)))
+    sa, sb, sy = (Fraction(float(s[0])) for s in scales)
+    wanted = [
+        min(255, max(0, round(((x - 128) * sa + (y - 3) * sb) / sy) + 64)) for x, y in zip(a.tolist(), b.tolist(), strict=True)
+    ]
+    assert found["output_tensor"].tolist() == wanted
+    inputs = {"input_tensor": a, "scale_tensor": np.full(200, 0.1, f32), "zero_point_tensor": np.full(200, 128, np.uint8)}
+    real = outputs_of("ELEMENT_WISE_DEQUANTIZE_LINEAR", {}, inputs, output_tensor=((200,), np.dtype(f32)))["output_tensor"]
+    same_bits(real, ((a.astype(np.float64) - 128) * np.float64(f32(0.1))).astype(f32))
+
+
+def test_the_dynamic_quantisation_is_onnxs() -> None:
+    """The three cases of ONNX's own test of DynamicQuantizeLinear."""
+    one = np.dtype(np.uint8)
+    for x, scale, zero_point, quantized in (
+        ([0, 2, -3, -2.5, 1.34, 0.5], 0.0196078438, 153, [153, 255, 0, 26, 221, 179]),
+        ([-1.0, -2.1, -1.3, -2.5, -3.34, -4.0], 0.0156862754, 255, [191, 121, 172, 96, 42, 0]),
+        ([1, 2.1, 1.3, 2.5, 3.34, 4, 1.5, 2.6, 3.9, 4, 3, 2.345], 0.0156862754, 0,
+         [64, 134, 83, 159, 213, 255, 96, 166, 249, 255, 191, 149]),
+    ):  # fmt: skip
+        asked = {"output_tensor": ((len(x),), one), "output_scale_tensor": ((1,), np.dtype(f32))}
+        asked["output_zero_point_tensor"] = ((1,), one)
+        found = outputs_of("DYNAMIC_QUANTIZE_LINEAR", {}, {"input_tensor": np.array(x, f32)}, **asked)
+        assert found["output_scale_tensor"].tolist() == [float(f32(scale))]
+        assert found["output_zero_point_tensor"].tolist() == [zero_point]
+        assert found["output_tensor"].tolist() == quantized
+
+
+def test_blocks_are_those_of_worked_examples() -> None:
+    """With scales of two rows and two columns; without zero points, they are the middle of an unsigned type."""
+    x = np.array([[0, 2, 4, 6], [-1, 1, 3, 5]], f32)
+    scales = np.array([[1, 2], [0.5, 1]], f32)
+    for name, wanted in (
+        (ml_dtypes.int4, [[0, 2, 2, 3], [-2, 2, 3, 5]]),
+        (ml_dtypes.uint4, [[8, 10, 10, 11], [6, 10, 11, 13]]),
+    ):
+        inputs = {"input_tensor": x, "quantization_tensors": [scales]}
+        found = outputs_of("QUANTIZE", {}, inputs, output_tensor=((2, 4), np.dtype(name)))["output_tensor"]
+        assert found.astype(int).tolist() == wanted
+        inputs["input_tensor"] = found
+        real = outputs_of("DEQUANTIZE", {}, inputs, output_tensor=((2, 4), np.dtype(f32)))["output_tensor"]
+        assert real.tolist() == [[0, 2, 4, 6], [-1, 1, 3, 5]]
+
+
+def test_images_are_scaled_with_a_term_for_each_channel() -> None:
+    x = np.random.default_rng(42).standard_normal((2, 3, 4, 5)).astype(f32)
+    attributes = {"scale": 0.5, "bias": (1.0, -2.0, 0.25), "channel_count": 3}
+    found = outputs_of("VALUE_SCALE_2D", attributes, {"input_tensor": x}, output_tensor=(x.shape, x.dtype))["output_tensor"]
+    wanted = x.astype(np.float64) * 0.5 + np.array([1.0, -2.0, 0.25]).reshape(1, 3, 1, 1)
+    same_bits(found, wanted.astype(f32))
 
 
 def test_nothing_of_anydml_takes_part() -> None:
@@ -943,3 +1038,28 @@ def test_they_hurt(data_type: str) -> None:
 def is_tie(x: Fraction, f: Format) -> bool:
     """Whether a number just above and one just below are rounded to different sides."""
     return fraction_bits(x * (1 + Fraction(1, 2**60)), f) != fraction_bits(x * (1 - Fraction(1, 2**60)), f)
+
+
+# --- numbers that are never written out ---
+
+
+def test_sums_of_huge_numbers_that_cancel_are_told_to_be_zero() -> None:
+    """Their digits would fill a memory: they are compared as they are."""
+    huge = exponential(gmpy2.mpq(10**15))
+    assert arithmetic.add(huge, arithmetic.negative(huge)) == 0.0
+    small = exponential(gmpy2.mpq(-(10**15)))
+    assert arithmetic.add(small, arithmetic.negative(small)) == 0.0
+    more = arithmetic.add(multiply(gmpy2.mpq(2), huge), arithmetic.negative(huge))
+    assert numbers.value_bits(more, FORMATS[np.dtype(f32)]) == 0x7F800000
+
+
+def test_products_of_numbers_that_no_exponent_reaches_are_told_by_their_logarithms() -> None:
+    x = gmpy2.mpq(10**30)
+    large, small = exponential_less_one(x), exponential(-x)
+    form = FORMATS[np.dtype(f32)]
+
+    def bits(value: Any) -> int:
+        return int(numbers.value_bits(value, form))
+
+    assert bits(arithmetic.multiply(large, exponential(-2 * x))) == 0
+    assert bits(arithmetic.negative(arithmetic.multiply(exponential_less_one(3 * x), small))) == 0xFF800000

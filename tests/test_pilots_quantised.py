@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import hurting
 from agreement import SOAK, agree, computed
-from anydml import DataType, TensorDesc, operators
+from anydml import DataType, Device, TensorDesc, operators
 from anydml.exact import reals
 from anydml.schema.operator import Desc
 
@@ -157,6 +157,47 @@ def dynamic_quantize_linear(rng: Rng) -> Case:
     return desc, {"input_tensor": x}
 
 
+def blocks(name: str) -> Callable[[Rng], Case]:
+    """QUANTIZE or DEQUANTIZE: blocks of every size, elements of 8 and of 4 bits, whose inputs lie with gaps, too."""
+
+    def case(rng: Rng) -> Case:
+        real, quantized = pick(rng, FLOATS), pick(rng, (*EIGHT_BIT, DataType.INT4, DataType.UINT4))
+        count = some_sizes(rng, 40)
+        sizes = tuple(n * int(rng.integers(1, 4)) for n in count)
+        scale = drawn(rng, real, count, pick(rng, ("ordinary", "ordinary", "ties", *hurting.KINDS)))
+        scales, zero_points = TensorDesc(real, count), strided(rng, quantized, count)
+        given = rng.random() < 0.6
+        parameters = [scale, elements(rng, zero_points)] if given else [scale]
+        fields: dict[str, Any] = dict(
+            quantization_type="SCALE_ZERO_POINT" if given else "SCALE",
+            quantization_tensors=(scales, zero_points) if given else (scales,),
+        )
+        if name == "DEQUANTIZE":
+            t = strided(rng, quantized, sizes)
+            desc = named(name)(input_tensor=t, output_tensor=TensorDesc(real, sizes), **fields)
+            return desc, {"input_tensor": elements(rng, t), "quantization_tensors": parameters}
+        for axis, (n, m) in enumerate(zip(sizes, count, strict=True)):
+            scale = np.repeat(scale, n // m, axis)
+        desc = named(name)(input_tensor=TensorDesc(real, sizes), output_tensor=TensorDesc(quantized, sizes), **fields)
+        return desc, {"input_tensor": beside_halves(rng, real, scale), "quantization_tensors": parameters}
+
+    return case
+
+
+def strided(rng: Rng, data_type: DataType, sizes: tuple[int, ...]) -> TensorDesc:
+    """A tensor that is packed or, if its elements have 4 bits, lies in any way."""
+    if data_type.element_bits > 4 or rng.random() < 0.5:
+        return TensorDesc(data_type, sizes)
+    return TensorDesc(data_type, sizes, strides=rng.integers(0, 4, len(sizes)).tolist())
+
+
+def elements(rng: Rng, t: TensorDesc) -> Array:
+    """What is bound to a tensor of integers: of 4 bits, any bytes."""
+    if t.data_type.element_bits == 4:
+        return rng.integers(0, 256, t.element_bytes, np.uint8)
+    return drawn(rng, t.data_type, t.sizes)
+
+
 def rows(name: str) -> Callable[[Rng], Case]:
     def case(rng: Rng) -> Case:
         data_type = pick(rng, FLOATS)
@@ -210,10 +251,12 @@ CASES: dict[str, tuple[Callable[[Rng], Case], int]] = {
     "ACTIVATION_LOG_SOFTMAX": (rows("ACTIVATION_LOG_SOFTMAX"), 6_000),
     "ACTIVATION_SWISH": (activation("ACTIVATION_SWISH", "sigmoid_input_scale"), 10_000),
     "CAST": (cast, 20_000),
+    "DEQUANTIZE": (blocks("DEQUANTIZE"), 10_000),
     "DYNAMIC_QUANTIZE_LINEAR": (dynamic_quantize_linear, 4_000),
     "ELEMENT_WISE_DEQUANTIZE_LINEAR": (dequantize_linear, 20_000),
     "ELEMENT_WISE_QUANTIZED_LINEAR_ADD": (quantized_linear_add, 10_000),
     "FILL_VALUE_CONSTANT": (constant, 5_000),
+    "QUANTIZE": (blocks("QUANTIZE"), 10_000),
     "VALUE_SCALE_2D": (value_scale, 10_000),
 }
 
@@ -240,6 +283,18 @@ def test_every_special_value_meets_every_other(name: str, data_type: DataType) -
     first, second, output = RELUS[name].split()
     inputs = {first: pairs[:, 0].copy(), second: pairs[:, 1].copy()}
     assert agree(named(name)(**{first: t, second: t, output: t}), inputs) == len(pairs)
+
+
+@pytest.mark.parametrize("data_type", ELEVEN, ids=str)
+def test_a_cast_to_the_same_type_moves_bits(data_type: DataType) -> None:
+    x = hurting.values(data_type.name, (3, 40), np.random.default_rng(6), "specials")
+    t = TensorDesc(data_type, x.shape)
+    for device in ("reference", "cpu"):
+        output = np.zeros_like(x)
+        compiled = Device(device).compile(named("CAST")(input_tensor=t, output_tensor=t))
+        assert (compiled.kernel_name == "reference") == (device == "reference")
+        compiled.bind(input_tensor=x, output_tensor=output).execute()
+        assert output.tobytes() == x.tobytes()
 
 
 # --- rows ---

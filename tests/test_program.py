@@ -84,7 +84,7 @@ def faults(text: str, **arguments: Any) -> dict[str, str]:
 
 
 def resource(values: Any, data_type: str | None = None, **members: Any) -> np.ndarray[Any, Any]:
-    """What becomes of initial values, in a program that does nothing with them."""
+    """The resources that initial values become, in a program that does nothing with them."""
     typed = {} if data_type is None else {"initialValuesDataType": data_type}
     text = json.dumps({"resources": {"x": {"initialValues": values, **typed, **members}}, "dispatchables": {}, "commands": []})
     return loaded(text).run()["x"]

@@ -1,4 +1,4 @@
-"""What the package shows: its names, and what it says of itself for a bug report, with llvmlite and without."""
+"""Tests of what the package shows: its names, and what it says of itself for a bug report, with llvmlite and without."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anydml.kernels.code.targets import ARM, X86, targets
 
 
 def without_llvmlite(code: str, **environment: str) -> str:
-    """What a Python prints in which llvmlite cannot be imported."""
+    """The output of a Python in which llvmlite cannot be imported."""
     code = f"import sys; sys.modules['llvmlite'] = None; sys.modules['llvmlite.binding'] = None; import anydml as dml; {code}"
     clean = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=clean | environment)

@@ -67,7 +67,7 @@ def test_every_tensor_rule_has_an_example_that_breaks_exactly_it(ran: Ran) -> No
                 assert all(path.startswith(wire) for path in violation.values)
                 assert str(violation).startswith(f"Slice1.{name}")
             cases += 1
-        if on_outputs:  # what the rule asks of outputs, inputs may do
+        if on_outputs and t.data_type.element_bits >= 8:  # what the rule asks of outputs, inputs may do
             check(one_element_window(len(t.sizes), input_tensor=t))
     ran(cases, 2 * len(names) - len(ON_OUTPUTS))
 
@@ -139,7 +139,7 @@ def with_value(desc: Desc, path: str, value: Any) -> Desc | None:
 def test_check_is_total(operator: Operator, ran: Ran) -> None:
     refused = accepted = 0
 
-    @settings(SETTINGS, max_examples=80 * SOAK)
+    @settings(SETTINGS, max_examples=50 * SOAK)
     @given(any_desc(operator), st.sampled_from(FeatureLevel), st.booleans())
     def judge(desc: Desc, level: FeatureLevel, strict: bool) -> None:
         nonlocal refused, accepted
@@ -159,7 +159,7 @@ def test_check_is_total(operator: Operator, ran: Ran) -> None:
 
     judge()
     print(f"{accepted} accepted")
-    ran(refused, 40 * SOAK)
+    ran(refused, 25 * SOAK)
 
 
 # --- each sentence names precisely what its predicate reads ---

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import hard_cases
 import oracle
@@ -124,7 +125,8 @@ def assert_slice1_agrees(windows: tuple[Window, ...]) -> bool:
 
 def test_slice1_in_one_dimension_exhaustively(ran: Ran) -> None:
     judged = accepted = 0
-    for n in range(1, 7):
+    most = 5 if SOAK == 1 else 6
+    for n in range(1, most + 1):
         around = range(-n - 1, n + 2)
         for window in itertools.product([n], around, around, around, range(1, n + 2)):
             accepted += assert_slice1_agrees((window,))
@@ -132,13 +134,13 @@ def test_slice1_in_one_dimension_exhaustively(ran: Ran) -> None:
     print(f"{accepted} accepted")
     assert accepted == sum(
         min(w - 1, n - 1) // s + 1  # for either sign of each stride there are as many outputs as the window has elements
-        for n in range(1, 7)
+        for n in range(1, most + 1)
         for offset in range(n)
         for w in range(1, n - offset + 1)
         for s in range(1, n + 2)
         for _ in range(2)
     )
-    ran(judged, 47_000)
+    ran(judged, 23_000)
 
 
 def test_slice1_in_two_dimensions_exhaustively(ran: Ran) -> None:
@@ -195,15 +197,15 @@ def quantized_desc(case: QuantizedCase) -> QuantizedLinearMatrixMultiply:
     )
 
 
-def compare_quantized(case: QuantizedCase, device: Device) -> int:
-    """How many outputs were compared with the oracle's."""
+def compare_quantized(case: QuantizedCase, device: Device, wanted: NDArray[Any] | None = None) -> int:
+    """The number of outputs that were compared with the oracle's, or with those that are known to be its."""
     desc = quantized_desc(case)
     compiled = device.compile(desc)
     assert (compiled.kernel_name == "reference") == (device.name == "reference")
     named = zip(desc.spec.inputs, case.operands, strict=True)
     output = np.zeros(desc.output_tensor.sizes, case.output_type)
     run(compiled, {field.name: x for field, x in named if x is not None}, output)
-    np.testing.assert_array_equal(output, hard_cases.expected(case), err_msg=case.name)
+    np.testing.assert_array_equal(output, hard_cases.expected(case) if wanted is None else wanted, err_msg=case.name)
     return output.size
 
 
@@ -211,7 +213,7 @@ def compare_quantized(case: QuantizedCase, device: Device) -> int:
 @pytest.mark.parametrize("generate", hard_cases.GENERATORS, ids=lambda generate: generate.__name__)
 def test_hard_cases(generate: Callable[[], Iterator[QuantizedCase]], device: str, ran: Ran) -> None:
     on = Device(device)
-    counts = [compare_quantized(case, on) for case in generate()]
+    counts = [compare_quantized(case, on, wanted) for case, wanted in hard_cases.with_expected(generate)]
     print(f"{sum(counts)} outputs")
     ran(len(counts), 48)
 
@@ -223,7 +225,7 @@ def test_quantized_products_of_any_kind(case: QuantizedCase) -> None:
         compare_quantized(case, Device(device))
 
 
-@pytest.mark.parametrize(("device", "step", "at_least"), [("cpu", 1, 84_934_656), ("reference", 97, 900_000)])
+@pytest.mark.parametrize(("device", "step", "at_least"), [("cpu", 1, 84_934_656), ("reference", 400, 200_000)])
 def test_every_number_by_every_number(device: str, step: int, at_least: int, ran: Ran) -> None:
     """One-element products of all 65,536 pairs at once, over types, scales and zero points; the reference does a few."""
     on = Device(device)

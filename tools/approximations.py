@@ -1,8 +1,9 @@
 """Makes the polynomials of the compiled functions and proves their bounds: `make approximations`.
 
-Each is the best one of its degree for the relative error, by Remez' algorithm, its coefficients then rounded to float64. The
-bound is proven for these: balls of real numbers enclose the polynomial's distance from the function and the errors of every
-operation that evaluates it, in the order of `polynomials.evaluated`. A test proves the bounds in the file again.
+Each polynomial is the best one of its degree for the relative error, by Remez' algorithm; quotients of polynomials
+interpolate. Their coefficients are then rounded to float64. The bound is proven for these: balls of real numbers enclose the
+polynomial's distance from the function and the errors of every operation that evaluates it, in the order of
+`polynomials.evaluated`. A test proves the bounds in the file again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 
 from flint import arb, arb_mat, arb_poly, arb_series, ctx
 
-from anydml.kernels.elementwise.polynomials import Polynomial, U, evaluated
+from anydml.kernels.elementwise.polynomials import Polynomial, Quotient, U, evaluated
 
 TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "elementwise" / "coefficients.py"
 HEAD = '''"""Polynomials of the elementary functions with proven bounds.
@@ -25,7 +26,7 @@ HEAD = '''"""Polynomials of the elementary functions with proven bounds.
 Made by tools/approximations.py (`make approximations`): change that, not this file.
 """
 
-from anydml.kernels.elementwise.polynomials import Polynomial
+from anydml.kernels.elementwise.polynomials import Polynomial, Quotient
 
 '''
 ORDER = 14  # the terms of a Taylor series
@@ -51,30 +52,19 @@ class Wanted(NamedTuple):
     pieces: int = 192
 
 
-ERFC_CENTRE = 4.0
+def _scaled_erfc(z: Any) -> Any:
+    """e^(z^2) erfc(z), which is the integral of 2 / sqrt(pi) e^(-x^2 - 2 x z) over x > 0, of a series z + x.
 
-
-def _scaled_erfc(t: Any) -> Any:
-    """(1 + 2 z) F(z), where F(z) = e^(z^2) erfc(z) is the integral of 2 / sqrt(pi) e^(-x^2 - 2 x z) over x > 0.
-
-    So each derivative of F is monotonic, and its values at the ends of an interval of z enclose it in between.
+    So each of its derivatives is monotonic, and the values at the ends of an interval of z enclose it in between.
     """
-    z = arb(ERFC_CENTRE) * (1 + t) / (1 - t)
-    ends = [_of_series(end) for end in (arb(z[0].lower()), arb(z[0].upper()))]
-    step, found = arb_series([0, *z.coeffs()[1:]]), arb_series([0])
-    for k in reversed(range(ctx.cap)):
-        found = found * step + ends[0][k].union(ends[1][k])
-    return (1 + 2 * z) * found
+    ends = [_of_point(arb(end)) for end in (z[0].lower(), z[0].upper())]
+    return arb_series([x.union(y) for x, y in zip(*ends, strict=True)])
 
 
-def _of_series(z: Any) -> Any:
+def _of_point(z: Any) -> list[Any]:
     at = arb_series([z, 1])
-    return (at * at).exp() * at.erfc()
-
-
-def _map(z: float) -> float:
-    """Where the argument of `_scaled_erfc` is z."""
-    return (z - ERFC_CENTRE) / (z + ERFC_CENTRE)
+    found = (at * at).exp() * at.erfc()
+    return [found[k] for k in range(ctx.cap)]
 
 
 def _log2_tail(s: Any) -> Any:
@@ -86,28 +76,82 @@ HALF_LN2 = 0.34660
 WANTED = {
     "EXP": Wanted("e^x", lambda x: x.exp(), -HALF_LN2, HALF_LN2, 10, chains=2),
     "EXPM1": Wanted("(e^x - 1) / x", lambda x: x.exp() - 1, -HALF_LN2, HALF_LN2, 9, zero=1, chains=2),
-    "LOG": Wanted("log((1 + s) / (1 - s)) / s of s^2", lambda s: ((1 + s) / (1 - s)).log(), 0, 0.1716, 6, 2, 1, 8 * U),
+    "LOG": Wanted(
+        "log((1 + s) / (1 - s)) / s of s^2", lambda s: ((1 + s) / (1 - s)).log(), 0, 0.1716, 6, 2, 1, 8 * U, chains=2
+    ),
     "LOG_WIDE": Wanted(
         "log((1 + s) / (1 - s)) / s of s^2", lambda s: ((1 + s) / (1 - s)).log(), 0, 0.33334, 8, 2, 1, 32 * U, chains=2
     ),
-    "LOG2_TAIL": Wanted("(log2((1 + s) / (1 - s)) - 2 s / log 2) / s^3 of s^2", _log2_tail, 0, 0.1716, 7, 2, 3, 8 * U),
-    "EXP2": Wanted("2^x", lambda x: (x * arb.const_log2()).exp(), -0.5001, 0.5001, 10, chains=2),
+    "LOG2_TAIL": Wanted(
+        "(log2((1 + s) / (1 - s)) - 2 s / log 2) / s^3 of s^2", _log2_tail, 0, 0.1716, 7, 2, 3, 8 * U, chains=2
+    ),
+    "EXP2": Wanted("2^x", lambda x: (x * arb.const_log2()).exp(), -0.5001, 0.5001, 10, chains=4),
     "SIN": Wanted("sin(x) / x of x^2", lambda x: x.sin(), 0, 1.5709, 7, 2, 1, 10 * U),
     "TAN": Wanted("tan(x) / x of x^2", lambda x: x.tan(), 0, 0.7855, 12, 2, 1, 10 * U, chains=2),
     "ASIN": Wanted("asin(x) / x of x^2", lambda x: x.asin(), 0, 0.5, 11, 2, 1, 3 * U, chains=2),
     "ATAN": Wanted("atan(x) / x of x^2", lambda x: x.atan(), 0, 0.41422, 9, 2, 1, 8 * U, chains=2),
     "ERF": Wanted("erf(x) / x of x^2", lambda x: x.erf(), 0, 0.5, 7, 2, 1, U),
-    "ERFC": Wanted(
-        "(1 + 2 z) e^(z^2) erfc(z) of t = (z - 4) / (z + 4)",
-        _scaled_erfc,
-        -1,
-        _map(27.5),
-        19,
-        argument=4 * U,
-        chains=4,
-        pieces=256,
-    ),
 }
+
+
+class WantedQuotient(NamedTuple):
+    """A quotient of polynomials close to a function of x >= 0: at the Chebyshev points of (x - centre) / (x + centre) equal."""
+
+    text: str
+    function: Callable[[Any], Any]
+    high: float
+    centre: float
+    degree_above: int
+    degree_below: int
+    chains: int = 1
+    pieces: int = 384
+
+    def at(self, angle: float) -> float:
+        """A place between 0 and high, by an angle between 0 and pi."""
+        t = -1 + self.high / (self.high + self.centre) * (1 - math.cos(angle))
+        return min(self.centre * (1 + t) / (1 - t), self.high)
+
+
+QUOTIENTS = {"ERFC": WantedQuotient("e^(z^2) erfc(z)", _scaled_erfc, 26.64, 2.6, 8, 9, chains=2)}
+
+
+def fitted_quotient(wanted: WantedQuotient) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The coefficients, rounded to float64; that of 1 below is 1."""
+    ctx.prec, ctx.cap = 700, 1
+    n = wanted.degree_above + wanted.degree_below + 1
+    points = [arb(wanted.at(math.pi * (2 * i + 1) / (2 * n))) for i in range(n)]
+    values = [wanted.function(arb_series([x, 1]))[0].mid() for x in points]
+    powers = [[x**k for k in range(max(wanted.degree_above, wanted.degree_below) + 1)] for x in points]
+    rows = [
+        p[: wanted.degree_above + 1] + [-g * x for x in p[1 : wanted.degree_below + 1]]
+        for p, g in zip(powers, values, strict=True)
+    ]
+    solved = arb_mat(rows).solve(arb_mat([[g] for g in values]))
+    found = [float(solved[k, 0].mid()) for k in range(n)]
+    return tuple(found[: wanted.degree_above + 1]), (1.0, *found[wanted.degree_above + 1 :])
+
+
+def proved_quotient(wanted: WantedQuotient, above: Sequence[float], below: Sequence[float]) -> float:
+    """A bound of the relative error of both polynomials together."""
+    ctx.prec, ctx.cap = 300, ORDER + 1
+    p, q = (arb_poly([arb(c) for c in part]) for part in (above, below))
+    worst = arb(0)
+    for a, b in pairwise([wanted.at(math.pi * i / wanted.pieces) for i in range(wanted.pieces + 1)]):
+        x = arb(a).union(arb(b))
+
+        def difference(at: Any) -> Any:
+            moved = arb_poly([at, 1])
+            return arb_series(p(moved).coeffs()) - arb_series(q(moved).coeffs()) * wanted.function(arb_series([at, 1]))
+
+        distance = _relative(_enclosed(difference, x), p(x))
+        parts = [
+            evaluated(Bounded(x, arb(0)), c, wanted.chains, _twice_rounded, lambda v: _times(v, v)) for c in (above, below)
+        ]
+        up, down = (part.error / abs(part.value) for part in parts)
+        bound = ((1 + distance) * (1 + up) / (1 - down) - 1).upper()
+        worst = bound if bound > worst else worst
+    assert worst.is_finite()
+    return _above(worst)
 
 
 def _at(wanted: Wanted, x: Any) -> Any:
@@ -218,15 +262,19 @@ def _larger(worst: Any, distance: Any, x: Any, wanted: Wanted, coefficients: Seq
 
 def _distance(wanted: Wanted, p: Any, x: Any) -> Any:
     """A bound of |p(x) x^zero / f(x) - 1| on an interval, by Taylor series at its middle with Lagrange's remainder."""
-    middle, half = x.mid(), x.rad()
 
     def difference(at: Any) -> Any:
         moved = arb_series(p(arb_poly([at, 1])).coeffs()) * arb_series([at, 1]) ** wanted.zero
         return moved - wanted.function(arb_series([at, 1]))
 
-    near, wide = difference(middle), difference(x)
-    error = sum((abs(near[k]) * half**k for k in range(ORDER)), abs(wide[ORDER]) * half**ORDER)
-    return _relative(error, p(x) * x**wanted.zero)
+    return _relative(_enclosed(difference, x), p(x) * x**wanted.zero)
+
+
+def _enclosed(function: Callable[[Any], Any], x: Any) -> Any:
+    """A bound of a function on an interval: its series at the middle, and Lagrange's remainder."""
+    half = x.rad()
+    near, wide = function(x.mid()), function(x)
+    return sum((abs(near[k]) * half**k for k in range(ORDER)), abs(wide[ORDER]) * half**ORDER)
 
 
 def _distance_at_zero(wanted: Wanted, p: Any, x: Any) -> Any:
@@ -257,21 +305,29 @@ def _described(wanted: Wanted, coefficients: tuple[float, ...], rel: float) -> P
     return Polynomial(wanted.text, low, high, wanted.argument, rel, wanted.chains, coefficients)
 
 
-def text(polynomials: dict[str, Polynomial]) -> str:
+def made_quotient(wanted: WantedQuotient) -> Quotient:
+    above, below = fitted_quotient(wanted)
+    return Quotient(wanted.text, 0.0, wanted.high, proved_quotient(wanted, above, below), wanted.chains, above, below)
+
+
+def text(found: dict[str, Polynomial | Quotient]) -> str:
+    """The module: a tuple of floats becomes lines of hexadecimal ones."""
     parts = []
-    for name, p in polynomials.items():
-        lines = "".join(f'        float.fromhex("{c.hex()}"),\n' for c in p.coefficients)
-        parts.append(
-            f"{name} = Polynomial(  # degree {len(p.coefficients) - 1}, proven to 2^{math.log2(p.rel):.2f}\n"
-            f'    "{p.function}",\n    {p.low!r},\n    {p.high!r},\n    {p.argument!r},\n    {p.rel!r},\n    {p.chains},\n'
-            f"    (\n{lines}    ),\n)\n"
-        )
+    for name, p in found.items():
+        fields = []
+        for value in p:
+            numbers = [f'float.fromhex("{c.hex()}"),' for c in value] if isinstance(value, tuple) else []
+            fields.append(f"({' '.join(numbers)})" if numbers else repr(value).replace("'", '"'))
+        degrees = " and ".join(str(len(value) - 1) for value in p if isinstance(value, tuple))
+        comment = f"  # degree {degrees}, proven to 2^{math.log2(p.rel):.2f}"
+        parts.append(f"{name} = {type(p).__name__}({comment}\n" + "".join(f"    {x},\n" for x in fields) + ")\n")
     return HEAD + "".join(parts)
 
 
 if __name__ == "__main__":
-    polynomials = {name: made(name, wanted) for name, wanted in WANTED.items()}
-    for name, p in polynomials.items():
-        print(f"{name}: degree {len(p.coefficients) - 1}, 2^{math.log2(p.rel):.2f}")
-    TARGET.write_text(text(polynomials))
+    found: dict[str, Polynomial | Quotient] = {name: made(name, wanted) for name, wanted in WANTED.items()}
+    found |= {name: made_quotient(wanted) for name, wanted in QUOTIENTS.items()}
+    for name, p in found.items():
+        print(f"{name}: 2^{math.log2(p.rel):.2f}")
+    TARGET.write_text(text(found))
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", TARGET], check=True)

@@ -192,7 +192,8 @@ def _entry(cls: type[Desc], p: Parameter) -> str:
     elif p.name == "output_sizes":
         text = "The sizes of the output, which do not follow from the inputs." if p.default is None else "The output's sizes."
     elif p.name == "output_data_type":
-        text = "The data type of the output."
+        optional = p.default is not None and cls.spec.name not in SPECIAL
+        text = f"The data type of the output{', where no input says it' if optional else ''}."
     else:
         assert p.field is not None, (cls, p)
         text = prose(p.field.meaning)

@@ -94,6 +94,9 @@ if TYPE_CHECKING:
         convolution as convolution,
     )
     from anydml.functional.functions import (
+        dequantize as dequantize,
+    )
+    from anydml.functional.functions import (
         dynamic_quantize_linear as dynamic_quantize_linear,
     )
     from anydml.functional.functions import (
@@ -316,6 +319,9 @@ if TYPE_CHECKING:
         padding1 as padding1,
     )
     from anydml.functional.functions import (
+        quantize as quantize,
+    )
+    from anydml.functional.functions import (
         quantized_linear_matrix_multiply as quantized_linear_matrix_multiply,
     )
     from anydml.functional.functions import (
@@ -371,6 +377,7 @@ if TYPE_CHECKING:
     from anydml.operators.activation_thresholded_relu import ActivationThresholdedRelu as ActivationThresholdedRelu
     from anydml.operators.cast import Cast as Cast
     from anydml.operators.convolution import Convolution as Convolution
+    from anydml.operators.dequantize import Dequantize as Dequantize
     from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear as DynamicQuantizeLinear
     from anydml.operators.element_wise_abs import ElementWiseAbs as ElementWiseAbs
     from anydml.operators.element_wise_acos import ElementWiseAcos as ElementWiseAcos
@@ -453,6 +460,7 @@ if TYPE_CHECKING:
     from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger as MatrixMultiplyInteger
     from anydml.operators.padding import Padding as Padding
     from anydml.operators.padding import Padding1 as Padding1
+    from anydml.operators.quantize import Quantize as Quantize
     from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply as QuantizedLinearMatrixMultiply
     from anydml.operators.random_generator import RandomGenerator as RandomGenerator
     from anydml.operators.reduce import Reduce as Reduce
@@ -493,6 +501,7 @@ FILES = {  # desc class -> its file in anydml.operators
     "ActivationThresholdedRelu": "activation_thresholded_relu",
     "Cast": "cast",
     "Convolution": "convolution",
+    "Dequantize": "dequantize",
     "DynamicQuantizeLinear": "dynamic_quantize_linear",
     "ElementWiseAbs": "element_wise_abs",
     "ElementWiseAcos": "element_wise_acos",
@@ -567,6 +576,7 @@ FILES = {  # desc class -> its file in anydml.operators
     "MatrixMultiplyInteger": "matrix_multiply_integer",
     "Padding": "padding",
     "Padding1": "padding",
+    "Quantize": "quantize",
     "QuantizedLinearMatrixMultiply": "quantized_linear_matrix_multiply",
     "RandomGenerator": "random_generator",
     "Reduce": "reduce",
@@ -607,6 +617,7 @@ FUNCTIONS = (
     "activation_thresholded_relu",
     "cast",
     "convolution",
+    "dequantize",
     "dynamic_quantize_linear",
     "element_wise_abs",
     "element_wise_acos",
@@ -681,6 +692,7 @@ FUNCTIONS = (
     "matrix_multiply_integer",
     "padding",
     "padding1",
+    "quantize",
     "quantized_linear_matrix_multiply",
     "random_generator",
     "reduce",

@@ -48,10 +48,15 @@ class DataType(enum.IntEnum):
             raise TypeError(f"NumPy has no dtype for {self.name}")
         return dtype
 
+    @property
+    def unpacked_dtype(self) -> np.dtype[Any]:
+        """NumPy's dtype of an array with one element in each item: `dtype`, and int8 or uint8 for the 4-bit types."""
+        return _UNPACKED.get(self) or self.dtype
+
     @classmethod
     def of(cls, dtype: np.dtype[Any]) -> DataType:
-        """The data type of a NumPy dtype in native byte order; TypeError where DirectML has none."""
-        if (data_type := DATA_TYPES.get(dtype)) is None:
+        """The data type of a native dtype of NumPy's, or of ml_dtypes' int4 or uint4; TypeError where DirectML has none."""
+        if (data_type := DATA_TYPES.get(dtype) or four_bit(dtype)) is None:
             raise TypeError(f"DirectML has no data type for {dtype!r} (native byte order is required)")
         return data_type
 
@@ -59,13 +64,21 @@ class DataType(enum.IntEnum):
 _DTYPES: dict[DataType, np.dtype[Any]] = {
     t: np.dtype(t.name.lower()) for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4)
 }
+_UNPACKED = {DataType.UINT4: np.dtype(np.uint8), DataType.INT4: np.dtype(np.int8)}
+FOUR_BIT = {t.name.lower(): t for t in _UNPACKED}  # names of ml_dtypes' types, which have an element in each byte
 DATA_TYPES = {dtype: t for t, dtype in _DTYPES.items()}
 _NUMPY_NAMES = {name: t for t, dtype in _DTYPES.items() for name in (dtype.name, dtype.str, dtype.str[1:])}  # int8, |i1, i1
+_NUMPY_NAMES |= FOUR_BIT
 _ELEMENT_BITS = {t: 8 * dtype.itemsize for t, dtype in _DTYPES.items()} | {
     DataType.UNKNOWN: 0,
     DataType.UINT4: 4,
     DataType.INT4: 4,
 }
+
+
+def four_bit(dtype: np.dtype[Any]) -> DataType | None:
+    """The data type of ml_dtypes' int4 or uint4; None for any other dtype."""
+    return FOUR_BIT.get(dtype.name) if dtype.kind == "V" else None
 
 
 class TensorFlags(enum.IntFlag):

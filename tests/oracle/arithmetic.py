@@ -9,7 +9,7 @@ import gmpy2
 from gmpy2 import mpq
 
 from .numbers import EXACT, INFINITY, NAN, Value
-from .reals import NEAR, PRECISIONS, Arithmetic, Interval, Real, arithmetic, ladder, sign_of
+from .reals import NEAR, PRECISIONS, Arithmetic, Interval, Real, arithmetic, is_near_zero, ladder, sign_of
 
 
 def interval(value: Value, k: Arithmetic) -> Interval:
@@ -20,6 +20,11 @@ def interval(value: Value, k: Arithmetic) -> Interval:
 def touches_zero(value: Value) -> bool:
     """Whether the number is nearer to zero than MPFR's exponents reach."""
     return isinstance(value, Real) and any(gmpy2.is_zero(end) for end in value.bounds(arithmetic(PRECISIONS[0])))
+
+
+def is_vast(value: Value) -> bool:
+    """Whether the number is larger than MPFR's exponents reach."""
+    return isinstance(value, Real) and not all(gmpy2.is_finite(end) for end in value.bounds(arithmetic(PRECISIONS[0])))
 
 
 def log_magnitude(value: Value, k: Arithmetic) -> Interval:
@@ -59,28 +64,44 @@ def add(a: Value, b: Value) -> Value:
             return a + b
         special, other = (a, b) if kinds[0] is float else (b, a)
         return other if special == 0 else special
-    if touches_zero(a) and touches_zero(b):
-        return sum_near_zero(a, b)
+    if (touches_zero(a) and touches_zero(b)) or is_vast(a) or is_vast(b):
+        return sum_by_logarithms(a, b)
     return nonzero(lambda k: (interval(a, k), interval(b, k)))
 
 
-def sum_near_zero(a: Value, b: Value) -> Value:
-    """A sum of two that MPFR cannot tell from zero: it has the sign of the larger."""
+def sum_by_logarithms(a: Value, b: Value) -> Value:
+    """A sum of two that MPFR cannot tell from zero, or of which one is larger than it tells: it has the sign of the larger."""
 
     def bounds(k: Arithmetic) -> Interval:
-        return k.add(a.bounds(k), b.bounds(k))
+        return k.add(interval(a, k), interval(b, k))
 
     if sign(a) == sign(b):
-        return Real(bounds)
+
+        def log(k: Arithmetic) -> Interval:
+            (low, high), (least, most) = log_magnitude(a, k), log_magnitude(b, k)
+            return max(low, least), k.up.add(max(high, most), 1)  # at most twice as large
+
+        return Real(bounds, log)
     for k in ladder():
         difference = k.add(log_magnitude(a, k), k.negative(log_magnitude(b, k)))
         larger = sign_of(difference)
         if k.precision > 1024 and max(abs(mpq(end)) for end in difference) <= NEAR:
             return 0.0
         if larger:
-            most = (a if larger > 0 else b).bounds
-            return Real(most)  # too large by less than itself, which no rounding shows
+            return difference_of(a, b) if larger > 0 else difference_of(b, a)
     raise ArithmeticError("a sum could not be told from zero")
+
+
+def difference_of(more: Value, less: Value) -> Real:
+    """The sum of two of unlike signs, the first the larger: too large by less than itself, which no rounding shows."""
+
+    def log(k: Arithmetic) -> Interval:
+        """Of more - less = more (1 - less / more)."""
+        most = log_magnitude(more, k)
+        ratio = k.up.exp(k.up.sub(log_magnitude(less, k)[1], most[0]))
+        return k.down.add(most[0], k.down.log1p(k.down.minus(ratio))), most[1]
+
+    return Real(lambda k: interval(more, k), log)
 
 
 def nonzero(terms: Callable[[Arithmetic], tuple[Interval, Interval]]) -> Value:
@@ -97,7 +118,7 @@ def nonzero(terms: Callable[[Arithmetic], tuple[Interval, Interval]]) -> Value:
                 return Real(bounds)
             continue
         largest = max(abs(end) for term in terms(k) for end in term)
-        near = [abs(mpq(end)) <= NEAR * mpq(largest) for end in (lo, hi)]
+        near = [is_near_zero(end, largest) for end in (lo, hi)]
         if all(near):
             return 0.0
         if found and not any(near):

@@ -20,7 +20,12 @@ def exponential(x: Value) -> Value:
 def exponential_less_one(x: Value) -> Value:
     if type(x) is float:
         return 0.0 if x == 0 else -ONE if x == -INFINITY else x
-    return Real(lambda k: k.rising("expm1", k.of(x)))
+
+    def log(k: Arithmetic) -> Interval:
+        """Of e^x - 1 = e^x (1 - e^-x)."""
+        return k.add(k.of(x), k.rising("log1p", k.negative(k.rising("exp", k.of(-x)))))
+
+    return Real(lambda k: k.rising("expm1", k.of(x)), log if x > 1 else None)
 
 
 def hyperbolic_tangent(x: Value) -> Value:

@@ -6,6 +6,7 @@ Every step of an interval is MPFR's, rounded outwards. The rule that lets every 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
@@ -18,6 +19,7 @@ from .numbers import ONE, Format, fraction_bits, magnitude_bits, special_bits
 Interval = tuple[Any, Any]
 PRECISIONS = (64, 160, 400, 1100, 2400, 5000)
 NEAR = mpq(1, 2**1024)
+FAR = 2000  # of a logarithm, to either base: no format has such numbers
 LESS, MORE = (mpfr(1 + mpq(sign, 2**1020), 1100) for sign in (-1, 1))  # beyond what is near
 
 
@@ -105,6 +107,8 @@ class Real:
         """The bits of the nearest number of a format."""
         for k in ladder():
             lo, hi = self.bounds(k)
+            if (far := self._far(k, f)) is not None:
+                return far
             low, high = end_bits(lo, f), end_bits(hi, f)
             if k.precision < 1024:
                 if low == high:
@@ -118,18 +122,45 @@ class Real:
             if below == above:
                 return low
             boundary = between(below, above, f)
-            ends = [abs(mpq(end) - boundary) <= NEAR * abs(boundary) for end in (lo, hi)]
+            ends = [is_near(end, boundary) for end in (lo, hi)]
             if all(ends):
                 return fraction_bits(boundary, f)
             if low == high and not any(ends):
                 return low
         raise ArithmeticError("a real number that is not near a boundary could not be rounded")
 
+    def _far(self, k: Arithmetic, f: Format) -> int | None:
+        """The bits of a number whose interval MPFR's exponents cut off, where its logarithm says what it rounds to."""
+        lo, hi = self.bounds(k)
+        if self.logarithm is None or all(gmpy2.is_finite(end) and not gmpy2.is_zero(end) for end in (lo, hi)):
+            return None
+        side, (least, most) = sign_of((lo, hi)), self.logarithm(k)
+        if side and most < -FAR:
+            return special_bits(math.copysign(0.0, side), f)
+        return special_bits(math.copysign(math.inf, side), f) if side and least > FAR else None
+
     def sign(self) -> int:
         for k in ladder():
             if sign := sign_of(self.bounds(k)):
                 return sign
         raise ArithmeticError("a real number has no sign")
+
+
+def is_near(end: Any, boundary: Any) -> bool:
+    """Whether an end of an interval counts as on a boundary between two numbers of a format."""
+    if not gmpy2.is_finite(end):
+        return False
+    mantissa, exponent = end.as_mantissa_exp()
+    if abs(int(exponent) + abs(int(mantissa)).bit_length()) > FAR:  # such a number is not written out: it has as many digits
+        return False
+    return bool(abs(mpq(end) - boundary) <= NEAR * abs(boundary))
+
+
+def is_near_zero(end: Any, largest: Any) -> bool:
+    """Whether an end of a sum's interval counts as zero beside the largest end of its terms; neither is written out."""
+    exact = arithmetic(PRECISIONS[-1]).up  # at its precision nothing here is rounded
+    magnitude = exact.minus(end) if gmpy2.is_signed(end) else end
+    return bool(gmpy2.is_finite(largest) and magnitude <= exact.div_2exp(largest, 1024))
 
 
 def sign_of(interval: Interval) -> int:

@@ -96,7 +96,7 @@ def scatter(tensor: Tensor[T], strides: Sequence[int] | None, buffer: Sequence[T
 
 
 def max_copied(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """How many elements of each dimension a SLICE1 window holds: the largest output sizes."""
+    """The number of elements of each dimension that a SLICE1 window holds: the largest output sizes."""
     return tuple(1 + (size - 1) // abs(stride) for size, stride in zip(sizes, strides, strict=True))
 
 
@@ -272,7 +272,7 @@ def _reader(array: Array | None) -> Callable[[int, int, int, int], int]:
 
 
 def accumulate_bulk(a: Array, a_zero_point: Array | None, b: Array, b_zero_point: Array | None) -> NDArray[np.int64]:
-    """What `accumulate` returns, by a float64 product, which is exact: up to K = 2**37 every product and every partial
+    """The result of `accumulate`, by a float64 product, which is exact: up to K = 2**37 every product and every partial
     sum, in whatever order they are added, is an integer below 2**53."""
 
     def widened(array: Array | None) -> Array:
@@ -295,7 +295,7 @@ def quantized_linear_matrix_multiply_bulk(
     lo: int,
     hi: int,
 ) -> NDArray[np.int64]:
-    """What `quantized_linear_matrix_multiply` returns: the sums by NumPy, the rounding by one integer division each."""
+    """The result of `quantized_linear_matrix_multiply`: the sums by NumPy, the rounding by one integer division each."""
     sums = accumulate_bulk(a, a_zero_point, b, b_zero_point)
     four = _four(sums.shape)
 

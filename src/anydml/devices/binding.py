@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.errors import Fault
-from anydml.tensor import DATA_TYPES, TensorDesc, packed_strides
+from anydml.tensor import DATA_TYPES, TensorDesc, four_bit, packed_strides
 
 WRAP = "wrap it in np.array(...)"
 SHARING_WORK = 1_000_000  # steps for the exact question whether two overlapping arrays share an element
@@ -127,6 +127,8 @@ def refused_by_name(array: NDArray[Any]) -> str | None:
     """The reason why an array is no tensor, whatever the desc; None where there is none."""
     if array.dtype in DATA_TYPES:
         return None
+    if four_bit(array.dtype) is not None:
+        return f"is {array.dtype} with an element in each byte, and a tensor of them is bound as uint8 with two in each"
     kind = array.dtype.kind
     if kind in "iuf" and not array.dtype.isnative:
         return f"is {array.dtype}, in foreign byte order"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from anydml.computed import computed_once
 from anydml.devices import verbose
 from anydml.devices.binding import Slot, identical, owned_copy, share_memory
 from anydml.errors import BindingError, DataError, Fault
-from anydml.kernels.kernel import Built, Unfit
+from anydml.kernels.kernel import Built, Direct, Unfit
 from anydml.schema.check import Checked
 from anydml.schema.constraint import DataRule
 from anydml.schema.field import OUTPUT
@@ -77,12 +77,12 @@ class CompiledOperator:
 
     @computed_once
     def _owned(self) -> dict[str, Slot]:
-        """What is bound at initialize."""
+        """The tensors that are bound at initialize."""
         return self._slots_of(TensorFlags.OWNED_BY_DML)
 
     @computed_once
     def _slots(self) -> dict[str, Slot]:
-        """What is bound at bind."""
+        """The tensors that are bound at bind."""
         return self._slots_of(TensorFlags.NONE)
 
     def _slots_of(self, flags: TensorFlags) -> dict[str, Slot]:
@@ -149,6 +149,17 @@ class CompiledOperator:
     def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
         """`bind` for arrays that the desc was made from: they fit by construction, and the output is fresh."""
         return BoundOperator(self, {**self._persistent, **views} if self._persistent else views)
+
+    def direct(self, names: Sequence[str]) -> Direct | None:
+        """A call on arrays that the desc was made from, in the order of names; None where a call has to look at more.
+
+        Whoever calls it holds that they fit, the outputs fresh.
+        """
+        if self.reports or self._data_rules or self._persistent is None or self._persistent or self._build.direct is None:
+            return None
+        if any(t.data_type.element_bits < 8 for _, _, t in self._fields.values()):
+            return None
+        return self._build.direct(names, {name: (t.sizes, t.data_type.dtype) for name, _, t in self._fields.values()})
 
     def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
         arrays, faults = self._one_by_one(arrays)

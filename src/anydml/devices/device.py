@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable
 from functools import cache, lru_cache
 from typing import Any
+from weakref import ref
 
 from anydml import operators
 from anydml.devices import verbose
@@ -69,7 +70,9 @@ class Device:
         self.name = name
         self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()))
         # make, key: make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
-        self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(self._make)
+        self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(_made_by(ref(self)))
+        # the calls that need not look at more than addresses, by what eager functions tell them apart by
+        self.quick: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, in another process too, compiles anew."""
@@ -105,9 +108,6 @@ class Device:
             return max(within)
         raise UnsupportedError(f"none of the requested feature levels is at or below this device's {self.feature_level}")
 
-    def _make(self, make: Callable[..., Any], *key: Hashable) -> Any:
-        return make(self, *key)
-
     def compile(self, desc: Desc | Checked[Desc], *, flags: ExecutionFlags = ExecutionFlags.NONE) -> CompiledOperator:
         """Check a desc against this device's feature level and pick the first kernel that takes its statement.
 
@@ -140,6 +140,15 @@ class Device:
             }
             verbose.write("compile", **members, **({"refused": refused} if level > 1 else {}))
         return compiled
+
+
+def _made_by(device: ref[Device]) -> Callable[..., Any]:
+    """The maker of the operators that a device keeps for eager calls; it does not hold the device, which whoever asks holds."""
+
+    def made(make: Callable[..., Any], *key: Hashable) -> Any:
+        return make(device(), *key)
+
+    return made
 
 
 def _again(name: str, feature_level: FeatureLevel, isa: str | None, threads: int) -> Device:

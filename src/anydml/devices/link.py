@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +13,10 @@ from numpy.typing import NDArray
 from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import Sheet, prepared, runner
 from anydml.kernels.code import engine
-from anydml.kernels.kernel import Arrays, Built, Execute, Lowered, Unfit
+from anydml.kernels.kernel import Arrays, Built, Execute, Form, Lowered, Unfit
 
 LINE = 64
+KEPT = 1 << 14  # bytes of scratch that are kept for the next call
 
 
 def link(lowered: Lowered) -> Built:
@@ -51,9 +54,10 @@ def link(lowered: Lowered) -> Built:
 
         return execute
 
-    bare = single and not scratch and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
+    alone = single and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
     if not lowered.packing:
-        return Built(bind, scratch, judges=lowered.judges, bare=bare)
+        direct = partial(Direct, lowered, sheets[0], fixed) if alone and sheets[0].fixed else None
+        return Built(bind, scratch, judges=lowered.judges, bare=alone and not scratch, direct=direct)
     packing = Sheet([[lowered.packing]])
 
     def initialize(arrays: Arrays) -> Arrays:
@@ -65,19 +69,79 @@ def link(lowered: Lowered) -> Built:
     return Built(bind, scratch, initialize, lowered.packed, lowered.spare, judges=lowered.judges)
 
 
+class Direct:
+    """A call of one piece on any arrays that lie as its tensors do: its tables and its scratch are kept for the next.
+
+    names: the tensors, in the order in which arrays are given; forms: the shape and type of each, which an array may be
+    short of where sizes broadcast.
+    """
+
+    def __init__(
+        self, lowered: Lowered, sheet: Sheet, fixed: dict[str, int], names: Sequence[str], forms: Mapping[str, Form]
+    ) -> None:
+        self._lowered, self._sheet, self._fixed = lowered, sheet, fixed
+        self._uses = [(k, place, offset) for k, name in enumerate(names) for place, offset in sheet.uses(name)]
+        self._names, self._forms = names, forms
+        self._kept: list[tuple[Callable[[], int], NDArray[np.int64], NDArray[np.int64] | None]] = []
+
+    def __call__(self, arrays: Sequence[NDArray[Any]]) -> None:
+        try:
+            made = self._kept.pop()  # no two threads get the same
+        except IndexError:
+            made = self._made()
+        run, numbers, scratch = made
+        for k, place, offset in self._uses:
+            numbers[place] = address_of(arrays[k]) + offset
+        if run() and scratch is not None:
+            assert self._lowered.decide is not None
+            # what fails in the middle is not kept
+            _decide(run, partial(self._lowered.decide, scratch, self._tensors(arrays)))
+            scratch[...] = 0
+        if self._lowered.scratch <= KEPT:
+            self._kept.append(made)
+
+    def _tensors(self, arrays: Sequence[NDArray[Any]]) -> Arrays:
+        """The arrays as the tensors that they stand for."""
+        found = {}
+        for name, array in zip(self._names, arrays, strict=True):
+            if name:
+                sizes, dtype = self._forms[name]
+                view = array.view(dtype)
+                found[name] = view.reshape(sizes) if array.size == prod(sizes) else np.broadcast_to(view, sizes)
+        return found
+
+    def _made(self) -> tuple[Callable[[], int], NDArray[np.int64], NDArray[np.int64] | None]:
+        lowered, sheet = self._lowered, self._sheet
+        own, memory, words = self._fixed, None, None
+        if lowered.scratch:
+            memory, start = _aligned(lowered.scratch)
+            own = {**own, "scratch": start}
+            words = memory[start - address_of(memory) :][: lowered.scratch].view(np.int64)
+        phases, numbers = sheet.bind([own.get(base, 0) for base in sheet.bases])
+        open_ = lowered.decide is not None
+        run = prepared(phases, lowered.target, (lowered, memory), keeps_gil=lowered.short, status=open_)
+        return run, numbers, words if open_ else None
+
+
 def _decided(run: Callable[[], int], decide: Callable[[], None], scratch: NDArray[np.int64]) -> Execute:
     """A call that is taken up again, once what it left open is decided, until nothing is left."""
 
     def execute() -> None:
-        if run():
-            try:
-                decide()
-                while run():
-                    decide()
-            finally:
+        try:
+            if run():
+                _decide(run, decide)
                 scratch[...] = 0
+        except BaseException:  # an interrupt may come anywhere, and the next call begins anew
+            scratch[...] = 0
+            raise
 
     return execute
+
+
+def _decide(run: Callable[[], int], decide: Callable[[], None]) -> None:
+    decide()
+    while run():
+        decide()
 
 
 def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:

@@ -21,6 +21,7 @@ from anydml.explain.quotient import Quotient
 from anydml.functional.run import described
 from anydml.kernels.evaluate import evaluators
 from anydml.kernels.numpy.contract import aligned
+from anydml.kernels.reference import elements_of
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice1
@@ -28,7 +29,7 @@ from anydml.schema.check import check
 from anydml.schema.field import INPUT
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, stated
-from anydml.tensor import DATA_TYPES, TensorDesc
+from anydml.tensor import DATA_TYPES, TensorDesc, four_bit
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -98,12 +99,18 @@ def _case(desc: Desc, inputs: Mapping[str, Any], actual: Any, output: str | None
     free = _unbound(desc)
     operator = named("cpu").compile(free)
     tensors = {found.name: found.desc for found in free.tensors()}
-    made = {name: np.empty(tensors[name].sizes, tensors[name].data_type.dtype) for name in checked.outputs}
+    made = {name: _empty(tensors[name]) for name in checked.outputs}
     bound = operator.bind(**inputs, **_as_bound(made))
     got = _laid_out(actual, next(found.desc for found in desc.tensors() if found.name == output))
     bound.execute()
-    views = {name: view for name, view in bound.arrays.items() if name not in made}
-    return Case(operator.desc.as_newest(), views, made[output], got, output)
+    arrays = elements_of(bound.arrays, tensors)
+    views = {name: view for name, view in arrays.items() if name not in made}
+    return Case(operator.desc.as_newest(), views, arrays[output], got, output)
+
+
+def _empty(t: TensorDesc) -> NDArray[Any]:
+    """A packed array to bind to an output."""
+    return np.empty(t.element_bytes, np.uint8) if t.data_type.element_bits == 4 else np.empty(t.sizes, t.data_type.dtype)
 
 
 def _unbound(desc: Desc) -> Desc:
@@ -179,13 +186,16 @@ def explained(case: Case, comparison: Comparison) -> Comparison:
 
 
 def _laid_out(actual: Any, t: TensorDesc) -> NDArray[Any]:
-    """The actual output as an array of its desc's sizes."""
-    if isinstance(actual, np.ndarray) and actual.dtype == t.data_type.dtype and actual.shape == t.sizes:
-        return actual
+    """The actual output as an array of its desc's sizes; elements of 4 bits are int8 or uint8."""
+    if isinstance(actual, np.ndarray) and actual.shape == t.sizes:
+        if t.data_type == four_bit(actual.dtype):
+            return actual.astype(t.data_type.unpacked_dtype)
+        if t.data_type == DATA_TYPES.get(actual.dtype):
+            return actual
     view = Slot("actual", t, 0, writable=False).view(actual)
     if isinstance(view, Fault):
         raise BindingError([view])
-    return view
+    return elements_of({"actual": view}, {"actual": t})["actual"]
 
 
 def _copied(d: Desc, expected: NDArray[Any], actual: NDArray[Any]) -> Comparison:

@@ -14,6 +14,7 @@ import numpy as np
 from anydml.devices.binding import as_array, identical, refused_by_name, share_memory
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
+from anydml.four_bit import array_dtype
 from anydml.functional.call import keyed, kind_of, taken
 from anydml.functional.faults import type_refused
 from anydml.functional.request import Request, Several, argument, array_of_number
@@ -21,6 +22,7 @@ from anydml.functional.run import operator_of
 from anydml.schema.check import check
 from anydml.schema.constraint import UNJUDGED
 from anydml.schema.field import Field
+from anydml.tensor import four_bit
 
 
 def call_error(
@@ -151,10 +153,10 @@ def _out_faults(request: Request, descs: dict[str, Any], flat: list[Any], out: A
 
 def _out_fault(name: str, out: Any, desc: Any, request: Request, flat: list[Any]) -> list[Fault]:
     array = as_array(out) if isinstance(out, np.ndarray) else f"takes an array, not {type(out).__name__}"
-    reason = array if isinstance(array, str) else refused_by_name(array)
+    reason = array if isinstance(array, str) else None if four_bit(array.dtype) else refused_by_name(array)
     if reason is not None or isinstance(array, str):
         return [Fault(name, f"{name} {reason}")]
-    dtype, shape = desc.data_type.dtype, request.shape(desc.sizes)
+    dtype, shape = array_dtype(desc.data_type), request.shape(desc.sizes)
     if array.shape != shape or array.dtype != dtype:
         return [Fault(name, f"{name} is {array.dtype}, shape {array.shape}, where the result is {dtype}, shape {shape}")]
     faults = []

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ConvolutionMode,
         IsInfinityMode,
         PaddingMode,
+        QuantizationType,
         RandomGeneratorType,
         RecurrentNetworkDirection,
         ReduceFunction,
@@ -1490,6 +1491,72 @@ def convolution(
     return result
 
 
+def dequantize(
+    input: NDArray[Any],
+    quantizations: Sequence[NDArray[Any]],
+    quantization_type: QuantizationType | str | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Dequantizes every element by its block: Output = (Input - ZeroPoint) * Scale.
+
+    A dimension in which the quantization tensors have n elements is cut into n blocks of equal size: 1 is a scale for all,
+    and the input's own size is one for each. The product is exact and rounded once. Without a zero point, it is 0 in a signed
+    type, and the middle of an unsigned one: 128 in UINT8, 8 in UINT4. (ONNX's would be 0, which is given as a tensor.)
+
+    Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes arrays of
+    ml_dtypes' int4 and uint4.
+
+        Output[i, j] = (Input[i, j] - Quantization[1][i // (Input.Sizes[0] // Quantization[1].Sizes[0]), j //
+            (Input.Sizes[1] // Quantization[1].Sizes[1])]) * Quantization[0][i // (Input.Sizes[0] //
+            Quantization[0].Sizes[0]), j // (Input.Sizes[1] // Quantization[0].Sizes[1])]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements to dequantize. 1 to 8 dimensions of int8, int4, uint8 or uint4.
+    quantizations : Sequence[NDArray[Any]]
+        The scale of each block, of the output's type, and its zero point, of the input's type. 1 to 8 dimensions of
+        float32, float16, int8, int4, uint8 or uint4.
+    quantization_type : QuantizationType | str, optional
+        SCALE, or SCALE_ZERO_POINT: what the quantization tensors are. By default, SCALE for one quantization tensor,
+        SCALE_ZERO_POINT for two.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The numbers that the elements stand for. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_dequantize_operator_desc>
+
+    Examples
+    --------
+    >>> dml.dequantize(
+    ...     np.array([[0, 1, 2, 3], [98, 102, 106, 110]], np.uint8),
+    ...     [np.array([[2], [0.5]], np.float32), np.array([[0], [100]], np.uint8)],
+    ...     quantization_type='SCALE_ZERO_POINT',
+    ... )
+    array([[ 0.,  2.,  4.,  6.],
+           [-1.,  1.,  3.,  5.]], dtype=float32)
+    """
+    result: NDArray[Any] = call("DEQUANTIZE", (input, quantizations), (quantization_type,), out, device)
+    return result
+
+
 class DynamicQuantizeLinearOutputs(NamedTuple):
     """The outputs of `dynamic_quantize_linear`."""
 
@@ -1513,18 +1580,18 @@ def dynamic_quantize_linear(
     rounded to FLOAT32, as ONNX does it, and round takes ties to even. Where the scale would be 0, it is 1, and the zero
     point 0. A quotient that is NaN gives Min.
 
-        Output[i] = 0 if is_nan(S[i]), else min(255, max(0, round(S[i]) + (0 if Q, else 0 if is_nan(T), else min(255,
-            max(0, round(0 - T))))))     where P = float32((max(0, max over a < Input.Sizes[0] of (0 if
-            is_nan(Input[a]), else Input[a])) - min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else
-            Input[a]))) / 255)     where Q = P = 0     where R = 1 if Q, else P     where S[i] = float32(Input[i] / R)
-            where T = float32(min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a])) / R)
-        OutputScale[i] = 1 if P = 0, else P     where P = float32((max(0, max over a < Input.Sizes[0] of (0 if
+        Output[i] = 0 if is_nan(float32(Input[i] / Scale[0])), else min(255, max(0, round(float32(Input[i] / Scale[0]))
+            + ZeroPoint[0]))
+        OutputScale[i] = Scale[0]
+        OutputZeroPoint[i] = ZeroPoint[0]
+        ZeroPoint[t] = uint8(0 if float32((max(0, max over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a]))
+            - min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a]))) / 255) = 0, else 0 if
+            is_nan(float32(min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a])) / Scale[0])),
+            else min(255, max(0, round(0 - float32(min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else
+            Input[a])) / Scale[0])))))
+        Scale[t] = float32(1 if P = 0, else P)     where P = float32((max(0, max over a < Input.Sizes[0] of (0 if
             is_nan(Input[a]), else Input[a])) - min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else
             Input[a]))) / 255)
-        OutputZeroPoint[i] = 0 if Q, else 0 if is_nan(R), else min(255, max(0, round(0 - R)))     where P =
-            float32((max(0, max over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a])) - min(0, min over a <
-            Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a]))) / 255)     where Q = P = 0     where R =
-            float32(min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a])) / (1 if Q, else P))
 
     Parameters
     ----------
@@ -4292,13 +4359,13 @@ def element_wise_pow(
 
 def element_wise_quantized_linear_add(
     a: NDArray[Any] | float,
-    a_scale: NDArray[Any],
+    a_scale: NDArray[Any] | float,
     b: NDArray[Any] | float,
-    b_scale: NDArray[Any],
-    output_scale: NDArray[Any],
-    a_zero_point: NDArray[Any] | None = None,
-    b_zero_point: NDArray[Any] | None = None,
-    output_zero_point: NDArray[Any] | None = None,
+    b_scale: NDArray[Any] | float,
+    output_scale: NDArray[Any] | float,
+    a_zero_point: NDArray[Any] | float | None = None,
+    b_zero_point: NDArray[Any] | float | None = None,
+    output_zero_point: NDArray[Any] | float | None = None,
     *,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
@@ -4315,19 +4382,19 @@ def element_wise_quantized_linear_add(
     ----------
     a : NDArray[Any] | float
         The left terms. 1 to 8 dimensions of int8 or uint8.
-    a_scale : NDArray[Any]
+    a_scale : NDArray[Any] | float
         A's scale, one element. 1 to 8 dimensions of float32.
     b : NDArray[Any] | float
         The right terms. 1 to 8 dimensions of int8 or uint8.
-    b_scale : NDArray[Any]
+    b_scale : NDArray[Any] | float
         B's scale, one element. 1 to 8 dimensions of float32.
-    output_scale : NDArray[Any]
+    output_scale : NDArray[Any] | float
         The output's scale, one element. 1 to 8 dimensions of float32.
-    a_zero_point : NDArray[Any], optional
+    a_zero_point : NDArray[Any] | float, optional
         A's zero point, one element. 1 to 8 dimensions of int8 or uint8.
-    b_zero_point : NDArray[Any], optional
+    b_zero_point : NDArray[Any] | float, optional
         B's zero point, one element. 1 to 8 dimensions of int8 or uint8.
-    output_zero_point : NDArray[Any], optional
+    output_zero_point : NDArray[Any] | float, optional
         The output's zero point, one element. 1 to 8 dimensions of int8 or uint8.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
@@ -5521,6 +5588,81 @@ def padding1(
     return result
 
 
+def quantize(
+    input: NDArray[Any],
+    quantizations: Sequence[NDArray[Any]],
+    quantization_type: QuantizationType | str | None = None,
+    *,
+    output_data_type: DataType | DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Quantizes every element by its block: Output = clamp(round(Input / Scale) + ZeroPoint, Min, Max).
+
+    A dimension in which the quantization tensors have n elements is cut into n blocks of equal size: 1 is a scale for all,
+    and the input's own size is one for each. The quotient is rounded to FLOAT32, as ONNX does it, and round takes ties to
+    even. Min and Max are the limits of the output's type; a quotient that is NaN gives Min. Without a zero point, it is 0 in
+    a signed type, and the middle of an unsigned one: 128 in UINT8, 8 in UINT4. (ONNX's would be 0, which is given as a
+    tensor.)
+
+    Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes and returns arrays
+    of ml_dtypes' int4 and uint4.
+
+        Output[i, j] = 0 if is_nan(float32(Input[i, j] / Quantization[0][i // (Input.Sizes[0] //
+            Quantization[0].Sizes[0]), j // (Input.Sizes[1] // Quantization[0].Sizes[1])])), else min(255, max(0,
+            round(float32(Input[i, j] / Quantization[0][i // (Input.Sizes[0] // Quantization[0].Sizes[0]), j //
+            (Input.Sizes[1] // Quantization[0].Sizes[1])])) + Quantization[1][i // (Input.Sizes[0] //
+            Quantization[1].Sizes[0]), j // (Input.Sizes[1] // Quantization[1].Sizes[1])]))
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements to quantize. 1 to 8 dimensions of float32 or float16.
+    quantizations : Sequence[NDArray[Any]]
+        The scale of each block, of the input's type, and its zero point, of the output's type. 1 to 8 dimensions of
+        float32, float16, int8, int4, uint8 or uint4.
+    quantization_type : QuantizationType | str, optional
+        SCALE, or SCALE_ZERO_POINT: what the quantization tensors are. By default, SCALE for one quantization tensor,
+        SCALE_ZERO_POINT for two.
+    output_data_type : DataType | DTypeLike, optional
+        The data type of the output, where no input says it.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The quantized elements. 1 to 8 dimensions of int8, int4, uint8 or uint4.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_quantize_operator_desc>
+
+    Examples
+    --------
+    >>> dml.quantize(
+    ...     np.array([[0, 2, 4, 6], [-1, 1, 3, 5]], np.float32),
+    ...     [np.array([[2], [0.5]], np.float32), np.array([[0], [100]], np.uint8)],
+    ...     quantization_type='SCALE_ZERO_POINT',
+    ... )
+    array([[  0,   1,   2,   3],
+           [ 98, 102, 106, 110]], dtype=uint8)
+    """
+    result: NDArray[Any] = call(
+        "QUANTIZE", (input, quantizations), (quantization_type,), out, device, output_data_type=output_data_type
+    )
+    return result
+
+
 def quantized_linear_matrix_multiply(
     a: NDArray[Any],
     a_scale: NDArray[Any] | float,
@@ -6109,7 +6251,7 @@ def value_scale_2d(
 ) -> NDArray[Any]:
     """Scales every element and adds a term for each channel: Output[n, c, h, w] = Input[n, c, h, w] * Scale + Bias[c].
 
-        Output = Input * Scale + (Bias[0] if j < 1, else Bias[1] if j < 2, else Bias[2])
+        Output[i, j, k, l] = Input[i, j, k, l] * Scale + (Bias[0] if j < 1, else Bias[1] if j < 2, else Bias[2])
 
     Parameters
     ----------

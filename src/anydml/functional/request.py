@@ -6,6 +6,7 @@ Argument names are the fields' without the suffix Tensor; sizes broadcast where 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from anydml.schema.constraint import UNJUDGED
 from anydml.schema.field import Field
 from anydml.schema.kinds import DATA_TYPE, Scalar, rounded_to
 from anydml.schema.operator import Desc, OperatorSpec, entries, example_desc
-from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type, integers, limits
+from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type, four_bit, integers, limits
 from anydml.wording import listed
 
 FORMATS = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
@@ -48,9 +49,12 @@ def equal(spec: OperatorSpec, aspect: str) -> list[tuple[str, ...]]:
     ]
 
 
-def leaves_open(cls: type[Desc]) -> tuple[bool, bool]:
-    """Whether `outputs` leaves open the sizes of an output, and its data type, so that a call has to say them."""
-    desc = cls(**cls.spec.examples[0].fields)
+def leaves_open(cls: type[Desc], fields: Mapping[str, Any] | None = None) -> tuple[bool, bool]:
+    """Whether `outputs` leaves open the sizes of an output, and its data type, so that a call has to say them.
+
+    fields: of the desc that is asked; without them, the first example's.
+    """
+    desc = cls(**(fields or cls.spec.examples[0].fields))
     known = SimpleNamespace(**{f.name: getattr(desc, f.name) for f in cls.spec.fields if f.role != "output"})
     try:
         inferred: Any = cls.outputs(known)
@@ -132,9 +136,9 @@ class Input(NamedTuple):
             dtype = np.dtype(np.uint8) if dtype == BOOL else dtype
             added = len(self.sizes) - len(shape)
             strides = (0,) * added + tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
-            if 0 not in self.sizes:
+            data_type = DataType.of(dtype)
+            if 0 not in self.sizes and four_bit(dtype) is None:  # 4-bit elements are packed for the call
                 return TensorDesc.of_layout(self.sizes, strides, dtype)
-            data_type = DATA_TYPES[dtype]
         else:
             assert self.number is not None
             data_type = self.number
@@ -231,6 +235,11 @@ class Request:
             rank = max(natural[i.name] for i in members)
             natural.update((i.name, rank) for i in members)
             self.inputs = [i._replace(sizes=sizes) if i in members else i for i in self.inputs]
+        for group in equal(self.spec, "DimensionCount"):  # what has no dimensions gets those of the others
+            rank = max((len(i.sizes) for i in self.inputs if i.field.name in group), default=0)
+            self.inputs = [
+                i._replace(sizes=_led(i.sizes, rank)) if i.field.name in group and not i.shape else i for i in self.inputs
+            ]
         if self.inputs:
             self.added = len(self.inputs[0].sizes) - natural[self.inputs[0].name]
 
@@ -267,7 +276,7 @@ class Request:
             if name in group:
                 for i in self.inputs:
                     if i.field.name in group and isinstance(i.kind, tuple):
-                        return DATA_TYPES.get(i.kind[2])
+                        return DATA_TYPES.get(i.kind[2]) or four_bit(i.kind[2])
         if len(takes := self._takes(wire)) == 1:
             return takes[0]
         d = SimpleNamespace(**{f.name: None for f in self.spec.fields})
@@ -351,6 +360,7 @@ class Request:
             found = dict(self.cls.outputs(SimpleNamespace(**values)))
         except NotImplementedError:
             found = {}
+        self._contradicted(found)
         for f in self.spec.outputs:
             sizes, data_type = found.get(f.name, (None, None)) if not f.sized_by else (None, None)
             if f.name in found and (f.sized_by or (sizes is not None and data_type is not None)):
@@ -364,10 +374,29 @@ class Request:
             found[f.name] = tuple((s, data_type) for s in sizes) if f.sized_by else (sizes, data_type)
         return found
 
+    def _contradicted(self, inferred: dict[str, Any]) -> None:
+        """The fault of asking for a data type where inputs say another one."""
+        first = inferred.get(self.spec.outputs[0].name)
+        if self._asked_type is None or first is None or self.spec.outputs[0].sized_by or first[1] is None:
+            return
+        try:
+            asked = as_data_type(self._asked_type)
+        except (TypeError, ValueError) as error:
+            self.faults.append(Fault("output_data_type", f"output_data_type: {error}"))
+            return
+        if asked != first[1]:
+            self.faults.append(
+                Fault("output_data_type", f"output_data_type is {asked}, but the inputs make the result {first[1]}")
+            )
+
     def _output_type(self, f: Field, values: dict[str, Any]) -> DataType:
         known = _type_source(self.cls, f)
         if isinstance(known, DataType):
             return known
+        if known is None and self._asked_type is None:
+            name = "output_data_type"
+            self._fault(f.name, name, "is the data type of the result, which no input says: it has to be given")
+            return DataType.FLOAT32
         try:
             found = as_data_type(self._asked_type) if known is None else values[known]
         except (TypeError, ValueError) as error:

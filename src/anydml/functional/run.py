@@ -6,6 +6,7 @@ a kind neither makes descs nor checks nor compiles.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
@@ -125,6 +126,11 @@ def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) ->
     raise AssertionError(f"{function.__name__} delivers nothing")
 
 
+def describing() -> bool:
+    """Whether the call is to be described, not executed."""
+    return _describing.get()
+
+
 def announced(desc: Desc, inputs: dict[str, NDArray[Any]]) -> None:
     """End the call here where it is to be described."""
     if _describing.get():
@@ -154,9 +160,7 @@ def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[s
 
 def allocate(sizes: tuple[int, ...], dtype: np.dtype[Any], scratch: int) -> NDArray[Any]:
     """A fresh output; MemoryError where the machine has no room for it beside the scratch, in bytes."""
-    needed = dtype.itemsize
-    for size in sizes:
-        needed *= size
+    needed = math.prod(sizes, start=dtype.itemsize)
     if needed + scratch > memory_bytes():
         beside = f" beside {scratch} bytes of scratch" if scratch else ""
         raise MemoryError(f"an output of sizes {sizes} takes {needed} bytes{beside}, and this machine has {memory_bytes()}")

@@ -12,6 +12,7 @@ import re
 import textwrap
 from collections import namedtuple
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -19,12 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml import operators
+from anydml.forks import guard
+from anydml.four_bit import array_dtype, pack, unpacked
 from anydml.functional import call, matrix_multiply, slice
 from anydml.functional.request import argument, equal, leaves_open
 from anydml.schema.field import Field
 from anydml.schema.kinds import Enumerated, Pair
 from anydml.schema.operator import Desc, Example
-from anydml.tensor import TensorDesc
+from anydml.tensor import TensorDesc, four_bit
 
 _JOINED = "\x00"  # stands for a blank at which no line is broken
 _SHAPE = re.compile(r"\([-\d, ]{,40}\)")
@@ -68,6 +71,8 @@ def parameters(cls: type[Desc]) -> list[Parameter]:
     inputs = {f.name for f in spec.inputs if not f.sized_by}
     groups = [inputs.intersection(group) for group in equal(spec, "Sizes")]
     numbers = {name for group in groups if len(group) > 1 for name in group}  # a number is repeated where sizes are equal
+    rules = {rule.name for rule in spec.constraints}
+    numbers |= {name for name in inputs if f"{name.removesuffix('_tensor')}_single_element" in rules}
     made = []
     for f in sorted(spec.inputs, key=lambda f: f.optional):
         one = "NDArray[Any] | float" if f.name in numbers else "NDArray[Any]"
@@ -85,12 +90,17 @@ def parameters(cls: type[Desc]) -> list[Parameter]:
             made[at:] = [q._replace(keyword=True) for q in made[at:]]
             break
         optional |= p.default is not None
-    sizes, data_type = leaves_open(cls)
+    sizes = leaves_open(cls)[0]
+    data_types = {leaves_open(cls, example.fields)[1] for example in spec.examples}
     if sizes:
         several = any(f.sized_by for f in spec.outputs)
         made.append(Parameter("output_sizes", "Sequence[Sequence[int]]" if several else "Sequence[int]", None, None, True))
-    if data_type:
-        made.append(Parameter("output_data_type", _TYPES["DataType"], None, None, True))
+    if True in data_types:
+        optional = False in data_types  # where it follows from an input that may be absent
+        kind = _TYPES["DataType"]
+        made.append(
+            Parameter("output_data_type", f"{kind} | None" if optional else kind, "None" if optional else None, None, True)
+        )
     one = "Sequence[Any]" if len(spec.outputs) > 1 or spec.outputs[0].sized_by else "NDArray[Any]"
     made.append(Parameter("out", f"{one} | None", "None", None, True))
     made.append(Parameter("device", "Device | str | None", "None", None, True))
@@ -153,6 +163,8 @@ def as_call(cls: type[Desc], example: Example) -> Call:
         if p.field is None:
             continue
         value = (example.inputs if p.field.is_tensor else example.fields).get(p.field.name)
+        if p.field.is_tensor:
+            value = _elements(value, getattr(desc, p.field.name))
         spelled = "None" if value is None else _spelled(value, p.field)
         if spelled == p.default or (value is None and p.default is not None):
             positional = False
@@ -161,7 +173,7 @@ def as_call(cls: type[Desc], example: Example) -> Call:
         given.append(spelled if positional else f"{p.name}={spelled}")
     names = {p.name for p in parameters(cls)}
     asked = []
-    if "output_data_type" in names and spec.name not in SPECIAL:
+    if "output_data_type" in names and spec.name not in SPECIAL and leaves_open(cls, example.fields)[1]:
         asked.append(f"output_data_type={getattr(desc, spec.outputs[0].name).data_type.name!r}")
     if "output_sizes" in names:
         sizes = _sizes(getattr(desc, spec.outputs[0].name))
@@ -178,6 +190,15 @@ def as_call(cls: type[Desc], example: Example) -> Call:
     else:
         named = [(f"result.{name}", x) for name, x in zip(type(result)._fields, result, strict=True) if x is not None]  # type: ignore[attr-defined]
     return Call(text, tuple((expression, _shown(x)) for expression, x in named))
+
+
+def _elements(value: Any, tensors: Any) -> Any:
+    """An example's data as a call takes them: elements of 4 bits, bound as bytes, as ml_dtypes' arrays."""
+    if isinstance(value, list):
+        return [_elements(v, t) for v, t in zip(value, tensors, strict=True)]
+    if not isinstance(tensors, TensorDesc) or tensors.data_type.element_bits != 4 or value is None:
+        return value
+    return unpacked(value, tensors).astype(array_dtype(tensors.data_type))
 
 
 def _shown(x: Any) -> str:
@@ -228,7 +249,16 @@ def _evaluate(text: str, cls: type[Desc]) -> Any:
         )
         return outputs_type(cls)(*made) if len(cls.spec.outputs) > 1 else made
 
-    return eval(f"function({rest}", {"np": np, "dml": known, "function": function})
+    return eval(f"function({rest}", {"np": np, "dml": known, "function": function, **_late()})
+
+
+def _late() -> dict[str, Any]:
+    """The modules that only some calls name."""
+    if not find_spec("ml_dtypes"):
+        return {}
+    with guard:
+        import ml_dtypes
+    return {"ml_dtypes": ml_dtypes}
 
 
 def _default(p: Parameter) -> Any:
@@ -256,6 +286,8 @@ def _same(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, (list, tuple)):
         return len(found) == len(wanted) and all(map(_same, found, wanted))
     wanted = np.asarray(wanted)
+    if four_bit(found.dtype) is not None:
+        found = pack(found)
     return bool(found.dtype == wanted.dtype and found.shape == wanted.shape and found.tobytes() == wanted.tobytes())
 
 
@@ -278,8 +310,9 @@ def _spelled(value: Any, f: Field) -> str:
 
 def _array(array: NDArray[Any]) -> str:
     dtype = array.dtype
+    module = "np" if four_bit(dtype) is None else "ml_dtypes"
     if array.size > 1 and array.size > 4 and (array == array.reshape(-1)[0]).all():
-        return f"np.full({array.shape}, {_number(array.reshape(-1)[0])}, np.{dtype})"
+        return f"np.full({array.shape}, {_number(array.reshape(-1)[0])}, {module}.{dtype})"
     first = array.reshape(-1)[0] if array.size else 0
     if array.size > 6 and dtype.kind in "iuf" and np.array_equal(
         array.reshape(-1), np.arange(array.size).astype(dtype) + first, equal_nan=False
@@ -287,7 +320,7 @@ def _array(array: NDArray[Any]) -> str:
         start = f"{_number(first)}, {_number(first + array.size)}" if first != 0 else f"{array.size}"
         shaped = f".reshape{array.shape}" if array.ndim > 1 else ""
         return f"np.arange({start}, dtype=np.{dtype}){shaped}"
-    return f"np.array({_nested(array)}, np.{dtype})"
+    return f"np.array({_nested(array)}, {module}.{dtype})"
 
 
 def _nested(array: NDArray[Any]) -> str:

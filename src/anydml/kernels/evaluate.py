@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import count, product
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,11 @@ from anydml.exact import functions, reals
 from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, wrapped
 from anydml.exact.philox import philox
 from anydml.exact.reals import NEGATIVE_ZERO, ONE, ZERO, Real, as_arb, decoded, encoded, refined, whole
+from anydml.kernels.integers import summed
 from anydml.schema.expression import Expr, Tensor, Variable, bound_by, free, integral, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest, Statement
-from anydml.tensor import DataType
+from anydml.tensor import DataType, limits
 
 FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
 LONGEST = 200  # binary places of numbers that are added as integers: those of FLOAT32 and FLOAT16, and no more
@@ -98,10 +101,9 @@ def stores(data_type: DataType, body: Expr) -> Callable[[Real], int]:
     form = FORMATS.get(data_type)
     if form is not None:
         return lambda a: encoded(a, form)
-    limits = np.iinfo(data_type.dtype)
-    low, high, signed = int(limits.min), int(limits.max), limits.min < 0
+    low, high = limits(data_type)
     if integral(body):
-        return lambda a: wrapped(whole(a), limits.bits, signed)
+        return lambda a: wrapped(whole(a), data_type.element_bits, low < 0)
 
     def saturated(a: Real) -> int:
         if type(a) is float:
@@ -157,9 +159,14 @@ class Evaluator:
 
     def at(self, coordinates: Iterable[Sequence[int]], count: int) -> NDArray[Any]:
         """The elements at so many coordinates, one after another."""
-        dtype = self.data_type.dtype
+        dtype = self.data_type.unpacked_dtype
         shown = f"u{dtype.itemsize}" if dtype.kind == "f" else dtype
         return np.fromiter((self.stored(*at) for at in coordinates), shown, count).view(dtype)
+
+
+@lru_cache(maxsize=256)
+def _code(text: str) -> CodeType:
+    return compile(text, "<statement>", "exec")
 
 
 class _Source:
@@ -192,19 +199,26 @@ class _Source:
     def _define(self, e: Expr, variables: Sequence[Variable], *, moves: DataType | None = None) -> str:
         name = f"e{next(self._names)}"
         block = Block(self, moves)
-        arguments = [_variable_name(v) for v in variables]
+        arguments = [self.variable(v) for v in variables]
         block.lines.append(f"    return {block.value(e)}")
-        self._execute(name, [f"def {name}({', '.join(arguments)}):", *block.lines])
+        self._execute([f"def {name}({', '.join(arguments)}):", *block.lines])
         return name
 
-    def _execute(self, name: str, lines: Sequence[str]) -> None:
-        exec(compile("\n".join(lines), f"<statement {name}>", "exec"), self._space)
+    def _execute(self, lines: Sequence[str]) -> None:
+        exec(_code("\n".join(lines)), self._space)
+
+    def variable(self, v: Variable) -> str:
+        """The name of a variable, which is the same in every source of an equal statement."""
+        key = ("variable", id(v))
+        if key not in self._made:
+            self._made[key] = f"{v.name.replace(chr(39), '_')}{next(self._names)}"
+        return self._made[key]
 
     def outlined(self, e: Expr, moves: DataType | None) -> str:
         """A call of a function of its own for an expression, with the variables that it depends on."""
         variables = sorted(free(e)[e], key=lambda v: (v.name, id(v)))
         name = self._define(e, variables, moves=moves)
-        return f"{name}({', '.join(map(_variable_name, variables))})"
+        return f"{name}({', '.join(map(self.variable, variables))})"
 
     # --- tensors ---
 
@@ -245,13 +259,16 @@ class _Source:
         key = ("reduction", e, places is None)
         if key not in self._made:
             self._made[key] = name = f"r{next(self._names)}"
+            if places is not None and integral(e) and (sums := summed(e, variables, self._arrays)) is not None:
+                self._space[name] = sums
+                return self.reduction(e, places)
             lines = self._reduces(name, e, variables) if places is None else self._adds(name, e, variables, places)
-            self._execute(name, list(lines))
-        return f"{self._made[key]}({', '.join(map(_variable_name, variables))})"
+            self._execute(list(lines))
+        return f"{self._made[key]}({', '.join(map(self.variable, variables))})"
 
     def _adds(self, name: str, e: Expr, variables: Sequence[Variable], places: Mapping[Expr, int]) -> Iterator[str]:
         """A sum of integers."""
-        yield f"def {name}({', '.join(map(_variable_name, variables))}):"
+        yield f"def {name}({', '.join(map(self.variable, variables))}):"
         yield "    total = 0"
         block = Block(self, places=places)
         yield from block.loops(e)
@@ -261,12 +278,12 @@ class _Source:
         yield "    return total"
 
     def _reduces(self, name: str, e: Expr, variables: Sequence[Variable]) -> Iterator[str]:
-        arguments = ", ".join(map(_variable_name, variables))
+        arguments = ", ".join(map(self.variable, variables))
         if e.op == "rank":
             variables = sorted(free(e)[e.args[0]] - set(bound_by(e)), key=lambda v: (v.name, id(v)))
         kept = self.keep({})
         yield f"def {name}({arguments}):"
-        yield f"    key = ({''.join(f'{_variable_name(v)}, ' for v in variables)}ctx.prec)"
+        yield f"    key = ({''.join(f'{self.variable(v)}, ' for v in variables)}ctx.prec)"
         yield f"    total = {kept}.get(key)"
         yield "    if total is None:"
         yield f"        if len({kept}) > {KEPT}: {kept}.clear()"
@@ -394,10 +411,6 @@ class _Stored:
         return self.known[at]
 
 
-def _variable_name(v: Variable) -> str:
-    return f"{v.name.replace(chr(39), '_')}_{id(v)}"
-
-
 def _real(value: Any) -> Real:
     return value if isinstance(value, float) else fmpq(value.numerator, value.denominator)
 
@@ -459,7 +472,7 @@ class Block:
     def loops(self, e: Expr) -> Iterator[str]:
         """The loops of a reduction, and what leaves a term out of it; then the block is inside them."""
         for v in bound_by(e):
-            yield f"{'    ' * self.depth}for {_variable_name(v)} in range({v.size}):"
+            yield f"{'    ' * self.depth}for {self.source.variable(v)} in range({v.size}):"
             self.depth += 1
         for guard in _guards(e):
             self._line(f"if not ({self.guard(guard)}): continue")
@@ -487,7 +500,7 @@ class Block:
 
     def _make(self, e: Expr) -> str:
         if e.op == "variable":
-            return _variable_name(e.data)
+            return self.source.variable(e.data)
         if e.op == "constant":
             return self._constant(e)
         if e.op == "read":
@@ -649,6 +662,9 @@ class Block:
             return f"fmpq(philox({counter}, {key})[{word}])"
         if e.op == "round":
             return f"rounded({self.value(e.args[0])}, {self.source.keep(FORMATS[e.data])})"
+        if e.op == "held":
+            store = self.source.keep(stores(e.data, e.args[0]), ("held", e.data, e.args[0]))
+            return f"fmpq({store}({self.value(e.args[0])}))"
         if e.op == "power":
             return f"{self.source.keep(functions.whole_power(e.data))}({self.value(e.args[0])})"
         if e.op == "integer_power":

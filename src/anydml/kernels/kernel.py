@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Arrays = Mapping[str, NDArray[Any]]
 Execute = Callable[[], object]
+Form = tuple[tuple[int, ...], np.dtype[Any]]
+Direct = Callable[[Sequence[NDArray[Any]]], None]
 
 
 class Machine(NamedTuple):
@@ -72,6 +74,9 @@ class Built(NamedTuple):
     are looked at before any is.
     judges: the call itself looks at the values that data rules are about, before it writes, and raises Unfit.
     bare: the call works in no memory but its arrays', so that two at once do no harm, never fails, and returns None.
+    direct: a call that takes the arrays itself, in the order of the names that it is made with, at their addresses, and may
+    be made by several threads at once; None where there is none. It looks at nothing but the addresses, and is made with
+    the shapes and types of the tensors besides.
     """
 
     bind: Callable[[Arrays], Execute]
@@ -81,6 +86,7 @@ class Built(NamedTuple):
     initialize_resource_size: int = 0
     judges: bool = False
     bare: bool = False
+    direct: Callable[[Sequence[str], Mapping[str, Form]], Direct] | None = None
 
 
 Answer: TypeAlias = Lowered | Built | Refused

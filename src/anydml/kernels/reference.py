@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from anydml.forks import guard
+from anydml.four_bit import pack, unpacked
 from anydml.kernels.kernel import Arrays, Built, Machine
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
@@ -16,8 +17,21 @@ from anydml.tensor import TensorDesc
 
 
 def evaluated(desc: Desc, arrays: Arrays) -> dict[str, NDArray[Any]]:
-    """Every output of an operator's newest desc, exactly; arrays: its inputs in tensor form, by name."""
-    return _evaluated(stated(desc), {found.name: found.desc for found in desc.tensors()}, arrays)
+    """Every output of an operator's newest desc, exactly; arrays: its inputs in tensor form, by name.
+
+    The elements of 4-bit outputs are int8 or uint8.
+    """
+    tensors = {found.name: found.desc for found in desc.tensors()}
+    return _evaluated(stated(desc), tensors, elements_of(arrays, tensors))
+
+
+def elements_of(arrays: Arrays, tensors: Mapping[str, TensorDesc]) -> Arrays:
+    """The arrays with one element in each item: what is bound as bytes with two is unpacked."""
+    return {name: unpacked(x, tensors[name]) if _is_four_bit(tensors.get(name)) else x for name, x in arrays.items()}
+
+
+def _is_four_bit(t: TensorDesc | None) -> bool:
+    return t is not None and t.data_type.element_bits == 4
 
 
 def _evaluated(statement: Statement, tensors: Mapping[str, TensorDesc], arrays: Arrays) -> dict[str, NDArray[Any]]:
@@ -31,12 +45,15 @@ def _evaluated(statement: Statement, tensors: Mapping[str, TensorDesc], arrays: 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built:
     """The statement evaluated element by element, in Python."""
 
+    tensors = checked.tensors
+
     def bind(arrays: Arrays) -> Callable[[], None]:
         def execute() -> None:
             # all is read before: an output may lie in an input's place
-            for name, elements in _evaluated(statement, checked.tensors, arrays).items():
-                arrays[name][...] = elements
+            for name, elements in _evaluated(statement, tensors, elements_of(arrays, tensors)).items():
+                arrays[name][...] = pack(elements) if _is_four_bit(tensors[name]) else elements
 
         return execute
 
-    return Built(bind, sum(checked.tensors[name].element_bytes for name in statement))
+    four_bit = sum(2 * t.element_bytes for t in tensors.values() if _is_four_bit(t))  # with an element in a byte
+    return Built(bind, sum(tensors[name].element_bytes for name in statement) + four_bit)

@@ -27,7 +27,7 @@ from anydml.schema.expression import (
 )
 from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import same, single_element
-from anydml.schema.statement import Nest, nest
+from anydml.schema.statement import Nest, nest, stored
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT_BIT, FLOATS
 from anydml.tensor import DataType, TensorDesc, limits
@@ -98,18 +98,15 @@ class DynamicQuantizeLinear(Desc):
         low, high = limits(d.output_tensor.data_type)
         counted = select(is_nan(x[k]), 0, x[k])
         smallest, largest = minimum(0, Min(k, counted)), maximum(0, Max(k, counted))
-        quotient = rounded((largest - smallest) / (high - low), FLOAT32)
-        none = equal(quotient, 0)
-        scale = select(none, 1, quotient)
-        begin = rounded(smallest / scale, FLOAT32)
-        zero_point = select(none, 0, select(is_nan(begin), low, clamp(half_to_even(low - begin), low, high)))
-        steps = rounded(x[i] / scale, FLOAT32)
-        quantized = select(is_nan(steps), low, clamp(half_to_even(steps) + zero_point, low, high))
-        return (
-            nest(i, quantized),
-            nest(each(d.output_scale_tensor.sizes), scale),
-            nest(each(d.output_zero_point_tensor.sizes), zero_point),
-        )
+        step = rounded((largest - smallest) / (high - low), FLOAT32)
+        (scale,) = stored("Scale", (1,), FLOAT32, lambda i, t: [select(equal(step, 0), 1, step)])
+        begin = rounded(smallest / scale[[0]], FLOAT32)
+        nearest = select(is_nan(begin), low, clamp(half_to_even(low - begin), low, high))
+        (zero_point,) = stored("ZeroPoint", (1,), d.output_tensor.data_type, lambda i, t: [select(equal(step, 0), 0, nearest)])
+        quotient = rounded(x[i] / scale[[0]], FLOAT32)
+        quantized = select(is_nan(quotient), low, clamp(half_to_even(quotient) + zero_point[[0]], low, high))
+        one = (1,) * len(i)
+        return nest(i, quantized), nest(each(one), scale[[0]]), nest(each(one), zero_point[[0]])
 
     examples = (
         Example(

@@ -258,6 +258,8 @@ class _Address:
 
 def _imagined(tensor: TensorDesc, offset: int) -> NDArray[Any]:
     """An array that lies as a tensor would, at an address that is never read: NumPy is asked about addresses only."""
+    if tensor.data_type.element_bits == 4:
+        tensor = TensorDesc(DataType.UINT8, (tensor.element_bytes,))
     dtype = tensor.data_type.dtype
     sizes = tuple(n if s else 1 for n, s in zip(tensor.sizes, tensor.explicit_strides, strict=True))
     strides = tuple(

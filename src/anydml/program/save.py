@@ -47,13 +47,15 @@ def call(desc: Desc, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
         wire = name.replace(field.name, field.wire, 1).replace("[", "_").replace("]", "")
         given = bindings[bool(tensor.flags & TensorFlags.OWNED_BY_DML)]
         given[field.wire] = [*given.get(field.wire, ()), wire] if field.sized_by else wire
-        resource = resources[wire] = {"initialValuesDataType": tensor.data_type.name}
+        packed = tensor.data_type.element_bits == 4  # two elements in a byte
+        resource = resources[wire] = {"initialValuesDataType": "UINT8" if packed else tensor.data_type.name}
         if tensor.total > tensor.smallest_total:
             resource["sizeInBytes"] = tensor.total
         if field.role == OUTPUT:
-            resource["initialValues"] = {"value": 0, "valueCount": tensor.span}
+            count = tensor.element_bytes if packed else tensor.span
+            resource["initialValues"] = {"value": 0, "valueCount": count}
             commands.append({"type": "print", "resource": wire})
-            if tensor.span > MOST_PRINTED:
+            if count > MOST_PRINTED:
                 commands[-1] = {"type": "writeFile", "resource": wire, "targetPath": f"{wire}.npy"}
             continue
         resource["initialValues"] = {"sourcePath": f"{wire}.npy"}
@@ -88,6 +90,8 @@ def _laid_out(name: str, tensor: TensorDesc, array: Any) -> NDArray[Any] | Fault
         return Fault(name, "is missing")
     lying = replace(tensor, strides=tensor.explicit_strides, guaranteed_base_offset_alignment=0)
     view = Slot(name, lying, tensor.total_tensor_size_in_bytes, writable=False).view(array)
+    if tensor.data_type.element_bits == 4 and not isinstance(view, Fault):
+        return np.array(view)
     elsewhere = isinstance(view, Fault)
     if isinstance(view, Fault):
         if not isinstance(array, np.ndarray) or array.dtype != tensor.data_type.dtype or array.shape != tensor.sizes:

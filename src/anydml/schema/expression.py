@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from weakref import ref
 
 from anydml.schema.symbol import Symbol
@@ -74,11 +74,12 @@ def _indices(at: Sequence[Operand]) -> tuple[Expr, ...]:
 class Expr:
     """A node: an operation, its arguments, and data that are no nodes."""
 
-    __slots__ = ("__weakref__", "args", "data", "op", "rewritten", "sort")
+    __slots__ = ("__weakref__", "args", "data", "integral", "op", "rewritten", "sort")
 
     def __init__(self, op: str, args: tuple[Expr, ...], data: Any, sort: str) -> None:
         self.op, self.args, self.data, self.sort = op, args, data, sort
-        self.rewritten: Expr | None = None  # see `identities`
+        self.rewritten: Expr | Literal[False] | None = None  # see `identities`; False: as it is, and no cycle of it
+        self.integral: bool | None = None  # see `integral`
 
     def __repr__(self) -> str:
         return f"{self.op}({', '.join(map(repr, self.args)) or self.data!r})"
@@ -187,10 +188,17 @@ class Constant(NamedTuple):
     integral: bool
 
     def __eq__(self, other: object) -> bool:  # 0.0 and -0.0 differ; NaN is NaN
-        return isinstance(other, Constant) and repr(self.value) == repr(other.value) and self.integral == other.integral
+        if self is other:
+            return True
+        if not isinstance(other, Constant) or self.integral != other.integral:
+            return False
+        if isinstance(self.value, Fraction) and isinstance(other.value, Fraction):
+            return self.value == other.value
+        return repr(self.value) == repr(other.value)
 
     def __hash__(self) -> int:
-        return hash((repr(self.value), self.integral))
+        x = self.value
+        return hash((x.numerator, x.denominator, self.integral) if isinstance(x, Fraction) else (repr(x), self.integral))
 
 
 def lift(x: Operand) -> Expr:
@@ -363,6 +371,16 @@ def rounded(x: Operand, data_type: DataType) -> Expr:
     return make("round", (number(x),), data_type)
 
 
+def held(x: Operand, data_type: DataType) -> Expr:
+    """The number that a tensor of this type holds of another: rounded; an integer in kind wraps, other reals are cut.
+
+    As `statement.Nest` says it of what is stored.
+    """
+    if data_type.name.startswith("FLOAT"):
+        return rounded(x, data_type)
+    return make("held", (number(x),), data_type)
+
+
 def at_limits(x: Operand, body: Expr, **values: float) -> Expr:
     """`body`, but other values where x is infinite (`low` at -inf, `high` at +inf): where formula and limit differ."""
     if not values:
@@ -510,8 +528,11 @@ def walk(e: Expr) -> Iterator[Expr]:
             yield node
         elif node not in seen:
             seen.add(node)
+            if not node.args:
+                yield node
+                continue
             stack.append((node, True))
-            stack.extend((a, False) for a in reversed(node.args))
+            stack += [(a, False) for a in reversed(node.args)]
 
 
 def bound_by(e: Expr) -> tuple[Variable, ...]:
@@ -539,21 +560,36 @@ def free(e: Expr) -> dict[Expr, frozenset[Variable]]:
 
 def integral(e: Expr) -> bool:
     """Whether a node is an integer in kind: of integer tensors, constants and indices, by operations that keep integers."""
-    known: dict[Expr, bool] = {}
-    for node in walk(e):
-        if node.op == "constant":
-            known[node] = node.data.integral
-        elif node.op == "read":
-            otherwise = node.args[-1:] if node.data[1] == "otherwise" else ()
-            known[node] = not node.data[0].data_type.name.startswith("FLOAT") and all(known[a] for a in otherwise)
-        elif node.op == "select":
-            known[node] = known[node.args[1]] and known[node.args[2]]
-        elif node.op in _KEEPS_INTEGERS:
-            known[node] = all(known[a] for a in node.args if a.sort != TRUTH)
-        else:
-            known[node] = node.sort == INDEX or node.op in _MAKES_INTEGERS
-    return known[e]
+    if e.integral is None:
+        for node in walk(e):
+            if node.integral is None:
+                node.integral = _is_integral(node)
+    return bool(e.integral)
+
+
+def _is_integral(node: Expr) -> bool:
+    if node.op == "constant":
+        return bool(node.data.integral)
+    if node.op == "read":
+        otherwise = node.args[-1:] if node.data[1] == "otherwise" else ()
+        return not node.data[0].data_type.name.startswith("FLOAT") and all(a.integral for a in otherwise)
+    if node.op == "select":
+        return bool(node.args[1].integral and node.args[2].integral)
+    if node.op in _KEEPS_INTEGERS:
+        return all(a.integral for a in node.args if a.sort != TRUTH)
+    return node.sort == INDEX or node.op in _MAKES_INTEGERS
 
 
 _KEEPS_INTEGERS = {"add", "sub", "mul", "neg", "max", "min", "absolute", "reduce", "power", "fmod", "floor_mod"}
-_MAKES_INTEGERS = {"position", "philox", "floor", "ceil", "truncate", "half_to_even", "half_away", "bit_count", "integer_power"}
+_MAKES_INTEGERS = {
+    "position",
+    "philox",
+    "floor",
+    "ceil",
+    "truncate",
+    "half_to_even",
+    "half_away",
+    "bit_count",
+    "integer_power",
+    "held",
+}

@@ -121,7 +121,9 @@ class _Text:
 
     def elementwise(self, body: Expr) -> bool:
         return all(
-            e.args[: len(self._index)] == self._index if e.op == "read" else e.op not in ("position", "reduce", "rank")
+            e.args[: len(self._index)] == self._index
+            if e.op == "read"
+            else e.op not in ("position", "reduce", "rank") and (e.sort == INDEX or all(a.sort != INDEX for a in e.args))
             for e in walk(body)
         ) and not any(bound_by(e) for e in walk(body))
 

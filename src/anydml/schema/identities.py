@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from anydml.schema.expression import Expr, equal, erfc, expm1, lift, log1p, make, negation, row_major, walk
 
@@ -61,15 +61,35 @@ def log_of_powers(e: Expr) -> Expr | None:
 
 
 IDENTITIES: tuple[Identity, ...] = (one_plus_erf, exp_minus_one, log_of_one_plus, log_of_powers)
+_OF: Mapping[str, tuple[Identity, ...]] = {  # by the operation that they look for
+    "add": (one_plus_erf,),
+    "sub": (one_plus_erf, exp_minus_one),
+    "log": (log_of_one_plus, log_of_powers),
+}
 
 
 def rewritten(e: Expr) -> Expr:
     """The expression with every identity applied where it fits."""
     if e.rewritten is None:
-        made: dict[Expr, Expr] = {}
-        for node in walk(e):
-            args = tuple(made[a] for a in node.args)
-            same = node if args == node.args else make(node.op, args, node.data)
-            made[node] = next((found for identity in IDENTITIES if (found := identity(same)) is not None), same)
-        e.rewritten = made[e]
-    return e.rewritten
+        nodes = list(walk(e))
+        # where no identity fits any node as it is, nothing changes
+        changes = any(_identity_of(node) is not None for node in nodes)
+        e.rewritten = _applied(nodes) if changes else False
+    return e.rewritten if isinstance(e.rewritten, Expr) else e
+
+
+def _identity_of(e: Expr) -> Expr | None:
+    for identity in _OF.get(e.op, ()):
+        if (found := identity(e)) is not None:
+            return found
+    return None
+
+
+def _applied(nodes: list[Expr]) -> Expr:
+    made: dict[Expr, Expr] = {}
+    for node in nodes:
+        args = tuple([made[a] for a in node.args])
+        same = node if args == node.args else make(node.op, args, node.data)
+        found = _identity_of(same)
+        made[node] = same if found is None else found
+    return made[nodes[-1]]

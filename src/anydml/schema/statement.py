@@ -85,7 +85,7 @@ def activated(activation: Any, x: Operand) -> Expr:
 
 def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> Statement:
     """The meaning of a desc of an operator's newest version: the statement of each output that is there."""
-    spec, tensor, operator = desc.spec, symbols or _tensor, type(desc) if symbols is None else desc.operator
+    spec, tensor, operator = desc.spec, symbols or _tensor, getattr(desc, "operator", type(desc))
     inputs: list[Any] = []
     for f in spec.inputs:
         value = getattr(desc, f.name)

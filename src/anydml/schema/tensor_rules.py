@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from anydml.schema.constraint import DIMENSION, Constraint, constraint, judge
 from anydml.schema.field import INPUT, OUTPUT
-from anydml.tensor import DataType, TensorDesc, TensorFlags
+from anydml.tensor import DataType, TensorDesc, TensorFlags, packed_strides
 
 UINT_MAX, UINT64_MAX = 2**32 - 1, 2**64 - 1
 UINT = range(2**32)
@@ -128,11 +128,22 @@ def output_strides_nest(t: TensorDesc) -> bool:
     return True
 
 
+@constraint(
+    "`Strides` must be those of a packed tensor of `Sizes` on an output of a 4-bit `DataType`: a byte has two elements.",
+    expected=lambda t: {"Strides": packed_strides(t.sizes)},
+)
+def four_bit_output_packed(t: TensorDesc) -> bool:
+    if t.strides is None or t.data_type.element_bits != 4:
+        return True
+    packed = zip(t.sizes, t.strides, packed_strides(t.sizes), strict=True)
+    return all(stride == wanted for size, stride, wanted in packed if size > 1)
+
+
 ALWAYS = (data_type_known, dimension_count_in_range, sizes_fit, size_at_least_one)
 WITH_STRIDES = (stride_for_each_size, strides_fit)
 WITH_TOTAL = (total_fits, total_large_enough)
 WITH_ALIGNMENT = (alignment_fits, alignment_valid)
-ON_OUTPUTS = (output_not_owned, output_strides_nest)
+ON_OUTPUTS = (output_not_owned, output_strides_nest, four_bit_output_packed)
 TENSOR_RULES = (*ALWAYS, *WITH_STRIDES, span_in_range, *WITH_TOTAL, *WITH_ALIGNMENT, *ON_OUTPUTS)
 
 _FLOAT32, _OWNED = DataType.FLOAT32, TensorFlags.OWNED_BY_DML
@@ -150,6 +161,7 @@ BREAKS = {  # name of the rule: a tensor desc that breaks it and nothing else
     "alignment_valid": TensorDesc(_FLOAT32, (1,), guaranteed_base_offset_alignment=24),
     "output_not_owned": TensorDesc(_FLOAT32, (1,), flags=_OWNED),
     "output_strides_nest": TensorDesc(_FLOAT32, (2, 4), strides=(3, 1)),
+    "four_bit_output_packed": TensorDesc(DataType.UINT4, (2, 4), strides=(5, 1)),
 }
 
 

@@ -287,6 +287,18 @@ class Sheet:
         keep = (self._codes, numbers)
         return [[Piece(own + at, length, keep) for at, length in phase] for phase in self._pieces], numbers
 
+    @property
+    def fixed(self) -> bool:
+        """Whether the code that is called is the same at all addresses."""
+        return not self._aligned
+
+    def uses(self, base: str) -> list[tuple[int, int]]:
+        """Where addresses from a base are among the numbers, and how far from it they are."""
+        if base not in self.bases:
+            return []
+        places = np.flatnonzero(self._which == self.bases.index(base) + 2).tolist()
+        return [(place, int(self._numbers[place])) for place in places]
+
 
 def _difference(x: At | int, y: At | int) -> int:
     if isinstance(x, At) and isinstance(y, At):

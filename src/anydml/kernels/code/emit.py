@@ -32,8 +32,9 @@ class Text:
     def jump(self, label: str) -> None:
         self.do(f"br label %{label}")
 
-    def branch(self, condition: str, then: str, otherwise: str) -> None:
-        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
+    def branch(self, condition: str, then: str, otherwise: str, *, seldom: bool = False) -> None:
+        """`seldom`: the condition hardly ever holds, and what follows then may cost more."""
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{', !prof !1' if seldom else ''}")
 
     def at(self, pointer: str, offset: int | str) -> str:
         """A pointer so many bytes further on."""
@@ -138,4 +139,10 @@ def kernel(text: Text, others: Sequence[str] = ()) -> str:
 
 
 def module(functions: Sequence[str]) -> str:
-    return "\n".join(functions) + "\n!0 = !{i32 1}\n"
+    return (
+        "\n".join(functions)
+        + """
+!0 = !{i32 1}
+!1 = !{!"branch_weights", i32 1, i32 2000}
+"""
+    )

@@ -18,7 +18,7 @@ class Target:
     vector_bytes: int
 
 
-_AVX2 = ("sse2", "ssse3", "sse4.1", "avx", "avx2", "fma", "bmi", "bmi2", "popcnt")
+_AVX2 = ("sse2", "ssse3", "sse4.1", "avx", "f16c", "avx2", "fma", "bmi", "bmi2", "popcnt")
 _AVX512BW = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 
 X86 = (

@@ -3,7 +3,7 @@
 Made by tools/approximations.py (`make approximations`): change that, not this file.
 """
 
-from anydml.kernels.elementwise.polynomials import Polynomial
+from anydml.kernels.elementwise.polynomials import Polynomial, Quotient
 
 EXP = Polynomial(  # degree 10, proven to 2^-50.30
     "e^x",
@@ -46,13 +46,13 @@ EXPM1 = Polynomial(  # degree 9, proven to 2^-49.10
         float.fromhex("0x1.27e4f45707fb7p-22"),
     ),
 )
-LOG = Polynomial(  # degree 6, proven to 2^-50.85
+LOG = Polynomial(  # degree 6, proven to 2^-50.56
     "log((1 + s) / (1 - s)) / s of s^2",
     0,
     0.02944656,
     8.881784197001252e-16,
-    4.930951480464074e-16,
-    1,
+    6.041174505089231e-16,
+    2,
     (
         float.fromhex("0x1.0000000000001p+1"),
         float.fromhex("0x1.5555555552d00p-1"),
@@ -82,13 +82,13 @@ LOG_WIDE = Polynomial(  # degree 8, proven to 2^-48.43
         float.fromhex("0x1.80839aecf7dfbp-3"),
     ),
 )
-LOG2_TAIL = Polynomial(  # degree 7, proven to 2^-52.27
+LOG2_TAIL = Polynomial(  # degree 7, proven to 2^-51.60
     "(log2((1 + s) / (1 - s)) - 2 s / log 2) / s^3 of s^2",
     0,
     0.02944656,
     8.881784197001252e-16,
-    1.842059491052872e-16,
-    1,
+    2.933851078745775e-16,
+    2,
     (
         float.fromhex("0x1.ec709dc3a03fdp-1"),
         float.fromhex("0x1.2776c50ef9c71p-1"),
@@ -100,13 +100,13 @@ LOG2_TAIL = Polynomial(  # degree 7, proven to 2^-52.27
         float.fromhex("0x1.82b006c4ffaf7p-3"),
     ),
 )
-EXP2 = Polynomial(  # degree 10, proven to 2^-50.21
+EXP2 = Polynomial(  # degree 10, proven to 2^-49.86
     "2^x",
     -0.5001,
     0.5001,
     0.0,
-    7.663140955127545e-16,
-    2,
+    9.75781955236954e-16,
+    4,
     (
         float.fromhex("0x1.0000000000000p+0"),
         float.fromhex("0x1.62e42fefa3a18p-1"),
@@ -222,33 +222,33 @@ ERF = Polynomial(  # degree 7, proven to 2^-50.09
         float.fromhex("-0x1.c0a07f91d91e7p-17"),
     ),
 )
-ERFC = Polynomial(  # degree 19, proven to 2^-47.85
-    "(1 + 2 z) e^(z^2) erfc(z) of t = (z - 4) / (z + 4)",
-    -1,
-    0.746031746031746,
-    4.440892098500626e-16,
-    3.9517000782751666e-15,
-    4,
+ERFC = Quotient(  # degree 8 and 9, proven to 2^-47.02
+    "e^(z^2) erfc(z)",
+    0.0,
+    26.64,
+    7.008282842946301e-15,
+    2,
     (
-        float.fromhex("0x1.3ba5916e9fd88p+0"),
-        float.fromhex("-0x1.1df1ad154a423p-3"),
-        float.fromhex("0x1.f7f5df66b3678p-7"),
-        float.fromhex("0x1.16ecefcfb65b0p-4"),
-        float.fromhex("-0x1.9ddb23c2491c5p-4"),
-        float.fromhex("0x1.7fee004c90a4cp-4"),
-        float.fromhex("-0x1.0fb06e1ac3a23p-4"),
-        float.fromhex("0x1.3079ee0fa9e64p-5"),
-        float.fromhex("-0x1.0962348bda9a7p-6"),
-        float.fromhex("0x1.49c670bf3a241p-8"),
-        float.fromhex("-0x1.8d4d2550be5e9p-11"),
-        float.fromhex("-0x1.a1e08acbadc7bp-13"),
-        float.fromhex("0x1.3bffbf0d148cfp-13"),
-        float.fromhex("-0x1.990526674d371p-16"),
-        float.fromhex("-0x1.7c3b125f5e606p-17"),
-        float.fromhex("0x1.7b829a1a1043ap-18"),
-        float.fromhex("0x1.bd56832d44290p-22"),
-        float.fromhex("-0x1.926a7580f28efp-21"),
-        float.fromhex("0x1.068952a568d18p-28"),
-        float.fromhex("0x1.f58e0b50946bdp-25"),
+        float.fromhex("0x1.0000000000005p+0"),
+        float.fromhex("0x1.03bb4da347f91p+1"),
+        float.fromhex("0x1.03fd327419c30p+1"),
+        float.fromhex("0x1.46ece79fd6230p+0"),
+        float.fromhex("0x1.178d830c822fep-1"),
+        float.fromhex("0x1.4bdefd9e9e8e3p-3"),
+        float.fromhex("0x1.0ba5a70246311p-5"),
+        float.fromhex("0x1.0e318facdad5dp-8"),
+        float.fromhex("0x1.09c2c938038d8p-12"),
+    ),
+    (
+        float.fromhex("0x1.0000000000000p+0"),
+        float.fromhex("0x1.942a08255cfffp+1"),
+        float.fromhex("0x1.26050e5275cfap+2"),
+        float.fromhex("0x1.038f278ac2b1ap+2"),
+        float.fromhex("0x1.33a50ba69b7fdp+1"),
+        float.fromhex("0x1.fe343fcbcaa27p-1"),
+        float.fromhex("0x1.29dac1fbb18e3p-2"),
+        float.fromhex("0x1.dc3b6ce7fba10p-5"),
+        float.fromhex("0x1.dee7daef2a4e7p-8"),
+        float.fromhex("0x1.d70c84b97e233p-12"),
     ),
 )

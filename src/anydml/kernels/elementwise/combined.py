@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from functools import lru_cache
+
+from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
+from anydml.schema.expression import Constant
 
 
+@lru_cache(maxsize=1024)
 def combined(formula: Formula) -> Formula:
-    """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus"; nodes that nothing uses any more are left out."""
-    made = list(formula)
-    for place, node in enumerate(formula):
-        found = _sigmoid(made, node) or _softplus(made, node)
-        if found is not None:
-            made[place] = found
+    """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus", a exp(x) - a as a expm1(x) + 0.
+
+    Nodes that nothing uses any more are left out.
+    """
+    made: list[Node] = []
+    places: list[int] = []
+    for node in formula:
+        moved = Node(node.op, tuple(places[a] for a in node.args), node.data)
+        found = _sigmoid(made, moved) or _softplus(made, moved) or _expm1(made, moved) or moved
+        made.append(found)
+        places.append(len(made) - 1)
     return used(made)
 
 
@@ -39,10 +50,26 @@ def _softplus(nodes: list[Node], node: Node) -> Node | None:
     return None
 
 
+def _expm1(nodes: list[Node], node: Node) -> Node | None:
+    if node.op != "sub" or nodes[node.args[0]].op != "mul" or nodes[node.args[1]].op != "constant":
+        return None
+    factors = nodes[node.args[0]].args
+    for a, power in (factors, factors[::-1]):
+        if nodes[a] == nodes[node.args[1]] and nodes[power].op == "exp":
+            nodes.append(Node("expm1", nodes[power].args, None))
+            nodes.append(Node("mul", (a, len(nodes) - 1), None))
+            nodes.append(Node("constant", (), Constant(Fraction(0), True)))  # the difference of equal numbers is +0
+            return Node("add", (len(nodes) - 2, len(nodes) - 1), None)
+    return None
+
+
 def used(nodes: list[Node]) -> Formula:
+    """A formula without the nodes that nothing uses."""
     needed = {len(nodes) - 1}
     for place in range(len(nodes) - 1, -1, -1):
         if place in needed:
             needed.update(nodes[place].args)
     places = {old: new for new, old in enumerate(sorted(needed))}
-    return tuple(Node(nodes[old].op, tuple(places[a] for a in nodes[old].args), nodes[old].data) for old in sorted(needed))
+    return maps.formula(
+        tuple(Node(nodes[old].op, tuple(places[a] for a in nodes[old].args), nodes[old].data) for old in sorted(needed))
+    )

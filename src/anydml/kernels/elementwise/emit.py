@@ -11,6 +11,7 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.formula import Element, Truth, computed, number_of
 from anydml.kernels.elementwise.rounding import stored
 from anydml.kernels.elementwise.wholes import Whole
@@ -18,6 +19,8 @@ from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType, limits
 
 CONTIGUOUS, CONSTANT, STRIDED, POSITION = "contiguous", "constant", "strided", "position"
+REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own
+MANY = 8  # undecided lanes of a group are many if they are more than this part of it
 STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goes on, and how many are on its list
 
 
@@ -40,9 +43,16 @@ class Shape(NamedTuple):
     listed: bool
 
 
+def lanes_in_pairs(target: Target) -> int:
+    """Elements of a group of pairs of float32: four vectors beside each other hide that each operation waits for another."""
+    return target.vector_bytes
+
+
 def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
     """The bits that are stored, and the lanes that have to be decided elsewhere."""
     data_type = shape.types[-1]
+    if level == "doubled" and not any(node.op in REMAINDERS for node in shape.formula):
+        return precise.stored(body, shape.formula, streams, data_type, shape.lanes)
     item = computed(body, shape.formula, streams, data_type, shape.lanes, level, shape.moves)
     if shape.moves:
         assert isinstance(item, Element)
@@ -90,6 +100,8 @@ class _Kernel:
         for spare, kind in zip(self.spare, self.kinds, strict=True):
             if spare:
                 body.do(f"store {kind.text} zeroinitializer, ptr {spare}, align 64")
+        if shape.listed and shape.levels[1:]:
+            self.group = [body.op(f"alloca {kind.text}, align 64") for kind in self.kinds]
         if shape.listed:
             self._listed_rows()
         else:
@@ -97,6 +109,8 @@ class _Kernel:
             self._fence()
             body.do("ret i64 0")
         finer = [finer_stage(body.target, shape, level) for level in shape.levels[1:]] if shape.listed else []
+        if finer:
+            finer.append(again(body.target, shape))
         declared = dict.fromkeys([*body.declared, *(line for _, lines in finer for line in lines)])
         return kernel(body, [*declared, *(text for text, _ in finer)])
 
@@ -194,7 +208,10 @@ class _Kernel:
         made, undecided = element(body, self.shape, streams, self.shape.levels[0])
         if undecided is not None:
             assert self.shape.listed
-            self._note(i, take, undecided)
+            bits = self._within(take, undecided)
+            if self.shape.levels[1:]:
+                made, bits = self._dense(streams, made, bits)
+            self._note(i, bits)
         self._stores(i, take, full, made)
         body.jump(latch)
         body.label(latch)
@@ -326,16 +343,41 @@ class _Kernel:
 
         self._either(full, whole, partial)
 
+    # --- undecided lanes ---
+
+    def _within(self, take: str, undecided: Value) -> str:
+        """The undecided lanes of a group, as bits."""
+        body, lanes = self.body, self.shape.lanes
+        bits = _bits(undecided)
+        beyond = body.op(f"shl i64 -1, {take}") if lanes < 64 else "0"
+        return body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
+
+    def _dense(self, streams: Sequence[Value], made: Value, bits: str) -> tuple[Value, str]:
+        """The group computed again at the next level, at once, where many lanes are undecided."""
+        body = self.body
+        many = body.op(
+            f"icmp ugt i64 {body.call('llvm.ctpop.i64', Kind('i64'), f'i64 {bits}').name}, {self.shape.lanes // MANY}"
+        )
+        before, again, after = (body.name(x) for x in ("before", "again", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(many, again, after, seldom=True)
+        body.label(again)
+        pointers = self.group
+        for value, pointer in zip(streams, pointers, strict=False):
+            body.stored(value, pointer)
+        mask = body.op(f"and i64 {bits}, {body.op('call i64 @again(' + ', '.join(f'ptr {p}' for p in pointers) + ')')}")
+        second = body.loaded(made.kind, pointers[-1])
+        body.jump(after)
+        body.label(after)
+        value = body.value(f"phi {made.kind.text} [ {made.name}, %{before} ], [ {second.name}, %{again} ]", made.kind)
+        return value, body.op(f"phi i64 [ {bits}, %{before} ], [ {mask}, %{again} ]")
+
     # --- the list ---
 
-    def _note(self, i: str, take: str, undecided: Value) -> None:
+    def _note(self, i: str, bits: str) -> None:
         """Put the undecided lanes on the list: the address of the output, and the bits of every input."""
-        body, lanes = self.body, self.shape.lanes
-        bits = body.op(f"bitcast {undecided.kind.text} {undecided.name} to i{lanes}")
-        if lanes < 64:
-            bits = body.op(f"zext i{lanes} {bits} to i64")
-        beyond = body.op(f"shl i64 -1, {take}") if lanes < 64 else "0"
-        bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
+        body = self.body
         before, head, after = (body.name(x) for x in ("before", "note", "after"))
         body.jump(before)
         body.label(before)
@@ -368,11 +410,52 @@ class _Kernel:
         body.label(after)
 
 
+FINER = ("list", "count")
+
+
+def finer_kernel(target: Target, shape: Shape, level: str) -> str:
+    """`finer_stage` as a kernel; arguments: FINER. It returns how many elements are still on the list."""
+    stage, declared = finer_stage(target, shape, level)
+    body = Body(target)
+    arguments(body, FINER, {"list"})
+    body.do(f"ret i64 {body.op(f'call i64 @{level}(ptr %list, i64 %count)')}")
+    return kernel(body, [*declared, stage])
+
+
+def _bits(mask: Value) -> str:
+    """Lanes as bits of an integer."""
+    lanes, body = mask.kind.lanes, mask.body
+    bits = body.op(f"bitcast {mask.kind.text} {mask.name} to i{lanes}")
+    return bits if lanes == 64 else body.op(f"zext i{lanes} {bits} to i64")
+
+
+def again(target: Target, shape: Shape) -> tuple[str, list[str]]:
+    """`i64 @again(ptr stream, .., ptr made)`: a group computed at the second level, and the lanes that it leaves undecided."""
+    body = Body(target)
+    lanes = min(shape.lanes, target.vector_bytes // 4)
+    pointers = [f"%p{k}" for k in range(len(shape.types))]
+    open_ = "0"
+    for first in range(0, shape.lanes, lanes):
+        streams = [
+            body.loaded(Kind(f"i{t.element_bits}", lanes), p, first * t.element_bits // 8)
+            for p, t in zip(pointers, shape.types[:-1], strict=False)
+        ]
+        made, undecided = element(body, shape._replace(lanes=lanes), streams, shape.levels[1])
+        body.stored(made, pointers[-1], first * made.kind.bits // 8)
+        if undecided is not None:
+            open_ = body.op(f"or i64 {open_}, {body.op(f'shl i64 {_bits(undecided)}, {first}')}")
+    body.do(f"ret i64 {open_}")
+    head = f"define internal i64 @again({', '.join(f'ptr {p}' for p in pointers)}) noinline {{"
+    return "\n".join([head, "entry:", *body.lines, "}"]), [*body.declared]
+
+
 def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str]]:
     """`i64 @level(ptr list, i64 count)`: decide listed elements, keep the others on the list, and say how many these are."""
     body = Body(target)
     count = len(shape.types)
-    lanes, width = shape.lanes, 8 * count
+    # of float64, two registers
+    lanes, width = min(shape.lanes, target.vector_bytes // 4), 8 * count
+    shape = shape._replace(lanes=lanes)
     kinds = [Kind(f"i{t.element_bits}", lanes) for t in shape.types]
     spare = body.op(f"alloca {kinds[-1].text}, align 64")
     last = body.op("sub i64 %count, 1")
@@ -392,8 +475,7 @@ def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str
         body.do(f"store {made.kind.text} {made.name}, ptr {spare}, align 64")
         bits = "0"
         if undecided is not None:
-            bits = body.op(f"bitcast {undecided.kind.text} {undecided.name} to i{lanes}")
-            bits = bits if lanes == 64 else body.op(f"zext i{lanes} {bits} to i64")
+            bits = _bits(undecided)
         left = body.op(f"sub i64 %count, {e}")
         take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {lanes}')}, i64 {left}, i64 {lanes}")
 

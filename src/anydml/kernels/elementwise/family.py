@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -11,12 +12,12 @@ from anydml.kernels.call.steps import Aligned, At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit
+from anydml.kernels.elementwise import emit, paired
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import Part, parts, shares
-from anydml.kernels.elementwise.undecided import deciding, words
+from anydml.kernels.elementwise.undecided import Open, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.maps import Map, Stream, maps
+from anydml.kernels.match.maps import Formula, Map, Stream, maps
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorDesc
@@ -52,7 +53,10 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     size = prod(m.sizes)
     threads = machine.threads if size >= ALONE else 1
     with guard:
-        lanes, listed = _trial(target, m, types)
+        lanes, listed, finer = _trial(target, m.formula, m.moves, m.integral, types)
+        levels: tuple[str, ...] = ("wide",)
+        if listed and _paired(target, m.formula, types):
+            levels, lanes = ("paired", "wide"), emit.lanes_in_pairs(target)
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
     room = min(ROOM, -(-size // lanes) * lanes) + lanes
@@ -62,7 +66,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         for share, first, rows in shares(part, threads, lanes):
             scratch = At("scratch", 8 * words(room, len(m.streams)) * len(pieces))
             pieces.append(
-                [_step(target, m, types, lanes, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)]
+                [_step(target, m, types, lanes, levels, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)]
             )
     if not listed:
         return Lowered(target, [Rounds([pieces])], short=size < SHORT)
@@ -71,7 +75,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         [Rounds([pieces])],
         scratch=8 * words(room, len(m.streams)) * len(pieces),
         short=size < SHORT,
-        decide=deciding(found[0].formula, types, len(pieces), room),
+        decide=Open(found[0].formula, types, target, len(pieces), room, finer).decide,
     )
 
 
@@ -86,18 +90,47 @@ def _placed(s: Stream, m: Map, checked: Checked[Any]) -> tuple[At | int, list[in
 
 
 @lru_cache(maxsize=256)
-def _trial(target: Target, m: Map, types: tuple[DataType, ...]) -> tuple[int, bool]:
-    """The lanes that serve a formula, and whether it leaves elements open; Uncompilable where it cannot be emitted."""
+def _trial(
+    target: Target, formula: Formula, moves: bool, integral: bool, types: tuple[DataType, ...]
+) -> tuple[int, bool, Callable[[], engine.Code] | None]:
+    """The lanes that serve a formula, whether it leaves elements open, and what decides most of these.
+
+    Uncompilable where it cannot be emitted.
+    """
     body = Body(target)
     lies = (emit.CONTIGUOUS,) * len(types)
-    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, 0, 8, False, ("wide",), True)
+    shape = emit.Shape(formula, moves, integral, types, lies, 0, 8, False, ("wide",), True)
     streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
     _, undecided = emit.element(body, shape, streams, "wide")
     widest = max(t.dtype.itemsize for t in types)
     # of float64, two registers: more would not hold a function's values
-    if any(f" x {kind}>" in line for line in body.lines for kind in ("double", "i64")):
-        return target.vector_bytes // 4, undecided is not None
-    return min(64, 4 * target.vector_bytes // widest), undecided is not None
+    double = any(f" x {kind}>" in line for line in body.lines for kind in ("double", "i64"))
+    lanes = target.vector_bytes // 4 if double else min(64, 4 * target.vector_bytes // widest)
+    if undecided is None:
+        return lanes, False, None
+    shape = shape._replace(lanes=lanes)
+    try:
+        emit.finer_stage(target, shape, "doubled")
+    except engine.Uncompilable:
+        return lanes, True, None
+    # most data never need it
+    return lanes, True, lambda: engine.compiled(emit.finer_kernel, target, shape, "doubled")
+
+
+@lru_cache(maxsize=256)
+def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bool:
+    """Whether pairs of float32 serve a formula."""
+    body = Body(target)
+    if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in paired.FUNCTIONS for n in formula):
+        return False
+    lies = (emit.CONTIGUOUS,) * len(types)
+    shape = emit.Shape(formula, False, False, types, lies, 0, 8, False, ("paired", "wide"), True)
+    streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
+    try:
+        emit.element(body, shape, streams, "paired")
+    except engine.Uncompilable:
+        return False
+    return not any(" x double>" in line for line in body.lines)
 
 
 def _step(
@@ -105,6 +138,7 @@ def _step(
     m: Map,
     types: tuple[DataType, ...],
     lanes: int,
+    levels: tuple[str, ...],
     listed: bool,
     part: Part,
     bases: list[At | int],
@@ -123,7 +157,7 @@ def _step(
         else emit.STRIDED
         for k in range(len(types))
     )
-    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, ("wide",), listed)
+    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, levels, listed)
     code = engine.compiled(emit.emitted, target, shape)
     itemsize = types[-1].dtype.itemsize
     aligned = None

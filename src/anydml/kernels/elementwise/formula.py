@@ -16,8 +16,9 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves, numbers, rounding, transcendental, wholes
 from anydml.kernels.elementwise.numbers import Number, either
 from anydml.kernels.elementwise.wholes import Whole
-from anydml.kernels.match.maps import Formula
-from anydml.schema.expression import Constant
+from anydml.kernels.match import maps
+from anydml.kernels.match.maps import Formula, over_streams
+from anydml.schema.expression import Constant, each, integral
 from anydml.tensor import DataType, limits
 
 
@@ -61,7 +62,7 @@ def computed(
 
 def number_of(body: Body, item: Item, lanes: int) -> Number:
     """An item as a real number."""
-    return Walk(body, (), (), DataType.FLOAT32, lanes, "wide", False).as_number(item)
+    return Walk(body, maps.formula(()), (), DataType.FLOAT32, lanes, "wide", False).as_number(item)
 
 
 class Walk:
@@ -133,10 +134,10 @@ class Walk:
         made = Number(
             self.body, numbers.once(wide), low=float(a.low), high=float(a.high), quantum=0, digits=min(digits, 53), least=0
         )
-        if digits > 53:
-            return replace(made, rel=numbers.U)
         if digits > 24:
-            return replace(made, exact=True)
+            to = a.value.kind.of("float")  # which the processor rounds once
+            made = replace(made, native=numbers.once(lambda: a.value.converted(how, to)))
+            return replace(made, rel=numbers.U, nearest=True) if digits > 53 else replace(made, exact=True)
         single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
         return replace(made, exact=True, single=single)
 
@@ -205,6 +206,9 @@ class Walk:
             return self._select(place, *args)
         if op in _BITS:
             return self._bitwise(op, args)
+        if op == "held":
+            assert isinstance(data, DataType)
+            return self._held(args[0], data)
         if op in ("max", "min") and self.cut and (found := self._cut_extreme(op, *args)) is not None:
             return found
         integers = [self.whole(a) for a in args]
@@ -247,10 +251,26 @@ class Walk:
             return made
         return None
 
+    def _held(self, place: int, data_type: DataType) -> Item:
+        """An integer as a tensor holds it."""
+        item = self.whole(place)
+        low, high = limits(data_type)
+        wraps = _integral(self.formula, place)
+        if item is not None and (wraps or (low <= item.low and item.high <= high)):
+            return Whole(item.known().resized(data_type.element_bits), low, high)
+        number = self.number(place)
+        bits, undecided = rounding.stored(number, data_type, integral=wraps)
+        whole = Whole(bits, low, high)
+        return whole if undecided is None else self._whole_number(whole).guarded(undecided)
+
     def _of_numbers(self, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
             return found
         x = [self.number(a) for a in args]
+        if op == "pow" and isinstance(exponent := self.items[args[1]], Constant):
+            simple = transcendental.simple_power(x[0], _value(exponent))
+            if simple is not None:
+                return simple
         if op in _ARITHMETIC:
             return _ARITHMETIC[op](*x)
         if op == "power":
@@ -263,7 +283,7 @@ class Walk:
             return rounding.to_whole(op, x[0])
         if op == "limits":
             return self._limits(x[0], x[1], dict(data))  # type: ignore[call-overload]
-        return transcendental.function(op, x)
+        return transcendental.function(op, x, self.level)
 
     def _integer_quotient(self, place: int) -> Whole | None:
         """An integer quotient toward zero, of integers that float64 does not hold."""
@@ -374,6 +394,13 @@ class Walk:
 def _value(c: Constant) -> Fraction | float:
     assert isinstance(c.value, (Fraction, float, int)), c  # no symbol is lowered
     return c.value
+
+
+def _integral(formula: Formula, place: int) -> bool:
+    """Whether a node is an integer in kind."""
+    i = each((1,))
+    body, _ = over_streams(maps.Formula(formula[: place + 1]), (1,), i)
+    return integral(body)
 
 
 def _modular(formula: Formula) -> frozenset[int]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 SHORT = 16  # elements of a row below which a longer one is looked for
+NEAR = 24 << 10  # bytes that a processor keeps next to it
 TILE = 64  # elements of a row where an input is read across its own rows
 
 
@@ -43,17 +44,27 @@ def parts(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Seq
             at = longest
     row, outer = dims[at], [*dims[:at], *dims[at + 1 :]]
     across = _across(row, outer, itemsizes)
-    if across is None or row.size <= TILE:
-        return [Part(start, tuple(outer), row)]
-    # the rows of an input lie across: it is read a few of its lines at a time, all that is in them
-    around = [d for i, d in enumerate(outer) if i != across]
-    tiles, rest = divmod(row.size, TILE)
-    tile = Dimension(TILE, row.strides)
-    far = Dimension(tiles, tuple(s * TILE for s in row.strides))
-    found = [Part(start, (*around, far, outer[across]), tile)]
+    if across is not None:
+        # the rows of an input lie across: it is read a few of its lines at a time, all that is in them
+        return _tiled(row, TILE, [d for i, d in enumerate(outer) if i != across], [outer[across]])
+    if at < len(outer):
+        # the short rows of the output lie across: lines that one row of ours leaves are there for the next
+        lines = NEAR // max(1, sum(map(abs, row.strides)))
+        return _tiled(row, max(TILE, lines // TILE * TILE), outer[:at], outer[at:])
+    return [Part(start, tuple(outer), row)]
+
+
+def _tiled(row: Dimension, size: int, around: list[Dimension], within: list[Dimension]) -> list[Part]:
+    """Rows of so many elements, and their rest: all rows `within` before the next elements."""
+    start = tuple(0 for _ in row.strides)
+    if row.size <= size:
+        return [Part(start, (*around, *within), row)]
+    tiles, rest = divmod(row.size, size)
+    far = Dimension(tiles, tuple(s * size for s in row.strides))
+    found = [Part(start, (*around, far, *within), Dimension(size, row.strides))]
     if rest:
-        offsets = tuple(s * TILE * tiles for s in row.strides)
-        found.append(Part(offsets, (*around, outer[across]), Dimension(rest, row.strides)))
+        offsets = tuple(s * size * tiles for s in row.strides)
+        found.append(Part(offsets, (*around, *within), Dimension(rest, row.strides)))
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from anydml.kernels.code.values import Value
 
 
@@ -24,9 +26,8 @@ def narrowed(x: Value) -> Value:
     """A float32 as FLOAT16's bits (i16), rounded half to even; NaN is 0x7E00."""
     body, kind = x.body, x.kind
     nan = x.compared("uno", x)
-    if body.has_halves:
-        bits = x.converted("fptrunc", kind.of("half")).bits()
-        return body.chosen(nan, 0x7E00, bits)
+    if body.has_halves:  # which make 0x7E00 of this NaN
+        return body.chosen(nan, math.nan, x).converted("fptrunc", kind.of("half")).bits()
     words = kind.of("i32")
     sign = (x.bits() & -0x80000000).shifted_right(16, signed=False)
     size = x.magnitude()

@@ -12,7 +12,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise.paired import Pair
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-20  # for the roundings of bounds themselves
@@ -36,12 +38,14 @@ def once(make: Lazy) -> Lazy:
 class Number:
     """A real number t in every lane, or an infinity or NaN, which are as they are.
 
-    wide: float64. exact: it is t; otherwise |wide - t| <= rel * |wide| + err. single: the float32 that t is. native: t rounded
-    to float32, by an operation of the processor. odd: t rounded to odd in float64: what any narrower rounding and comparison
-    sees of t. low, high: where finite t lies. quantum: t is a multiple of 2^quantum; digits: in so many significant bits.
-    least: t is 0 or at least 2^least in magnitude. saturated: beyond FAR, wide says only on which side t is; and no t is 0.
-    guard: lanes that have to be decided elsewhere. ends: of a number that is to be stored and has no err, two values that t
-    lies between, where these are known better than by rel.
+    wide: float64. exact: it is t; otherwise |wide - t| <= rel * |wide| + err. nearest: it is t rounded half to even. single:
+    the float32 that t is. native: t rounded to float32, by an operation of the processor. odd: t rounded to odd in float64:
+    what any narrower rounding and comparison sees of t. low, high: where finite t lies. quantum: t is a multiple of
+    2^quantum; digits: in so many significant bits. least: t is 0 or at least 2^least in magnitude. saturated: an exponent;
+    beyond 2^saturated and, unless least is known, below its reciprocal, where no t is 0, wide says only on which side t is;
+    0 where wide is as good everywhere. guard: lanes that have to be decided elsewhere. ends: of a number that is to be stored
+    and has no err, two values that t lies between, where these are known better than by rel. pair: t between float32 heads
+    with tails; such a number has no other form.
     """
 
     body: Body
@@ -49,6 +53,7 @@ class Number:
     exact: bool = False
     single: Value | None = None
     native: Lazy | None = None
+    nearest: bool = False
     odd: Lazy | None = None
     low: float = -math.inf
     high: float = math.inf
@@ -57,9 +62,10 @@ class Number:
     least: int | None = None
     rel: float = 0.0
     err: Lazy | None = None
-    saturated: bool = False
+    saturated: int = 0
     guard: Value | None = field(default=None)
     ends: Callable[[], tuple[Value, Value]] | None = None
+    pair: Pair | None = None
 
     @property
     def positive(self) -> bool:
@@ -105,6 +111,15 @@ def of_single(x: Value, digits: int = 24, quantum: int = -149, low: float = -(2.
     )
 
 
+def of_pair(x: Pair, guard: Value | None) -> Number:
+    """A number that is known as a pair alone."""
+
+    def wide() -> Value:
+        raise Uncompilable("a pair of float32 is used in a way that pairs do not serve")
+
+    return Number(x.head.body, wide, guard=either(guard, x.outside), pair=x)
+
+
 def outward(low: float, high: float) -> tuple[float, float]:
     """An interval that holds all that a rounding of its ends may have left out."""
     return low - abs(low) * 2.0**-50, high + abs(high) * 2.0**-50
@@ -132,6 +147,8 @@ def add(a: Number, b: Number, sign: int = 1) -> Number:
     """a + b, or a - b."""
     body = a.body
     c = b if sign > 0 else negative(b)
+    if c.low == c.high == 0 and a.single is None:
+        return _plus_zero(a, c)
     low, high = outward(a.low + c.low, a.high + c.high)
     wide = once(lambda: a.wide() + b.wide() if sign > 0 else a.wide() - b.wide())
     least = None if a.quantum is None or c.quantum is None else min(a.quantum, c.quantum)
@@ -147,13 +164,20 @@ def add(a: Number, b: Number, sign: int = 1) -> Number:
     if (a.positive and c.positive) or (a.high <= 0 and c.high <= 0):
         errors = [n.err for n in (a, b) if n.err is not None]
         err = _plus(errors)
-        return replace(
-            x, rel=max(a.rel, b.rel) * SLACK + U, err=err, saturated=a.saturated or b.saturated, least=_most(a.least, c.least)
-        )
+        return replace(x, rel=max(a.rel, b.rel) * SLACK + U, err=err, saturated=_beyond(a, b), least=_least_sum(a, c))
     a, b = decided_size(a), decided_size(b)
     x = replace(x, guard=either(x.guard, a.guard, b.guard))
     inexact = [n for n in (a, b) if not n.exact]
     return replace(x, rel=U, err=once(lambda: _sum([n.error() for n in inexact]) * SLACK))
+
+
+def _plus_zero(a: Number, zero: Number) -> Number:
+    """a + 0 or a - 0, which change no more than the sign of a zero."""
+
+    def of(make: Lazy | None) -> Lazy | None:
+        return None if make is None else once(lambda: make() + zero.wide())
+
+    return replace(a, wide=once(lambda: a.wide() + zero.wide()), native=None, odd=of(a.odd))
 
 
 def _plus(errors: list[Lazy]) -> Lazy | None:
@@ -167,8 +191,13 @@ def _sum(values: list[Value]) -> Value:
     return found
 
 
-def _most(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else max(a, b)
+def _least_sum(a: Number, b: Number) -> int | None:
+    """`least` of the sum of two numbers that are not negative: either may be 0, if it is not known to be more."""
+    found = None if a.least is None or b.least is None else min(a.least, b.least)
+    for low in (a.low, b.low):
+        if 0 < low < math.inf:
+            found = max(found if found is not None else -1074, math.frexp(low)[1] - 1)
+    return found
 
 
 def _odd_sum(a: Value, b: Value, s: Value) -> Value:
@@ -192,21 +221,77 @@ def decided_size(x: Number) -> Number:
     """The number with a guard where, saturated, it may be far from what it stands for."""
     if not x.saturated:
         return x
-    size = x.wide().magnitude()
-    return replace(x.guarded(size.compared("ogt", FAR), size.compared("olt", 1 / FAR)), saturated=False)
+    size, far = x.wide().magnitude(), 2.0**x.saturated
+    tiny = size.compared("olt", 1 / far) if x.least is None else None
+    return replace(x.guarded(size.compared("ogt", far), tiny), saturated=0)
+
+
+def _beyond(*xs: Number) -> int:
+    """From where on several numbers say only on which side they are."""
+    return min((x.saturated for x in xs if x.saturated), default=0)
+
+
+def moderate(x: Number) -> int | None:
+    """An exponent k so that the number is 0 or between 2^-k and 2^k; None if there is none below 400."""
+    if x.saturated or x.least is None or x.largest >= 2.0**400 or x.least < -400:
+        return None
+    return max(math.frexp(x.largest)[1] if x.largest else 0, -x.least, 0)
+
+
+def power_of_two(x: Number) -> bool:
+    """Whether a number is a constant 2^k, within float32's range."""
+    return x.exact and x.low == x.high and x.low > 0 and math.frexp(x.low)[0] == 0.5 and abs(math.log2(x.low)) < 150
+
+
+def scaled(a: Number, k: int) -> Number:
+    """a * 2^k, which keeps all digits."""
+    factor, single = 2.0**k, a.single
+
+    def of(make: Lazy | None) -> Lazy | None:
+        return None if make is None else once(lambda: make() * factor)
+
+    def moved(exponent: int | None) -> int | None:
+        return None if exponent is None else exponent + k
+
+    return replace(
+        a,
+        wide=once(lambda: a.wide() * factor),
+        single=None,
+        native=None if single is None else once(lambda: single * factor),
+        odd=of(a.odd),
+        err=of(a.err),
+        low=a.low * factor,
+        high=a.high * factor,
+        quantum=moved(a.quantum),
+        least=moved(a.least),
+        saturated=max(1, a.saturated - abs(k)) if a.saturated else 0,
+    )
 
 
 def multiply(a: Number, b: Number) -> Number:
     body, same = a.body, a is b
-    if a is not b:
-        a, b = decided_size(a), decided_size(b)
-    else:
+    for x, y in ((a, b), (b, a)):
+        if power_of_two(y):
+            return scaled(x, int(math.log2(y.low)))
+    saturated = 0
+    if same:
         a = b = decided_size(a)
+    elif a.saturated or b.saturated:
+        a, b = (a, b) if a.saturated else (b, a)
+        k, fixed = moderate(b), b.low == b.high != 0
+        # of infinity and 0, a product is NaN: neither may come about by saturation
+        if k is not None and a.saturated - k >= 300 and (fixed or a.largest < 2.0**300):
+            saturated = a.saturated - k
+            if not fixed:
+                tiny = a.wide().magnitude().compared("olt", 2.0**-a.saturated)
+                b = b.guarded(tiny & b.wide().magnitude().compared("oeq", math.inf))
+        else:
+            a, b = decided_size(a), decided_size(b)
     ends = [_product(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     low, high = outward(0.0 if same else min(ends), max(ends))
     wide = once(lambda: a.wide() * b.wide())
     least = None if a.least is None or b.least is None else a.least + b.least
-    x = Number(body, wide, low=low, high=high, least=least, guard=either(a.guard, b.guard))
+    x = Number(body, wide, low=low, high=high, least=least, saturated=saturated, guard=either(a.guard, b.guard))
     if a.exact and b.exact and a.quantum is not None and b.quantum is not None and a.quantum + b.quantum >= -1074:
         quantum = a.quantum + b.quantum
         x = replace(x, quantum=quantum, digits=min(a.digits + b.digits, places(low, high, quantum)))
@@ -233,6 +318,8 @@ def _product(x: float, y: float) -> float:
 
 def ranged(x: Number, *factors: Number) -> Number:
     """The number with guards where float64's range does not hold it; factors: it is not 0 where none of them is."""
+    if x.saturated:
+        return x
     if x.largest >= FAR:
         x = x.guarded(x.wide().magnitude().compared("ogt", FAR))
     if x.least is None or x.least < -1000:
@@ -245,7 +332,14 @@ def ranged(x: Number, *factors: Number) -> Number:
 
 def divide(a: Number, b: Number) -> Number:
     body = a.body
-    if not (a.exact and b.saturated):
+    if power_of_two(b):
+        return scaled(a, -int(math.log2(b.low)))
+    saturated = 0
+    for one, other in ((a, b), (b, a)):
+        k = moderate(other)
+        if one.saturated and other.low == other.high != 0 and k is not None and one.saturated - k >= 300:
+            saturated = one.saturated - k
+    if not saturated:
         a, b = decided_size(a), decided_size(b)
     wide = once(lambda: a.wide() / b.wide())
     smallest = math.ldexp(1.0, b.least) if b.least is not None and b.least > -1022 else 0.0
@@ -254,7 +348,7 @@ def divide(a: Number, b: Number) -> Number:
     least = None if a.least is None or b.largest == math.inf else a.least - math.frexp(b.largest)[1] - 1
     sign = (a.low >= 0 and b.low >= 0) or (a.high <= 0 and b.high <= 0)
     low, high = (0.0 if sign else -largest), largest
-    x = Number(body, wide, low=low, high=high, least=least, guard=either(a.guard, b.guard), saturated=b.saturated)
+    x = Number(body, wide, low=low, high=high, least=least, guard=either(a.guard, b.guard), saturated=saturated)
     if a.exact and b.exact:
         x = replace(x, digits=1 << 20)
         quotient = a.quantum is not None and a.quantum >= -900 and b.quantum is not None and b.quantum >= -400
@@ -266,7 +360,7 @@ def divide(a: Number, b: Number) -> Number:
         return ranged(_made(x, a, b, odd=odd if quotient and body.has_fma else None, native=lambda one, two: one / two), a)
     if a.err is None and b.err is None:
         made = replace(x, rel=(a.rel + b.rel) * SLACK + U)
-        return made if b.saturated else ranged(made, a)
+        return ranged(made, a)
     guard = either(None if b.exact else (b.error() * 2.0).compared("uge", b.wide().magnitude()))
 
     def err() -> Value:
@@ -337,7 +431,17 @@ def extreme(a: Number, b: Number, which: str) -> Number:
 
     pick = max if which == "maximum" else min
     low, high = pick(a.low, b.low), pick(a.high, b.high)
-    return _joined(a, b, make, low, high, either(a.guard, b.guard), _largest)
+
+    def join_errors(one: Value, two: Value) -> Value:
+        # far apart, the bound is that of the one that is taken
+        x, y = a.wide(), b.wide()
+        near = (x - y).magnitude().compared("ule", (one + two) * SLACK)
+        first = x.compared("ogt" if which == "maximum" else "olt", y)
+        body = a.body
+        return body.chosen(near, body.chosen(one.compared("ugt", two), one, two), body.chosen(first, one, two))
+
+    relative = a.err is None and b.err is None
+    return _joined(a, b, make, low, high, either(a.guard, b.guard), None if relative else join_errors)
 
 
 def select(condition: Value, a: Number, b: Number, guard: Value | None) -> Number:
@@ -361,9 +465,9 @@ def _joined(
     low: float,
     high: float,
     guard: Value | None,
-    join_errors: Callable[[Value, Value], Value],
+    join_errors: Callable[[Value, Value], Value] | None,
 ) -> Number:
-    """One of two numbers in each lane."""
+    """One of two numbers in each lane; join_errors: the bound, from those of both, None where the larger relative one holds."""
     if a.single is not None and b.single is not None:
         x = of_single(make(a.single, b.single), max(a.digits, b.digits), min(a.quantum or 0, b.quantum or 0), low, high)
         return replace(x, guard=guard)
@@ -385,25 +489,23 @@ def _joined(
         digits=min(digits, places(low, high, quantum)),
         least=None if a.least is None or b.least is None else min(a.least, b.least),
         rel=max(a.rel, b.rel),
-        saturated=a.saturated or b.saturated,
+        saturated=_beyond(a, b),
         guard=guard,
     )
+    if x.saturated and x.least is not None and x.largest < 2.0**x.saturated:
+        x = replace(x, saturated=0)
     if x.exact:
         return x
     if _rounded(a) and _rounded(b) and places(low, high, quantum) <= 53:
         return replace(x, exact=True, rel=0.0, odd=x.wide)  # one rounding, of what needs none
-    if a.err is not None or b.err is not None:
+    if join_errors is not None:
 
         def err() -> Value:
-            one, two = (a.body.constant(a.wide().kind, 0.0) if n.err is None else n.err() for n in (a, b))
+            one, two = (a.body.constant(a.wide().kind, 0.0) if n.exact else n.error() for n in (a, b))
             return join_errors(one, two)
 
-        return replace(x, err=once(err))
+        return replace(x, rel=0.0, err=once(err))
     return x
-
-
-def _largest(x: Value, y: Value) -> Value:
-    return x.body.chosen(x.compared("ugt", y), x, y)
 
 
 def _rounded(a: Number) -> bool:

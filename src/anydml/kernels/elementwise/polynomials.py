@@ -31,6 +31,22 @@ class Polynomial(NamedTuple):
         return evaluated(x, self.coefficients, self.chains, x.body.fused, lambda a: a * a)
 
 
+class Quotient(NamedTuple):
+    """The same with a quotient of polynomials, whose last operation, the division, is not counted in its relative error."""
+
+    function: str
+    low: float
+    high: float
+    rel: float
+    chains: int
+    above: tuple[float, ...]
+    below: tuple[float, ...]
+
+    def __call__(self, x: Value) -> tuple[Value, Value]:
+        above, below = (evaluated(x, part, self.chains, x.body.fused, lambda a: a * a) for part in (self.above, self.below))
+        return above, below
+
+
 def evaluated(
     x: _Number,
     coefficients: Sequence[float],

@@ -19,14 +19,18 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
         return x.single, None
     if x.native is not None:
         return x.native(), None
+    if x.pair is not None:
+        ends = [x.pair.head + tail for tail in (x.pair.low, x.pair.high)]
+        differ = ends[0].compared("une", ends[1])
+        return ends[1] if x.pair.sign is None else (ends[1].bits() | x.pair.sign).cast(ends[1].kind), differ
     single = x.wide().kind.of("float")
     if (odd := x.wide if x.exact else x.odd) is not None:
         return odd().converted("fptrunc", single), None
     low, high = (end.converted("fptrunc", single) for end in _ends(x))
     if x.err is None:
         return high, low.compared("one", high)  # both have the sign of v
-    undecided = either(low.bits().compared("ne", high.bits()) & _finite(x), _unbounded(x))
-    return x.body.chosen(_finite(x), high, x.wide().converted("fptrunc", single)), undecided
+    # what is decided is what v rounds to
+    return x.wide().converted("fptrunc", single), _open(x, low.bits().compared("ne", high.bits()))
 
 
 def nearest_half(x: Number) -> tuple[Value, Value | None]:
@@ -39,8 +43,7 @@ def nearest_half(x: Number) -> tuple[Value, Value | None]:
     undecided = low.compared("ne", high)
     if x.err is None:
         return high, undecided
-    itself = halves.narrowed(x.wide().converted("fptrunc", x.wide().kind.of("float")))
-    return x.body.chosen(_finite(x), high, itself), either(undecided & _finite(x), _unbounded(x))
+    return halves.narrowed(halves.odd_single(x.wide())), _open(x, undecided)
 
 
 def _ends(x: Number) -> tuple[Value, Value]:
@@ -61,10 +64,11 @@ def _finite(x: Number) -> Value:
     return x.wide().magnitude().compared("one", math.inf)
 
 
-def _unbounded(x: Number) -> Value:
-    """The lanes where a finite value has a bound that is NaN."""
+def _open(x: Number, differ: Value) -> Value:
+    """The lanes of a number with an absolute bound that stay open: finite ones whose ends differ, or that have no bound."""
     e = x.error()
-    return e.compared("uno", e) & _finite(x)
+    # of a bound of 0, the ends are v but for the sign of a zero
+    return (differ & e.compared("une", 0.0) | e.compared("uno", e)) & _finite(x)
 
 
 def as_rounded(x: Number, data_type: DataType) -> Number:
@@ -85,8 +89,9 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
 
 def to_whole(op: str, x: Number) -> Number:
     """floor, ceil, truncate, half_to_even or half_away."""
+    low, high = (end if math.isinf(end) else float(to(end)) for end, to in ((x.low, math.floor), (x.high, math.ceil)))
     if x.single is not None:
-        made = of_single(_whole(op, x.single), quantum=0, low=_outer(x.low), high=_outer(x.high))
+        made = of_single(_whole(op, x.single), quantum=0, low=low, high=high)
         return replace(made, guard=x.guard)
     guard = x.guard
     value: Lazy
@@ -94,19 +99,13 @@ def to_whole(op: str, x: Number) -> Number:
         value = once(lambda: _whole(op, odd()))
     else:
         ends = [_whole(op, end) for end in _ends(x)]
-        guard = either(
-            guard, ends[0].bits().compared("ne", ends[1].bits()) & _finite(x), None if x.err is None else _unbounded(x)
-        )
-        value = lambda: ends[1]  # noqa: E731
+        differ = ends[0].bits().compared("ne", ends[1].bits())
+        guard = either(guard, differ & _finite(x) if x.err is None else _open(x, differ))
+        value = once(lambda: _whole(op, x.wide()))
     if x.largest >= 2.0**52 and not x.exact:
         guard = either(guard, x.wide().magnitude().compared("oge", 2.0**52) & _finite(x))
     digits = min(53, math.frexp(x.largest)[1] + 1) if x.largest < 2.0**60 else 53
-    low, high = _outer(x.low), _outer(x.high)
     return Number(x.body, value, exact=True, low=low, high=high, quantum=0, digits=digits, least=0, guard=guard)
-
-
-def _outer(end: float) -> float:
-    return end + math.copysign(1, end) if abs(end) < 2.0**52 else end
 
 
 def _whole(op: str, x: Value) -> Value:
@@ -145,7 +144,9 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
     if data_type in (DataType.FLOAT32, DataType.FLOAT64):
         if data_type == DataType.FLOAT32:
             y, undecided = nearest_single(x)
-        elif x.exact or (x.odd is not None and x.rel == U and x.err is None):
+            if x.pair is not None:  # NaN is outside of it
+                return y.bits(), either(x.guard, undecided)
+        elif x.exact or x.nearest or (x.odd is not None and x.rel == U and x.err is None):
             y, undecided = x.wide(), None
         else:
             raise Uncompilable("a result of FLOAT64 that is more than one operation of exact numbers")
@@ -153,19 +154,20 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
     low, high = limits(data_type)
     guard = x.guard
     value: Value
-    if x.single is not None and bits <= 16:
+    if x.single is not None and (bits <= 16 or (bits == 32 and low < 0)):
         value = x.single
     elif (odd := x.wide if x.exact else x.odd) is not None:
         value = odd()
     else:
         ends = [_whole("truncate", end) for end in _ends(x)]
-        guard = either(guard, ends[0].compared("one", ends[1]), None if x.err is None else _unbounded(x))
-        value = ends[1]
+        differ = ends[0].compared("one", ends[1])
+        guard = either(guard, differ if x.err is None else _open(x, differ))
+        value = _whole("truncate", x.wide())
     if integral:
         if x.exact and low <= x.low and x.high <= high:
             return _integer(value, bits, low < 0), guard
         if x.exact and x.largest < 2.0**51 and bits <= 32:  # the low bits of a sum show it modulo 2^bits
-            return _narrow((value + 1.5 * 2.0**52).bits(), bits), guard
+            return _narrow((x.wide() + 1.5 * 2.0**52).bits(), bits), guard
         raise Uncompilable("an integer that does not fit its type is made of real numbers")
     return _saturated(value, bits, low, high), guard
 
@@ -173,11 +175,17 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
 def _saturated(x: Value, bits: int, low: int, high: int) -> Value:
     """A float toward zero; the limits beyond them, and 0 for NaN."""
     body = x.body
-    x = body.chosen(x.compared("ord", x), x, 0.0)
-    beyond = x.compared("oge", 2.0**64 if low == 0 else 2.0**63) if bits == 64 else None
-    most = float(high) if bits < 64 else math.nextafter(float(high), 0)
-    x = body.chosen(x.compared("olt", float(low)), float(low), x)
-    x = body.chosen(x.compared("ogt", most), most, x)
+    most, beyond = float(high), None
+    if x.kind.element == "float" and bits == 32:
+        most = 2.0**31 - 2.0**7  # the largest float32 below 2^31
+    elif bits == 64:
+        most = math.nextafter(most, 0)
+    if most != high:
+        beyond = x.compared("oge", float(high + 1))
+    if low < 0:
+        x = body.chosen(x.compared("ord", x), x, 0.0)
+    x = body.chosen(x.compared("ogt", float(low)), x, float(low))  # of an unsigned type, NaN is 0 by this
+    x = body.chosen(x.compared("olt", most), x, most)
     found = _integer(x, bits, low < 0)
     return found if beyond is None else body.chosen(beyond, high if low < 0 else -1, found)
 
@@ -186,7 +194,7 @@ def _integer(x: Value, bits: int, signed: bool) -> Value:
     """A float that fits, as an integer of so many bits."""
     body, kind = x.body, x.kind
     if bits < 32 or (bits == 32 and signed):
-        return _narrow(x.converted("fptosi", kind.of("i32")), bits)
+        return x.converted("fptosi" if signed else "fptoui", kind.of(f"i{bits}"))
     if bits == 32:
         # cut first: below 2^31, the difference is negative, and would be cut the other way
         return (_whole("truncate", x) - 2.0**31).converted("fptosi", kind.of("i32")) ^ -(1 << 31)

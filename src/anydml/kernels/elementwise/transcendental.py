@@ -5,65 +5,77 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import functions, numbers
+from anydml.kernels.elementwise import functions, numbers, paired
+from anydml.kernels.elementwise.approximate import at_most
 from anydml.kernels.elementwise.numbers import SLACK, Number, either, once
 from anydml.kernels.elementwise.rounding import to_whole
 
+FAR_OUT = 1024.0  # arguments beyond which those that saturate have done so
+STEPS = 11  # of 29 bits each, for the quotient of any two float32
 STEEP = 2.0**-20  # bounds of arguments above which slopes at their middle say too little
 
 
-class _Kind(NamedTuple):
+class Kind(NamedTuple):
     """A function's values: where they lie, the exponent of the least that is not 0, for arguments that are 0 or at least
-    2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known."""
+    2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known;
+    everywhere: at every x."""
 
     low: float
     high: float
     least: int | None
     slope: Callable[[Value, Value], Value | float] | None = None
-    saturated: bool = False  # beyond 2^1000, and below 2^-1000 if it is never 0
+    everywhere: bool = False
+    saturated: int = 0  # an exponent: see `Number`
 
 
 _BIG = 2.0**1023
-_KINDS = {
-    "exp": _Kind(0, _BIG, None, lambda x, y: y, saturated=True),
-    "expm1": _Kind(-1, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=True),
-    "log": _Kind(-800, 800, -55, lambda x, y: 1.0 / x.magnitude()),
-    "log1p": _Kind(-800, 800, -152),
-    "sin": _Kind(-1, 1, -160, lambda x, y: 1.0),
-    "cos": _Kind(-1, 1, -160, lambda x, y: 1.0),
-    "tan": _Kind(-(2.0**160), 2.0**160, -160, lambda x, y: y * y + 1.0),
-    "asin": _Kind(-2, 2, -152),
-    "acos": _Kind(0, 4, -30),
-    "atan": _Kind(-2, 2, -152, lambda x, y: 1.0),
-    "sinh": _Kind(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=True),
-    "cosh": _Kind(1, _BIG, 0, lambda x, y: y, saturated=True),
-    "tanh": _Kind(-1, 1, -152, lambda x, y: 1.0),
-    "asinh": _Kind(-800, 800, -152, lambda x, y: 1.0),
-    "acosh": _Kind(0, 800, -30),
-    "atanh": _Kind(-40, 40, -152),
-    "erf": _Kind(-1, 1, -152, lambda x, y: 1.2),
-    "erfc": _Kind(0, 2, None, lambda x, y: 1.2, saturated=True),
-    "sigmoid": _Kind(0, 1, None, lambda x, y: y, saturated=True),
-    "softplus": _Kind(0, _BIG, None, lambda x, y: 1.0, saturated=True),
-    "pow": _Kind(-_BIG, _BIG, None, saturated=True),
-    "atan2": _Kind(-4, 4, None),
+KINDS = {
+    "exp": Kind(0, _BIG, None, lambda x, y: y, saturated=1000),
+    "expm1": Kind(-1, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
+    "log": Kind(-800, 800, -55, lambda x, y: 1.0 / x.magnitude()),
+    "log1p": Kind(-800, 800, -152),
+    "sin": Kind(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
+    "cos": Kind(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
+    "tan": Kind(-(2.0**160), 2.0**160, -160, lambda x, y: y * y + 1.0),
+    "asin": Kind(-2, 2, -152),
+    "acos": Kind(0, 4, -30),
+    "atan": Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True),
+    "sinh": Kind(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
+    "cosh": Kind(1, _BIG, 0, lambda x, y: y, saturated=1000),
+    "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True),
+    "asinh": Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True),
+    "acosh": Kind(0, 800, -30),
+    "atanh": Kind(-40, 40, -152),
+    "erf": Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True),
+    "erfc": Kind(0, 2, None, lambda x, y: at_most(y * (x.magnitude() * 2.0 + 1.5), 1.2), saturated=1000),
+    "sigmoid": Kind(0, 1, None, lambda x, y: y, saturated=1000),
+    "softplus": Kind(0, _BIG, None, lambda x, y: 1.0, everywhere=True, saturated=1000),
+    "pow": Kind(-_BIG, _BIG, None, saturated=1000),
+    "atan2": Kind(-4, 4, None),
 }
 
 
-def function(op: str, args: list[Number]) -> Number:
+def function(op: str, args: list[Number], level: str) -> Number:
     """A function by its name; Uncompilable where its bound is not known for such arguments."""
     if op in ("fmod", "floor_mod"):
-        return remainder(op, *args)
-    kind, emit = _KINDS.get(op), getattr(functions, op, None)
+        return remainder(op, args[0], args[1], STEPS if level == "doubled" else 1)
+    if level == "paired":
+        if op not in paired.FUNCTIONS or args[0].single is None:
+            raise Uncompilable(f"{op} is not compiled in pairs of float32")
+        return numbers.of_pair(paired.FUNCTIONS[op](args[0].single), args[0].guard)
+    kind, emit = KINDS.get(op), getattr(functions, op, None)
     if kind is None or emit is None:
         raise Uncompilable(f"{op} is not compiled")
     args = [numbers.decided_size(a) for a in args]
     found = emit(*(a.wide() for a in args))
-    guard = either(found.guard, *(a.guard for a in args))
+    # of infinity, functions are known
+    open_ = found.guard and found.guard & args[0].wide().magnitude().compared("one", math.inf)
+    guard = either(open_, *(a.guard for a in args))
     made = Number(
         args[0].body,
         lambda: found.value,
@@ -85,11 +97,35 @@ def function(op: str, args: list[Number]) -> Number:
     x = args[0]
     slope = kind.slope(x.wide(), found.value)
     delta = x.error()
-    absolute = delta * slope * (2 * SLACK)
-    far = delta.compared("uge", STEEP) & x.wide().magnitude().compared("one", math.inf)
+    finite = x.wide().magnitude().compared("one", math.inf)
+    absolute = x.body.chosen(finite, delta * slope * (2 * SLACK), 0.0)
+    made = replace(made, err=lambda: absolute, least=None)
+    if kind.everywhere:
+        return made
+    size = x.wide().magnitude()
+    far = delta.compared("uge", STEEP) & size.compared("olt", FAR_OUT if kind.saturated else math.inf)
     if op == "log":
-        far = either(far, delta.compared("uge", x.wide().magnitude() * STEEP)) or far
-    return replace(made, err=lambda: absolute, least=None).guarded(far)
+        far = delta.compared("uge", size * STEEP) & size.compared("olt", math.inf)
+    return made.guarded(far)
+
+
+def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
+    """x^y by operations that are rounded once, for a few constants y; None for others."""
+    if exponent in (1, 2, 3, 4):
+        return whole_power(x, int(exponent))
+    if exponent == -1:
+        one = x.wide().lift(1.0)
+        single = x.wide().kind.of("float")
+        unit = Number(
+            x.body, lambda: one, exact=True, single=x.body.constant(single, 1.0), low=1, high=1, quantum=0, digits=1, least=0
+        )
+        return numbers.divide(unit, x)
+    if exponent == 0.5 and x.single is not None:  # pow(-0, 0.5) is +0, pow(-inf, 0.5) is +inf
+        plus = replace(numbers.of_single(x.single + 0.0, x.digits, x.quantum or 0, x.low, x.high), guard=x.guard)
+        found = numbers.root(plus)
+        infinite = numbers.of_single(x.body.constant(x.single.kind, math.inf))
+        return numbers.select(x.single.compared("oeq", -math.inf), infinite, found, None)
+    return None
 
 
 def whole_power(x: Number, exponent: int) -> Number:
@@ -104,20 +140,27 @@ def whole_power(x: Number, exponent: int) -> Number:
     return made
 
 
-def remainder(op: str, x: Number, y: Number) -> Number:
-    """The remainder of x / y: exact, of numbers that are float32, where the quotient is below 2^29."""
+def remainder(op: str, x: Number, y: Number, steps: int) -> Number:
+    """The remainder of x / y: exact, of numbers that are float32, where the quotient is below 2^(29 steps)."""
     if x.single is None or y.single is None:
         raise Uncompilable("a remainder of numbers that are rounded inside")
     body = x.body
     a, b = x.wide(), y.wide().magnitude()
     size = a.magnitude()
+
+    def cut(part: Value) -> Value:
+        return to_whole("truncate", Number(body, lambda: part, exact=True, low=0, high=2.0**30)).wide()
+
     quotient = size / b
-    whole = to_whole("truncate", Number(body, lambda: quotient, exact=True, low=0, high=2.0**300, quantum=-1074)).wide()
-    rest = size - whole * b  # exact: 29 and 24 bits
-    rest = body.chosen(rest.compared("olt", 0.0), rest + b, rest)
-    # a quotient rounded up to an integer; of infinite y, x itself; of y = 0 or infinite x, NaN
+    rest = size
+    for step in range(steps - 1, -1, -1):
+        by = b * 2.0 ** (29 * step)
+        rest = rest - cut(rest / by) * by  # exact: 29 and 24 bits
+        # a quotient that was rounded up to an integer
+        rest = body.chosen(rest.compared("olt", 0.0), rest + by, rest)
+    # of infinite y, x itself; of y = 0 or infinite x, NaN
     rest = body.chosen(b.compared("oeq", math.inf) & size.compared("olt", math.inf), size, rest)
-    large = quotient.compared("oge", 2.0**29) & size.compared("olt", math.inf) & b.compared("one", 0.0)
+    large = quotient.compared("oge", 2.0 ** (29 * steps)) & size.compared("olt", math.inf) & b.compared("one", 0.0)
     made = rest.signed_as(a)
     if op == "floor_mod":
         signs = (a.bits() ^ y.wide().bits()).compared("slt", 0)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.forks import guard
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.maps import Formula, over_streams
 from anydml.schema.expression import each
@@ -25,25 +28,42 @@ def words(room: int, inputs: int) -> int:
     return STATE_WORDS + room * (inputs + 1)
 
 
-def deciding(
-    formula: Formula, types: tuple[DataType, ...], pieces: int, room: int
-) -> Callable[[NDArray[np.int64], Arrays], None]:
-    """What is to be done with the scratch of all pieces when one has stopped: decide what is listed, and empty the lists."""
-    return partial(_decide, formula, types, pieces, words(room, len(types) - 1))
+class Open(NamedTuple):
+    """The elements that kernels leave open, as they have to be decided.
 
+    formula: what is stored; types: of its inputs and of the output. pieces, room: of the scratch. finer: compiles a kernel
+    that decides most of what is on a list (`emit.FINER`), if there is one.
+    """
 
-def _decide(
-    formula: Formula, types: tuple[DataType, ...], pieces: int, size: int, scratch: NDArray[np.int64], _: Arrays
-) -> None:
-    done = np.iinfo(np.int64).max
-    for piece in scratch[: pieces * size].reshape(pieces, size):
-        row, place, count = (int(x) for x in piece[:3])
-        if count:
-            entries = piece[STATE_WORDS : STATE_WORDS + count * len(types)].reshape(count, len(types))
-            _store(entries[:, 0], exactly(formula, types, entries[:, 1:]))
-            piece[2] = 0
-        elif row == place == 0:
-            piece[0] = done  # it has ended, and is not begun again
+    formula: Formula
+    types: tuple[DataType, ...]
+    target: Target
+    pieces: int
+    room: int
+    finer: Callable[[], engine.Code] | None
+
+    def decide(self, scratch: NDArray[np.int64], _: Arrays) -> None:
+        """Decide what is on the lists of all pieces, when one has stopped, and empty them."""
+        size = words(self.room, len(self.types) - 1)
+        for piece in scratch[: self.pieces * size].reshape(self.pieces, size):
+            row, place, count = (int(x) for x in piece[:3])
+            if count:
+                count = self._finer(piece[STATE_WORDS:], count)
+                entries = piece[STATE_WORDS : STATE_WORDS + count * len(self.types)].reshape(count, len(self.types))
+                if count:
+                    _store(entries[:, 0], exactly(self.formula, self.types, entries[:, 1:]))
+                piece[2] = 0
+            elif row == place == 0:
+                piece[0] = np.iinfo(np.int64).max  # it has ended, and is not begun again
+
+    def _finer(self, entries: NDArray[np.int64], count: int) -> int:
+        """Decide elements in machine code; how many are left."""
+        if self.finer is None:
+            return count
+        code = self.finer()
+        arguments = np.array([[address_of(entries), count]], np.int64)
+        left: int = prepared([table(code, arguments)], self.target, (entries, arguments), keeps_gil=True)()
+        return left
 
 
 def exactly(formula: Formula, types: tuple[DataType, ...], inputs: NDArray[np.int64]) -> NDArray[Any]:

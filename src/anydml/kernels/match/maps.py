@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from anydml.kernels.match.affine import affine
@@ -10,6 +11,8 @@ from anydml.schema.expression import INDEX, Expr, Tensor, Variable, integral, ma
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
+
+OF_MORE = "an element depends on more than one element of an input"
 
 
 class Stream(NamedTuple):
@@ -36,7 +39,21 @@ class Node(NamedTuple):
     data: Any
 
 
-Formula = tuple[Node, ...]  # the last one is what is stored
+class Formula(tuple[Node, ...]):
+    """Nodes, of which the last one is what is stored. Made by `formula`, so that equal ones are one object, hashed once."""
+
+    _hash: int
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@lru_cache(maxsize=1024)
+def formula(nodes: tuple[Node, ...]) -> Formula:
+    """The formula of these nodes."""
+    made = Formula(nodes)
+    made._hash = hash(nodes)
+    return made
 
 
 class Map(NamedTuple):
@@ -85,7 +102,7 @@ def _map(name: str, nest: Nest) -> Map:
             stream = _stream(e, nest.variables)
             place = add(Node("stream", (), (streams.setdefault(stream, len(streams)), stream.data_type)))
         elif e.op in ("reduce", "philox", "rank", "first_largest", "first_smallest"):
-            raise _Unmatched("an element depends on more than one element of an input")
+            raise _Unmatched(OF_MORE)
         elif any(a.sort == INDEX for a in e.args):
             raise _Unmatched("what is computed depends on the index")
         else:
@@ -93,16 +110,17 @@ def _map(name: str, nest: Nest) -> Map:
         places[e] = place
     if places[body] != len(nodes) - 1:
         nodes.append(Node("same", (places[body],), None))
-    return Map(name, nest.sizes, tuple(streams), tuple(nodes), nest.moves, integral(nest.body))
+    return Map(name, nest.sizes, tuple(streams), formula(tuple(nodes)), nest.moves, integral(nest.body))
 
 
 def _stream(e: Expr, variables: Sequence[Variable]) -> Stream:
     if e.op == "read" and (e.data[1] != "inside" or e.data[0].definition is not None):
         raise _Unmatched("an element is not one of an input")
-    indices = [affine(a) for a in e.args]
-    if not all(index is not None and index.factors.keys() <= set(variables) for index in indices):
+    at = [index for index in map(affine, e.args) if index is not None]
+    if len(at) < len(e.args):
         raise _Unmatched("an index is not affine")
-    at = [index for index in indices if index is not None]
+    if not all(index.factors.keys() <= set(variables) for index in at):
+        raise _Unmatched(OF_MORE)
     name, data_type = (e.data[0].name, e.data[0].data_type) if e.op == "read" else (None, DataType.INT64)
     steps = tuple(tuple(index.factors.get(v, 0) for index in at) for v in variables)
     return Stream(name, data_type, tuple(index.constant for index in at), steps)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
-from anydml.kernels.match.maps import Formula, Node, Stream
+from anydml.kernels.match.maps import Formula, Node, Stream, formula
 from anydml.schema.expression import INDEX, Expr, Variable, bound_by, free, integral, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest, Statement
@@ -126,7 +126,9 @@ class _Matching:
                 steps[self.dimensions[v]][at] = 1
         result = Stream(self.name, DataType.INT64, (0,) * len(self.nest.variables), tuple(map(tuple, steps)))
         kept = tuple(v.size for v in self.kept)
-        return Rows(self.name, kept, self.reduced, tuple(streams), result, tuple(nodes), self.mapped, integral(self.nest.body))
+        return Rows(
+            self.name, kept, self.reduced, tuple(streams), result, formula(tuple(nodes)), self.mapped, integral(self.nest.body)
+        )
 
     def _stream(self, name: str | None, data_type: DataType, indices: tuple[Expr, ...], count: int) -> Stream:
         steps = [[0] * len(indices) for _ in range(count)]

@@ -301,4 +301,4 @@ class RowWalk(Walk):
             raise Uncompilable("an exponential of a number that is rounded inside")
         value = exponentials.exponential(at_least(x.wide(), exponentials.LOWEST))
         rel = exponentials.EXP_REL + (0.0 if x.exact else -exponentials.LOWEST * U * SLACK)
-        return Number(self.body, lambda: value, low=0.0, high=1.0, rel=rel, saturated=True)
+        return Number(self.body, lambda: value, low=0.0, high=1.0, rel=rel, saturated=1000)

@@ -1,0 +1,53 @@
+"""Fusion: a tensor between two statements that is never written, with its rounding kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from anydml.schema.expression import Expr, bound_by, held, make, walk
+from anydml.schema.statement import Nest
+from anydml.tensor import DataType
+
+
+class Producer(NamedTuple):
+    """The statement of a tensor that another one reads, and the tensor's type."""
+
+    nest: Nest
+    data_type: DataType
+
+
+def fused(consumer: Nest, producers: Mapping[str, Producer]) -> Nest | str:
+    """The consumer with every read of a producer's tensor replaced by what that element is, as its type holds it.
+
+    producers: maps, by the name of the tensor that the consumer reads. A reason where the result would not have the same
+    bits, or would compute an element more than once.
+    """
+    made: dict[Expr, Expr] = {}
+    for e in walk(consumer.body):
+        name = e.data[0].name if e.op == "read" and e.data[0].definition is None else ""
+        producer = producers.get(name)
+        if producer is None:
+            made[e] = make(e.op, tuple(made[a] for a in e.args), e.data) if e.args else e
+            continue
+        if e.data[1] != "inside":
+            return f"{name} is read beyond its border too"
+        if any(bound_by(x) for x in walk(producer.nest.body)):
+            return f"{name} is no map: an element depends on more than one of an input"
+        if consumer.moves and not producer.nest.moves:
+            return f"the bits of {name} are moved beside others"
+        made[e] = _element(producer, tuple(made[a] for a in e.args))
+    if any(bound_by(x) for x in walk(consumer.body)):
+        return "an element that is read more than once would be computed more than once"
+    return Nest(consumer.index, made[consumer.body], consumer.moves)
+
+
+def _element(producer: Producer, index: tuple[Expr, ...]) -> Expr:
+    """The number that the producer's tensor holds at an index."""
+    nest = producer.nest
+    replaced = dict(zip(nest.index, index, strict=True))
+    for e in walk(nest.body):
+        if e not in replaced:
+            replaced[e] = make(e.op, tuple(replaced[a] for a in e.args), e.data) if e.args else e
+    body = replaced[nest.body]
+    return body if nest.moves else held(body, producer.data_type)

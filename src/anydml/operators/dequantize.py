@@ -1,0 +1,159 @@
+"""DML_OPERATOR_DEQUANTIZE: integers of 8 or 4 bits to floats, in blocks that share a scale and a zero point.
+
+Source: ns-directml-dml_dequantize_operator_desc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anydml.feature_level import FeatureLevel
+from anydml.operators.quantize import (
+    FLOAT32,
+    INT8,
+    INTEGERS,
+    SCALE,
+    SCALE_ZERO_POINT,
+    UINT4,
+    UINT8,
+    block_parameters,
+    quantization_rules,
+    tensor,
+)
+from anydml.schema import field
+from anydml.schema.enumerations import QuantizationType
+from anydml.schema.expression import Tensor, each
+from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
+from anydml.schema.rules import same
+from anydml.schema.statement import Nest, nest
+from anydml.schema.support import support
+from anydml.schema.types import FLOATS
+from anydml.tensor import DataType, TensorDesc
+
+SCALES = np.array([[1, 0.5], [2, 0.25]], np.float32)
+
+
+@operator("DML_OPERATOR_DEQUANTIZE", 174, since=FeatureLevel.FL_6_3)
+class Dequantize(Desc):
+    """Dequantizes every element by its block: Output = (Input - ZeroPoint) * Scale.
+
+    A dimension in which the quantization tensors have n elements is cut into n blocks of equal size: 1 is a scale for all,
+    and the input's own size is one for each. The product is exact and rounded once. Without a zero point, it is 0 in a signed
+    type, and the middle of an unsigned one: 128 in UINT8, 8 in UINT4. (ONNX's would be 0, which is given as a tensor.)
+
+    Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes arrays of
+    ml_dtypes' int4 and uint4.
+    """
+
+    input_tensor: TensorDesc = field.input("InputTensor", "The elements to dequantize.")
+    quantization_type: QuantizationType = field.attribute(
+        "QuantizationType", field.QUANTIZATION_TYPE, "SCALE, or SCALE_ZERO_POINT: what the quantization tensors are."
+    )
+    quantization_tensor_count: int | None = field.count(
+        "QuantizationTensorCount", "The quantization tensors, 1 or 2.", default=None
+    )
+    quantization_tensors: tuple[TensorDesc, ...] = field.input(
+        "QuantizationTensors",
+        "The scale of each block, of the output's type, and its zero point, of the input's type.",
+        sized_by="QuantizationTensorCount",
+    )
+    output_tensor: TensorDesc = field.output("OutputTensor", "The numbers that the elements stand for.")
+
+    eager = defaults(
+        quantization_type=(
+            "SCALE for one quantization tensor, SCALE_ZERO_POINT for two",
+            lambda d: "SCALE" if len(d.quantization_tensors) == 1 else "SCALE_ZERO_POINT",
+        )
+    )
+
+    rows = (
+        support("6_3", "InputTensor", (1, 8), INTEGERS),
+        support("6_3", "QuantizationTensors", (1, 8), (*FLOATS, *INTEGERS)),
+        support("6_3", "OutputTensor", (1, 8), FLOATS),
+    )
+    same = (
+        *same("DimensionCount Sizes", "InputTensor OutputTensor"),
+        *same("DimensionCount", "InputTensor QuantizationTensors", name="quantization"),
+        *same("Sizes", "QuantizationTensors", name="quantization"),
+    )
+    quantization = quantization_rules("OutputTensor", "InputTensor")
+
+    def outputs(d) -> Outputs:
+        return {"output_tensor": (d.input_tensor.sizes, d.quantization_tensors[0].data_type)}
+
+    def statement(d, x: Tensor, tensors: list[Tensor]) -> Nest:
+        i = each(x.sizes)
+        scale, zero_point = block_parameters(i, x.sizes, tensors, x.data_type)
+        return nest(i, (x[i] - zero_point) * scale)
+
+    examples = (
+        Example(
+            "A scale and a zero point for each row",
+            dict(
+                input_tensor=tensor(UINT8, 2, 4),
+                quantization_type=SCALE_ZERO_POINT,
+                quantization_tensors=(tensor(FLOAT32, 2, 1), tensor(UINT8, 2, 1)),
+                output_tensor=tensor(FLOAT32, 2, 4),
+            ),
+            dict(
+                input_tensor=np.array([[0, 1, 2, 3], [98, 102, 106, 110]], np.uint8),
+                quantization_tensors=[np.array([[2], [0.5]], np.float32), np.array([[0], [100]], np.uint8)],
+            ),
+            np.array([[0, 2, 4, 6], [-1, 1, 3, 5]], np.float32),
+        ),
+        Example(
+            "Elements of 4 bits, bound as bytes of two: 0 to 11 in blocks of three, with zero points 8, 8, 0 and 4",
+            dict(
+                input_tensor=tensor(UINT4, 2, 6),
+                quantization_type=SCALE_ZERO_POINT,
+                quantization_tensors=(tensor(FLOAT32, 2, 2), tensor(UINT4, 2, 2)),
+                output_tensor=tensor(FLOAT32, 2, 6),
+            ),
+            dict(
+                input_tensor=np.array([0x10, 0x32, 0x54, 0x76, 0x98, 0xBA], np.uint8),
+                quantization_tensors=[SCALES, np.array([0x88, 0x40], np.uint8)],
+            ),
+            np.array([[-8, -7, -6, -2.5, -2, -1.5], [12, 14, 16, 1.25, 1.5, 1.75]], np.float32),
+        ),
+        Example(
+            "Without zero points, they are 8 in UINT4",
+            dict(
+                input_tensor=tensor(UINT4, 2, 6),
+                quantization_type=SCALE,
+                quantization_tensors=(tensor(FLOAT32, 2, 2),),
+                output_tensor=tensor(FLOAT32, 2, 6),
+            ),
+            dict(
+                input_tensor=np.array([0x10, 0x32, 0x54, 0x76, 0x98, 0xBA], np.uint8),
+                quantization_tensors=[SCALES],
+            ),
+            np.array([[-8, -7, -6, -2.5, -2, -1.5], [-4, -2, 0, 0.25, 0.5, 0.75]], np.float32),
+        ),
+    )
+    rejecting = (
+        rejects("quantization_type_known", quantization_type="NONE"),
+        rejects("quantization_tensors_counted", quantization_tensors=(tensor(FLOAT32, 2, 1),)),
+        rejects(
+            "quantization_tensor_count_matches",
+            quantization_tensors=(tensor(FLOAT32, 2, 1),),
+            quantization_tensor_count=1,
+        ),
+        rejects("same_sizes_quantization", quantization_tensors=(tensor(FLOAT32, 2, 1), tensor(UINT8, 1, 1))),
+        rejects(
+            "same_dimension_count_quantization",
+            quantization_type=SCALE,
+            quantization_tensor_count=1,
+            quantization_tensors=(tensor(FLOAT32, 1, 2, 1),),
+        ),
+        rejects("scale_data_type", quantization_tensors=(tensor(DataType.FLOAT16, 2, 1), tensor(UINT8, 2, 1))),
+        rejects("zero_point_data_type", quantization_tensors=(tensor(FLOAT32, 2, 1), tensor(INT8, 2, 1))),
+        rejects("blocks_divide", quantization_tensors=(tensor(FLOAT32, 2, 3), tensor(UINT8, 2, 3))),
+    )
+    errata = (
+        "The page does not say what QuantizationType and the quantization tensors mean; it is read as the header's names, "
+        "DirectMLX and onnxruntime have it (our decision).",
+        "The page does not say that sizes may be those of blocks; they may, if they divide the input's (our decision).",
+        "The page does not say what an absent zero point is: the middle of an unsigned type, as onnxruntime says of DirectML "
+        "(our decision).",
+        "The page does not say that the product is exact; it is, and rounded once to the output's type (our decision).",
+    )

@@ -1,0 +1,143 @@
+"""Eager calls of a known kind, which look at nothing but addresses and numbers: they give what the first one gave."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import anydml as dml
+from anydml.functional.run import described
+from anydml.kernels.code import llvm
+
+Array = NDArray[Any]
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="nothing can be compiled")
+SIXTEEN = np.arange(16, dtype=np.float32)
+
+
+def known(device: dml.Device) -> int:
+    return len(device.quick)
+
+
+def test_a_second_call_of_a_kind_is_made_at_once() -> None:
+    device = dml.Device(threads=1)
+    first = dml.element_wise_add(SIXTEEN, SIXTEEN, device=device)
+    assert known(device) == 1
+    again = dml.element_wise_add(SIXTEEN[::-1].copy(), SIXTEEN, device=device)
+    assert known(device) == 1
+    assert first.tolist() == (2 * SIXTEEN).tolist()  # and not written over
+    assert again.tolist() == [15.0] * 16
+    dml.element_wise_add(SIXTEEN[::2], SIXTEEN[:8], device=device)
+    dml.element_wise_add(SIXTEEN[:8], SIXTEEN[:8], device=device)
+    assert known(device) == 3
+    assert dml.element_wise_add(SIXTEEN[1::2], SIXTEEN[:8], device=device).tolist() == [1, 4, 7, 10, 13, 16, 19, 22]
+
+
+def test_sizes_that_broadcast() -> None:
+    device = dml.Device(threads=1)
+    for factor in (1, 2):
+        row, column = factor * SIXTEEN, factor * SIXTEEN[:3, None]
+        assert (dml.element_wise_multiply(row, column, device=device) == row * column).all()
+    assert known(device) == 1
+
+
+def test_what_is_refused_or_lies_otherwise_is_looked_at_each_time() -> None:
+    device = dml.Device(threads=1)
+    for _ in range(2):
+        assert dml.element_wise_add(SIXTEEN[::-1], SIXTEEN, device=device).tolist() == [15.0] * 16
+        with pytest.raises(dml.BindingError):
+            dml.element_wise_add(SIXTEEN, SIXTEEN.astype(">f4" if np.little_endian else "<f4"), device=device)
+    assert known(device) == 0
+
+
+def test_outputs_that_are_given() -> None:
+    device, out = dml.Device(threads=1), np.zeros(16, np.float32)
+    for factor in (1, 2, 3):
+        assert dml.element_wise_add(factor * SIXTEEN, SIXTEEN, out=out, device=device) is out
+        assert out.tolist() == ((factor + 1) * SIXTEEN).tolist()
+    assert known(device) == 1
+    fixed = out.copy()
+    fixed.flags.writeable = False
+    with pytest.raises(dml.BindingError, match="is read-only"):
+        dml.element_wise_add(SIXTEEN, SIXTEEN, out=fixed, device=device)
+    memory = np.arange(24, dtype=np.float32)
+    with pytest.raises(dml.BindingError, match="shares memory with"):
+        dml.element_wise_add(SIXTEEN, memory[:16], out=memory[4:20], device=device)
+    dml.element_wise_add(memory[:16], memory[:16], out=memory[:16], device=device)  # in place
+    assert memory.tolist() == [*range(0, 32, 2), *range(16, 24)]
+    back = np.zeros(16, np.float32)
+    for _ in range(2):
+        dml.element_wise_add(SIXTEEN, SIXTEEN, out=back[::-1], device=device)
+        assert back.tolist() == (2 * SIXTEEN[::-1]).tolist()
+    with pytest.raises(dml.BindingError, match="where the result is"):
+        dml.element_wise_add(SIXTEEN, SIXTEEN, out=np.zeros(15, np.float32), device=device)
+    assert known(device) == 1
+
+
+def test_numbers_count_by_their_bits() -> None:
+    device = dml.Device(threads=1)
+    zeros = np.array([-0.0, 0.0], np.float32)
+    for _ in range(2):
+        for number in (0.0, -0.0, 1.5, math.nan, math.inf, 1e-45, 0.1):
+            made = dml.element_wise_add(zeros, number, device=device)
+            assert made.tobytes() == np.add(zeros, np.float32(number)).tobytes(), number
+    assert known(device) == 1
+    small = np.array([1, 2], np.int8)
+    for _ in range(2):
+        assert dml.element_wise_add(small, 3, device=device).tolist() == [4, 5]
+        with pytest.raises(dml.BindingError, match="does not fit int8"):
+            dml.element_wise_add(small, 300, device=device)
+
+
+def test_truths_are_taken_as_they_are() -> None:
+    truths = np.array([True, False, True])
+    for _ in range(2):
+        assert dml.element_wise_logical_not(truths).tolist() == [0, 1, 0]
+
+
+def test_attributes_tell_calls_apart() -> None:
+    x = np.array([-2, -0.0, 2], np.float32)
+    for low in (-1.0, 0.0, -0.0, -1.0):
+        assert dml.element_wise_clip(x, None, low, 1.0).tobytes() == np.array([low, max(low, -0.0), 1], np.float32).tobytes()
+
+
+def test_elements_left_open_are_decided_each_time() -> None:
+    device, x = dml.Device(threads=1), np.ldexp(np.arange(4097, 4161, dtype=np.float32), -12)
+    for _ in range(3):
+        made = dml.element_wise_pow(x, np.full(64, 2, np.float32), device=device)
+        assert made.tolist() == np.square(x.astype(np.float64)).astype(np.float32).tolist()
+    assert known(device) == 1
+
+
+def test_threads_do_not_share_a_table() -> None:
+    device = dml.Device(threads=1)
+
+    def many(k: int) -> bool:
+        x = np.full(16, k, np.float32)
+        return all((dml.element_wise_exp(x - k, device=device) == 1).all() for _ in range(500)) and all(
+            (dml.element_wise_add(x, 1.0, device=device) == k + 1).all() for _ in range(500)
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(many, range(4)))
+
+
+def test_a_call_that_is_described_is_not_executed() -> None:
+    dml.activation_relu(SIXTEEN)
+    dml.activation_relu(SIXTEEN)
+    desc, inputs = described(dml.activation_relu, SIXTEEN)
+    assert type(desc).__name__ == "ActivationRelu"
+    assert [*inputs] == ["input_tensor"]
+
+
+def test_elements_left_open_of_sizes_that_broadcast() -> None:
+    device, two = dml.Device(threads=1), np.array([2], np.float32)
+    ties = np.ldexp(np.arange(4097, 4113, dtype=np.float32), -12).reshape(2, 8)
+    for _ in range(3):
+        made = dml.element_wise_pow(ties, two, device=device)
+        assert made.tolist() == np.square(ties.astype(np.float64)).astype(np.float32).tolist()
+    assert known(device) == 1

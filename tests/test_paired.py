@@ -1,0 +1,100 @@
+"""Functions in pairs of float32: they decide what float64 decides, with the same result, and too small margins are seen."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anydml import DataType, Device, TensorDesc, operators
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import X86, Target, targets
+from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise import emit, paired
+from anydml.kernels.reference import evaluated
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
+import prove_pairs
+
+SERVED = [t for t in targets() if paired.serves(Body(t))]
+OPERATORS = {"exp": "ELEMENT_WISE_EXP", "sigmoid": "ACTIVATION_SIGMOID", "tanh": "ELEMENT_WISE_TANH", "log": "ELEMENT_WISE_LOG"}
+every_function = pytest.mark.parametrize("name", paired.FUNCTIONS)
+every_target = pytest.mark.parametrize("target", SERVED, ids=lambda t: t.name)
+
+
+def arguments(seed: int) -> prove_pairs.Words:
+    """The bits of all kinds of arguments: any, of size one, beside multiples of eighths of log 2, and special ones."""
+    random = np.random.default_rng(seed)
+    n = 1 << 17
+    near = random.integers(-1100, 1100, n) * (np.log(2) / 16) * (1 + random.integers(-4, 5, n) * 2.0**-24)
+    edges = np.array([77, 78, 87.3, 88.7, 103.9, 104, 126, 0, 1, np.inf, np.nan, 2**-149, 2**-126, 2**-60, 2**-9, 9.1, 20])
+    steps = np.concatenate([s * edges * (1 + k * 2.0**-23) for k in range(-40, 41) for s in (1, -1)])
+    values = [random.standard_normal(n) * s for s in (0.01, 1, 8)] + [near, 1 + near * 2.0**-10, steps]
+    with np.errstate(all="ignore"):
+        floats = np.concatenate(values).astype(np.float32)
+    return np.concatenate([floats.view(np.uint32), random.integers(0, 1 << 32, n, dtype=np.uint32)])
+
+
+def blocks(seed: int) -> list[prove_pairs.Words]:
+    x = arguments(seed)
+    return [x[i : i + prove_pairs.BLOCK] for i in range(0, len(x), prove_pairs.BLOCK)]
+
+
+@every_target
+@every_function
+def test_pairs_decide_as_float64_does(name: str, target: Target) -> None:
+    found = prove_pairs.proved(name, target, blocks(len(name)))
+    assert found.tried > 600_000
+    assert found.wrong == []
+
+
+@every_target
+@every_function
+def test_a_pair_without_a_margin_is_found_out(name: str, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = paired.FUNCTIONS[name]
+
+    def certain(x: Value) -> paired.Pair:
+        made = function(x)
+        return made._replace(high=made.low)
+
+    monkeypatch.setitem(paired.FUNCTIONS, name, certain)
+    engine.compiled.cache_clear()
+    try:
+        assert len(prove_pairs.proved(name, target, blocks(1)).wrong) > 20
+    finally:
+        engine.compiled.cache_clear()
+
+
+@every_function
+@pytest.mark.parametrize("n", [1, 7, 33, 5000])
+def test_an_operator_in_pairs_gives_the_bits_of_the_reference(name: str, n: int) -> None:
+    bits = arguments(n)
+    x = np.random.default_rng(n).choice(bits, n).view(np.float32)
+    if n == 5000:
+        x[1000:2000] = -1000  # whole groups that pairs do not serve
+    operator: Any = operators.find(OPERATORS[name])
+    desc = operator(input_tensor=TensorDesc(DataType.FLOAT32, (n,)), output_tensor=TensorDesc(DataType.FLOAT32, (n,)))
+    made = Device("cpu").compile(desc)
+    assert made.kernel_name == "elementwise:compiled"
+    tensors = [t.name for t in made.desc.tensors()]
+    y = np.empty_like(x)
+    made.bind(**{tensors[0]: x, tensors[-1]: y}).execute()
+    wanted = evaluated(made.desc, {tensors[0]: x})[tensors[-1]]
+    assert y.view(np.uint32).tolist() == wanted.view(np.uint32).tolist()
+
+
+@every_function
+def test_code_for_wide_vectors_calls_nothing_but_its_stages(name: str) -> None:
+    """Every row of the table, on a machine that lacks it as well."""
+    for target in X86[1:]:
+        lanes = emit.lanes_in_pairs(target)
+        lies = (emit.CONTIGUOUS, emit.CONTIGUOUS)
+        shape = emit.Shape(
+            prove_pairs.formula(name), False, False, prove_pairs.TYPES, lies, 0, lanes, False, ("paired", "wide"), True
+        )
+        text = engine.assembly(emit.emitted(target, shape), target)
+        assert text.count("vperm") >= 4
+        assert "@PLT" not in text

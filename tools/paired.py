@@ -1,0 +1,133 @@
+"""Makes the tables and the polynomials of functions in pairs of float32: `make approximations`.
+
+A table has eight entries, which is what one instruction picks from. A polynomial is the best one for the weighted squares of
+its distances at Chebyshev's nodes, each coefficient rounded to float32 before those above it are fitted. What pairs are worth
+is proven on all arguments (`tools/prove_pairs.py`), so that nothing here has a bound.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from flint import arb, arb_mat, ctx
+
+TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "elementwise" / "paired_tables.py"
+HEAD = '''"""Tables and polynomials of functions in pairs of float32, by their bits or as hexadecimal floats.
+
+Made by tools/paired.py (`make approximations`): change that, not this file.
+"""
+
+'''
+NODES = 120
+
+
+def single(x: Any) -> float:
+    """The nearest float32; no number here is a tie in float64."""
+    return float(struct.unpack("<f", struct.pack("<f", float(x)))[0])
+
+
+def word(x: float) -> int:
+    return int(struct.unpack("<i", struct.pack("<f", x))[0])
+
+
+def fitted(function: Callable[[Any], Any], weight: Callable[[Any], Any], low: float, high: float, count: int) -> list[float]:
+    """Coefficients in float32 of a polynomial of so many terms."""
+    middle, half = (low + high) / 2, (high - low) / 2
+    xs = [arb(middle + half * math.cos(math.pi * (2 * i + 1) / (2 * NODES))) for i in range(NODES)]
+    found: list[float] = []
+    while len(found) < count:
+        rest = [(function(x) - sum((c * x**k for k, c in enumerate(found)), arb(0))) * weight(x) for x in xs]
+        terms = arb_mat([[x**k * weight(x) for k in range(len(found), count)] for x in xs])
+        turned = terms.transpose()
+        solved = (turned * terms).solve(turned * arb_mat([[y] for y in rest]))
+        found.append(single(solved[0, 0].mid()))
+    return found
+
+
+def split(x: Any) -> tuple[float, float]:
+    """A number as the sum of two float32."""
+    head = single(x)
+    return head, single(x - head)
+
+
+def exponentials() -> dict[str, Sequence[float | int] | float]:
+    """e^x = 2^k h (1 + l) e^r: h and l for k = 0 .. 7 eighths; the bits of h miss what the bits of k will add."""
+    step = arb.const_log2() / 8
+    heads = [single((step * j).exp()) for j in range(8)]
+    head, tail = split(step)
+    width = float(step) / 2 * 1.0001
+    return {
+        "EXP_HEADS": [word(h) - (j << 20) for j, h in enumerate(heads)],
+        "EXP_TAILS": [single((step * j).exp() / h - 1) for j, h in enumerate(heads)],
+        "EXP_EIGHTHS": single(1 / step),
+        "EXP_STEP": head,
+        "EXP_STEP_TAIL": tail,
+        # (e^r - 1 - r - r^2 / 2) / r^3
+        "EXP": fitted(lambda r: (r.exp() - 1 - r - r**2 / 2) / r**3, lambda r: r**3, -width, width, 3),
+    }
+
+
+def hyperbolic() -> dict[str, Sequence[float | int] | float]:
+    """(tanh(x) - x) / x^3 of x^2, for x below a sixteenth."""
+
+    def tail(v: Any) -> Any:
+        x = v.sqrt()
+        return (x.tanh() - x) / x**3
+
+    return {"TANH": fitted(tail, lambda v: v, 0.0, 1 / 256, 3)}
+
+
+FIRST = 0x3F355556  # the bits of the least m: eight cells of 2^20 float32 follow, of which the fifth has 1 in its middle
+
+
+def logarithms() -> dict[str, Sequence[float | int] | float]:
+    """log m = g + l + log(1 + r) with r = m c - 1 for a c of five bits, so that r is exact; g is a multiple of 2^-15."""
+    factors, heads, tails = [], [], []
+    for j in range(8):
+        low, high = (struct.unpack("<f", struct.pack("<i", FIRST + (k << 20)))[0] for k in (j, j + 1))
+        step = 16 if low < 1 else 32
+        reach, c = min((max(abs(low * k / step - 1), abs(high * k / step - 1)), k / step) for k in range(8, 48))
+        if low < 1 < high:
+            reach, c = max(1 - low, high - 1), 1.0
+        assert reach < LOG_REACH * (1 + 2**-19)
+        value = -arb(c).log()
+        head = round(float(value) * 2**15) / 2**15
+        factors.append(c)
+        heads.append(head)
+        tails.append(single(value - head))
+    ln2 = round(math.log(2) * 2**15) / 2**15
+    return {
+        "LOG_FIRST": FIRST,
+        "LOG_FACTORS": factors,
+        "LOG_HEADS": heads,
+        "LOG_TAILS": tails,
+        "LN2_HEAD": ln2,
+        "LN2_TAIL": single(arb.const_log2() - ln2),
+        # (log(1 + r) - r + r^2 / 2) / r^3
+        "LOG": fitted(lambda r: ((1 + r).log() - r + r**2 / 2) / r**3, lambda r: abs(r) ** 2.5, -LOG_REACH, LOG_REACH, 5),
+    }
+
+
+LOG_REACH = 2.0**-4
+
+
+def text(found: dict[str, Sequence[float | int] | float]) -> str:
+    def number(x: float | int) -> str:
+        return f'float.fromhex("{x.hex()}")' if isinstance(x, float) else str(x)
+
+    return HEAD + "".join(
+        f"{name} = {number(x) if isinstance(x, (float, int)) else '(' + ', '.join(map(number, x)) + ',)'}\n"
+        for name, x in found.items()
+    )
+
+
+if __name__ == "__main__":
+    ctx.prec = 400
+    TARGET.write_text(text({**exponentials(), **hyperbolic(), **logarithms()}))
+    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", TARGET], check=True)
