@@ -76,12 +76,13 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     """
     checked = newest_of(check(desc or example_desc(operator)))
     statement = stated(checked.desc)
-    patterns = {
+    patterns: dict[str, object] = {
         "copy": moves(statement),
         "contract": product(statement, checked),
         "elementwise": maps(statement),
-        "reduce": rows(statement),
     }
+    # products are rows, too, which the kernels of products are there for
+    patterns["reduce"] = rows(statement) if isinstance(patterns["contract"], str) else "a product"
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():
         if not isinstance(patterns.get(name.split(":")[0]), str):

@@ -73,6 +73,7 @@ def _expm1(nodes: list[Node], node: Node) -> Node | None:
 
 
 def used(nodes: list[Node]) -> Formula:
+    """A formula without the nodes that nothing uses."""
     needed = {len(nodes) - 1}
     for place in range(len(nodes) - 1, -1, -1):
         if place in needed:

@@ -18,7 +18,7 @@ from anydml.kernels.elementwise.formula import Element, Item, Walk
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce import doubled, softmax
-from anydml.kernels.reduce.accumulators import Accumulator, Rest, Sum, accumulator
+from anydml.kernels.reduce.accumulators import Accumulator, Product, Rest, Sum, accumulator
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
 from anydml.tensor import DataType
 
@@ -229,7 +229,8 @@ class RowWalk(Walk):
                 if truth.guard is not None:
                     raise Uncompilable("a condition that has to be decided elsewhere")
                 mask = truth.mask if active is None else truth.mask & active
-            made += a.step(own, self._term(args[0]), mask, at)
+            term = self.number(args[0]) if isinstance(a, (Sum, Product)) else self._term(args[0])
+            made += a.step(own, term, mask, at)
         return made
 
     def finish(self, s: int, accumulators: Sequence[Accumulator], sets: list[list[Value]]) -> None:
