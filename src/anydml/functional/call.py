@@ -128,14 +128,16 @@ def _key(operator: str, tensors: Sequence[Any], attributes: Sequence[Any], data_
 def _at_once(quick: Quick, tensors: Sequence[Any], result: Array) -> Array:
     arrays = [*tensors, result]
     for place, data_type in quick.numbers:
-        arrays[place] = _number(keyed(arrays[place]), data_type)
+        value = arrays[place]
+        arrays[place] = _number(value, math.copysign(1, value) if type(value) is float else None, data_type)
     quick.run(arrays)
     return result
 
 
-@lru_cache(maxsize=1024)
-def _number(value: Any, data_type: DataType) -> Array:
-    return array_of_number(float(value) if isinstance(value, float) else value, data_type)
+@lru_cache(maxsize=1024, typed=True)
+def _number(value: float, sign: float | None, data_type: DataType) -> Array:
+    """The array of a number, made once; sign: of a float, since 0.0 and -0.0 are equal."""
+    return array_of_number(value, data_type)
 
 
 def _remember(device: Device, key: Any, prepared: Prepared, out: Any) -> None:
