@@ -51,7 +51,10 @@ def test_the_sessions_of_the_readme_are_so() -> None:
 
 @pytest.mark.parametrize(
     ("page", "targets"),
-    [("README.md", {"demo", "test", "bench"}), ("CONTRIBUTING.md", {"test", "lint", "functions", "docs", "approximations"})],
+    [
+        ("README.md", {"demo", "test", "bench"}),
+        ("CONTRIBUTING.md", {"test", "lint", "functions", "docs", "approximations", "prove"}),
+    ],
 )
 def test_every_make_target_that_is_named_is_there(page: str, targets: set[str]) -> None:
     text, makefile = (ROOT / page).read_text(encoding="utf-8"), (ROOT / "Makefile").read_text(encoding="utf-8")

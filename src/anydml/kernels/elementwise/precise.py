@@ -222,9 +222,13 @@ def _function(op: str, args: list[Precise]) -> Precise:
     if op in doubled.BINARY:  # of exact numbers that are not 0
         for arg in args:
             far = either(far, arg.err.compared("une", 0.0), arg.pair.head.compared("oeq", 0.0))
-        if op == "pow":  # it may have ties
-            far = either(far, x.head.compared("olt", 0.0))
-        return Precise(Pair(found.head, found.tail), size * (found.rel * SLACK), either(a.guard, far))
+        made = Precise(Pair(found.head, found.tail), size * (found.rel * SLACK), far)
+        if op == "pow":
+            # ties are common in squares alone; other exact powers stay open
+            made = made._replace(guard=either(far, x.head.compared("olt", 0.0)))
+            two = args[1].pair.head.compared("oeq", 2.0)
+            made = _select(Condition(two, None), _multiply(a, a), made)
+        return made._replace(guard=either(made.guard, *(arg.guard for arg in args)))
     err = size * (found.rel * SLACK)
     exact = a.err.compared("oeq", 0.0)
     if kind.slope is None:
