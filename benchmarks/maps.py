@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import numpy as np
 
 import anydml as dml
 from anydml.kernels.elementwise import undecided
+from benchmarks import map_cases, map_chain
 from benchmarks.map_cases import (
     BEST,
     BYTES,
@@ -19,6 +21,7 @@ from benchmarks.map_cases import (
     CASES,
     MEMORY,
     NUMPY,
+    ONNXRUNTIME,
     ROWS,
     Array,
     Case,
@@ -31,6 +34,7 @@ from benchmarks.timing import best
 
 Rows = list[dict[str, Any]]
 OURS, COMPILED = "anydml", ":compiled"
+FUSED = 2.5  # times NumPy, of four maps in one kernel
 LEAST_MEAN, LEAST = 1.5, 0.9  # times NumPy, of inputs that do not run on
 MOST_HOSTILE = 3  # times what normal data take
 MOST_LEFT = 1e-6  # of all outputs, those decided in Python
@@ -41,7 +45,7 @@ def run(names: list[str] | None = None, sizes: tuple[str, ...] = (CACHE, MEMORY)
     """Every table; names: only these functions, against the peers alone."""
     rows = _against_peers(names, sizes, seconds)
     if not names:
-        rows += _layouts(seconds) + _hostile(seconds) + _latencies()
+        rows += _chains(sizes, seconds) + _layouts(seconds) + _hostile(seconds) + _latencies()
     missed = [row for row in rows if not row.get("met", True)]
     print(f"{len(rows)} rows, {len(missed)} of them missed")
     return rows
@@ -90,6 +94,28 @@ def _one(case: Case, size: str, seconds: float) -> dict[str, Any]:
         "asked": asked,
         "met": met,
     }
+
+
+# --- chains ---
+
+
+def _chains(sizes: tuple[str, ...], seconds: float) -> Rows:
+    rows: Rows = []
+    asked = {NUMPY: FUSED, ONNXRUNTIME: 1.0}
+    for size in sizes:
+        x, y = map_cases.normal(BYTES[size] // np.dtype(np.float32).itemsize, 2)
+        for name, steps in map_chain.CHAINS.items():
+            calls = {OURS: map_chain.fused_call(steps, x, y, np.empty_like(x)), NUMPY: map_chain.numpy_call(steps, x, y)}
+            with contextlib.suppress(ImportError):
+                calls[ONNXRUNTIME] = map_chain.onnxruntime_call(steps, x, y)
+            spent = best(calls, seconds=seconds, clock=time.thread_time)
+            ours = spent.pop(OURS)
+            ratios = {peer: s / ours for peer, s in spent.items()}
+            met = all(ratio >= asked[peer] for peer, ratio in ratios.items())
+            figures = "  ".join(f"{peer} {r:.2f} ({asked[peer]})" for peer, r in ratios.items())
+            print(f"{name:30} {size:8} {ours * 1e6:10.2f}  {figures}{_verdict(met)}", flush=True)
+            rows.append({"case": name, "size": size, "microseconds": ours * 1e6, "peers": ratios, "asked": asked, "met": met})
+    return rows
 
 
 # --- layouts ---
