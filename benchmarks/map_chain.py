@@ -23,8 +23,9 @@ F32 = dml.DataType.FLOAT32
 LOW, HIGH = np.float32(0.1), np.float32(2.0)
 # each step: the operator, its attributes, and onnx's node; of two tensors, the second one is y
 Step = tuple[str, Mapping[str, Any], str]
-ADD, MULTIPLY = ("ELEMENT_WISE_ADD", {}, "Add"), ("ELEMENT_WISE_MULTIPLY", {}, "Mul")
-CLIP = ("ELEMENT_WISE_CLIP", {"min": float(LOW), "max": float(HIGH)}, "Clip")
+ADD: Step = ("ELEMENT_WISE_ADD", {}, "Add")
+MULTIPLY: Step = ("ELEMENT_WISE_MULTIPLY", {}, "Mul")
+CLIP: Step = ("ELEMENT_WISE_CLIP", {"min": float(LOW), "max": float(HIGH)}, "Clip")
 CHAINS: Mapping[str, tuple[Step, ...]] = {
     "add, multiply, relu, clip": (ADD, MULTIPLY, ("ACTIVATION_RELU", {}, "Relu"), CLIP),
     "add, sigmoid, multiply, clip": (ADD, ("ACTIVATION_SIGMOID", {}, "Sigmoid"), MULTIPLY, CLIP),
