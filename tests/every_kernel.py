@@ -39,7 +39,10 @@ class Kernel:
     implements: Operator
 
     def lower(self, checked: Checked[Desc], machine: Machine) -> Answer:
-        return self.family()(stated(checked.desc), checked, machine)
+        try:
+            return self.family()(stated(checked.desc), checked, machine)
+        except Uncompilable as error:
+            return Refused(str(error))
 
 
 def newest_of(checked: Checked[Desc]) -> Checked[Desc]:
@@ -57,10 +60,7 @@ def plan_of(checked: Checked[Any], target: Target, threads: int) -> Plan:
 def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
     """An operator compiled by one kernel and no other; None where it refuses."""
     assert kernel.implements is type(checked.desc)
-    try:
-        made = kernel.lower(newest_of(checked), machine)
-    except Uncompilable:
-        return None
+    made = kernel.lower(newest_of(checked), machine)
     if isinstance(made, Refused):
         return None
     compiled = CompiledOperator(checked, kernel.name, link(made) if isinstance(made, Lowered) else made)

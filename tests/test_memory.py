@@ -16,8 +16,8 @@ import pytest
 
 import anydml as dml
 from anydml import TensorDesc
+from anydml.devices import choice
 from anydml.devices import compiled as compiled_module
-from anydml.devices import device as device_module
 from anydml.devices.compiled import CompiledOperator
 from anydml.functional import run
 from anydml.kernels.call.steps import Step
@@ -242,7 +242,7 @@ def test_many_rows_are_computed_by_code_a_part_at_a_time(threads: int) -> None:
 def small_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A machine of 16 MB, in which no test takes more than half of that."""
     size = 16 << 20
-    for module in (device_module, run):
+    for module in (choice, run):
         monkeypatch.setattr(module, "memory_bytes", lambda: size)
     tracemalloc.start()
     try:
