@@ -20,7 +20,7 @@ from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import product
 from anydml.schema.operator import Desc, example_desc
-from anydml.schema.statement import stated
+from anydml.schema.statement import Statement, stated
 
 Operator = type[Desc]
 SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # how many times as many cases as by default
@@ -68,6 +68,11 @@ def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> Com
     return compiled
 
 
+def one_map(statement: Statement) -> object:
+    found = maps(statement)
+    return found if isinstance(found, str) or len(found) == 1 else "there are several outputs"
+
+
 def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]:
     """Every kernel of every device that serves an operator, each once, by one of its descs, or else its first example.
 
@@ -75,7 +80,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     """
     checked = newest_of(check(desc or example_desc(operator)))
     statement = stated(checked.desc)
-    patterns = {"copy": moves(statement), "contract": product(statement, checked), "elementwise": maps(statement)}
+    patterns = {"copy": moves(statement), "contract": product(statement, checked), "elementwise": one_map(statement)}
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():
         if not isinstance(patterns.get(name.split(":")[0]), str):
