@@ -21,7 +21,7 @@ from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import product
 from anydml.kernels.match.rows import rows
 from anydml.schema.operator import Desc, example_desc
-from anydml.schema.statement import stated
+from anydml.schema.statement import Statement, stated
 
 Operator = type[Desc]
 SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # how many times as many cases as by default
@@ -40,7 +40,10 @@ class Kernel:
     implements: Operator
 
     def lower(self, checked: Checked[Desc], machine: Machine) -> Answer:
-        return self.family()(stated(checked.desc), checked, machine)
+        try:
+            return self.family()(stated(checked.desc), checked, machine)
+        except Uncompilable as error:
+            return Refused(str(error))
 
 
 def newest_of(checked: Checked[Desc]) -> Checked[Desc]:
@@ -58,15 +61,17 @@ def plan_of(checked: Checked[Any], target: Target, threads: int) -> Plan:
 def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
     """An operator compiled by one kernel and no other; None where it refuses."""
     assert kernel.implements is type(checked.desc)
-    try:
-        made = kernel.lower(newest_of(checked), machine)
-    except Uncompilable:
-        return None
+    made = kernel.lower(newest_of(checked), machine)
     if isinstance(made, Refused):
         return None
     compiled = CompiledOperator(checked, kernel.name, link(made) if isinstance(made, Lowered) else made)
     assert compiled.kernel_name == kernel.name
     return compiled
+
+
+def one_map(statement: Statement) -> object:
+    found = maps(statement)
+    return found if isinstance(found, str) or len(found) == 1 else "there are several outputs"
 
 
 def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]:
@@ -79,7 +84,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     patterns: dict[str, object] = {
         "copy": moves(statement),
         "contract": product(statement, checked),
-        "elementwise": maps(statement),
+        "elementwise": one_map(statement),
     }
     # products are rows, too, which the kernels of products are there for
     patterns["reduce"] = rows(statement) if isinstance(patterns["contract"], str) else "a product"
