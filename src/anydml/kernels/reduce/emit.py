@@ -19,6 +19,7 @@ from anydml.kernels.match.maps import Formula
 from anydml.kernels.reduce import doubled
 from anydml.kernels.reduce.accumulators import Accumulator
 from anydml.kernels.reduce.pool import PoolingBody
+from anydml.kernels.reduce.staging import turned
 from anydml.kernels.reduce.walk import RowWalk
 from anydml.tensor import DataType, limits
 
@@ -33,7 +34,9 @@ class Shape(NamedTuple):
 
     outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
     two, at least a row's length; additions: one that is at least those of a lane's sum; inner: dimensions within rows beside
-    the one that lines run along; keeps: whether there is memory for a row of values that several passes need.
+    the one that lines run along; keeps: whether there is memory for a row of values that several passes need; staged: the
+    streams whose rows lie side by side, element by element, and are copied to memory, where they are contiguous, `together`
+    at a time.
     """
 
     formula: Formula
@@ -48,6 +51,8 @@ class Shape(NamedTuple):
     additions: int
     inner: int
     keeps: bool
+    staged: tuple[int, ...]
+    together: int
 
 
 def same_along(shape: Shape) -> frozenset[int]:
@@ -67,6 +72,8 @@ def names(shape: Shape) -> list[str]:
         found.append("lines")
     for d in range(shape.inner):
         found += [f"m{d}", *(f"q{d}_{k}" for k in range(count))]
+    for k in shape.staged:
+        found += [f"t{k}", f"w{k}"]
     return found
 
 
@@ -86,19 +93,27 @@ class _Kernel:
     def text(self) -> str:
         body, shape = self.body, self.shape
         pointers = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies not in (POSITION, PLACE))}
+        pointers |= {f"t{k}" for k in shape.staged}
         arguments(body, names(shape), pointers)
         self.spare = {k: body.op(f"alloca {self.kinds[k].text}, align 64") for k in (*self.inside, self.last)}
         for k, spare in self.spare.items():
             body.do(f"store {self.kinds[k].text} zeroinitializer, ptr {spare}, align 64")
         zero = body.constant(Kind("i64"), 0)
 
-        def row(r: str, _: list[Value]) -> list[Value]:
+        def row(r: str, staged: list[Value]) -> list[Value]:
+            self.staged = [v.name for v in staged]
             self._stop_if_full(r)
+            if shape.staged:
+                self._stage(r)
             self._row(r)
-            return [zero]
+            if self.last in shape.staged:
+                after = body.op(f"add i64 {r}, 1")
+                when(body, body.op(f"icmp eq i64 {after}, {self.staged[1]}"), lambda: self._put_back(after))
+            return [Value(body, x, zero.kind) for x in self.staged]
 
         start = body.load("i64", "%state")
-        body.loop(start, "%rows", 1, [zero], row)
+        first = Value(body, start, zero.kind)
+        body.loop(start, "%rows", 1, [first, first], row)
         pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
         # a call that began behind the end has nothing left to do, and stays there
         over = body.op(f"icmp uge i64 {start}, %rows")
@@ -112,6 +127,10 @@ class _Kernel:
         body = self.body
 
         def stop() -> None:
+            if self.last in self.shape.staged:
+                # where all rows are staged that were to be together, they are back already
+                none = body.op(f"icmp eq i64 {r}, {self.staged[1]}")
+                when(body, body.op(f"xor i1 {none}, true"), lambda: self._put_back(r))
             body.store("i64", r, "%state")
             body.do("ret i64 1")
             body.label(body.name("never"))
@@ -120,13 +139,51 @@ class _Kernel:
         self.noted = body.load("i64", "%state", 16)
         when(body, body.op(f"icmp ugt i64 {self.noted}, {half}"), stop)
 
+    # --- rows that are staged ---
+
+    def _stage(self, r: str) -> None:
+        """Copy the inputs' next rows to memory, if those there end before a row: at most to the end of a dimension."""
+        body, d = self.body, self.shape.outer - 1
+        first, end = self.staged
+        anew = body.op(f"icmp eq i64 {r}, {end}")
+        at = body.op(f"urem i64 {body.op(f'add i64 {r}, %first')}, %n{d}")
+        count = str(self.shape.together)
+        for room in (body.op(f"sub i64 %n{d}, {at}"), body.op(f"sub i64 %rows, {r}")):
+            count = body.op(f"select i1 {body.op(f'icmp ult i64 {room}, {count}')}, i64 {room}, i64 {count}")
+        ends = body.op(f"add i64 {r}, {count}")
+        self.staged = [body.op(f"select i1 {anew}, i64 {x}, i64 {y}") for x, y in ((r, first), (ends, end))]
+
+        def copy() -> None:
+            there = self._starts(r)
+            for k in self.inside:
+                if k in self.shape.staged:
+                    size = self.kinds[k].bits // 8
+                    turned(body, body.target, (there[k], f"%s{k}"), (f"%t{k}", f"%w{k}"), size, "%n", count)
+
+        when(body, anew, copy)
+
+    def _put_back(self, end: str) -> None:
+        """Copy the output's rows that are staged, before one, to where they belong."""
+        body, k = self.body, self.last
+        first, _ = self.staged
+        there, count = self._starts(first)[k], body.op(f"sub i64 {end}, {first}")
+        turned(body, body.target, (f"%t{k}", f"%w{k}"), (there, f"%s{k}"), self.kinds[k].bits // 8, count, "%n")
+
+    def _starts(self, r: str) -> list[str]:
+        """Where each stream's row begins."""
+        row = self.body.op(f"add i64 {r}, %first")
+        return self._bases([f"%p{k}" for k in range(self.last + 1)], row, self.shape.outer, "n", "o")
+
     # --- a row ---
 
     def _row(self, r: str) -> None:
         body, shape = self.body, self.shape
         self.row = body.op(f"add i64 {r}, %first")
         self.line: str | None = None
-        self.bases = self._bases([f"%p{k}" for k in range(self.last + 1)], self.row, self.shape.outer, "n", "o")
+        self.bases = self._starts(r)
+        for k in shape.staged:
+            number = body.op(f"sub i64 {r}, {self.staged[0]}")
+            self.bases[k] = body.at(f"%t{k}", body.op(f"mul i64 {number}, %w{k}"))
         walk = self._walk(careful=False)
         self._reduce(walk)
         if shape.mapped:
@@ -455,7 +512,8 @@ class _Kernel:
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         for k in self.inside:
             if self.shape.lies[k] == CONTIGUOUS:
-                at = body.at(self._place(k, i), f"%o{self.shape.outer - 1}_{k}")
+                step = f"%w{k}" if k in self.shape.staged else f"%o{self.shape.outer - 1}_{k}"
+                at = body.at(self._place(k, i), step)
                 body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
     def _partial(self, i: str, take: str) -> dict[int, Value]:

@@ -16,6 +16,7 @@ from anydml.kernels.match.maps import Stream
 from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.reduce import emit, softmax
 from anydml.kernels.reduce.stages import stages
+from anydml.kernels.reduce.staging import pitch, together
 from anydml.kernels.reduce.undecided import STATE_WORDS, deciding, words
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
@@ -25,6 +26,7 @@ SHORT = 1 << 14  # elements below which other threads can wait
 ALONE = 1 << 15  # elements below which one thread computes
 ROOM = 1 << 10  # elements on the list of a piece
 KEPT = 1 << 15  # elements of a row up to which values are kept from one pass to the next
+STAGED = 1 << 22  # bytes of rows that are copied to memory at once, at most
 LONGEST = 1 << 20  # elements of a row; of longer ones, sums would have no bounds of use
 
 
@@ -50,12 +52,14 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     lines = prod(d.size for d in around)
     if lines * row.size > LONGEST:
         return Refused(f"rows are longer than {LONGEST} elements")
-    shape = _shape(target, r, types, row, len(outer), around)
+    shape = _shape(target, r, types, row, outer, around)
     with guard:
         code = engine.compiled(emit.emitted, target, shape)
     kept = (row.size + 2 * shape.lanes) * lines * _keeps(shape) + 8
     room = min(ROOM, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
-    size = words(room, kept)
+    own = [pitch(row.size, types[k].dtype.itemsize) for k in shape.staged]
+    kept = -(-kept // 8) * 8
+    size = words(room, kept + sum(own) * shape.together // 8)
     count = prod(d.size for d in outer)
     pieces: list[list[Step]] = []
     shares = min(machine.threads if count * lines * row.size >= ALONE else 1, count)
@@ -71,6 +75,10 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             numbers.append(lines)
         for d in around:
             numbers += [d.size, *d.strides]
+        staged = memory + 8 * kept
+        for bytes_ in own:
+            numbers += [staged, bytes_]
+            staged += bytes_ * shape.together
         pieces.append([Step(code, tuple(numbers))])
     (nest,) = statement.values()
     return Lowered(
@@ -87,7 +95,9 @@ def _keeps(shape: emit.Shape) -> int:
     return len(stages(shape.formula, emit.same_along(shape), mapped=shape.mapped).kept) if shape.keeps else 0
 
 
-def _shape(target: Target, r: Rows, types: tuple[Any, ...], row: Dimension, outer: int, around: list[Dimension]) -> emit.Shape:
+def _shape(
+    target: Target, r: Rows, types: tuple[Any, ...], row: Dimension, outer: list[Dimension], around: list[Dimension]
+) -> emit.Shape:
     moves = [any(d.strides[k] for d in (*around, row)) for k in range(len(types))]
     lies = tuple(
         (emit.POSITION if moves[k] else emit.PLACE)
@@ -100,11 +110,39 @@ def _shape(target: Target, r: Rows, types: tuple[Any, ...], row: Dimension, oute
         for k, t in enumerate(types)
     )
     lines = prod(d.size for d in around)
+    staged, rows_together = _staged(target, r, types, row, outer) if lines == 1 else ((), 1)
+    lies = tuple(emit.CONTIGUOUS if k in staged else x for k, x in enumerate(lies))
     lanes = target.vector_bytes // 4
     most = _power_of_two(lines * row.size)
     additions = _power_of_two(lines * (-(-row.size // lanes) + 1))
     keeps = lines * (row.size + 2 * lanes) <= 2 * KEPT
-    return emit.Shape(r.formula, r.mapped, r.integral, types, lies, outer, lanes, 4, most, additions, len(around), keeps)
+    return emit.Shape(
+        r.formula, r.mapped, r.integral, types, lies, len(outer), lanes, 4, most, additions, len(around), keeps,
+        staged, rows_together,
+    )  # fmt: skip
+
+
+def _staged(
+    target: Target, r: Rows, types: tuple[Any, ...], row: Dimension, outer: list[Dimension]
+) -> tuple[tuple[int, ...], int]:
+    """The streams whose rows lie side by side, element by element, and how many rows are copied to memory at once."""
+    sizes = [t.dtype.itemsize for t in types]
+    found = [
+        k
+        for k, size in enumerate(sizes)
+        if (r.streams[k].name is not None if k < len(r.streams) else r.mapped)
+        and outer
+        and outer[-1].strides[k] == size
+        and abs(row.strides[k]) > size
+        and row.size * size >= target.vector_bytes
+        and outer[-1].size * size >= target.vector_bytes
+    ]
+    if not found:
+        return (), 1
+    rows_together = together([sizes[k] for k in found])
+    if sum(pitch(row.size, sizes[k]) for k in found) * rows_together > STAGED:
+        return (), 1
+    return tuple(found), rows_together
 
 
 def _power_of_two(n: int) -> int:
