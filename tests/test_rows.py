@@ -137,14 +137,22 @@ LAYOUTS = [  # sizes, axes, strides of the input and of the output
 def test_any_layout_between_unmapped_pages(
     name: str, sizes: tuple[int, ...], axes: tuple[int, ...], strides: tuple[int, ...] | None, out: tuple[int, ...] | None
 ) -> None:
+    between_pages(name, F32, sizes, axes, strides, out)
+
+
+def between_pages(
+    name: str, data_type: DataType, sizes: Sequence[int], axes: Sequence[int],
+    strides: Sequence[int] | None, out: Sequence[int] | None, isa: str | None = None,
+) -> None:  # fmt: skip
+    """Tensors at the start and at the end of mapped memory, and between bytes that stay what they are."""
     out = out if name in MAPPED else None
-    desc: Any = desc_of(name, F32, sizes, axes, strides, out)
-    compiled = dml.Device("cpu", threads=1).compile(desc)
+    desc: Any = desc_of(name, data_type, sizes, axes, strides, out)
+    compiled = dml.Device("cpu", isa=isa, threads=1).compile(desc)
     assert compiled.kernel_name == "reduce:compiled"
     x, y = desc.input_tensor, desc.output_tensor
     for at_end in (False, True) if guarded.AVAILABLE else ():
-        given, _ = guarded.place(sizes, x.explicit_strides, x.data_type.dtype, at_end=at_end)
-        given[...] = hurting.values("FLOAT32", sizes, np.random.default_rng(3), "ordinary")
+        given, _ = guarded.place(tuple(sizes), x.explicit_strides, x.data_type.dtype, at_end=at_end)
+        given[...] = hurting.values(data_type.name, tuple(sizes), np.random.default_rng(3), "ordinary")
         found, buffer = guarded.place(y.sizes, y.explicit_strides, y.data_type.dtype, at_end=at_end, canary=0x5A)
         compiled.bind(input_tensor=given, output_tensor=found).execute()
         want = exact(desc, given)
@@ -153,6 +161,88 @@ def test_any_layout_between_unmapped_pages(
         left = buffer[buffer != 0]
         assert (left == 0x5A).all()
         assert left.size == buffer.size - found.nbytes
+
+
+# --- rows that lie across the tensor ---
+
+ACROSS = [  # sizes, axes, strides of the input and of the output
+    ((37, 18), (0,), None, None),
+    ((2, 19, 35), (1,), None, None),
+    ((3, 6, 17), (0, 1), None, None),
+    ((17, 16), (0,), (19, 1), (16, 1)),
+    ((17, 19), (0,), (1, 17), (19, 1)),
+    ((17, 19), (0,), (19, 1), (1, 17)),
+    ((18, 19), (1,), (1, 20), (1, 18)),
+    ((16, 33), (0,), (0, 1), None),
+]
+
+
+@pytest.fixture
+def staged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The streams that go by way of memory, desc by desc."""
+    found: list[tuple[int, ...]] = []
+    choose = family._staged
+
+    def noting(*args: Any) -> Any:
+        made = choose(*args)
+        found.append(made[0])
+        return made
+
+    monkeypatch.setattr(family, "_staged", noting)
+    return found
+
+
+def turned(name: str, data_type: DataType, x: NDArray[Any]) -> NDArray[Any]:
+    """The result along the first axis by way of contiguous rows, which the tests above compare with the exact one."""
+    across = np.ascontiguousarray(np.moveaxis(x, 0, -1))
+    desc = desc_of(name, data_type, across.shape, (x.ndim - 1,))
+    return np.ascontiguousarray(np.moveaxis(executed(desc, across), -1, 0))
+
+
+@pytest.mark.parametrize("name", ["ACTIVATION_SOFTMAX1", "ACTIVATION_HARDMAX1", "SUM", "ARGMAX"])
+@pytest.mark.parametrize(("sizes", "axes", "strides", "out"), ACROSS)
+def test_rows_across_between_unmapped_pages(
+    name: str, sizes: tuple[int, ...], axes: tuple[int, ...], strides: tuple[int, ...] | None, out: tuple[int, ...] | None,
+    staged: list[tuple[int, ...]],
+) -> None:  # fmt: skip
+    between_pages(name, F32, sizes, axes, strides, out if name in MAPPED else None)
+    assert bool(staged[0]) == (name in MAPPED or strides not in ((0, 1), (1, 17)))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_rows_across_of_every_size_of_elements(isa: str, staged: list[tuple[int, ...]]) -> None:
+    for name, data_type in [
+        ("ACTIVATION_LOG_SOFTMAX1", F32), ("ACTIVATION_SOFTMAX1", DataType.FLOAT16), ("MAX", DataType.INT8),
+        ("ARGMIN", DataType.UINT16), ("SUM", DataType.INT64),
+    ]:  # fmt: skip
+        between_pages(name, data_type, (67, 69), (0,), None, None, isa)
+    assert all(staged)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_rows_across_are_the_rows_along(name: str, staged: list[tuple[int, ...]]) -> None:
+    for data_type in (F32, DataType.FLOAT16, DataType.INT64):
+        desc = desc_of(name, data_type, (35, 41), (0,))
+        if desc is not None:
+            for x in drawn(data_type, (35, 41), 6):
+                same(executed(desc, x), turned(name, data_type, x))
+    assert any(staged)
+
+
+def test_rows_across_in_shares(staged: list[tuple[int, ...]]) -> None:
+    x = np.random.default_rng(5).standard_normal((128, 301)).astype(np.float32)
+    for name in ("ACTIVATION_SOFTMAX1", "AVERAGE"):
+        desc = desc_of(name, F32, x.shape, (0,))
+        for threads in (1, 3, 40):
+            same(executed(desc, x, threads=threads), turned(name, F32, x))
+    assert staged[0] == (0, 1)
+
+
+def test_rows_across_too_long_to_stage(monkeypatch: pytest.MonkeyPatch, staged: list[tuple[int, ...]]) -> None:
+    monkeypatch.setattr(family, "STAGED", 1 << 10)
+    x = np.random.default_rng(5).standard_normal((64, 64)).astype(np.float32)
+    same(executed(desc_of("SUM", F32, x.shape, (0,)), x), turned("SUM", F32, x))
+    assert staged[0] == ()
 
 
 def test_rows_in_shares_are_the_same_rows() -> None:
@@ -203,6 +293,25 @@ def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.M
     same(executed(desc, x), exact(desc, x))
     assert sum(listed) >= 40
     assert (len(listed) > 1) == (room < 1 << 10)
+
+
+@pytest.mark.parametrize("room", [2, 50, 1 << 10])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_elements_left_open_across_are_decided_exactly(
+    room: int, threads: int, monkeypatch: pytest.MonkeyPatch, listed: list[int], staged: list[tuple[int, ...]]
+) -> None:
+    """A call that stops has put back the rows that it has done, and none that it has not."""
+    engine.compiled.cache_clear()
+    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-27)  # some of every row are left open, not all
+    monkeypatch.setattr(doubled, "_SHARE", 2.0**-27)
+    monkeypatch.setattr(family, "ROOM", room)
+    monkeypatch.setattr(family, "ALONE", 1)
+    x = np.random.default_rng(7).standard_normal((19, 41)).astype(np.float32)
+    desc = desc_of("ACTIVATION_SOFTMAX1", F32, x.shape, (0,))
+    same(executed(desc, x, threads=threads), exact(desc, x))
+    assert staged[0] == (0, 1)
+    assert sum(listed) >= 100
+    assert (len(listed) > 2 * threads) == (room < 1 << 10)
 
 
 def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, listed: list[int]) -> None:
