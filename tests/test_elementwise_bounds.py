@@ -26,7 +26,7 @@ from number_kernels import Shown, number, shown
 Array = NDArray[Any]
 F32, F16 = DataType.FLOAT32, DataType.FLOAT16
 TYPES = (F32, F32, F32, F16, DataType.INT8, DataType.UINT16, DataType.INT32, DataType.INT64, DataType.UINT64)
-FORMULAS = 120 * SOAK
+FORMULAS = 80 * SOAK
 every_target = pytest.mark.parametrize("target", targets(), ids=lambda t: t.name)
 
 pytestmark = pytest.mark.skipif(not targets(), reason="no code is emitted for this processor")

@@ -158,8 +158,7 @@ class Stop(Exception):
 
 @every_isa
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("error", [Stop, KeyboardInterrupt])
-@pytest.mark.parametrize("call", [1, 3])
+@pytest.mark.parametrize(("error", "call"), [(Stop, 1), (Stop, 3), (KeyboardInterrupt, 2)])
 def test_a_call_that_is_interrupted_leaves_nothing_behind(
     call: int, error: type[BaseException], threads: int, isa: str, decided: Decided, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,7 +156,7 @@ def of_wholes(formula: Formula, row: tuple[int, ...]) -> int | None:
 
 @every_target
 def test_integers_are_python_s_modulo_their_type(target: Target, ran: Ran) -> None:
-    compared, refused, count = 0, 0, 150 * SOAK
+    compared, refused, count = 0, 0, 100 * SOAK
     used: set[str] = set()
     for seed in range(count):
         rng, generator = random.Random(seed), np.random.default_rng(seed)
@@ -188,7 +188,7 @@ def test_integers_are_python_s_modulo_their_type(target: Target, ran: Ran) -> No
 @every_target
 def test_numbers_are_stored_rounded_once_or_cut_and_saturated(target: Target, ran: Ran) -> None:
     compared: dict[DataType, int] = {}
-    for seed in range(150 * SOAK):
+    for seed in range(100 * SOAK):
         rng, generator = random.Random(seed + 1000), np.random.default_rng(seed)
         formula, types = a_formula(rng)
         out = rng.choice(ELEVEN)
@@ -206,9 +206,9 @@ def test_numbers_are_stored_rounded_once_or_cut_and_saturated(target: Target, ra
             assert (float if out.dtype.kind == "f" else int)(found[lane]) == wanted, told
             compared[out] = compared.get(out, 0) + 1
     print(compared)
-    assert min(compared.values()) > 50
+    assert min(compared.values()) > 30
     assert len(compared) == 11
-    ran(sum(compared.values()), 2000)
+    ran(sum(compared.values()), 1200)
 
 
 def as_stored(t: Fraction, data_type: DataType) -> float:

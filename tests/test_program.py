@@ -787,7 +787,7 @@ def product(k: int, n: int, *, owned: bool) -> str:
     return json.dumps({"resources": resources, "dispatchables": {"product": dispatchable}, "commands": commands})
 
 
-@pytest.mark.parametrize("owned", [True, False])  # 17 MB that are kept, and as many while B is packed; 4 MB of scratch
+@pytest.mark.parametrize("owned", [True, False])  # 17 MB that are kept, and as many while B is packed; 3 or 4 MB of scratch
 def test_what_operators_take_counts_before_anything_is_allocated(owned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     program = loaded(product(2**14, 2**10, owned=owned))
     operator = dml.Device().compile(program.dispatchables["product"].desc)
@@ -795,7 +795,7 @@ def test_what_operators_take_counts_before_anything_is_allocated(owned: bool, mo
     kept = operator.binding_properties.persistent_resource_size
     others = operator.most_bytes - kept
     needed = 4 + 2**12 + kept + others
-    assert needed > 2**22
+    assert needed > 3 * 2**20
     monkeypatch.setattr(checking, "memory_bytes", lambda: needed - 1)
     for attempt in (program.check, program.run):
         tracemalloc.start()
