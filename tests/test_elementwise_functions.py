@@ -30,6 +30,7 @@ every_target = pytest.mark.parametrize("target", targets(), ids=lambda t: t.name
 
 SPECIAL: dict[str, Callable[..., Any]] = {
     "sigmoid": lambda x: 1 / (1 + gmpy2.exp(-x)),
+    "gelu": lambda x: x / 2 * gmpy2.erfc(-x / gmpy2.sqrt(mpfr(2))),
     "pow": lambda x, y: x**y,
     "softplus": lambda x: gmpy2.log1p(gmpy2.exp(x)),
 }
@@ -55,6 +56,7 @@ LIMITS: dict[str, tuple[float, float, float | None, float | None]] = {
     "atan": (math.pi / 2, -math.pi / 2, 0.0, -0.0),
     "erf": (1.0, -1.0, 0.0, -0.0),
     "erfc": (0.0, 2.0, None, None),
+    "gelu": (INF, NAN, 0.0, -0.0),
 }
 
 

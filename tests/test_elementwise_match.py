@@ -16,7 +16,7 @@ from anydml import DataType, operators
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import SHORT, TILE, Part, parts, shares
 from anydml.kernels.match.maps import OF_MORE, Map, Stream, maps, over_streams
-from anydml.schema.expression import Sum, Tensor, each, exp, log1p, number, over, select, sqrt
+from anydml.schema.expression import Sum, Tensor, at_limits, each, erf, erfc, exp, log1p, number, over, select, sqrt
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import Nest, move, nest, stated
 from tensors import SETTINGS
@@ -137,6 +137,14 @@ def test_a_formula_is_an_expression_again() -> None:
         (1.0 / (1.0 + exp(-X[I])), "sigmoid"),
         (1.0 / (exp(-X[I]) + 1.0), "sigmoid"),
         (log1p(exp(X[I])), "softplus"),
+        (at_limits(X[I], 0.5 * X[I] * (1 + erf(X[I] / sqrt(2))), low=-0.0), "gelu"),
+        (at_limits(X[I], X[I] * 0.5 * erfc(-(X[I] / sqrt(2))), low=-0.0), "gelu"),
+        (0.5 * X[I] * (1 + erf(X[I] / sqrt(2))), None),
+        (at_limits(X[I], X[I] / (1 + X[I]), low=-1.0), None),
+        (at_limits(X[I], 0.5 * X[I] * (1 + erf(X[I] / sqrt(3))), low=-0.0), None),
+        (at_limits(X[I], 0.25 * X[I] * (1 + erf(X[I] / sqrt(2))), low=-0.0), None),
+        (at_limits(X[I], 0.5 * Y[I] * (1 + erf(X[I] / sqrt(2))), low=-0.0), None),
+        (at_limits(X[I], 0.5 * X[I] * (1 + erf(Y[I] / sqrt(2))), low=-0.0), None),
         (1.0 / (2.0 + exp(-X[I])), None),
         (1.0 / (1.0 + exp(X[I])), None),
         (2.0 / (1.0 + exp(-X[I])), None),
@@ -146,7 +154,7 @@ def test_a_formula_is_an_expression_again() -> None:
 def test_functions_that_are_computed_together(body: Any, op: str | None) -> None:
     found = the_map(nest(I, body))
     made = combined(found.formula)
-    assert {"sigmoid", "softplus"} & {node.op for node in made} == ({op} if op else set())
+    assert {"sigmoid", "softplus", "gelu"} & {node.op for node in made} == ({op} if op else set())
     if op:
         assert len(made) < len(found.formula)
         assert all(a < place for place, node in enumerate(made) for a in node.args)

@@ -24,6 +24,7 @@ import prove_pairs
 
 SERVED = [t for t in targets() if paired.serves(Body(t))]
 OPERATORS = {"exp": "ELEMENT_WISE_EXP", "sigmoid": "ACTIVATION_SIGMOID", "tanh": "ELEMENT_WISE_TANH", "log": "ELEMENT_WISE_LOG"}
+OPERATORS |= {"erf": "ELEMENT_WISE_ERF", "gelu": "ACTIVATION_GELU"}
 every_function = pytest.mark.parametrize("name", paired.FUNCTIONS)
 every_target = pytest.mark.parametrize("target", SERVED, ids=lambda t: t.name)
 
@@ -33,8 +34,9 @@ def arguments(seed: int) -> prove_pairs.Words:
     random = np.random.default_rng(seed)
     n = 1 << 15
     near = random.integers(-1100, 1100, n) * (np.log(2) / 16) * (1 + random.integers(-4, 5, n) * 2.0**-24)
-    edges = np.array([77, 78, 87.3, 88.7, 103.9, 104, 126, 0, 1, np.inf, np.nan, 2**-149, 2**-126, 2**-60, 2**-9, 9.1, 20])
-    steps = np.concatenate([s * edges * (1 + k * 2.0**-23) for k in range(-40, 41) for s in (1, -1)])
+    edges = [77, 78, 87.3, 88.7, 103.9, 104, 126, 0, 1, np.inf, np.nan, 2**-149, 2**-126, 2**-60, 2**-9, 9.1, 20]
+    edges += [2**-90, 3.9375, 5.625]  # of erf and GELU
+    steps = np.concatenate([s * np.array(edges) * (1 + k * 2.0**-23) for k in range(-40, 41) for s in (1, -1)])
     values = [random.standard_normal(n) * s for s in (0.01, 1, 8)] + [near, 1 + near * 2.0**-10, steps]
     with np.errstate(all="ignore"):
         floats = np.concatenate(values).astype(np.float32)
@@ -83,6 +85,13 @@ COMPOSED = {
         Node("mul", (1, 0), None),
         Node("limits", (0, 2), (("low", "-0.0"),)),
     ),
+    "x erf(x)": (X, Node("erf", (0,), None), Node("mul", (0, 1), None)),
+    "-gelu(x), -0 at -inf": (
+        X,
+        Node("gelu", (0,), None),
+        Node("neg", (1,), None),
+        Node("limits", (0, 2), (("low", "-0.0"),)),
+    ),
     "-2 (-tanh(x))": (X, Node("tanh", (0,), None), Node("neg", (1,), None), TWO, Node("mul", (2, 3), None)),
     "x log(x) if x > 0, else -exp(x)": (
         X,
@@ -113,8 +122,9 @@ def test_what_is_made_of_pairs_is_decided_as_in_float64(formula: Formula, target
     found = prove_pairs.proved(formula, target, [np.concatenate([normal, special])])
     assert found.wrong == []
     paired_alone = prove_pairs.Compiled(target, formula, ("paired",))
-    _, open_ = paired_alone(normal)
-    assert open_.size < normal.size / 50
+    usual = normal[np.abs(normal.view(np.float32)) < 3]
+    _, open_ = paired_alone(usual)
+    assert open_.size < usual.size / 50
 
 
 @every_function
@@ -145,5 +155,5 @@ def test_code_for_wide_vectors_calls_nothing_but_its_stages(name: str) -> None:
             prove_pairs.formula(name), False, False, prove_pairs.TYPES, lies, 0, lanes, False, ("paired", "wide"), True
         )
         text = engine.assembly(emit.emitted(target, shape), target)
-        assert text.count("vperm") >= 4
+        assert name in paired.MIXED or text.count("vperm") >= 4
         assert "@PLT" not in text

@@ -50,6 +50,18 @@ def fitted(function: Callable[[Any], Any], weight: Callable[[Any], Any], low: fl
     return found
 
 
+def centered(function: Callable[[Any], Any], weight: Callable[[Any], Any], high: float, count: int) -> list[float]:
+    """Coefficients in float64 of a polynomial of the distance from the middle of 0 .. high."""
+    half = arb(high) / 2
+    xs = [half * math.cos(math.pi * (2 * i + 1) / (2 * NODES)) for i in range(NODES)]
+    weights = [weight(x + half) for x in xs]
+    terms = arb_mat([[x**k * w for k in range(count)] for x, w in zip(xs, weights, strict=True)])
+    turned = terms.transpose()
+    wanted = arb_mat([[function(x + half) * w] for x, w in zip(xs, weights, strict=True)])
+    solved = (turned * terms).solve(turned * wanted)
+    return [float(solved[k, 0].mid()) for k in range(count)]
+
+
 def split(x: Any) -> tuple[float, float]:
     """A number as the sum of two float32."""
     head = single(x)
@@ -83,6 +95,28 @@ def hyperbolic() -> dict[str, Sequence[float | int] | float]:
     return {"TANH": fitted(tail, lambda v: v, 0.0, 1 / 256, 3)}
 
 
+ERF_FAR = 3.9375  # erf rounds to 1 beyond
+GELU_FAR = 5.625  # GELU rounds to x beyond
+
+
+def errors() -> dict[str, Sequence[float | int] | float]:
+    """erf(x) / x of x^2 and (Phi(x) - 1/2) / x of x^2, each of the distance of x^2 from the middle: in float64."""
+
+    def erf(v: Any) -> Any:
+        return v.sqrt().erf() / v.sqrt()
+
+    def normal(v: Any) -> Any:
+        return (v / 2).sqrt().erf() / v.sqrt() / 2
+
+    return {
+        "ERF_FAR": ERF_FAR,
+        "ERF": centered(erf, lambda v: 1 / erf(v), ERF_FAR**2, ERF_TERMS),
+        "GELU_FAR": GELU_FAR,
+        "GELU": centered(normal, lambda v: v.sqrt() + 0.01, GELU_FAR**2, GELU_TERMS),
+    }
+
+
+ERF_TERMS, GELU_TERMS = 20, 21
 FIRST = 0x3F355556  # the bits of the least m: eight cells of 2^20 float32 follow, of which the fifth has 1 in its middle
 
 
@@ -129,5 +163,5 @@ def text(found: dict[str, Sequence[float | int] | float]) -> str:
 
 if __name__ == "__main__":
     ctx.prec = 400
-    TARGET.write_text(text({**exponentials(), **hyperbolic(), **logarithms()}))
+    TARGET.write_text(text({**exponentials(), **hyperbolic(), **logarithms(), **errors()}))
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", TARGET], check=True)

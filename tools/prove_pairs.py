@@ -103,9 +103,10 @@ def _bounding(target: Target, name: str) -> str:
         exact = real.value if pair.sign is None else real.value.magnitude()
         slack = exact.magnitude() * BOUND_SLACK
         head, low, high = (v.converted("fpext", wide) for v in (pair.head, pair.low, pair.high))
-        outer = (head + low).compared("ugt", exact + slack) | (head + high).compared("ult", exact - slack)
+        ends = (head + low, head + high)
+        outer = ends[0].compared("ugt", exact + slack) | ends[1].compared("ult", exact - slack)
         assert pair.outside is not None
-        wrong = outer & ~pair.outside
+        wrong = outer & ~pair.outside & ends[0].compared("ord", ends[1])  # ends that are NaN decide nothing
         return [carried[0] + wrong.converted("zext", whole)]
 
     _, (total,) = body.loop("0", count, lanes, [body.constant(whole, 0)], inside)

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import permutations
 
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
 from anydml.schema.expression import Constant
+from anydml.tensor import DataType
+
+_HALF = Node("constant", (), Constant(Fraction(1, 2), False))
 
 
 @lru_cache(maxsize=1024)
 def combined(formula: Formula) -> Formula:
     """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus", a exp(x) - a as a expm1(x) + 0, x times 1 as x.
 
-    Nodes that nothing uses any more are left out.
+    And x erfc(-x / sqrt(2)) / 2 of an element x, with a limit, as "gelu". Nodes that nothing uses any more are left out.
     """
     made: list[Node] = []
     places: list[int] = []
     for node in formula:
         moved = Node(node.op, tuple(places[a] for a in node.args), node.data)
-        found = _itself(made, moved) or _sigmoid(made, moved) or _softplus(made, moved) or _expm1(made, moved) or moved
+        found = (
+            _itself(made, moved)
+            or _sigmoid(made, moved)
+            or _softplus(made, moved)
+            or _expm1(made, moved)
+            or _gelu(made, moved)
+            or moved
+        )
         made.append(found)
         places.append(len(made) - 1)
     return used(made)
@@ -69,6 +81,28 @@ def _expm1(nodes: list[Node], node: Node) -> Node | None:
             nodes.append(Node("mul", (a, len(nodes) - 1), None))
             nodes.append(Node("constant", (), Constant(Fraction(0), True)))  # the difference of equal numbers is +0
             return Node("add", (len(nodes) - 2, len(nodes) - 1), None)
+    return None
+
+
+def _gelu(nodes: list[Node], node: Node) -> Node | None:
+    """The product with its limit at -infinity, where the formula has none."""
+    if node.op != "limits" or "low" not in dict(node.data):
+        return None
+    x, product = node.args
+    if nodes[x].op != "stream" or nodes[x].data[1] not in (DataType.FLOAT32, DataType.FLOAT16):
+        return None
+
+    def made(place: int, op: str) -> Sequence[int]:
+        return nodes[place].args if nodes[place].op == op else ()
+
+    for half, share in permutations(made(product, "mul"), 2):
+        for negated in made(share, "erfc"):
+            for quotient in made(negated, "neg"):
+                roots = [made(a, "sqrt") for a in made(quotient, "div")[1:] if made(quotient, "div")[0] == x]
+                of_two = any(nodes[r].op == "constant" and nodes[r].data.value == 2 for root in roots for r in root)
+                if of_two and any(a == x and nodes[b] == _HALF for a, b in permutations(made(half, "mul"), 2)):
+                    nodes.append(Node("gelu", (x,), None))
+                    return node._replace(args=(x, len(nodes) - 1))
     return None
 
 

@@ -11,8 +11,12 @@ from anydml.kernels.elementwise.polynomials import U
 FARTHEST = 26.63  # e^(-z^2) becomes 0 by itself there
 assert ERFC.high >= FARTHEST
 
+GELU_FARTHEST = 37.66  # 26.63 sqrt(2): e^(-x^2 / 2) becomes 0 by itself there
+HALF_ROOT = 0.5**0.5
 # e^(-z^2): EXP.rel and 0.75 u of its argument; a product and a quotient
 ERFC_REL = ERFC.rel + EXP.rel + 2.8 * U
+# e^(z^2) erfc(z) falls by less than z does, which is off by 1.5 u; a difference and a product more
+GELU_REL = ERFC_REL + 4 * U
 
 
 def _of_positive(z: Value) -> Value:
@@ -26,6 +30,15 @@ def _of_positive(z: Value) -> Value:
 def erfc(x: Value) -> Approximate:
     far = _of_positive(x.magnitude())
     return Approximate(x.body.chosen(x.compared("olt", 0.0), 2 - far, far), ERFC_REL + U)
+
+
+def gelu(x: Value) -> Approximate:
+    """x erfc(-x / sqrt(2)) / 2, of an erfc whose square is x^2 / 2."""
+    size = at_most(x.magnitude(), GELU_FARTHEST)
+    head, tail = square(size)
+    above, below = ERFC(size * HALF_ROOT)
+    far = exponential(head * -0.5, tail * -0.5) * above / below
+    return Approximate(x * 0.5 * x.body.chosen(x.compared("olt", 0.0), far, 2 - far), GELU_REL)
 
 
 def erf(x: Value) -> Approximate:

@@ -131,7 +131,7 @@ def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bo
         emit.element(body, shape, streams, "paired")
     except engine.Uncompilable:
         return False
-    return not any(" x double>" in line for line in body.lines)
+    return any(n.op in paired.MIXED for n in formula) or not any(" x double>" in line for line in body.lines)
 
 
 def _step(

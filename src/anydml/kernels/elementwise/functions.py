@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.approximate import Approximate
 from anydml.kernels.elementwise.circular import acos, asin, atan, atan2, cos, sin, tan
-from anydml.kernels.elementwise.error_functions import erf, erfc
+from anydml.kernels.elementwise.error_functions import erf, erfc, gelu
 from anydml.kernels.elementwise.exponentials import cosh, exp, expm1, sigmoid, sinh, softplus, tanh
 from anydml.kernels.elementwise.logarithms import acosh, asinh, atanh, log, log1p
 from anydml.kernels.elementwise.powers import pow
@@ -21,7 +21,7 @@ UNARY: Mapping[str, Callable[[Value], Approximate]] = {
         *(exp, expm1, sinh, cosh, tanh, sigmoid, softplus),
         *(log, log1p, asinh, acosh, atanh),
         *(sin, cos, tan, asin, acos, atan),
-        *(erf, erfc),
+        *(erf, erfc, gelu),
     )
 }
 BINARY: Mapping[str, Callable[[Value, Value], Approximate]] = {f.__name__: f for f in (atan2, pow)}

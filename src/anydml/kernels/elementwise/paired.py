@@ -13,6 +13,7 @@ from typing import NamedTuple
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import paired_tables as tables
 from anydml.kernels.elementwise.approximate import at_most
+from anydml.kernels.elementwise.polynomials import evaluated
 
 ROUNDER = 1.5 * 2.0**23  # what is added to it is rounded to an integer, which its low bits show
 EXP_MARGIN = 2.0**-32.5
@@ -27,6 +28,9 @@ TANH_LEAST = 2.0**-34.4
 SCALED_MARGIN = 2.0**-23.9  # a tail's product and its difference from the margin are rounded by 2^-25 of the tail each
 SCALED_LEAST = 2.0**-90
 TANH_FAR, TANH_NEAR = 20.0, 2.0**-4
+ERF_MARGIN = 2.0**-34.4
+GELU_MARGIN = 2.0**-37.9  # a part of the argument
+TINY = (127 - 90) << 23  # the bits of 2^-90, below which tails of float64 lose digits
 
 
 class Pair(NamedTuple):
@@ -183,6 +187,50 @@ def log(x: Value) -> Pair:
     return Pair(total, tail - share, tail + share, ~normal)
 
 
+def _of_square(x: Value, coefficients: Sequence[float], far: float) -> Value:
+    """A polynomial, in float64, of the distance of x^2 from the middle of what it serves."""
+    t = x.body.fused(x, x, -(far * far / 2))
+    return evaluated(t, coefficients, 1, x.body.fused, lambda a: a * a)
+
+
+def _halved(y: Value, single: Kind) -> tuple[Value, Value]:
+    """A float64 as a head and a tail of float32."""
+    head = y.converted("fptrunc", single)
+    return head, (y - head.converted("fpext", y.kind)).converted("fptrunc", single)
+
+
+def _without_tails(size: Value) -> Value:
+    """The lanes of a magnitude whose tails are too small for float32; a zero's are right."""
+    least = -(1 << 31)  # of integers, which 1 becomes, and 0 the largest
+    return (size.bits() + (least - 1)).compared("slt", least - 1 + TINY)
+
+
+def erf(x: Value) -> Pair:
+    """x times a polynomial of x^2 in float64, which is what it takes while 1 - erf is no less than a float32 shows of 1."""
+    size = x.magnitude()
+    z = at_most(size, tables.ERF_FAR).converted("fpext", x.kind.of("double"))
+    head, tail = _halved(z * _of_square(z, tables.ERF, tables.ERF_FAR), x.kind)
+    share = head * ERF_MARGIN
+    # between what it is there, and 1
+    beyond = x.body.chosen(size.compared("ogt", tables.ERF_FAR), 2.0**-25, share)
+    return Pair(head, tail - share, tail + beyond, _without_tails(size), x.bits() & -(1 << 31), 2.0**-23)
+
+
+def gelu(x: Value) -> Pair:
+    """x Phi(x) = x (1/2 + x p(x^2)): the error is a part of x, which may be all of the result for a negative x."""
+    body, far = x.body, tables.GELU_FAR
+    size = x.magnitude()
+    z = at_most(size, far).signed_as(x).converted("fpext", x.kind.of("double"))
+    share = body.fused(z, _of_square(z, tables.GELU, far), 0.5)
+    head, tail = _halved(z.magnitude() * share, x.kind)
+    # beyond, the tail is that of `far`, and the result between x and x Phi(far), which is x (1 - 2^-26.68)
+    beyond = size.compared("ogt", far)
+    head = body.chosen(beyond, size, head)
+    margin = size * body.chosen(beyond, 2.0**-25.7, x.lift(GELU_MARGIN))
+    outside = _without_tails(size) | x.compared("olt", -far)
+    return Pair(head, tail - margin, tail + margin, outside, x.bits() & -(1 << 31), 2.0**-23)
+
+
 def negative(x: Pair) -> Pair:
     ones = x.head.body.constant(x.head.kind.integer, -(1 << 31))
     return x._replace(sign=ones if x.sign is None else x.sign ^ ones)
@@ -226,7 +274,8 @@ def chosen(condition: Value, x: Pair | Value, y: Pair | Value) -> Pair:
     return Pair(head, low, high, None, sign, max(a.size, b.size))
 
 
-FUNCTIONS: dict[str, Callable[[Value], Pair]] = {"exp": exp, "sigmoid": sigmoid, "tanh": tanh, "log": log}
+FUNCTIONS: dict[str, Callable[[Value], Pair]] = {f.__name__: f for f in (exp, sigmoid, tanh, log, erf, gelu)}
+MIXED = {"erf", "gelu"}  # in float64 up to their heads and tails
 
 
 def serves(body: Body) -> bool:

@@ -53,6 +53,7 @@ KINDS = {
     "atanh": Kind(-40, 40, -152),
     "erf": Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True),
     "erfc": Kind(0, 2, None, lambda x, y: at_most(y * (x.magnitude() * 2.0 + 1.5), 1.2), saturated=1000),
+    "gelu": Kind(-1, _BIG, None, saturated=1000),
     "sigmoid": Kind(0, 1, None, lambda x, y: y, saturated=1000),
     "softplus": Kind(0, _BIG, None, lambda x, y: 1.0, everywhere=True, saturated=1000),
     "pow": Kind(-_BIG, _BIG, None, saturated=1000),
