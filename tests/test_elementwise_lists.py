@@ -57,9 +57,23 @@ class Decided:
 
 @pytest.fixture
 def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
+    """What is listed comes to Python, without the finer stage between."""
     made = Decided()
     monkeypatch.setattr(undecided, "exactly", made)
+    monkeypatch.setattr(undecided.Open, "_finer", lambda self, entries, count: count)
     return made
+
+
+@every_isa
+def test_squares_are_decided_without_python(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ties of FLOAT32, all of which float64 leaves open, come to the stage of twice its precision and no further."""
+    made = Decided()
+    monkeypatch.setattr(undecided, "exactly", made)
+    inputs, wanted = squares(np.random.default_rng(8), SIZES)
+    ready, found = bound_to(inputs, isa, 1)
+    ready.execute()
+    np.testing.assert_array_equal(bits(found), bits(wanted))
+    assert sum(made.counts) == 0
 
 
 def squares(rng: np.random.Generator, sizes: tuple[int, ...], data_type: DataType = F32) -> tuple[dict[str, Array], Array]:

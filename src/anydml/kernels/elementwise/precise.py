@@ -187,7 +187,9 @@ def _multiply(a: Precise, b: Precise) -> Precise:
         rounded = (made.tail.magnitude() + cross * 2.0) * 2.0**-51
         err = made.head.body.chosen(some, rounded, 0.0) + (x.tail * y.tail).magnitude() * 2.0
     else:
-        err = made.head.magnitude() * REL
+        # the product of two numbers of 26 bits has no tail
+        long = ((x.head.bits() | y.head.bits()) & ((1 << 27) - 1)).compared("ne", 0)
+        err = made.head.body.chosen(long | cross.compared("une", 0.0), made.head.magnitude() * REL, 0.0)
     err = err + (a.err * (y.head.magnitude() * SLACK + b.err) + b.err * x.head.magnitude() * SLACK)
     small = made.head.magnitude().compared("olt", 1 / FAR)
     return Precise(made, err * SLACK, either(a.guard, b.guard, small & made.head.compared("une", 0.0)))
