@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import anydml as dml
 import hurting
 from anydml import DataType
 from anydml.kernels.code.engine import Uncompilable
@@ -220,3 +221,13 @@ def as_stored(t: Fraction, data_type: DataType) -> float:
         return float(nearest(t, 53, -1074))
     low, high = limits(data_type)
     return min(max(math.trunc(t), low), high)
+
+
+def test_an_infinite_alpha_of_scaled_elu_gives_nan() -> None:
+    """inf * exp(x) - inf, which no rewriting makes anything else."""
+    found = dml.activation_scaled_elu(np.array([-2, 1], np.float32), alpha=np.inf, gamma=1)
+    assert bits_of_floats(found) == [0x7FC00000, 0x3F800000]
+
+
+def bits_of_floats(x: NDArray[np.float32]) -> list[int]:
+    return [int(b) for b in x.view(np.uint32)]

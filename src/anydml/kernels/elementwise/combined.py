@@ -74,6 +74,8 @@ def _softplus(nodes: list[Node], node: Node) -> Node | None:
 def _expm1(nodes: list[Node], node: Node) -> Node | None:
     if node.op != "sub" or nodes[node.args[0]].op != "mul" or nodes[node.args[1]].op != "constant":
         return None
+    if not isinstance(nodes[node.args[1]].data.value, Fraction):  # infinity minus infinity is NaN
+        return None
     factors = nodes[node.args[0]].args
     for a, power in (factors, factors[::-1]):
         if nodes[a] == nodes[node.args[1]] and nodes[power].op == "exp":
