@@ -312,6 +312,13 @@ def multiply(a: Number, b: Number) -> Number:
             terms.append(b.error() * (size if a.exact else size + a.error()))
         return _sum(terms) * SLACK
 
+    # the sign of a zero is that of both factors, and one whose bound holds 0 has none
+    unsigned = [
+        one.wide().compared("oeq", 0.0) & other.wide().magnitude().compared("ule", other.error())
+        for one, other in ((a, b), (b, a))
+        if other.err is not None
+    ]
+    x = x.guarded(*unsigned)
     return ranged(replace(x, rel=U, err=once(err)), a, b)
 
 
@@ -375,6 +382,8 @@ def divide(a: Number, b: Number) -> Number:
             under = under - b.error()
         return _sum(top) / under * SLACK
 
+    if a.err is not None:  # so has that of a number by infinity
+        guard = either(guard, b.wide().magnitude().compared("oeq", math.inf) & a.wide().magnitude().compared("ule", a.error()))
     return ranged(replace(x, rel=U * SLACK, err=once(err)), a).guarded(guard)
 
 
