@@ -104,6 +104,14 @@ def test_what_is_no_map(made: Nest, reason: str) -> None:
     assert maps({"output": made}) == reason
 
 
+def test_what_is_not_chosen_is_inside_too() -> None:
+    """A joined tensor: of its two halves, one lies outside at every index."""
+    halves = [Tensor(name, (2, 5), DataType.FLOAT32) for name in "ab"]
+    i = each((4, 5))
+    joined = nest(i, select(i[0] < 2, halves[0][i], halves[1][i[0] - 2, i[1]]))
+    assert maps({"output": joined}) == "an element that is not looked at lies outside of an input"
+
+
 def test_a_choice_by_index_reads_the_position() -> None:
     found = maps({"output": nest(I, select(I[0] < 2, X[I], Y[I]))})
     assert isinstance(found, list)

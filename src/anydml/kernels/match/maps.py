@@ -118,7 +118,10 @@ def _map(name: str, nest: Nest) -> Map:
         if e.op == "read":
             if e.data[1] != "inside" or e.data[0].definition is not None:
                 raise _Unmatched("an element is not one of an input")
-            place = stream(_stream(e.data[0].name, e.data[0].data_type, e.args, variables, cut))
+            read = _stream(e.data[0].name, e.data[0].data_type, e.args, variables, cut)
+            if not _inside(read, e.data[0].sizes, variables):  # what is not chosen is read, too
+                raise _Unmatched("an element that is not looked at lies outside of an input")
+            place = stream(read)
         elif e.op == "position":
             place = position(e.args[0])
         elif e.op in ("reduce", "philox", "rank", "first_largest", "first_smallest"):
@@ -171,6 +174,15 @@ def _stream(
         raise _Unmatched(OF_MORE)
     steps = tuple(tuple(index.factors.get(v, 0) for index in at) for v in variables)
     return Stream(name, data_type, tuple(index.constant for index in at), steps)
+
+
+def _inside(read: Stream, sizes: Sequence[int], variables: Sequence[Variable]) -> bool:
+    """Whether every element that is read is one of the tensor."""
+    for axis, (start, size) in enumerate(zip(read.start, sizes, strict=True)):
+        ends = [step[axis] * (v.size - 1) for step, v in zip(read.steps, variables, strict=True)]
+        if start + sum(min(end, 0) for end in ends) < 0 or start + sum(max(end, 0) for end in ends) >= size:
+            return False
+    return True
 
 
 def _in_terms(index: Expr, cut: dict[Variable, _Cut]) -> Expr:
