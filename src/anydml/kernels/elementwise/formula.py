@@ -264,6 +264,8 @@ class Walk:
         return whole if undecided is None else self._whole_number(whole).guarded(undecided)
 
     def _of_numbers(self, op: str, args: tuple[int, ...], data: object) -> Item:
+        if op in ("add", "sub", "mul", "div") and any(self._is_special(a) for a in args):
+            raise Uncompilable("arithmetic with a constant that is infinite or NaN")
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
             return found
         x = [self.number(a) for a in args]
@@ -284,6 +286,11 @@ class Walk:
         if op == "limits":
             return self._limits(x[0], x[1], dict(data))  # type: ignore[call-overload]
         return transcendental.function(op, x, self.level)
+
+    def _is_special(self, place: int) -> bool:
+        """Whether a node is a constant of which no range says anything."""
+        item = self.items[place]
+        return isinstance(item, Constant) and isinstance(item.value, float) and item.value != 0
 
     def _integer_quotient(self, place: int) -> Whole | None:
         """An integer quotient toward zero, of integers that float64 does not hold."""
