@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import time
@@ -55,6 +56,13 @@ FILES = """{ // values from files, an owned tensor, bindings with offsets, every
 """  # fmt: skip
 
 
+def spelled(values: Any) -> Any:
+    """Numbers as JSON has them: what is infinite or NaN by its name."""
+    if isinstance(values, list):
+        return [spelled(x) for x in values]
+    return str(values) if isinstance(values, float) and not math.isfinite(values) else values
+
+
 def texts() -> list[str]:
     """A program of each operator's first example, values inline, and the one above."""
     found = [FILES]
@@ -63,7 +71,8 @@ def texts() -> list[str]:
         program = of(cls(**example.fields), example.inputs)
         for name, member in program.document["resources"].items():
             if "sourcePath" in member["initialValues"]:
-                member["initialValues"] = program.resources[name].values.data.tolist()  # type: ignore[union-attr]
+                values = program.resources[name].values.data.tolist()  # type: ignore[union-attr]
+                member["initialValues"] = spelled(values)
         found.append(json.dumps(program.document, indent=1))
     return found
 
