@@ -148,7 +148,19 @@ class Walk:
             special = c.value
             wide = self.body.constant(kind, special)
             single = self.body.constant(kind.of("float"), special)
-            return Number(self.body, lambda: wide, exact=True, single=single, low=0.0, high=0.0, quantum=0, digits=1, least=0)
+            end = math.inf if special else 0.0  # no range holds infinity or NaN, and neither is taken for a zero
+            return Number(
+                self.body,
+                lambda: wide,
+                exact=True,
+                single=single,
+                low=-end,
+                high=end,
+                quantum=0,
+                digits=1,
+                least=0,
+                constant=not special,
+            )
         value = Fraction(c.value)  # type: ignore[arg-type]  # no symbol is lowered
         try:
             nearest = float(value)
@@ -157,12 +169,21 @@ class Walk:
         low, high = (nearest, nearest) if Fraction(nearest) == value else numbers.outward(nearest, nearest)
         wide = self.body.constant(kind, nearest)
         if Fraction(nearest) != value or (nearest and abs(nearest) < 1 / numbers.FAR):
-            return Number(self.body, lambda: wide, low=low, high=high, rel=numbers.U, least=math.frexp(nearest)[1] - 2)
+            least = math.frexp(nearest)[1] - 2
+            return Number(self.body, lambda: wide, low=low, high=high, rel=numbers.U, least=least, constant=True)
         m, q = value.numerator, 1 - value.denominator.bit_length()
         zeros = (m & -m).bit_length() - 1 if m else 0
         digits, quantum = max(1, abs(m).bit_length() - zeros), q + zeros
         made = Number(
-            self.body, lambda: wide, exact=True, low=low, high=high, quantum=quantum, digits=digits, least=quantum + digits - 1
+            self.body,
+            lambda: wide,
+            exact=True,
+            low=low,
+            high=high,
+            quantum=quantum,
+            digits=digits,
+            least=quantum + digits - 1,
+            constant=True,
         )
         if m == 0 or (digits <= 24 and quantum >= -149 and abs(nearest) < 2.0**128):
             return replace(made, single=self.body.constant(kind.of("float"), nearest))
@@ -264,8 +285,6 @@ class Walk:
         return whole if undecided is None else self._whole_number(whole).guarded(undecided)
 
     def _of_numbers(self, op: str, args: tuple[int, ...], data: object) -> Item:
-        if op in ("add", "sub", "mul", "div") and any(self._is_special(a) for a in args):
-            raise Uncompilable("arithmetic with a constant that is infinite or NaN")
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
             return found
         x = [self.number(a) for a in args]
@@ -286,11 +305,6 @@ class Walk:
         if op == "limits":
             return self._limits(x[0], x[1], dict(data))  # type: ignore[call-overload]
         return transcendental.function(op, x, self.level)
-
-    def _is_special(self, place: int) -> bool:
-        """Whether a node is a constant of which no range says anything."""
-        item = self.items[place]
-        return isinstance(item, Constant) and isinstance(item.value, float) and item.value != 0
 
     def _integer_quotient(self, place: int) -> Whole | None:
         """An integer quotient toward zero, of integers that float64 does not hold."""

@@ -46,7 +46,8 @@ class Number:
     beyond 2^saturated and, unless least is known, below its reciprocal, where no t is 0, wide says only on which side t is;
     0 where wide is as good everywhere. guard: lanes that have to be decided elsewhere. ends: of a number that is to be stored
     and has no err, two values that t lies between, where these are known better than by rel. pair: t between float32 heads
-    with tails; such a number has no other form.
+    with tails; such a number has no other form. constant: the same finite number in every lane; where low and high are equal
+    alone, a lane may still be NaN.
     """
 
     body: Body
@@ -67,6 +68,7 @@ class Number:
     guard: Value | None = field(default=None)
     ends: Callable[[], tuple[Value, Value]] | None = None
     pair: Pair | None = None
+    constant: bool = False
 
     @property
     def positive(self) -> bool:
@@ -148,7 +150,7 @@ def add(a: Number, b: Number, sign: int = 1) -> Number:
     """a + b, or a - b."""
     body = a.body
     c = b if sign > 0 else negative(b)
-    if c.low == c.high == 0 and a.single is None:
+    if c.constant and c.low == c.high == 0 and a.single is None:
         return _plus_zero(a, c)
     low, high = outward(a.low + c.low, a.high + c.high)
     wide = once(lambda: a.wide() + b.wide() if sign > 0 else a.wide() - b.wide())
@@ -241,7 +243,7 @@ def moderate(x: Number) -> int | None:
 
 def power_of_two(x: Number) -> bool:
     """Whether a number is a constant 2^k, within float32's range."""
-    return x.exact and x.low == x.high and x.low > 0 and math.frexp(x.low)[0] == 0.5 and abs(math.log2(x.low)) < 150
+    return x.constant and x.exact and x.low > 0 and math.frexp(x.low)[0] == 0.5 and abs(math.log2(x.low)) < 150
 
 
 def scaled(a: Number, k: int) -> Number:
@@ -281,7 +283,7 @@ def multiply(a: Number, b: Number) -> Number:
         a = b = decided_size(a)
     elif a.saturated or b.saturated:
         a, b = (a, b) if a.saturated else (b, a)
-        k, fixed = moderate(b), b.low == b.high != 0
+        k, fixed = moderate(b), b.constant and b.low == b.high != 0
         # of infinity and 0, a product is NaN: neither may come about by saturation
         if k is not None and a.saturated - k >= 300 and (fixed or a.largest < 2.0**300):
             saturated = a.saturated - k
@@ -347,7 +349,7 @@ def divide(a: Number, b: Number) -> Number:
     saturated = 0
     for one, other in ((a, b), (b, a)):
         k = moderate(other)
-        if one.saturated and other.low == other.high != 0 and k is not None and one.saturated - k >= 300:
+        if one.saturated and other.constant and other.low == other.high != 0 and k is not None and one.saturated - k >= 300:
             saturated = one.saturated - k
     if not saturated:
         a, b = decided_size(a), decided_size(b)

@@ -117,9 +117,7 @@ def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
     if exponent == -1:
         one = x.wide().lift(1.0)
         single = x.wide().kind.of("float")
-        unit = Number(
-            x.body, lambda: one, exact=True, single=x.body.constant(single, 1.0), low=1, high=1, quantum=0, digits=1, least=0
-        )
+        unit = replace(numbers.of_single(x.body.constant(single, 1.0), 1, 0, 1, 1), wide=lambda: one, constant=True)
         return numbers.divide(unit, x)
     if exponent == 0.5 and x.single is not None:  # pow(-0, 0.5) is +0, pow(-inf, 0.5) is +inf
         plus = replace(numbers.of_single(x.single + 0.0, x.digits, x.quantum or 0, x.low, x.high), guard=x.guard)
