@@ -14,7 +14,8 @@ from anydml import DataType, Device, TensorDesc, operators
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import X86, Target, targets
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import emit, paired
+from anydml.kernels.elementwise import emit
+from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Constant

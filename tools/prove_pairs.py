@@ -20,8 +20,9 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit, paired
-from anydml.kernels.elementwise.functions import UNARY
+from anydml.kernels.elementwise import emit
+from anydml.kernels.elementwise.functions import paired
+from anydml.kernels.elementwise.functions.wide import UNARY
 from anydml.kernels.elementwise.undecided import exactly
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node

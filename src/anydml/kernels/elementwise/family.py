@@ -12,8 +12,9 @@ from anydml.kernels.call.steps import Aligned, At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit, paired
+from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.combined import combined
+from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.geometry import Part, parts, shares
 from anydml.kernels.elementwise.undecided import Open, words
 from anydml.kernels.kernel import Lowered, Machine, Refused

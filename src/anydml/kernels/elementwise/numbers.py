@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import paired
-from anydml.kernels.elementwise.paired import Pair
+from anydml.kernels.elementwise.functions import paired
+from anydml.kernels.elementwise.functions.paired import Pair
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-20  # for the roundings of bounds themselves

@@ -13,9 +13,10 @@ from typing import NamedTuple, cast
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import doubled, halves
+from anydml.kernels.elementwise import halves
+from anydml.kernels.elementwise.functions import doubled
+from anydml.kernels.elementwise.functions.pairs import Pair, quick_sum, two_sum
 from anydml.kernels.elementwise.numbers import SLACK, either, odd_of
-from anydml.kernels.elementwise.pairs import Pair, quick_sum, two_sum
 from anydml.kernels.elementwise.transcendental import KINDS, STEEP
 from anydml.kernels.match.maps import Formula
 from anydml.schema.expression import Constant

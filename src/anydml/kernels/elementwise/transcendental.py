@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import functions, numbers, paired
-from anydml.kernels.elementwise.approximate import at_most
+from anydml.kernels.elementwise import numbers
+from anydml.kernels.elementwise.functions import paired, wide
+from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.numbers import SLACK, Number, either, once
 from anydml.kernels.elementwise.rounding import to_whole
 
@@ -69,7 +70,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
         if op not in paired.FUNCTIONS or args[0].single is None:
             raise Uncompilable(f"{op} is not compiled in pairs of float32")
         return numbers.of_pair(paired.FUNCTIONS[op](args[0].single), args[0].guard)
-    kind, emit = KINDS.get(op), getattr(functions, op, None)
+    kind, emit = KINDS.get(op), getattr(wide, op, None)
     if kind is None or emit is None:
         raise Uncompilable(f"{op} is not compiled")
     args = [numbers.decided_size(a) for a in args]

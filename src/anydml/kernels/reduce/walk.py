@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import exponentials, numbers
-from anydml.kernels.elementwise.approximate import at_least
+from anydml.kernels.elementwise import numbers
 from anydml.kernels.elementwise.formula import Element, Item, Walk
+from anydml.kernels.elementwise.functions import exponentials
+from anydml.kernels.elementwise.functions.approximate import at_least
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce import doubled, softmax
