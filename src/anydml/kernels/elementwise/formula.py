@@ -13,7 +13,7 @@ import numpy as np
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves, numbers, rounding, transcendental, wholes
+from anydml.kernels.elementwise import arithmetic, choices, halves, numbers, rounding, transcendental, wholes
 from anydml.kernels.elementwise.numbers import Number, either
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.match import maps
@@ -321,7 +321,7 @@ class Walk:
             value = float(text)
             special = not math.isfinite(value) or value == 0
             constant = self._constant(Constant(value if special else Fraction(value), False))
-            made = numbers.select(at, constant, made, None)
+            made = choices.select(at, constant, made, None)
         return made
 
     def _comparison(self, op: str, a: int, b: int) -> Truth:
@@ -389,7 +389,7 @@ class Walk:
         if x is not None and y is not None and guard is None:
             modulus = self.data_type.element_bits if place in self.modular else None
             return wholes.select(mask, x, y, modulus)
-        return numbers.select(mask, self.number(a), self.number(b), guard)
+        return choices.select(mask, self.number(a), self.number(b), guard)
 
     def _bits(self, item: Item) -> Item:
         """A constant that is stored beside elements whose bits are moved, as its own bits."""
@@ -445,15 +445,15 @@ def _modular(formula: Formula) -> frozenset[int]:
 
 _KEEPS_MODULUS = {*RING, "select", "power", "same", "row_sum", "row_product"}
 _ARITHMETIC: Mapping[str, Callable[..., Number]] = {
-    "add": numbers.add,
-    "sub": partial(numbers.add, sign=-1),
-    "mul": numbers.multiply,
-    "div": numbers.divide,
-    "neg": numbers.negative,
-    "absolute": numbers.absolute,
-    "sqrt": numbers.root,
-    "max": partial(numbers.extreme, which="maximum"),
-    "min": partial(numbers.extreme, which="minimum"),
+    "add": arithmetic.add,
+    "sub": partial(arithmetic.add, sign=-1),
+    "mul": arithmetic.multiply,
+    "div": arithmetic.divide,
+    "neg": choices.negative,
+    "absolute": choices.absolute,
+    "sqrt": arithmetic.root,
+    "max": partial(choices.extreme, which="maximum"),
+    "min": partial(choices.extreme, which="minimum"),
 }
 _BITS: Mapping[str, Callable[..., Value]] = {
     "bit_and": lambda x, y: x & y,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import numbers
+from anydml.kernels.elementwise import arithmetic
 from anydml.kernels.elementwise.formula import Element, Item, Walk
 from anydml.kernels.elementwise.functions import exponentials
 from anydml.kernels.elementwise.functions.approximate import at_least
@@ -125,7 +125,7 @@ class RowWalk(Walk):
                 divisor = self.number(args[1])
                 if not divisor.exact and divisor.positive and divisor.err is None and not divisor.saturated:
                     one = replace(self.number_of_one(), single=None)
-                    self.reciprocals[args[1]] = self._settled(numbers.divide(one, divisor))  # type: ignore[assignment]
+                    self.reciprocals[args[1]] = self._settled(arithmetic.divide(one, divisor))  # type: ignore[assignment]
 
     def number_of_one(self) -> Number:
         kind = Kind("double", self.shape.lanes)
@@ -283,7 +283,7 @@ class RowWalk(Walk):
                 self.body, lambda: nothing, exact=True, low=0.0, high=0.0, quantum=0, digits=1, least=0, guard=x.guard
             )
         if op == "sub" and self.formula[args[1]] == ("row_max", (args[0],), False):
-            made = numbers.add(self.number(args[0]), self.number(args[1]), sign=-1)
+            made = arithmetic.add(self.number(args[0]), self.number(args[1]), sign=-1)
             return replace(made, high=0.0)
         if place == self.powers:
             element, _ = self.formula[args[0]].args
@@ -294,7 +294,7 @@ class RowWalk(Walk):
         if op == "div" and args[1] in self.reciprocals and self.stages.within[args[0]]:
             x = self.number(args[0])
             if not x.exact:
-                return numbers.multiply(x, self.reciprocals[args[1]])
+                return arithmetic.multiply(x, self.reciprocals[args[1]])
         return super()._item(place, op, args, data)
 
     def _small(self, x: Number) -> Number:
