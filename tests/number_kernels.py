@@ -16,7 +16,8 @@ from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit
-from anydml.kernels.elementwise.formula import computed, number_of
+from anydml.kernels.elementwise.formula import computed
+from anydml.kernels.elementwise.items import number_of
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import nearest_half, nearest_single
 from anydml.kernels.match.maps import Formula

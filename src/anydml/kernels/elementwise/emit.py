@@ -12,7 +12,8 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
-from anydml.kernels.elementwise.formula import Element, Truth, computed, number_of
+from anydml.kernels.elementwise.formula import computed
+from anydml.kernels.elementwise.items import Element, Truth, number_of
 from anydml.kernels.elementwise.rounding import stored
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.match.maps import Formula

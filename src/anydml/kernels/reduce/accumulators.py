@@ -14,8 +14,8 @@ from dataclasses import replace
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import numbers
-from anydml.kernels.elementwise.formula import Item
 from anydml.kernels.elementwise.functions.exponentials import EXP_REL
+from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import FAR, SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce.softmax import Shares

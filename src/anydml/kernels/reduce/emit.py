@@ -12,7 +12,7 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.elementwise.formula import Item, number_of
+from anydml.kernels.elementwise.items import Item, number_of
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import stored
 from anydml.kernels.match.maps import Formula

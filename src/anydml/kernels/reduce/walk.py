@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import arithmetic
-from anydml.kernels.elementwise.formula import Element, Item, Walk
+from anydml.kernels.elementwise.formula import Walk
 from anydml.kernels.elementwise.functions import exponentials
 from anydml.kernels.elementwise.functions.approximate import at_least
+from anydml.kernels.elementwise.items import Element, Item, as_number, integer
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce import doubled, softmax
@@ -135,7 +136,7 @@ class RowWalk(Walk):
     def _settled(self, item: Item) -> Item:
         """An item whose values are there, so that they may be used in any block that follows."""
         if isinstance(item, Element) and item.data_type.dtype.kind == "f":
-            item = self.as_number(item)
+            item = as_number(item, self.like)
         if not isinstance(item, Number):
             return item
         wide = item.wide()
@@ -165,7 +166,7 @@ class RowWalk(Walk):
             term = self._term(args[0])
             modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
             a = accumulator(
-                self.body, self.shape.lanes, op.removeprefix("row_"), term, self.as_number,
+                self.body, self.shape.lanes, op.removeprefix("row_"), term, lambda item: as_number(item, self.like),
                 count=self.shape.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,
             )  # fmt: skip
             if isinstance(a, Sum) and a.term.exact and not a.exact:
@@ -272,7 +273,7 @@ class RowWalk(Walk):
 
     def whole_of(self, item: Item) -> Whole | None:
         if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
-            return self._element(item)
+            return integer(item)
         return item if isinstance(item, Whole) else None
 
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
