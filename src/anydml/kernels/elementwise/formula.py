@@ -44,7 +44,7 @@ def computed(
 
 
 class Walk:
-    """A formula, node by node; `items` are what its nodes came to so far."""
+    """A formula, node by node; `items` are what its nodes came to so far, by their places."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Walk:
         self.moves = moves
         self.level = level
         self.body, self.formula, self.streams, self.data_type = body, formula, streams, data_type
-        self.items: list[Item] = []
+        self.items: dict[int, Item] = {}
         self.converted: dict[int, Number] = {}
         self.modular = _modular(formula) if data_type.dtype.kind in "iu" else frozenset()
         # nothing but the extremes of integers and constants, cut toward zero when they are stored
@@ -68,8 +68,8 @@ class Walk:
 
     def run(self) -> Item:
         for place, (op, args, data) in enumerate(self.formula):
-            self.items.append(self._item(place, op, args, data))
-        return self.items[-1]
+            self.items[place] = self._item(place, op, args, data)
+        return self.items[len(self.formula) - 1]
 
     # --- what an item is taken as ---
 

@@ -83,7 +83,11 @@ def _item(
     if op == "same":
         return args[0]
     if op == "select":
-        return _select(args[0], args[1], args[2])  # type: ignore[arg-type]
+        condition, one, two = args
+        assert isinstance(condition, Condition)
+        assert isinstance(one, Precise)
+        assert isinstance(two, Precise)
+        return _select(condition, one, two)
     if op in ("both", "either"):
         a, b = args
         assert isinstance(a, Condition)

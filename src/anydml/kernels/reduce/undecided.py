@@ -25,7 +25,7 @@ def words(room: int, kept: int) -> int:
 
 
 def deciding(r: Rows, nest: Nest, data_type: DataType, pieces: int, size: int) -> Callable[[NDArray[np.int64], Arrays], None]:
-    """What is to be done with the scratch of all pieces, of `size` words each, when one has stopped."""
+    """A function that decides what the scratch of all pieces, of `size` words each, has on its lists when one has stopped."""
     return partial(_decide, r, nest, data_type, pieces, size)
 
 

@@ -38,7 +38,7 @@ def _sum(exponent: Value, f: Value) -> Value:
 
 
 def _with_limits(x: Value, found: Value) -> Value:
-    """What was found for a logarithm of x, or its limit at 0 and infinity; NaN below 0."""
+    """The logarithm that was found for x, or its limit at 0 and infinity; NaN below 0."""
     body = x.body
     found = body.chosen(x.compared("olt", INFINITY), found, x)
     # all bits are a NaN, and the bits of minus infinity are among them
