@@ -11,7 +11,7 @@ import numpy as np
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves, numbers, wholes
+from anydml.kernels.elementwise import halves, numbers, rounding, wholes
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.schema.expression import Constant
@@ -171,3 +171,17 @@ def as_bits(item: Item, data_type: DataType, like: Value) -> Item:
         raise Uncompilable("a constant that its type does not hold")
     bits = like.kind.of(f"i{data_type.element_bits}")
     return Element(like.body.constant(bits, int(element.view(f"i{element.itemsize}"))), data_type)
+
+
+# --- stored ---
+
+
+def stored_item(body: Body, item: Item, data_type: DataType, lanes: int, *, integral: bool) -> tuple[Value, Value | None]:
+    """The bits of an item in a tensor, and the lanes that have to be decided elsewhere; integral: see `rounding.stored`."""
+    if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
+        item = integer(item)
+    if isinstance(item, Whole) and data_type.dtype.kind in "iu":
+        low, high = limits(data_type)
+        if integral or (low <= item.low and item.high <= high):
+            return rounding.stored(item, data_type, integral=True)
+    return rounding.stored(number_of(body, item, lanes), data_type, integral=integral)

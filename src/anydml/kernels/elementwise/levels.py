@@ -9,11 +9,8 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.formula import computed
-from anydml.kernels.elementwise.items import Element, Truth, number_of
-from anydml.kernels.elementwise.rounding import stored
+from anydml.kernels.elementwise.items import Element, stored_item
 from anydml.kernels.elementwise.shape import Shape
-from anydml.kernels.elementwise.wholes import Whole
-from anydml.tensor import limits
 
 REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own
 FINER = ("list", "count")
@@ -28,14 +25,7 @@ def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> t
     if shape.moves:
         assert isinstance(item, Element)
         return item.bits, None
-    assert not isinstance(item, Truth)
-    if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
-        item = Whole(item.bits, *limits(item.data_type))
-    if isinstance(item, Whole) and data_type.dtype.kind in "iu":
-        low, high = limits(data_type)
-        if shape.integral or (low <= item.low and item.high <= high):
-            return stored(item, data_type, integral=True)
-    return stored(number_of(body, item, shape.lanes), data_type, integral=shape.integral)
+    return stored_item(body, item, data_type, shape.lanes, integral=shape.integral)
 
 
 def finer_kernel(target: Target, shape: Shape, level: str) -> str:

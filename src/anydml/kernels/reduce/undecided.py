@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from anydml.forks import guard
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.rows import Rows
-from anydml.kernels.reduce.emit import ALL
+from anydml.kernels.reduce.shape import ALL
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
-STATE_WORDS = 8  # of each piece: emit.STATE, in a cache line of its own
+STATE_WORDS = 8  # of each piece: shape.STATE, in a cache line of its own
 
 
 def words(room: int, kept: int) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
@@ -16,16 +15,13 @@ from anydml.kernels.elementwise import arithmetic
 from anydml.kernels.elementwise.formula import Walk
 from anydml.kernels.elementwise.functions import exponentials
 from anydml.kernels.elementwise.functions.approximate import at_least
-from anydml.kernels.elementwise.items import Element, Item, as_number, integer
+from anydml.kernels.elementwise.items import Element, Item, as_number
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
-from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulators import Accumulator, Product, Rest, Sum, accumulator
+from anydml.kernels.reduce.shape import Shape
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
 from anydml.tensor import DataType
-
-if TYPE_CHECKING:
-    from anydml.kernels.reduce.emit import Shape
 
 
 class RowWalk(Walk):
@@ -258,11 +254,6 @@ class RowWalk(Walk):
             op, args, data = self.formula[last]
             return self._item(last, op, args, data)
         return self.items[last]
-
-    def whole_of(self, item: Item) -> Whole | None:
-        if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
-            return integer(item)
-        return item if isinstance(item, Whole) else None
 
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "sub" and args[0] == args[1]:
