@@ -15,10 +15,13 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit
-from anydml.kernels.elementwise.formula import computed, number_of
+from anydml.kernels.elementwise.formula import computed
+from anydml.kernels.elementwise.items import number_of
+from anydml.kernels.elementwise.levels import element
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import nearest_half, nearest_single
+from anydml.kernels.elementwise.shape import Shape
+from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.maps import Formula
 
 Array = NDArray[Any]
@@ -94,14 +97,14 @@ def stored(target: Target, formula: Formula, types: Types, integral: bool) -> st
     body = Body(target)
     count = body.load("i64", "%arguments")
     places = [body.load("ptr", "%arguments", 8 * i) for i in range(1, 2 + len(types))]
-    shape = emit.Shape(formula, False, integral, types, (emit.CONTIGUOUS,) * len(types), 0, LANES, False, ("wide",), True)
+    shape = Shape(formula, False, integral, types, (CONTIGUOUS,) * len(types), 0, LANES, False, ("wide",), True)
 
     def inside(i: str, carried: list[Value]) -> list[Value]:
         def at(k: int, bits: int) -> str:
             return body.at(places[k], body.op(f"mul i64 {i}, {bits // 8}"))
 
         streams = [body.loaded(Kind(f"i{t.element_bits}", LANES), at(2 + k, t.element_bits)) for k, t in enumerate(types[:-1])]
-        made, left_open = emit.element(body, shape, streams, "wide")
+        made, left_open = element(body, shape, streams, "wide")
         mask = body.constant(Kind("i1", LANES), False) if left_open is None else left_open
         body.stored(made, at(0, types[-1].element_bits))
         body.stored(mask.converted("zext", mask.kind.of("i8")), at(1, 8))

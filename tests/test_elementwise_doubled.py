@@ -15,9 +15,9 @@ from gmpy2 import mpfr
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM, X86, Target, targets
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import doubled, functions
-from anydml.kernels.elementwise.approximate import Approximate
-from anydml.kernels.elementwise.pairs import Pair
+from anydml.kernels.elementwise.functions import doubled, wide
+from anydml.kernels.elementwise.functions.approximate import Approximate
+from anydml.kernels.elementwise.functions.pairs import Pair
 from function_kernels import Doubles, Function, applied, emitted
 from test_elementwise_functions import MPFR, every_target, exactly
 from test_instructions import FORBIDDEN, PAGE, TRIPLES, frame, instructions
@@ -108,7 +108,7 @@ def test_the_bound_of_a_function_of_two_pairs_holds(name: str, target: Target) -
 
 
 @every_target
-@pytest.mark.parametrize("name", functions.UNARY)
+@pytest.mark.parametrize("name", wide.UNARY)
 def test_samples_of_all_float32_are_within_their_bounds(name: str, target: Target) -> None:
     random = np.random.default_rng(11)
     starts = random.integers(0, (1 << 32) // LENGTH, BLOCKS) * LENGTH
@@ -120,14 +120,14 @@ def test_samples_of_all_float32_are_within_their_bounds(name: str, target: Targe
 
 
 def test_a_bound_that_does_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    exp = functions.UNARY["exp"]
+    exp = wide.UNARY["exp"]
     xs = prove.inputs(0x3F800000, 1 << 12)
     for rel, wrong, undecided in ((2.0**-54, True, False), (2.0**-30, False, True)):
 
         def bounded(x: Value, rel: float = rel) -> Approximate:
             return exp(x)._replace(rel=rel)
 
-        monkeypatch.setattr(functions, "UNARY", {"exp": bounded})
+        monkeypatch.setattr(wide, "UNARY", {"exp": bounded})
         engine.compiled.cache_clear()
         prove.bound.cache_clear()
         found = prove.scanned("exp", targets()[-1], xs)
@@ -142,7 +142,7 @@ def test_functions_call_nothing_and_use_what_their_row_has(row: Target) -> None:
     """Some of LLVM's intrinsics become calls of functions that are not there."""
     forbidden = re.compile("|".join(f"(?:{x})" for x in FORBIDDEN[row.architecture, row.name]))
     calls = re.compile(r"(callq?|jmpq?) (?!\.?LBB)|bl? (?!\.?LBB)")
-    kernels = [(f, 1) for f in functions.UNARY.values()] + [(f, 2) for f in functions.BINARY.values()]
+    kernels = [(f, 1) for f in wide.UNARY.values()] + [(f, 2) for f in wide.BINARY.values()]
     kernels += [(part(name, True), 2) for name in ("softplus", "asinh", "acos", "tan", "erfc")]
     for function, arguments in kernels:
         text = emitted(row, function, arguments, row.vector_bytes // 8)

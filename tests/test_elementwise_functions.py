@@ -15,9 +15,9 @@ from gmpy2 import mpfr
 
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body, Kind
-from anydml.kernels.elementwise import coefficients
-from anydml.kernels.elementwise.functions import BINARY, UNARY
-from anydml.kernels.elementwise.polynomials import Polynomial, Quotient
+from anydml.kernels.elementwise.functions import coefficients
+from anydml.kernels.elementwise.functions.polynomials import Polynomial, Quotient
+from anydml.kernels.elementwise.functions.wide import BINARY, UNARY
 from function_kernels import Doubles, applied
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))

@@ -21,6 +21,8 @@ from anydml.devices.link import link
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import targets
 from anydml.kernels.elementwise import emit, family
+from anydml.kernels.elementwise.shape import Shape
+from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Indices, Tensor, each, number
@@ -135,7 +137,7 @@ def layout(rng: random.Random, example: Desc) -> Layout:
     return Layout(replace(example, **tensors), arrays, buffer)
 
 
-def recorded(compile: Callable[..., engine.Code], shapes: list[emit.Shape], emitter: Any, *arguments: Any) -> engine.Code:
+def recorded(compile: Callable[..., engine.Code], shapes: list[Shape], emitter: Any, *arguments: Any) -> engine.Code:
     if emitter is emit.emitted:
         shapes.append(arguments[-1])
     return compile(emitter, *arguments)
@@ -149,7 +151,7 @@ def test_any_layout(isa: str, past_cache: bool, ran: Ran, monkeypatch: pytest.Mo
     if past_cache:
         monkeypatch.setattr(family, "STREAM", 0)
         monkeypatch.setattr(family, "LONG_ROW", 1)
-    shapes: list[emit.Shape] = []
+    shapes: list[Shape] = []
     monkeypatch.setattr(engine, "compiled", partial(recorded, engine.compiled, shapes))
     count, in_place, alone = 44 * SOAK, 0, 0
     examples = [example_with(name, types) for name, types in SAMPLES]
@@ -176,7 +178,7 @@ def test_any_layout(isa: str, past_cache: bool, ran: Ran, monkeypatch: pytest.Mo
     assert in_place
     assert alone
     assert {shape.stream for shape in shapes} == {False, past_cache}
-    assert {lies for shape in shapes for lies in shape.lies} == {emit.CONTIGUOUS, emit.CONSTANT, emit.STRIDED}
+    assert {lies for shape in shapes for lies in shape.lies} == {CONTIGUOUS, CONSTANT, STRIDED}
     assert {shape.outer for shape in shapes} >= {0, 1, 2, 3, 4}
     ran(count, 44)
 

@@ -14,7 +14,10 @@ from anydml import DataType, Device, TensorDesc, operators
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import X86, Target, targets
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import emit, paired
+from anydml.kernels.elementwise import emit
+from anydml.kernels.elementwise.functions import paired
+from anydml.kernels.elementwise.shape import Shape, lanes_in_pairs
+from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Constant
@@ -149,9 +152,9 @@ def test_an_operator_in_pairs_gives_the_bits_of_the_reference(name: str, n: int)
 def test_code_for_wide_vectors_calls_nothing_but_its_stages(name: str) -> None:
     """Every row of the table, on a machine that lacks it as well."""
     for target in X86[1:]:
-        lanes = emit.lanes_in_pairs(target)
-        lies = (emit.CONTIGUOUS, emit.CONTIGUOUS)
-        shape = emit.Shape(
+        lanes = lanes_in_pairs(target)
+        lies = (CONTIGUOUS, CONTIGUOUS)
+        shape = Shape(
             prove_pairs.formula(name), False, False, prove_pairs.TYPES, lies, 0, lanes, False, ("paired", "wide"), True
         )
         text = engine.assembly(emit.emitted(target, shape), target)

@@ -17,7 +17,7 @@ from typing import Any
 
 from flint import arb, arb_mat, ctx
 
-TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "elementwise" / "paired_tables.py"
+TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "elementwise" / "functions" / "paired_tables.py"
 HEAD = '''"""Tables and polynomials of functions in pairs of float32, by their bits or as hexadecimal floats.
 
 Made by tools/paired.py (`make approximations`): change that, not this file.

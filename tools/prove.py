@@ -28,9 +28,9 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target, named
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import doubled, functions
-from anydml.kernels.elementwise.angles import near_angle, sin_cos_of
-from anydml.kernels.elementwise.pairs import Pair
+from anydml.kernels.elementwise.functions import doubled, wide
+from anydml.kernels.elementwise.functions.angles import near_angle, sin_cos_of
+from anydml.kernels.elementwise.functions.pairs import Pair
 
 STATE = Path(__file__).parent.parent / ".prove.json"
 BLOCK = 1 << 20  # inputs between two looks at the clock
@@ -97,7 +97,7 @@ def judging(target: Target, name: str, part: int | None) -> str:
 
     def inside(i: str, carried: list[Value]) -> list[Value]:
         x = body.loaded(kind.of("float"), body.at(inputs, body.op(f"shl i64 {i}, 2"))).converted("fpext", kind)
-        made = functions.UNARY[name](x)
+        made = wide.UNARY[name](x)
         if part is None:
             judge: Pair | doubled.Doubled = doubled.UNARY[name](x, x.lift(0.0))
         else:
@@ -171,7 +171,7 @@ def scanned(name: str, target: Target, xs: NDArray[np.float32], narrow: bool = F
 def bound(name: str) -> float:
     target = named(None)
     assert target is not None
-    return functions.UNARY[name](Body(target).constant(Kind("double"), 1.0)).rel
+    return wide.UNARY[name](Body(target).constant(Kind("double"), 1.0)).rel
 
 
 def _ball(name: str, x: float) -> Any:
@@ -231,14 +231,14 @@ def proved(name: str, target: Target, done: dict[str, Any], save: Callable[[], N
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Proves compiled functions on every float32 and float16.")
-    parser.add_argument("functions", nargs="*", choices=[[], *functions.UNARY], default=[])
+    parser.add_argument("functions", nargs="*", choices=[[], *wide.UNARY], default=[])
     parser.add_argument("--state", type=Path, default=STATE, help="the file that keeps what was done")
     parser.add_argument("--target", help="the name of an instruction set; the widest by default")
     options = parser.parse_args()
     target = named(options.target)
     assert target is not None, "no code can be made for this target"
     state: dict[str, Any] = json.loads(options.state.read_text()) if options.state.exists() else {}
-    for name in options.functions or functions.UNARY:
+    for name in options.functions or wide.UNARY:
         done = state.setdefault(f"{name} {target.name}", {"rel": bound(name)})
         if done["rel"] != bound(name):
             done = state[f"{name} {target.name}"] = {"rel": bound(name)}

@@ -20,8 +20,11 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit, paired
-from anydml.kernels.elementwise.functions import UNARY
+from anydml.kernels.elementwise import emit
+from anydml.kernels.elementwise.functions import paired
+from anydml.kernels.elementwise.functions.wide import UNARY
+from anydml.kernels.elementwise.shape import Shape, lanes_in_pairs
+from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.elementwise.undecided import exactly
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
@@ -50,9 +53,9 @@ class Compiled:
     """A kernel of a formula of one float32 with some levels."""
 
     def __init__(self, target: Target, formula: Formula, levels: tuple[str, ...]) -> None:
-        lanes = emit.lanes_in_pairs(target) if levels[0] == "paired" else target.vector_bytes // 4
-        lies = (emit.CONTIGUOUS, emit.CONTIGUOUS)
-        shape = emit.Shape(formula, False, False, TYPES, lies, 0, lanes, False, levels, True)
+        lanes = lanes_in_pairs(target) if levels[0] == "paired" else target.vector_bytes // 4
+        lies = (CONTIGUOUS, CONTIGUOUS)
+        shape = Shape(formula, False, False, TYPES, lies, 0, lanes, False, levels, True)
         self.code = engine.compiled(emit.emitted, target, shape)
         self.state = np.zeros(8, np.int64)
         self.list = np.empty(2 * (BLOCK + lanes), np.int64)

@@ -188,8 +188,10 @@ class Exactly(float):
     """A float that equals another one of its bits alone, and no integer."""
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Exactly) and (float.__eq__(self, other) or (self != self and other != other))
-        return same and math.copysign(1, self) == math.copysign(1, other)  # type: ignore[arg-type]  # same says that it is a float
+        if not isinstance(other, Exactly):
+            return False
+        same = float.__eq__(self, other) or (self != self and other != other)
+        return same and math.copysign(1, self) == math.copysign(1, other)
 
     def __ne__(self, other: object) -> bool:
         return float.__ne__(self, self) if other is self else not self == other

@@ -93,7 +93,7 @@ def raw(array: NDArray[Any]) -> memoryview:
     """An array as integers: the bits of floats, the values of integers."""
     if not array.flags.aligned:  # a memoryview reads no such element
         array = array.copy()
-    return memoryview(array.view(f"u{array.itemsize}") if array.dtype.kind == "f" else array)  # type: ignore[arg-type]  # arrays are buffers
+    return (array.view(f"u{array.itemsize}") if array.dtype.kind == "f" else array).data
 
 
 def stores(data_type: DataType, body: Expr) -> Callable[[Real], int]:

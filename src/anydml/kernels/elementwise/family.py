@@ -12,9 +12,13 @@ from anydml.kernels.call.steps import Aligned, At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit, paired
+from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.combined import combined
+from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.geometry import Part, parts, shares
+from anydml.kernels.elementwise.levels import element, finer_kernel, finer_stage
+from anydml.kernels.elementwise.shape import Shape, lanes_in_pairs, names
+from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, STRIDED
 from anydml.kernels.elementwise.undecided import Open, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Formula, Map, Stream, maps
@@ -56,7 +60,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         lanes, listed, finer = _trial(target, m.formula, m.moves, m.integral, types)
         levels: tuple[str, ...] = ("wide",)
         if listed and _paired(target, m.formula, types):
-            levels, lanes = ("paired", "wide"), emit.lanes_in_pairs(target)
+            levels, lanes = ("paired", "wide"), lanes_in_pairs(target)
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
     room = min(ROOM, -(-size // lanes) * lanes) + lanes
@@ -99,10 +103,10 @@ def _trial(
     Uncompilable where it cannot be emitted.
     """
     body = Body(target)
-    lies = (emit.CONTIGUOUS,) * len(types)
-    shape = emit.Shape(formula, moves, integral, types, lies, 0, 8, False, ("wide",), True)
+    lies = (CONTIGUOUS,) * len(types)
+    shape = Shape(formula, moves, integral, types, lies, 0, 8, False, ("wide",), True)
     streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
-    _, undecided = emit.element(body, shape, streams, "wide")
+    _, undecided = element(body, shape, streams, "wide")
     widest = max(t.dtype.itemsize for t in types)
     # of float64, two registers: more would not hold a function's values
     double = any(f" x {kind}>" in line for line in body.lines for kind in ("double", "i64"))
@@ -111,11 +115,11 @@ def _trial(
         return lanes, False, None
     shape = shape._replace(lanes=lanes)
     try:
-        emit.finer_stage(target, shape, "doubled")
+        finer_stage(target, shape, "doubled")
     except engine.Uncompilable:
         return lanes, True, None
     # most data never need it
-    return lanes, True, lambda: engine.compiled(emit.finer_kernel, target, shape, "doubled")
+    return lanes, True, lambda: engine.compiled(finer_kernel, target, shape, "doubled")
 
 
 @lru_cache(maxsize=256)
@@ -124,11 +128,11 @@ def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bo
     body = Body(target)
     if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in paired.FUNCTIONS for n in formula):
         return False
-    lies = (emit.CONTIGUOUS,) * len(types)
-    shape = emit.Shape(formula, False, False, types, lies, 0, 8, False, ("paired", "wide"), True)
+    lies = (CONTIGUOUS,) * len(types)
+    shape = Shape(formula, False, False, types, lies, 0, 8, False, ("paired", "wide"), True)
     streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
     try:
-        emit.element(body, shape, streams, "paired")
+        element(body, shape, streams, "paired")
     except engine.Uncompilable:
         return False
     return any(n.op in paired.MIXED for n in formula) or not any(" x double>" in line for line in body.lines)
@@ -149,27 +153,27 @@ def _step(
     past_cache: bool,
 ) -> Step:
     lies = tuple(
-        emit.POSITION
+        POSITION
         if k < len(m.streams) and m.streams[k].name is None
-        else emit.CONSTANT
+        else CONSTANT
         if not part.row.strides[k] and k < len(m.streams)
-        else emit.CONTIGUOUS
+        else CONTIGUOUS
         if part.row.strides[k] == types[k].dtype.itemsize or part.row.size == 1
-        else emit.STRIDED
+        else STRIDED
         for k in range(len(types))
     )
-    shape = emit.Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, levels, listed)
+    shape = Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, levels, listed)
     code = engine.compiled(emit.emitted, target, shape)
     itemsize = types[-1].dtype.itemsize
     aligned = None
     if (
         past_cache
-        and lies[-1] == emit.CONTIGUOUS
+        and lies[-1] == CONTIGUOUS
         and part.row.size * itemsize >= LONG_ROW
         and lanes * itemsize >= target.vector_bytes
     ):
         streaming = engine.compiled(emit.emitted, target, shape._replace(stream=True))
-        aligned = Aligned(streaming, emit.names(shape).index(f"p{len(types) - 1}"), itemsize)
+        aligned = Aligned(streaming, names(shape).index(f"p{len(types) - 1}"), itemsize)
     numbers: list[At | int] = [scratch if listed else 0, scratch + 64 if listed else 0, room, *rows, part.row.size]
     numbers += [base + offset for base, offset in zip(bases, part.offsets, strict=True)]
     numbers += part.row.strides

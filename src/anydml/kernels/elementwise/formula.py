@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import NamedTuple, TypeAlias, cast
-
-import numpy as np
+from typing import cast
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves, numbers, rounding, transcendental, wholes
+from anydml.kernels.elementwise import arithmetic, choices, items, rounding, transcendental, wholes
+from anydml.kernels.elementwise.comparisons import against, compared
+from anydml.kernels.elementwise.items import Element, Item, Truth, as_bits, as_number, as_whole, value_of, whole_number
 from anydml.kernels.elementwise.numbers import Number, either
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.match import maps
@@ -21,22 +20,6 @@ from anydml.kernels.match.maps import Formula, over_streams
 from anydml.schema.expression import Constant, each, integral
 from anydml.tensor import DataType, limits
 
-
-class Truth(NamedTuple):
-    """A condition in every lane, and the lanes where it has to be decided elsewhere."""
-
-    mask: Value
-    guard: Value | None
-
-
-class Element(NamedTuple):
-    """An element that was read: its bits."""
-
-    bits: Value
-    data_type: DataType
-
-
-Item: TypeAlias = Number | Whole | Truth | Element | Constant
 RING = {"add", "sub", "mul", "neg"}
 
 
@@ -60,13 +43,8 @@ def computed(
     return Walk(body, formula, streams, data_type, lanes, level, moves).run()
 
 
-def number_of(body: Body, item: Item, lanes: int) -> Number:
-    """An item as a real number."""
-    return Walk(body, maps.formula(()), (), DataType.FLOAT32, lanes, "wide", False).as_number(item)
-
-
 class Walk:
-    """A formula, node by node; `items` are what its nodes came to so far."""
+    """A formula, node by node; `items` are what its nodes came to so far, by their places."""
 
     def __init__(
         self,
@@ -81,7 +59,7 @@ class Walk:
         self.moves = moves
         self.level = level
         self.body, self.formula, self.streams, self.data_type = body, formula, streams, data_type
-        self.items: list[Item] = []
+        self.items: dict[int, Item] = {}
         self.converted: dict[int, Number] = {}
         self.modular = _modular(formula) if data_type.dtype.kind in "iu" else frozenset()
         # nothing but the extremes of integers and constants, cut toward zero when they are stored
@@ -90,118 +68,19 @@ class Walk:
 
     def run(self) -> Item:
         for place, (op, args, data) in enumerate(self.formula):
-            self.items.append(self._item(place, op, args, data))
-        return self.items[-1]
+            self.items[place] = self._item(place, op, args, data)
+        return self.items[len(self.formula) - 1]
 
     # --- what an item is taken as ---
 
     def number(self, place: int) -> Number:
         if place not in self.converted:
-            self.converted[place] = self.as_number(self.items[place])
+            self.converted[place] = as_number(self.items[place], self.like)
         return self.converted[place]
-
-    def as_number(self, item: Item) -> Number:
-        if isinstance(item, Element):
-            return self._read(item)
-        if isinstance(item, Constant):
-            return self._constant(item)
-        if isinstance(item, Whole):
-            return self._whole_number(item.known())
-        assert isinstance(item, Number), item
-        return item
-
-    def _read(self, item: Element) -> Number:
-        bits, kind = item.bits, item.bits.kind
-        if item.data_type == DataType.FLOAT32:
-            return numbers.of_single(bits.cast(kind.of("float")))
-        if item.data_type == DataType.FLOAT16:
-            return numbers.of_single(halves.widened(bits), 11, -24, -(2.0**16), 2.0**16)
-        if item.data_type == DataType.FLOAT64:
-            x = bits.cast(kind.of("double"))
-            return Number(self.body, lambda: x, exact=True, quantum=-1074, digits=53, least=-1074)
-        return self._whole_number(self._element(item))
-
-    def _whole_number(self, a: Whole) -> Number:
-        digits = max(abs(a.low), abs(a.high)).bit_length()
-        how = "sitofp" if a.low < 0 else "uitofp"
-
-        def wide() -> Value:
-            value = a.value
-            if a.bits < 32:  # the conversion of 32 bits is the processor's
-                return a.resized(32).converted("sitofp", value.kind.of("double"))
-            return value.converted(how, value.kind.of("double"))
-
-        made = Number(
-            self.body, numbers.once(wide), low=float(a.low), high=float(a.high), quantum=0, digits=min(digits, 53), least=0
-        )
-        if digits > 24:
-            to = a.value.kind.of("float")  # which the processor rounds once
-            made = replace(made, native=numbers.once(lambda: a.value.converted(how, to)))
-            return replace(made, rel=numbers.U, nearest=True) if digits > 53 else replace(made, exact=True)
-        single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
-        return replace(made, exact=True, single=single)
-
-    def _constant(self, c: Constant) -> Number:
-        kind = self.like.kind.of("double")
-        assert not hasattr(c.value, "name"), c
-        if isinstance(c.value, float):
-            special = c.value
-            wide = self.body.constant(kind, special)
-            single = self.body.constant(kind.of("float"), special)
-            end = math.inf if special else 0.0  # no range holds infinity or NaN, and neither is taken for a zero
-            return Number(
-                self.body,
-                lambda: wide,
-                exact=True,
-                single=single,
-                low=-end,
-                high=end,
-                quantum=0,
-                digits=1,
-                least=0,
-                constant=not special,
-            )
-        value = Fraction(c.value)  # type: ignore[arg-type]  # no symbol is lowered
-        try:
-            nearest = float(value)
-        except OverflowError:
-            raise Uncompilable("a constant beyond float64") from None
-        low, high = (nearest, nearest) if Fraction(nearest) == value else numbers.outward(nearest, nearest)
-        wide = self.body.constant(kind, nearest)
-        if Fraction(nearest) != value or (nearest and abs(nearest) < 1 / numbers.FAR):
-            least = math.frexp(nearest)[1] - 2
-            return Number(self.body, lambda: wide, low=low, high=high, rel=numbers.U, least=least, constant=True)
-        m, q = value.numerator, 1 - value.denominator.bit_length()
-        zeros = (m & -m).bit_length() - 1 if m else 0
-        digits, quantum = max(1, abs(m).bit_length() - zeros), q + zeros
-        made = Number(
-            self.body,
-            lambda: wide,
-            exact=True,
-            low=low,
-            high=high,
-            quantum=quantum,
-            digits=digits,
-            least=quantum + digits - 1,
-            constant=True,
-        )
-        if m == 0 or (digits <= 24 and quantum >= -149 and abs(nearest) < 2.0**128):
-            return replace(made, single=self.body.constant(kind.of("float"), nearest))
-        return made
-
-    def _element(self, item: Element) -> Whole:
-        if item.data_type.dtype.kind == "f":
-            raise Uncompilable("an element of floats is taken as an integer")
-        return Whole(item.bits, *limits(item.data_type))
 
     def whole(self, place: int) -> Whole | None:
         """An item as an integer; None if it is no integer in kind."""
-        item = self.items[place]
-        if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
-            return self._element(item)
-        if isinstance(item, Constant) and item.integral:
-            return wholes.constant(int(item.value), self.like)  # type: ignore[arg-type]
-        return item if isinstance(item, Whole) else None
+        return as_whole(self.items[place], self.like)
 
     def truth(self, place: int) -> Truth:
         item = self.items[place]
@@ -244,7 +123,7 @@ class Walk:
         for x, y in ((a, b), (b, a)):
             whole, other = self.whole(x), self.items[y]
             if whole is not None and not isinstance(self.items[x], Constant) and isinstance(other, Constant):
-                value = _value(other)
+                value = value_of(other)
                 if value != value:
                     return None
                 limit = (1 << 99 if value > 0 else -1 << 99) if math.isinf(value) else math.trunc(value)
@@ -282,14 +161,14 @@ class Walk:
         number = self.number(place)
         bits, undecided = rounding.stored(number, data_type, integral=wraps)
         whole = Whole(bits, low, high)
-        return whole if undecided is None else self._whole_number(whole).guarded(undecided)
+        return whole if undecided is None else whole_number(whole).guarded(undecided)
 
     def _of_numbers(self, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
             return found
         x = [self.number(a) for a in args]
         if op == "pow" and isinstance(exponent := self.items[args[1]], Constant):
-            simple = transcendental.simple_power(x[0], _value(exponent))
+            simple = transcendental.simple_power(x[0], value_of(exponent))
             if simple is not None:
                 return simple
         if op in _ARITHMETIC:
@@ -303,7 +182,7 @@ class Walk:
         if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
             return rounding.to_whole(op, x[0])
         if op == "limits":
-            return self._limits(x[0], x[1], dict(data))  # type: ignore[call-overload]
+            return self._limits(x[0], x[1], cast("tuple[tuple[str, str], ...]", data))
         return transcendental.function(op, x, self.level)
 
     def _integer_quotient(self, place: int) -> Whole | None:
@@ -314,14 +193,14 @@ class Walk:
         a, b = (self.whole(x) for x in args)
         return wholes.quotient(a, b) if a is not None and b is not None and max(a.bits, b.bits) > 32 else None
 
-    def _limits(self, x: Number, made: Number, values: dict[str, str]) -> Number:
-        for name, text in values.items():
+    def _limits(self, x: Number, made: Number, values: tuple[tuple[str, str], ...]) -> Number:
+        for name, text in values:
             argument = x.wide() if x.single is None else x.single
             at = argument.compared("oeq", math.inf if name == "high" else -math.inf)
             value = float(text)
             special = not math.isfinite(value) or value == 0
-            constant = self._constant(Constant(value if special else Fraction(value), False))
-            made = numbers.select(at, constant, made, None)
+            constant = items.constant(value if special else Fraction(value), self.like)
+            made = choices.select(at, constant, made, None)
         return made
 
     def _comparison(self, op: str, a: int, b: int) -> Truth:
@@ -330,41 +209,8 @@ class Walk:
             return Truth(wholes.compare(op, one, two), None)
         for whole, other, swapped in ((one, self.items[b], False), (two, self.items[a], True)):
             if whole is not None and isinstance(other, Constant):
-                return Truth(self._against(op, whole.known(), _value(other), swapped=swapped), None)
-        x, y = self.number(a), self.number(b)
-        how = {"less": "olt", "less_equal": "ole", "equal": "oeq"}[op]
-        guard = either(x.guard, y.guard)
-        if x.single is not None and y.single is not None:
-            return Truth(x.single.compared(how, y.single), guard)
-        if x.exact and y.exact:
-            return Truth(x.wide().compared(how, y.wide()), guard)
-        if (x.exact or x.odd) and (y.exact or y.odd) and (x.exact or y.exact):
-            exact, other = (x, y) if x.exact else (y, x)
-            if exact.digits <= 52:  # a number rounded to odd lies on the side of it that t lies on
-                odd = numbers.once(lambda: other.odd() if other.odd else other.wide())()
-                left, right = (exact.wide(), odd) if exact is x else (odd, exact.wide())
-                return Truth(left.compared(how, right), guard)
-        x, y = numbers.decided_size(x), numbers.decided_size(y)
-        errors = [n.error() for n in (x, y) if not n.exact]
-        bound = errors[0] if len(errors) == 1 else errors[0] + errors[1]
-        distance = (x.wide() - y.wide()).magnitude()
-        near = distance.compared("ule", bound * numbers.SLACK) & x.wide().compared("ord", y.wide())
-        return Truth(x.wide().compared(how, y.wide()), either(guard, near, x.guard, y.guard))
-
-    def _against(self, op: str, a: Whole, c: Fraction | float, *, swapped: bool) -> Value:
-        """a op c, or c op a where they are swapped, for a number c that need be no integer."""
-        known = self.like.kind.of("i1")
-        if c != c or (op == "equal" and (math.isinf(c) or math.floor(c) != c)):
-            return self.body.constant(known, False)
-        # a < c is a < ceil(c), a <= c is a < floor(c) + 1, and swapped ones are the opposite of such
-        up = op == "equal" or (op == "less") != swapped
-        limit = (1 << 99 if c > 0 else -1 << 99) if math.isinf(c) else math.ceil(c) if up else math.floor(c) + 1
-        if not a.low <= limit <= a.high:
-            return self.body.constant(known, op != "equal" and (limit > a.high) != swapped)
-        constant = a.value.lift(limit - (1 << a.bits) if limit >= 1 << a.bits - 1 else limit)
-        if op == "equal":
-            return a.value.compared("eq", constant)
-        return a.value.compared(("s" if a.low < 0 else "u") + ("ge" if swapped else "lt"), constant)
+                return Truth(against(op, whole.known(), value_of(other), swapped=swapped), None)
+        return compared(op, self.number(a), self.number(b))
 
     def _logic(self, op: str, args: tuple[int, ...]) -> Truth:
         if op == "is_nan":
@@ -382,24 +228,14 @@ class Walk:
         mask, guard = self.truth(condition)
         one, two = self.items[a], self.items[b]
         if self.moves:
-            one, two = self._bits(one), self._bits(two)
+            one, two = (as_bits(x, self.data_type, self.like) for x in (one, two))
         if isinstance(one, Element) and isinstance(two, Element) and one.data_type == two.data_type and guard is None:
             return Element(self.body.chosen(mask, one.bits, two.bits), one.data_type)
         x, y = self.whole(a), self.whole(b)
         if x is not None and y is not None and guard is None:
             modulus = self.data_type.element_bits if place in self.modular else None
             return wholes.select(mask, x, y, modulus)
-        return numbers.select(mask, self.number(a), self.number(b), guard)
-
-    def _bits(self, item: Item) -> Item:
-        """A constant that is stored beside elements whose bits are moved, as its own bits."""
-        if not isinstance(item, Constant):
-            return item
-        kind = self.like.kind.of(f"i{self.data_type.element_bits}")
-        element = np.array(float(item.value), self.data_type.dtype)  # type: ignore[arg-type]  # such a constant fits its type
-        if element.item() != item.value:
-            raise Uncompilable("a constant that its type does not hold")
-        return Element(self.body.constant(kind, int(element.view(f"i{element.itemsize}"))), self.data_type)
+        return choices.select(mask, self.number(a), self.number(b), guard)
 
     def _bitwise(self, op: str, args: tuple[int, ...]) -> Item:
         elements = [self.items[a] for a in args]
@@ -411,11 +247,6 @@ class Walk:
         if op == "bit_count":
             return Whole(wholes.counted(bits[0]), 0, bits[0].kind.bits)
         return Element(_BITS[op](*bits), first.data_type)
-
-
-def _value(c: Constant) -> Fraction | float:
-    assert isinstance(c.value, (Fraction, float, int)), c  # no symbol is lowered
-    return c.value
 
 
 def _integral(formula: Formula, place: int) -> bool:
@@ -445,15 +276,15 @@ def _modular(formula: Formula) -> frozenset[int]:
 
 _KEEPS_MODULUS = {*RING, "select", "power", "same", "row_sum", "row_product"}
 _ARITHMETIC: Mapping[str, Callable[..., Number]] = {
-    "add": numbers.add,
-    "sub": partial(numbers.add, sign=-1),
-    "mul": numbers.multiply,
-    "div": numbers.divide,
-    "neg": numbers.negative,
-    "absolute": numbers.absolute,
-    "sqrt": numbers.root,
-    "max": partial(numbers.extreme, which="maximum"),
-    "min": partial(numbers.extreme, which="minimum"),
+    "add": arithmetic.add,
+    "sub": partial(arithmetic.add, sign=-1),
+    "mul": arithmetic.multiply,
+    "div": arithmetic.divide,
+    "neg": choices.negative,
+    "absolute": choices.absolute,
+    "sqrt": arithmetic.root,
+    "max": partial(choices.extreme, which="maximum"),
+    "min": partial(choices.extreme, which="minimum"),
 }
 _BITS: Mapping[str, Callable[..., Value]] = {
     "bit_and": lambda x, y: x & y,

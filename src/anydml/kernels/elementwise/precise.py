@@ -13,9 +13,10 @@ from typing import NamedTuple, cast
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import doubled, halves
+from anydml.kernels.elementwise import halves
+from anydml.kernels.elementwise.functions import doubled
+from anydml.kernels.elementwise.functions.pairs import Pair, quick_sum, two_sum
 from anydml.kernels.elementwise.numbers import SLACK, either, odd_of
-from anydml.kernels.elementwise.pairs import Pair, quick_sum, two_sum
 from anydml.kernels.elementwise.transcendental import KINDS, STEEP
 from anydml.kernels.match.maps import Formula
 from anydml.schema.expression import Constant
@@ -82,7 +83,11 @@ def _item(
     if op == "same":
         return args[0]
     if op == "select":
-        return _select(args[0], args[1], args[2])  # type: ignore[arg-type]
+        condition, one, two = args
+        assert isinstance(condition, Condition)
+        assert isinstance(one, Precise)
+        assert isinstance(two, Precise)
+        return _select(condition, one, two)
     if op in ("both", "either"):
         a, b = args
         assert isinstance(a, Condition)

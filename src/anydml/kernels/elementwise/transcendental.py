@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import functions, numbers, paired
-from anydml.kernels.elementwise.approximate import at_most
+from anydml.kernels.elementwise import arithmetic, choices, numbers
+from anydml.kernels.elementwise.functions import paired, wide
+from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.numbers import SLACK, Number, either, once
 from anydml.kernels.elementwise.rounding import to_whole
 
@@ -69,7 +70,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
         if op not in paired.FUNCTIONS or args[0].single is None:
             raise Uncompilable(f"{op} is not compiled in pairs of float32")
         return numbers.of_pair(paired.FUNCTIONS[op](args[0].single), args[0].guard)
-    kind, emit = KINDS.get(op), getattr(functions, op, None)
+    kind, emit = KINDS.get(op), getattr(wide, op, None)
     if kind is None or emit is None:
         raise Uncompilable(f"{op} is not compiled")
     args = [numbers.decided_size(a) for a in args]
@@ -118,12 +119,12 @@ def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
         one = x.wide().lift(1.0)
         single = x.wide().kind.of("float")
         unit = replace(numbers.of_single(x.body.constant(single, 1.0), 1, 0, 1, 1), wide=lambda: one, constant=True)
-        return numbers.divide(unit, x)
+        return arithmetic.divide(unit, x)
     if exponent == 0.5 and x.single is not None:  # pow(-0, 0.5) is +0, pow(-inf, 0.5) is +inf
         plus = replace(numbers.of_single(x.single + 0.0, x.digits, x.quantum or 0, x.low, x.high), guard=x.guard)
-        found = numbers.root(plus)
+        found = arithmetic.root(plus)
         infinite = numbers.of_single(x.body.constant(x.single.kind, math.inf))
-        return numbers.select(x.single.compared("oeq", -math.inf), infinite, found, None)
+        return choices.select(x.single.compared("oeq", -math.inf), infinite, found, None)
     return None
 
 
@@ -133,9 +134,9 @@ def whole_power(x: Number, exponent: int) -> Number:
         raise Uncompilable("a power that is not positive")
     made = x
     for bit in bin(exponent)[3:]:
-        made = numbers.multiply(made, made)
+        made = arithmetic.multiply(made, made)
         if bit == "1":
-            made = numbers.multiply(made, x)
+            made = arithmetic.multiply(made, x)
     return made
 
 

@@ -20,7 +20,7 @@ from anydml.schema.expression import each
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
-STATE_WORDS = 8  # of each piece: emit.STATE, in a cache line of its own
+STATE_WORDS = 8  # of each piece: shape.STATE, in a cache line of its own
 
 
 def words(room: int, inputs: int) -> int:
@@ -32,7 +32,7 @@ class Open(NamedTuple):
     """The elements that kernels leave open, as they have to be decided.
 
     formula: what is stored; types: of its inputs and of the output. pieces, room: of the scratch. finer: compiles a kernel
-    that decides most of what is on a list (`emit.FINER`), if there is one.
+    that decides most of what is on a list (`levels.FINER`), if there is one.
     """
 
     formula: Formula

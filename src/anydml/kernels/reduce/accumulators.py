@@ -1,4 +1,4 @@
-"""What a reduction carries along a row: vectors of partial results, a step for each group of elements, and their merging.
+"""Accumulators of reductions: vectors of partial results, a step for each group of elements of a row, and how sets are merged.
 
 u is 2^-53. A sum of float64 values adds at most u of the sum of magnitudes for each addition in a row of them; a sum whose
 terms are exact and whose places fit into 53 bits is exact.
@@ -14,8 +14,8 @@ from dataclasses import replace
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import numbers
-from anydml.kernels.elementwise.exponentials import EXP_REL
-from anydml.kernels.elementwise.formula import Item
+from anydml.kernels.elementwise.functions.exponentials import EXP_REL
+from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import FAR, SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce.softmax import Shares
@@ -42,7 +42,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def result(self, values: list[Value]) -> Item:
-        """What the values, of all terms in every lane, come to."""
+        """The result that the values, of all terms in every lane, come to."""
 
     def finished(self, values: list[Value]) -> Item:
         """The result in every lane."""
@@ -353,7 +353,7 @@ def accumulator(
     body: Body, lanes: int, kind: str, term: Item, number: Callable[[Item], Number], *,
     count: int, depth: int, counted: bool, last: bool, careful: bool, modulus: int | None,
 ) -> Accumulator:  # fmt: skip
-    """What a reduction of such terms carries; modulus: the bits that what is stored shows of a sum of integers."""
+    """The accumulator of a reduction of such terms; modulus: the bits that what is stored shows of a sum of integers."""
     if kind in ("max", "min"):
         return Extreme(body, lanes, term if isinstance(term, Whole) else number(term), kind)
     if kind in ("first_largest", "first_smallest"):

@@ -11,10 +11,12 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.elementwise.geometry import Dimension, merged
+from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, PLACE, POSITION, STRIDED
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Stream
 from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.reduce import emit, softmax
+from anydml.kernels.reduce.shape import Shape, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch, together
 from anydml.kernels.reduce.undecided import STATE_WORDS, deciding, words
@@ -90,33 +92,33 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     )
 
 
-def _keeps(shape: emit.Shape) -> int:
+def _keeps(shape: Shape) -> int:
     """The nodes whose values are kept for a whole row."""
-    return len(stages(shape.formula, emit.same_along(shape), mapped=shape.mapped).kept) if shape.keeps else 0
+    return len(stages(shape.formula, same_along(shape), mapped=shape.mapped).kept) if shape.keeps else 0
 
 
 def _shape(
     target: Target, r: Rows, types: tuple[Any, ...], row: Dimension, outer: list[Dimension], around: list[Dimension]
-) -> emit.Shape:
+) -> Shape:
     moves = [any(d.strides[k] for d in (*around, row)) for k in range(len(types))]
     lies = tuple(
-        (emit.POSITION if moves[k] else emit.PLACE)
+        (POSITION if moves[k] else PLACE)
         if k < len(r.streams) and r.streams[k].name is None
-        else emit.CONSTANT
+        else CONSTANT
         if not moves[k] and k < len(r.streams)
-        else emit.CONTIGUOUS
+        else CONTIGUOUS
         if row.strides[k] == t.dtype.itemsize or (row.size == 1 and k == len(r.streams))
-        else emit.STRIDED
+        else STRIDED
         for k, t in enumerate(types)
     )
     lines = prod(d.size for d in around)
     staged, rows_together = _staged(target, r, types, row, outer) if lines == 1 else ((), 1)
-    lies = tuple(emit.CONTIGUOUS if k in staged else x for k, x in enumerate(lies))
+    lies = tuple(CONTIGUOUS if k in staged else x for k, x in enumerate(lies))
     lanes = target.vector_bytes // 4
     most = _power_of_two(lines * row.size)
     additions = _power_of_two(lines * (-(-row.size // lanes) + 1))
     keeps = lines * (row.size + 2 * lanes) <= 2 * KEPT
-    return emit.Shape(
+    return Shape(
         r.formula, r.mapped, r.integral, types, lies, len(outer), lanes, 4, most, additions, len(around), keeps,
         staged, rows_together,
     )  # fmt: skip

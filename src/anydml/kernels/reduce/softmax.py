@@ -12,10 +12,10 @@ added to what is not.
 from __future__ import annotations
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise.approximate import ROUNDER, at_least
-from anydml.kernels.elementwise.coefficients import EXP
 from anydml.kernels.elementwise.combined import used
-from anydml.kernels.elementwise.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
+from anydml.kernels.elementwise.functions.approximate import ROUNDER, at_least
+from anydml.kernels.elementwise.functions.coefficients import EXP
+from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.match.maps import Formula, Node
 from anydml.tensor import DataType

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import Text, fold
+from anydml.kernels.code.emit import Text, fold, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Value
 from anydml.kernels.copy import tiles
 from anydml.kernels.copy.text import LINE
+from anydml.kernels.reduce.lines import Row
 
 
 def together(itemsizes: list[int]) -> int:
@@ -57,3 +59,57 @@ def _each(text: Text, start: str, end: str, step: int, body: Callable[[str], Non
         return []
 
     fold(text, start, end, step, [], one)
+
+
+class Staging:
+    """The rows of a kernel that are copied to memory before they are read, and after they are written.
+
+    first, end: of those that are there now, counted from the kernel's first.
+    """
+
+    def __init__(self, body: Body, row: Row) -> None:
+        self.body, self.row, self.shape = body, row, row.shape
+        self.first = self.end = "0"
+
+    @property
+    def writes(self) -> bool:
+        return self.row.streams.last in self.shape.staged
+
+    def resume(self, rows: list[Value]) -> None:
+        """Take up what `begin` came to for the row before."""
+        self.first, self.end = (v.name for v in rows)
+
+    def begin(self, r: str) -> None:
+        """Copy the inputs' next rows to memory, if those there end before a row: at most to the end of a dimension."""
+        body, d = self.body, self.shape.outer - 1
+        first, end = self.first, self.end
+        anew = body.op(f"icmp eq i64 {r}, {end}")
+        at = body.op(f"urem i64 {body.op(f'add i64 {r}, %first')}, %n{d}")
+        count = str(self.shape.together)
+        for room in (body.op(f"sub i64 %n{d}, {at}"), body.op(f"sub i64 %rows, {r}")):
+            count = body.op(f"select i1 {body.op(f'icmp ult i64 {room}, {count}')}, i64 {room}, i64 {count}")
+        ends = body.op(f"add i64 {r}, {count}")
+        self.first, self.end = (body.op(f"select i1 {anew}, i64 {x}, i64 {y}") for x, y in ((r, first), (ends, end)))
+
+        def copy() -> None:
+            there = self.row.starts(r)
+            for k in self.row.streams.inside:
+                if k in self.shape.staged:
+                    size = self.row.kinds[k].bits // 8
+                    turned(body, body.target, (there[k], f"%s{k}"), (f"%t{k}", f"%w{k}"), size, "%n", count)
+
+        when(body, anew, copy)
+
+    def put_back(self, end: str) -> None:
+        """Copy the output's rows that are staged, before one, to where they belong."""
+        body, k = self.body, self.row.streams.last
+        there, count = self.row.starts(self.first)[k], body.op(f"sub i64 {end}, {self.first}")
+        turned(body, body.target, (f"%t{k}", f"%w{k}"), (there, f"%s{k}"), self.row.kinds[k].bits // 8, count, "%n")
+
+    def bases(self, r: str) -> dict[int, str]:
+        """Where the row begins in memory, of each stream that is staged."""
+        found = {}
+        for k in self.shape.staged:
+            number = self.body.op(f"sub i64 {r}, {self.first}")
+            found[k] = self.body.at(f"%t{k}", self.body.op(f"mul i64 {number}, %w{k}"))
+        return found

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from anydml.forks import guard
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.rows import Rows
-from anydml.kernels.reduce.emit import ALL
+from anydml.kernels.reduce.shape import ALL
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
-STATE_WORDS = 8  # of each piece: emit.STATE, in a cache line of its own
+STATE_WORDS = 8  # of each piece: shape.STATE, in a cache line of its own
 
 
 def words(room: int, kept: int) -> int:
@@ -25,7 +25,7 @@ def words(room: int, kept: int) -> int:
 
 
 def deciding(r: Rows, nest: Nest, data_type: DataType, pieces: int, size: int) -> Callable[[NDArray[np.int64], Arrays], None]:
-    """What is to be done with the scratch of all pieces, of `size` words each, when one has stopped."""
+    """A function that decides what the scratch of all pieces, of `size` words each, has on its lists when one has stopped."""
     return partial(_decide, r, nest, data_type, pieces, size)
 
 

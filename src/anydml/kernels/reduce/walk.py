@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import exponentials, numbers
-from anydml.kernels.elementwise.approximate import at_least
-from anydml.kernels.elementwise.formula import Element, Item, Walk
+from anydml.kernels.elementwise import arithmetic
+from anydml.kernels.elementwise.formula import Walk
+from anydml.kernels.elementwise.functions import exponentials
+from anydml.kernels.elementwise.functions.approximate import at_least
+from anydml.kernels.elementwise.items import Element, Item, as_number
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
-from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulators import Accumulator, Product, Rest, Sum, accumulator
+from anydml.kernels.reduce.shape import Shape
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
 from anydml.tensor import DataType
-
-if TYPE_CHECKING:
-    from anydml.kernels.reduce.emit import Shape
 
 
 class RowWalk(Walk):
@@ -34,8 +32,6 @@ class RowWalk(Walk):
         self.shape, self.careful, self.improves = shape, careful, False
         self.streams: list[Value] = [body.undefined(Kind("i8", shape.lanes))] * (len(shape.types) - 1)
         self.stages = stages(shape.formula, constant, mapped=shape.mapped)
-        self.found: dict[int, Item] = {}
-        self.items = self.found  # type: ignore[assignment]  # by place, like the list
         self.kept_forms: dict[int, Number] = {}
         self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
         self.reciprocals: dict[int, Number] = {}
@@ -54,29 +50,29 @@ class RowWalk(Walk):
     def forget(self) -> None:
         """Leave behind the items of a group of elements: they are computed anew for the next one."""
         within = self.stages.within
-        for p in [p for p in self.found if within[p]]:
-            del self.found[p]
+        for p in [p for p in self.items if within[p]]:
+            del self.items[p]
             self.converted.pop(p, None)
 
     def put(self, p: int, wide: Value) -> None:
         """A node's value as it was kept."""
-        self.found[p] = replace(self.kept_forms[p], wide=lambda: wide)
+        self.items[p] = replace(self.kept_forms[p], wide=lambda: wide)
 
     def _fill(self, places: Iterable[int]) -> None:
         for p in sorted(places):
-            if p not in self.found:
+            if p not in self.items:
                 op, args, data = self.formula[p]
-                self.found[p] = self._item(p, op, args, data)
+                self.items[p] = self._item(p, op, args, data)
 
     def _targets(self, s: int) -> list[int]:
         return [a for p in self.stages.passes[s] for a in self.formula[p].args]
 
     def fill_pass(self, s: int) -> list[tuple[int, Value]]:
         """Compute what the reductions of a pass need; the nodes that it keeps, with their values."""
-        self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.found)))
+        self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.items)))
         made = []
         for p in sorted(self.stages.kept if self.shape.keeps else ()):
-            item = self.found.get(p)  # what was put there is made in this pass, too
+            item = self.items.get(p)  # what was put there is made in this pass, too
             if self.keeper.get(p, s) == s and isinstance(item, Number) and item.err is None and item.guard is None:
                 self.keeper[p] = s
                 self.kept_forms[p] = replace(item, native=None, odd=None, single=None)
@@ -101,12 +97,12 @@ class RowWalk(Walk):
         """Compute all that is known after so many passes, is the same for the row, and is used within it."""
         root = len(self.formula) - 1
         for p, (op, args, data) in enumerate(self.formula):
-            if p in self.found or self.stages.within[p] or self.stages.after[p] > s or op.startswith("row_"):
+            if p in self.items or self.stages.within[p] or self.stages.after[p] > s or op.startswith("row_"):
                 continue
             if p == root and not self.shape.mapped:
                 continue
-            self.found[p] = self._settled(self._item(p, op, args, data))
-        if self.largest in self.found and self.shares is None:
+            self.items[p] = self._settled(self._item(p, op, args, data))
+        if self.largest in self.items and self.shares is None:
             self.shares = softmax.Shares(self.body, self.number(self.largest).wide())
 
     def prepare(self, depth: int) -> None:
@@ -124,7 +120,7 @@ class RowWalk(Walk):
                 divisor = self.number(args[1])
                 if not divisor.exact and divisor.positive and divisor.err is None and not divisor.saturated:
                     one = replace(self.number_of_one(), single=None)
-                    self.reciprocals[args[1]] = self._settled(numbers.divide(one, divisor))  # type: ignore[assignment]
+                    self.reciprocals[args[1]] = _settled(arithmetic.divide(one, divisor))
 
     def number_of_one(self) -> Number:
         kind = Kind("double", self.shape.lanes)
@@ -132,26 +128,16 @@ class RowWalk(Walk):
         return Number(self.body, lambda: one, exact=True, low=1.0, high=1.0, quantum=0, digits=1, least=0)
 
     def _settled(self, item: Item) -> Item:
-        """An item whose values are there, so that they may be used in any block that follows."""
+        """An item that may be used in any block that follows."""
         if isinstance(item, Element) and item.data_type.dtype.kind == "f":
-            item = self.as_number(item)
-        if not isinstance(item, Number):
-            return item
-        wide = item.wide()
-        err = item.err() if item.err is not None else None
-        return replace(
-            item,
-            wide=lambda: wide,
-            err=None if err is None else lambda: err,
-            odd=(lambda: wide) if item.exact else None,
-            native=None,
-        )
+            item = as_number(item, self.like)
+        return _settled(item) if isinstance(item, Number) else item
 
     # --- reductions ---
 
     def accumulators(self, s: int, depth: int) -> list[Accumulator]:
-        """What the reductions of a pass carry, by a group of elements that is emitted for that alone."""
-        self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.found)))
+        """Accumulators of the reductions of a pass, by a group of elements that is emitted for that alone."""
+        self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.items)))
         made: list[Accumulator] = []
         for p in self.stages.passes[s]:
             op, args, data = self.formula[p]
@@ -164,7 +150,7 @@ class RowWalk(Walk):
             term = self._term(args[0])
             modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
             a = accumulator(
-                self.body, self.shape.lanes, op.removeprefix("row_"), term, self.as_number,
+                self.body, self.shape.lanes, op.removeprefix("row_"), term, lambda item: as_number(item, self.like),
                 count=self.shape.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,
             )  # fmt: skip
             if isinstance(a, Sum) and a.term.exact and not a.exact:
@@ -177,7 +163,7 @@ class RowWalk(Walk):
         return whole if whole is not None else self.number(p)
 
     def halved(self, s: int) -> softmax.Shares | None:
-        """What computes the powers of softmax, in the pass that adds them up."""
+        """The code for the powers of softmax, in the pass that adds them up; None in any other."""
         return self.shares if self.powers is not None and self.stages.passes[s] == (self.formula[-1].args[1],) else None
 
     def begun(self) -> list[Value]:
@@ -191,7 +177,7 @@ class RowWalk(Walk):
     def ended(self, halves: list[Value]) -> None:
         assert self.shares is not None
         assert self.powers is not None
-        self.found[self.powers] = self.shares.ended(halves)
+        self.items[self.powers] = self.shares.ended(halves)
 
     def doubled(self) -> doubled.Pair:
         """The powers of a group of elements, as pairs."""
@@ -252,27 +238,22 @@ class RowWalk(Walk):
                 assert odd is not None
                 rest = odd().bits().compared("ne", wide.bits())
                 item = replace(item.guarded(rest), exact=True, rel=0.0)
-            self.found[p] = item if alone else self._settled(item)
+            self.items[p] = item if alone else self._settled(item)
 
     # --- items ---
 
     def root(self) -> Item:
-        """What is stored."""
+        """The item that is stored."""
         last = len(self.formula) - 1
         target = last if self.powers is None else self.powers
-        self._fill(inner(self.formula, self.stages.within, [target], set(self.found)))
+        self._fill(inner(self.formula, self.stages.within, [target], set(self.items)))
         if self.powers is not None:
             assert self.shares is not None
             return self.shares.share(self.number(self.powers))
-        if last not in self.found:
+        if last not in self.items:
             op, args, data = self.formula[last]
             return self._item(last, op, args, data)
-        return self.found[last]
-
-    def whole_of(self, item: Item) -> Whole | None:
-        if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
-            return self._element(item)
-        return item if isinstance(item, Whole) else None
+        return self.items[last]
 
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "sub" and args[0] == args[1]:
@@ -282,7 +263,7 @@ class RowWalk(Walk):
                 self.body, lambda: nothing, exact=True, low=0.0, high=0.0, quantum=0, digits=1, least=0, guard=x.guard
             )
         if op == "sub" and self.formula[args[1]] == ("row_max", (args[0],), False):
-            made = numbers.add(self.number(args[0]), self.number(args[1]), sign=-1)
+            made = arithmetic.add(self.number(args[0]), self.number(args[1]), sign=-1)
             return replace(made, high=0.0)
         if place == self.powers:
             element, _ = self.formula[args[0]].args
@@ -293,7 +274,7 @@ class RowWalk(Walk):
         if op == "div" and args[1] in self.reciprocals and self.stages.within[args[0]]:
             x = self.number(args[0])
             if not x.exact:
-                return numbers.multiply(x, self.reciprocals[args[1]])
+                return arithmetic.multiply(x, self.reciprocals[args[1]])
         return super()._item(place, op, args, data)
 
     def _small(self, x: Number) -> Number:
@@ -303,3 +284,16 @@ class RowWalk(Walk):
         value = exponentials.exponential(at_least(x.wide(), exponentials.LOWEST))
         rel = exponentials.EXP_REL + (0.0 if x.exact else -exponentials.LOWEST * U * SLACK)
         return Number(self.body, lambda: value, low=0.0, high=1.0, rel=rel, saturated=1000)
+
+
+def _settled(x: Number) -> Number:
+    """A number whose values are there, so that they may be used in any block that follows."""
+    wide = x.wide()
+    err = x.err() if x.err is not None else None
+    return replace(
+        x,
+        wide=lambda: wide,
+        err=None if err is None else lambda: err,
+        odd=(lambda: wide) if x.exact else None,
+        native=None,
+    )

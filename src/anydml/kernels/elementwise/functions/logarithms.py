@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.approximate import INFINITY, Approximate
-from anydml.kernels.elementwise.coefficients import LOG
-from anydml.kernels.elementwise.polynomials import U
+from anydml.kernels.elementwise.functions.approximate import INFINITY, Approximate
+from anydml.kernels.elementwise.functions.coefficients import LOG
+from anydml.kernels.elementwise.functions.polynomials import U
 
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 _LARGE = 2.0**60  # where 1 + x is x, and x^2 + 1 is x^2, within 2^-60
@@ -38,7 +38,7 @@ def _sum(exponent: Value, f: Value) -> Value:
 
 
 def _with_limits(x: Value, found: Value) -> Value:
-    """What was found for a logarithm of x, or its limit at 0 and infinity; NaN below 0."""
+    """The logarithm that was found for x, or its limit at 0 and infinity; NaN below 0."""
     body = x.body
     found = body.chosen(x.compared("olt", INFINITY), found, x)
     # all bits are a NaN, and the bits of minus infinity are among them

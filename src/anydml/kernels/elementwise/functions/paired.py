@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import paired_tables as tables
-from anydml.kernels.elementwise.approximate import at_most
-from anydml.kernels.elementwise.polynomials import evaluated
+from anydml.kernels.elementwise.functions import paired_tables as tables
+from anydml.kernels.elementwise.functions.approximate import at_most
+from anydml.kernels.elementwise.functions.polynomials import evaluated
 
 ROUNDER = 1.5 * 2.0**23  # what is added to it is rounded to an integer, which its low bits show
 EXP_MARGIN = 2.0**-32.5

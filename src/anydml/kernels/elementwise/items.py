@@ -1,0 +1,187 @@
+"""The items that the nodes of a formula come to, and each of them taken as a real number, as an integer or as bits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import halves, numbers, rounding, wholes
+from anydml.kernels.elementwise.numbers import Number
+from anydml.kernels.elementwise.wholes import Whole
+from anydml.schema.expression import Constant
+from anydml.tensor import DataType, limits
+
+
+class Truth(NamedTuple):
+    """A condition in every lane, and the lanes where it has to be decided elsewhere."""
+
+    mask: Value
+    guard: Value | None
+
+
+class Element(NamedTuple):
+    """An element that was read: its bits."""
+
+    bits: Value
+    data_type: DataType
+
+
+Item: TypeAlias = Number | Whole | Truth | Element | Constant
+
+
+def value_of(c: Constant) -> Fraction | float:
+    """The number that a constant is; no symbol is lowered."""
+    assert isinstance(c.value, (Fraction, float)), c
+    return c.value
+
+
+# --- as a real number ---
+
+
+def number_of(body: Body, item: Item, lanes: int) -> Number:
+    """An item as a real number in so many lanes."""
+    return as_number(item, body.undefined(Kind("i8", lanes)))
+
+
+def as_number(item: Item, like: Value) -> Number:
+    """An item as a real number; like: a value that has as many lanes as a constant is to have."""
+    if isinstance(item, Element):
+        return _read(item)
+    if isinstance(item, Constant):
+        return constant(value_of(item), like)
+    if isinstance(item, Whole):
+        return whole_number(item.known())
+    assert isinstance(item, Number), item
+    return item
+
+
+def _read(item: Element) -> Number:
+    bits, kind = item.bits, item.bits.kind
+    if item.data_type == DataType.FLOAT32:
+        return numbers.of_single(bits.cast(kind.of("float")))
+    if item.data_type == DataType.FLOAT16:
+        return numbers.of_single(halves.widened(bits), 11, -24, -(2.0**16), 2.0**16)
+    if item.data_type == DataType.FLOAT64:
+        x = bits.cast(kind.of("double"))
+        return Number(bits.body, lambda: x, exact=True, quantum=-1074, digits=53, least=-1074)
+    return whole_number(integer(item))
+
+
+def whole_number(a: Whole) -> Number:
+    """An integer as a real number."""
+    digits = max(abs(a.low), abs(a.high)).bit_length()
+    how = "sitofp" if a.low < 0 else "uitofp"
+
+    def wide() -> Value:
+        value = a.value
+        if a.bits < 32:  # the conversion of 32 bits is the processor's
+            return a.resized(32).converted("sitofp", value.kind.of("double"))
+        return value.converted(how, value.kind.of("double"))
+
+    made = Number(
+        a.value.body, numbers.once(wide), low=float(a.low), high=float(a.high), quantum=0, digits=min(digits, 53), least=0
+    )
+    if digits > 24:
+        to = a.value.kind.of("float")  # which the processor rounds once
+        made = replace(made, native=numbers.once(lambda: a.value.converted(how, to)))
+        return replace(made, rel=numbers.U, nearest=True) if digits > 53 else replace(made, exact=True)
+    single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
+    return replace(made, exact=True, single=single)
+
+
+def constant(value: Fraction | float, like: Value) -> Number:
+    """A constant; a float is -0.0, infinite or NaN, as in `Constant`."""
+    body, kind = like.body, like.kind.of("double")
+    if isinstance(value, float):
+        special = body.constant(kind, value)
+        single = body.constant(kind.of("float"), value)
+        end = math.inf if value else 0.0  # no range holds infinity or NaN, and neither is taken for a zero
+        return Number(
+            body,
+            lambda: special,
+            exact=True,
+            single=single,
+            low=-end,
+            high=end,
+            quantum=0,
+            digits=1,
+            least=0,
+            constant=not value,
+        )
+    try:
+        nearest = float(value)
+    except OverflowError:
+        raise Uncompilable("a constant beyond float64") from None
+    low, high = (nearest, nearest) if Fraction(nearest) == value else numbers.outward(nearest, nearest)
+    wide = body.constant(kind, nearest)
+    if Fraction(nearest) != value or (nearest and abs(nearest) < 1 / numbers.FAR):
+        least = math.frexp(nearest)[1] - 2
+        return Number(body, lambda: wide, low=low, high=high, rel=numbers.U, least=least, constant=True)
+    m, q = value.numerator, 1 - value.denominator.bit_length()
+    zeros = (m & -m).bit_length() - 1 if m else 0
+    digits, quantum = max(1, abs(m).bit_length() - zeros), q + zeros
+    made = Number(
+        body,
+        lambda: wide,
+        exact=True,
+        low=low,
+        high=high,
+        quantum=quantum,
+        digits=digits,
+        least=quantum + digits - 1,
+        constant=True,
+    )
+    if m == 0 or (digits <= 24 and quantum >= -149 and abs(nearest) < 2.0**128):
+        return replace(made, single=body.constant(kind.of("float"), nearest))
+    return made
+
+
+# --- as an integer, as bits ---
+
+
+def integer(item: Element) -> Whole:
+    """An element of integers as an integer."""
+    if item.data_type.dtype.kind == "f":
+        raise Uncompilable("an element of floats is taken as an integer")
+    return Whole(item.bits, *limits(item.data_type))
+
+
+def as_whole(item: Item, like: Value) -> Whole | None:
+    """An item as an integer, like `as_number`; None if it is no integer in kind."""
+    if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
+        return integer(item)
+    if isinstance(item, Constant) and item.integral:
+        return wholes.constant(int(value_of(item)), like)
+    return item if isinstance(item, Whole) else None
+
+
+def as_bits(item: Item, data_type: DataType, like: Value) -> Item:
+    """A constant that is stored beside elements whose bits are moved, as its own bits; another item as it is."""
+    if not isinstance(item, Constant):
+        return item
+    value = value_of(item)
+    element = np.array(float(value), data_type.dtype)
+    if element.item() != value:
+        raise Uncompilable("a constant that its type does not hold")
+    bits = like.kind.of(f"i{data_type.element_bits}")
+    return Element(like.body.constant(bits, int(element.view(f"i{element.itemsize}"))), data_type)
+
+
+# --- stored ---
+
+
+def stored_item(body: Body, item: Item, data_type: DataType, lanes: int, *, integral: bool) -> tuple[Value, Value | None]:
+    """The bits of an item in a tensor, and the lanes that have to be decided elsewhere; integral: see `rounding.stored`."""
+    if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
+        item = integer(item)
+    if isinstance(item, Whole) and data_type.dtype.kind in "iu":
+        low, high = limits(data_type)
+        if integral or (low <= item.low and item.high <= high):
+            return rounding.stored(item, data_type, integral=True)
+    return rounding.stored(number_of(body, item, lanes), data_type, integral=integral)

@@ -1,0 +1,136 @@
+"""The elements of a group at each level, and the stages that go through those that the first level leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import precise
+from anydml.kernels.elementwise.formula import computed
+from anydml.kernels.elementwise.items import Element, stored_item
+from anydml.kernels.elementwise.shape import Shape
+
+REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own
+FINER = ("list", "count")
+
+
+def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
+    """The bits that are stored, and the lanes that have to be decided elsewhere."""
+    data_type = shape.types[-1]
+    if level == "doubled" and not any(node.op in REMAINDERS for node in shape.formula):
+        return precise.stored(body, shape.formula, streams, data_type, shape.lanes)
+    item = computed(body, shape.formula, streams, data_type, shape.lanes, level, shape.moves)
+    if shape.moves:
+        assert isinstance(item, Element)
+        return item.bits, None
+    return stored_item(body, item, data_type, shape.lanes, integral=shape.integral)
+
+
+def finer_kernel(target: Target, shape: Shape, level: str) -> str:
+    """`finer_stage` as a kernel; arguments: FINER. It returns how many elements are still on the list."""
+    stage, declared = finer_stage(target, shape, level)
+    body = Body(target)
+    arguments(body, FINER, {"list"})
+    body.do(f"ret i64 {body.op(f'call i64 @{level}(ptr %list, i64 %count)')}")
+    return kernel(body, [*declared, stage])
+
+
+def lanes_as_bits(mask: Value) -> str:
+    """Lanes as bits of an integer."""
+    lanes, body = mask.kind.lanes, mask.body
+    bits = body.op(f"bitcast {mask.kind.text} {mask.name} to i{lanes}")
+    return bits if lanes == 64 else body.op(f"zext i{lanes} {bits} to i64")
+
+
+def again(target: Target, shape: Shape) -> tuple[str, list[str]]:
+    """`i64 @again(ptr stream, .., ptr made, i64 n)`: n elements computed at the second level, and which it leaves undecided."""
+    body = Body(target)
+    lanes = min(shape.lanes, target.vector_bytes // 4)
+    pointers = [f"%p{k}" for k in range(len(shape.types))]
+
+    def group(first: str, carried: list[Value]) -> list[Value]:
+        def at(k: int) -> str:
+            return body.at(pointers[k], body.op(f"mul i64 {first}, {shape.types[k].element_bits // 8}"))
+
+        streams = [body.loaded(Kind(f"i{t.element_bits}", lanes), at(k)) for k, t in enumerate(shape.types[:-1])]
+        made, undecided = element(body, shape._replace(lanes=lanes), streams, shape.levels[1])
+        body.stored(made, at(-1))
+        if undecided is None:
+            return carried
+        moved = body.op(f"shl i64 {lanes_as_bits(undecided)}, {first}")
+        return [carried[0] | Value(body, moved, Kind("i64"))]
+
+    _, (open_,) = body.loop("0", "%n", lanes, [Value(body, "0", Kind("i64"))], group)
+    body.do(f"ret i64 {open_.name}")
+    head = f"define internal i64 @again({', '.join(f'ptr {p}' for p in pointers)}, i64 %n) noinline {{"
+    return "\n".join([head, "entry:", *body.lines, "}"]), [*body.declared]
+
+
+def computed_again(body: Body, pointers: Sequence[str], count: int) -> str:
+    return body.op(f"call i64 @again({', '.join(f'ptr {p}' for p in pointers)}, i64 {count})")
+
+
+def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str]]:
+    """`i64 @level(ptr list, i64 count)`: decide listed elements, keep the others on the list, and say how many these are."""
+    body = Body(target)
+    count = len(shape.types)
+    # of float64, two registers
+    lanes, width = min(shape.lanes, target.vector_bytes // 4), 8 * count
+    shape = shape._replace(lanes=lanes)
+    kinds = [Kind(f"i{t.element_bits}", lanes) for t in shape.types]
+    spares = [body.op(f"alloca {kind.text}, align 64") for kind in kinds]
+    spare = spares[-1]
+    last = body.op("sub i64 %count, 1")
+    zero = Value(body, "0", Kind("i64"))
+
+    def group(e: str, carried: list[Value]) -> list[Value]:
+        streams = [body.undefined(kind) for kind in kinds[:-1]]
+        for lane in range(lanes):
+            at = body.op(f"add i64 {e}, {lane}")
+            inside = body.op(f"icmp ult i64 {at}, {last}")
+            at = body.op(f"select i1 {inside}, i64 {at}, i64 {last}")
+            slot = body.at("%list", body.op(f"mul i64 {at}, {width}"))
+            for k, kind in enumerate(kinds[:-1]):
+                word = body.loaded(Kind("i64"), slot, 8 + 8 * k)
+                streams[k] = streams[k].replaced(lane, word.converted("trunc", Kind(kind.element)))
+        bits = "0"
+        if level in shape.levels[1:2]:  # there is code for it
+            for value, place in zip(streams, spares, strict=False):
+                body.stored(value, place)
+            bits = computed_again(body, spares, lanes)
+        else:
+            made, undecided = element(body, shape, streams, level)
+            body.do(f"store {made.kind.text} {made.name}, ptr {spare}, align 64")
+            if undecided is not None:
+                bits = lanes_as_bits(undecided)
+        left = body.op(f"sub i64 %count, {e}")
+        take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {lanes}')}, i64 {left}, i64 {lanes}")
+
+        def one(lane: str, kept: list[Value]) -> list[Value]:
+            slot = body.at("%list", body.op(f"mul i64 {body.op(f'add i64 {e}, {lane}')}, {width}"))
+            open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+            # an entry that is decided is written over by the next one, or is the last
+            to = body.at("%list", body.op(f"mul i64 {kept[0].name}, {width}"))
+            address = body.load("ptr", slot)
+            size = kinds[-1].bits // 8
+            element_ = body.loaded(Kind(kinds[-1].element), body.at(spare, body.op(f"mul i64 {lane}, {size}")))
+
+            def store() -> None:
+                body.stored(element_, address)
+
+            when(body, body.op(f"icmp eq i64 {open_}, 0"), store)
+            for word in range(count):
+                body.store("i64", body.load("i64", slot, 8 * word), to, 8 * word)
+            return [kept[0] + Value(body, open_, Kind("i64"))]
+
+        _, kept = body.loop("0", take, 1, carried, one)
+        return kept
+
+    up = body.op(f"add i64 %count, {lanes - 1}")
+    groups = body.op(f"and i64 {up}, {-lanes}")
+    _, (kept,) = body.loop("0", groups, lanes, [zero], group)
+    body.do(f"ret i64 {kept.name}")
+    text = "\n".join([f"define internal i64 @{level}(ptr %list, i64 %count) {{", "entry:", *body.lines, "}"])
+    return text, [*body.declared]

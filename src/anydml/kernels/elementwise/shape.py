@@ -1,0 +1,46 @@
+"""A map as its kernel is made for it, and the kernel's arguments."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.code.targets import Target
+from anydml.kernels.match.maps import Formula
+from anydml.tensor import DataType
+
+STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goes on, and how many are on its list
+
+
+class Shape(NamedTuple):
+    """A map, but for its sizes and strides. lies: how each stream lies along a row, the output last; outer: dimensions of rows.
+
+    stream: whether stores go past the cache. levels: how elements are computed, and how those that this leaves open are,
+    one after the other (`formula.LEVELS`); listed: whether the first leaves any open.
+    """
+
+    formula: Formula
+    moves: bool
+    integral: bool
+    types: tuple[DataType, ...]
+    lies: tuple[str, ...]
+    outer: int
+    lanes: int
+    stream: bool
+    levels: tuple[str, ...]
+    listed: bool
+
+
+def lanes_in_pairs(target: Target) -> int:
+    """Elements of a group of pairs of float32: four vectors beside each other hide that each operation waits for another."""
+    return target.vector_bytes
+
+
+def names(shape: Shape) -> list[str]:
+    """The arguments of the kernel, in order."""
+    count = len(shape.types)
+    found = ["state", "list", "room", "first", "rows", "n"]
+    found += [f"p{k}" for k in range(count)]
+    found += [f"s{k}" for k in range(count)]
+    for d in range(shape.outer):
+        found += [f"n{d}", *(f"o{d}_{k}" for k in range(count))]
+    return found

@@ -1,0 +1,151 @@
+"""Streams along a row: how each one lies, and its elements read and written, a group of lanes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from anydml.kernels.code.values import Body, Kind, Value
+
+CONTIGUOUS, CONSTANT, STRIDED, POSITION = "contiguous", "constant", "strided", "position"
+PLACE = "place"  # a position that is the same along a row
+
+
+def starts(
+    body: Body, lies: Sequence[str], bases: Sequence[str], number: str, dims: int, sizes: str, strides: str
+) -> list[str]:
+    """The address, or the position, where each stream's part of a number begins, such as a row.
+
+    sizes, strides: the arguments of the dimensions that the number counts through, {sizes}0 and {strides}0_0 the first.
+    """
+    at: list[str] = []
+    left = number
+    for d in range(dims - 1, 0, -1):
+        at.insert(0, body.op(f"urem i64 {left}, %{sizes}{d}"))
+        left = body.op(f"udiv i64 {left}, %{sizes}{d}")
+    at.insert(0, left)
+    found = []
+    for k, how in enumerate(lies):
+        offset = "0"
+        for d in range(dims):
+            offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {at[d]}, %{strides}{d}_{k}')}")
+        found.append(body.op(f"add i64 {bases[k]}, {offset}") if how in (POSITION, PLACE) else body.at(bases[k], offset))
+    return found
+
+
+class Streams:
+    """The streams of a kernel, the output last. kinds: of a group of each; lies: how each one lies along a row.
+
+    inside: the inputs that differ along a row and are read. bases: where each stream's row begins, as the kernel sets it;
+    the argument %s{k} is the distance from one element of stream k to the next. spare: memory for a group that is a part.
+    """
+
+    def __init__(self, body: Body, kinds: Sequence[Kind], lies: Sequence[str]) -> None:
+        self.body, self.kinds, self.lies = body, kinds, lies
+        self.last, self.lanes = len(lies) - 1, kinds[-1].lanes
+        self.inside = [k for k in range(self.last) if lies[k] in (CONTIGUOUS, STRIDED)]
+        self.iota = body.constants("i64", range(self.lanes))
+        self.bases: list[str] = []
+        self.spare: dict[int, str] = {}
+
+    def begin(self) -> None:
+        """Take the memory on the stack."""
+        body = self.body
+        self.spare = {k: body.op(f"alloca {self.kinds[k].text}, align 64") for k in (*self.inside, self.last)}
+        for k, spare in self.spare.items():
+            body.do(f"store {self.kinds[k].text} zeroinitializer, ptr {spare}, align 64")
+
+    def place(self, k: int, i: str) -> str:
+        """The address of an element of a row, or its position."""
+        body, lies = self.body, self.lies[k]
+        if lies == CONSTANT:
+            return self.bases[k]
+        offset = body.op(f"mul i64 {i}, {self.kinds[k].bits // 8 if lies == CONTIGUOUS else f'%s{k}'}")
+        return body.op(f"add i64 {self.bases[k]}, {offset}") if lies == POSITION else body.at(self.bases[k], offset)
+
+    # --- groups that are read ---
+
+    def whole(self, i: str) -> dict[int, Value]:
+        """A group of every stream inside."""
+        body = self.body
+        found = {}
+        for k in self.inside:
+            at, kind = self.place(k, i), self.kinds[k]
+            if self.lies[k] == CONTIGUOUS:
+                found[k] = body.loaded(kind, at)
+                continue
+            vector = body.undefined(kind)
+            for lane in range(self.lanes):
+                vector = vector.replaced(lane, body.loaded(Kind(kind.element), at))
+                at = body.at(at, f"%s{k}")
+            found[k] = vector
+        return found
+
+    def partial(self, i: str, take: str) -> dict[int, Value]:
+        """The first lanes of a group of every stream inside; the others have any values."""
+        for k in self.inside:
+            self._copy(k, i, take, out=False)
+        return {k: self.body.loaded(self.kinds[k], self.spare[k]) for k in self.inside}
+
+    def alone(self, i: str) -> dict[int, Value]:
+        """One element of every stream inside, in every lane."""
+        return {
+            k: self.body.splat(self.body.loaded(Kind(self.kinds[k].element), self.place(k, i)), self.lanes) for k in self.inside
+        }
+
+    def positions(self, i: str) -> dict[int, Value]:
+        """A group of every stream of positions."""
+        body, found = self.body, {}
+        for k, lies in enumerate(self.lies):
+            if lies == POSITION:
+                steps = body.splat(Value(body, f"%s{k}", Kind("i64")), self.lanes)
+                first = body.splat(Value(body, self.place(k, i), Kind("i64")), self.lanes)
+                found[k] = first + steps * self.iota
+        return found
+
+    def constants(self, streams: Iterable[int]) -> dict[int, Value]:
+        """Streams that are the same along the row, in every lane."""
+        body, found = self.body, {}
+        for k in streams:
+            kind = Kind(self.kinds[k].element)
+            value = Value(body, self.bases[k], kind) if self.lies[k] == PLACE else body.loaded(kind, self.bases[k])
+            found[k] = body.splat(value, self.lanes)
+        return found
+
+    # --- groups of the output ---
+
+    def store(self, i: str, made: Value, *, past_cache: int = 0) -> None:
+        """A whole group; past_cache: bytes of the aligned stores that it goes past the cache in, if it does."""
+        body, at = self.body, self.place(self.last, i)
+        if self.lies[self.last] != CONTIGUOUS:
+            for lane in range(self.lanes):
+                body.stored(made.lane(lane), at)
+                at = body.at(at, f"%s{self.last}")
+        elif not past_cache:
+            body.stored(made, at)
+        else:
+            lanes = past_cache * 8 // made.kind.bits
+            for part in range(0, self.lanes, lanes):
+                mask = ", ".join(f"i32 {part + lane}" for lane in range(lanes))
+                kind = Kind(made.kind.element, lanes)
+                piece = body.value(
+                    f"shufflevector {made.kind.text} {made.name}, {made.kind.text} poison, <{lanes} x i32> <{mask}>", kind
+                )
+                body.store(kind.text, piece.name, at, part * made.kind.bits // 8, stream=past_cache)
+
+    def store_partial(self, i: str, take: str, made: Value) -> None:
+        """The first lanes of a group."""
+        self.body.stored(made, self.spare[self.last])
+        self._copy(self.last, i, take, out=True)
+
+    def _copy(self, k: int, i: str, take: str, *, out: bool) -> None:
+        """Some elements of a row to or from spare memory, one by one."""
+        body, kind = self.body, self.kinds[k]
+
+        def one(lane: str, _: list[Value]) -> list[Value]:
+            there = self.place(k, body.op(f"add i64 {i}, {lane}"))
+            spare = body.at(self.spare[k], body.op(f"mul i64 {lane}, {kind.bits // 8}"))
+            source, target = (spare, there) if out else (there, spare)
+            body.stored(body.loaded(Kind(kind.element), source), target)
+            return []
+
+        body.loop("0", take, 1, [], one)

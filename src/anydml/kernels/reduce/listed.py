@@ -1,0 +1,108 @@
+"""The list of a row's elements that bounds leave open, and those of a softmax decided in pairs of float64 values."""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import when
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.elementwise.rounding import stored
+from anydml.kernels.reduce import doubled
+from anydml.kernels.reduce.lines import Row
+from anydml.kernels.reduce.shape import ALL
+from anydml.kernels.reduce.walk import RowWalk
+
+
+class List:
+    """noted: how many elements were on the list when the row began."""
+
+    def __init__(self, body: Body, row: Row) -> None:
+        self.body, self.row, self.shape = body, row, row.shape
+        self.noted = "0"
+
+    def append(self, place: str) -> None:
+        """Put a place of the row on the list; where the list is full, the whole row instead of all its places."""
+        body = self.body
+        count = body.load("i64", "%state", 16)
+        full = body.op(f"icmp uge i64 {count}, %room")
+        count = body.op(f"select i1 {full}, i64 {self.noted}, i64 {count}")
+        place = body.op(f"select i1 {full}, i64 {ALL}, i64 {place}")
+        slot = body.at("%list", body.op(f"mul i64 {count}, 16"))
+        body.store("i64", self.row.number, slot)
+        body.store("i64", place, slot, 8)
+        body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
+
+    def note(self, i: str, take: str | None, undecided: Value) -> None:
+        """Put the undecided lanes of a group on the list."""
+        body, lanes = self.body, self.shape.lanes
+        bits = lanes_as_bits(undecided)
+        if take is not None:
+            beyond = body.op(f"shl i64 -1, {take}")
+            bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
+
+        def note() -> None:
+            def one(lane: str, _: list[Value]) -> list[Value]:
+                open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+                at = self.row.in_row(body.op(f"add i64 {i}, {lane}"))
+                when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self.append(at))
+                return []
+
+            body.loop("0", str(lanes), 1, [], one)
+
+        when(body, body.op(f"icmp ne i64 {bits}, 0"), note)
+
+    def decide(self, walk: RowWalk, count: str) -> None:
+        """Decide what this row has on the list in pairs of float64 values; what they leave open stays there."""
+        body, lanes = self.body, self.shape.lanes
+        zero = body.constant(Kind("double", lanes), 0.0)
+
+        def line(values: list[Value]) -> list[Value]:
+            def group(i: str, values: list[Value]) -> list[Value]:
+                self.row.put(walk, i, self.row.streams.whole(i))
+                return list(doubled.added((values[0], values[1]), walk.doubled()))
+
+            i, values = body.loop("0", "%n", lanes, values, group)
+            left = body.op(f"sub i64 %n, {i}")
+
+            def one(j: str, values: list[Value]) -> list[Value]:
+                at = body.op(f"add i64 {i}, {j}")
+                self.row.put(walk, at, self.row.streams.alone(at))
+                first = self.row.streams.iota.compared("eq", 0)
+                more = tuple(body.chosen(first, x, 0.0) for x in walk.doubled())
+                return list(doubled.added((values[0], values[1]), (more[0], more[1])))
+
+            return body.loop("0", left, 1, values, one)[1]
+
+        high, low = self.row.lines([zero, zero], line)
+        total = high.lane(0), low.lane(0)
+        for lane in range(1, lanes):
+            total = doubled.added(total, (high.lane(lane), low.lane(lane)))
+        spread = body.splat(total[0], lanes), body.splat(total[1], lanes)
+        row = self.row.streams.bases
+
+        def entry(e: str, kept: list[Value]) -> list[Value]:
+            slot = body.at("%list", body.op(f"mul i64 {e}, 16"))
+            place = body.load("i64", slot, 8)
+            all_ = body.op(f"icmp eq i64 {place}, {ALL}")
+            at = body.op(f"select i1 {all_}, i64 0, i64 {place}")
+            if self.shape.inner:
+                self.row.streams.bases = self.row.line_starts(row, body.op(f"udiv i64 {at}, %n"))
+                at = body.op(f"urem i64 {at}, %n")
+            self.row.put(walk, at, self.row.streams.alone(at))
+            number = doubled.share(walk.doubled(), spread)
+            made, undecided = stored(number, self.shape.types[-1], integral=self.shape.integral)
+            assert undecided is not None
+            stays = body.op(f"or i1 {all_}, {undecided.lane(0).name}")
+
+            def store() -> None:
+                target = self.row.streams.place(self.row.streams.last, at)
+                body.stored(made.lane(0), target)
+
+            when(body, body.op(f"xor i1 {stays}, true"), store)
+            to = body.at("%list", body.op(f"mul i64 {kept[0].name}, 16"))
+            body.store("i64", self.row.number, to)
+            body.store("i64", place, to, 8)
+            return [kept[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
+
+        _, (left,) = body.loop(self.noted, count, 1, [Value(body, self.noted, Kind("i64"))], entry)
+        self.row.streams.bases = row
+        body.store("i64", left.name, "%state", 16)

@@ -1,0 +1,140 @@
+"""Passes along a row: each computes what its reductions need, keeps what later ones need again, and carries accumulators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.reduce.accumulators import Accumulator
+from anydml.kernels.reduce.lines import Row
+from anydml.kernels.reduce.pool import PoolingBody
+from anydml.kernels.reduce.walk import RowWalk
+
+
+class Passes:
+    """Emits the passes of a row."""
+
+    def __init__(self, body: PoolingBody, row: Row) -> None:
+        self.body, self.row, self.shape = body, row, row.shape
+
+    def run(self, walk: RowWalk, s: int) -> None:
+        """Emit a pass along the row, and give the walk its results."""
+        body, shape = self.body, self.shape
+        mark = len(body.lines)
+        self.row.put(walk, "0", {k: body.undefined(self.row.kinds[k]) for k in self.row.streams.inside})
+        for p in walk.kept_before(s):
+            walk.put(p, body.undefined(Kind("double", shape.lanes)))
+        accumulators = walk.accumulators(s, self.shape.depth)
+        del body.lines[mark:]  # nothing of it is used but the accumulators' kinds
+        walk.forget()
+        times = 1 if walk.costly(s) else shape.unroll
+        starts = [v for a in accumulators for v in a.starts]
+
+        def step(i: str, values: list[Value], active: Value | None, loaded: dict[int, Value]) -> list[Value]:
+            with body.pooled() if walk.costly(s) else nullcontext():
+                self.row.put(walk, i, loaded)
+                at = self.row.places(i)
+                self.load_kept(walk, s, i)
+                for p, value in walk.fill_pass(s):
+                    body.stored(value, self._memory(p, walk, i))
+                made = walk.stepped(s, accumulators, values, active, at)
+            walk.forget()
+            return made
+
+        def several(i: str, values: list[Value]) -> list[Value]:
+            found = []
+            for u in range(times):
+                at = i if not u else body.op(f"add i64 {i}, {u * shape.lanes}")
+                found += step(at, values[u * len(starts) : (u + 1) * len(starts)], None, self.row.streams.whole(at))
+            return found
+
+        shares = walk.halved(s)
+
+        def ended(i: str, values: list[Value]) -> list[Value]:
+            """The second halves of the group before."""
+            walk.ended(values[-2:])
+            before = body.op(f"sub i64 {i}, {shape.lanes}")
+            for p, value in walk.fill_pass(s):
+                body.stored(value, self._memory(p, walk, before))
+            made = walk.stepped(s, accumulators, values[:-2], None, self.row.places(before))
+            walk.forget()
+            return made
+
+        def overlapping(i: str, values: list[Value]) -> list[Value]:
+            with body.pooled():
+                made = ended(i, values)
+                self.row.fetch_next(i)
+                self.row.put(walk, i, self.row.streams.whole(i))
+                made += walk.begun()
+            walk.forget()
+            return made
+
+        def line(values: list[Value]) -> list[Value]:
+            if shares is None:
+                i, values = self._blocks(shape.lanes * times, accumulators * times, values, several)
+            else:
+                halves = shares.nothing()
+                i, values = self._blocks(shape.lanes, accumulators, [*values, *halves], overlapping)
+                values = ended(i, values)
+            own, others = values[: len(starts)], values[len(starts) :]
+            if times > 1:
+                i, own = body.loop(i, "%n", shape.lanes, own, lambda i, v: step(i, v, None, self.row.streams.whole(i)))
+            left = body.op(f"sub i64 %n, {i}")
+            some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
+
+            def rest(_: str, values: list[Value]) -> list[Value]:
+                active = self.row.streams.iota.compared("ult", body.splat(Value(body, left, Kind("i64")), shape.lanes))
+                return step(i, values, active, self.row.streams.partial(i, left))
+
+            _, own = body.loop("0", some, 1, own, rest)
+            return own + others
+
+        values = self.row.lines(starts * times, line)
+        walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
+
+    def _blocks(
+        self,
+        step: int,
+        accumulators: list[Accumulator],
+        carried: list[Value],
+        group: Callable[[str, list[Value]], list[Value]],
+    ) -> tuple[str, list[Value]]:
+        """A loop over a line, in blocks whose values are merged: so that a term goes through few additions.
+
+        Values that are carried beyond those of the accumulators go through all blocks.
+        """
+        body = self.body
+        starts = [v for a in accumulators for v in a.starts]
+        size = self.shape.block * step
+
+        def block(i: str, values: list[Value]) -> list[Value]:
+            end = body.op(f"add i64 {i}, {size}")
+            _, made = body.loop(i, end, step, [*starts, *values[len(starts) :]], group)
+            found: list[Value] = []
+            for a in accumulators:
+                first = len(found)
+                last = first + len(a.starts)
+                found += a.merged(values[first:last], made[first:last])
+            return found + made[len(starts) :]
+
+        i, values = body.loop("0", "%n", size, carried, block)
+        return body.loop(i, "%n", step, values, group)
+
+    def _memory(self, p: int, walk: RowWalk, i: str) -> str:
+        """Where the kept values of a node lie."""
+        body = self.body
+        which = sorted(walk.stages.kept).index(p)
+        # before the first group there is room for one more, in which nothing is kept
+        room = body.op(f"add i64 %n, {2 * self.shape.lanes}")
+        at = self.row.in_row(body.op(f"add i64 {i}, {self.shape.lanes}"), room)
+        if which:
+            lines = "%lines" if self.shape.inner else "1"
+            before = body.op(f"mul i64 {lines}, {which}")
+            at = body.op(f"add i64 {at}, {body.op(f'mul i64 {room}, {before}')}")
+        return body.at("%memory", body.op(f"mul i64 {at}, 8"))
+
+    def load_kept(self, walk: RowWalk, s: int, i: str) -> None:
+        """Give a walk the values of a group that passes before one have kept."""
+        for p in walk.kept_before(s):
+            walk.put(p, self.body.loaded(Kind("double", self.shape.lanes), self._memory(p, walk, i)))

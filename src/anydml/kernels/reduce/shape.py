@@ -1,0 +1,74 @@
+"""Rows as their kernel is made for them, and the kernel's arguments."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.elementwise.streams import CONSTANT, PLACE
+from anydml.kernels.match.maps import Formula
+from anydml.tensor import DataType
+
+STATE = ("row", "unused", "count")  # int64 each: the row where a kernel that stopped goes on, and how many are on its list
+ALL = -1  # a place in a row that means every one
+
+
+class Shape(NamedTuple):
+    """Rows, but for their sizes and strides. lies: how each stream lies along a row, the output last.
+
+    outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
+    two, at least a row's length; additions: one that is at least those of a lane's sum; inner: dimensions within rows beside
+    the one that lines run along; keeps: whether there is memory for a row of values that several passes need; staged: the
+    streams whose rows lie side by side, element by element, and are copied to memory, where they are contiguous, `together`
+    at a time.
+    """
+
+    formula: Formula
+    mapped: bool
+    integral: bool
+    types: tuple[DataType, ...]
+    lies: tuple[str, ...]
+    outer: int
+    lanes: int
+    unroll: int
+    most: int
+    additions: int
+    inner: int
+    keeps: bool
+    staged: tuple[int, ...]
+    together: int
+
+    @property
+    def block(self) -> int:
+        """Groups of a block: a line is added up in blocks, so that a term goes through few additions."""
+        return 1 << max(self.additions.bit_length() // 2, 2)
+
+    @property
+    def depth(self) -> int:
+        """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them.
+
+        They are those of a block, then of blocks, and of groups after the last block of a line.
+        """
+        after = self.additions if self.inner else self.block + self.unroll + 2
+        return self.block + self.additions // self.block + after + 2 * self.lanes.bit_length() + self.unroll + 2
+
+
+def same_along(shape: Shape) -> frozenset[int]:
+    """The streams that are the same along a row."""
+    return frozenset(k for k, lies in enumerate(shape.lies[:-1]) if lies in (CONSTANT, PLACE))
+
+
+def names(shape: Shape) -> list[str]:
+    """The arguments of the kernel, in order."""
+    count = len(shape.types)
+    found = ["state", "list", "memory", "room", "first", "rows", "n"]
+    found += [f"p{k}" for k in range(count)]
+    found += [f"s{k}" for k in range(count)]
+    for d in range(shape.outer):
+        found += [f"n{d}", *(f"o{d}_{k}" for k in range(count))]
+    if shape.inner:
+        found.append("lines")
+    for d in range(shape.inner):
+        found += [f"m{d}", *(f"q{d}_{k}" for k in range(count))]
+    for k in shape.staged:
+        found += [f"t{k}", f"w{k}"]
+    return found
