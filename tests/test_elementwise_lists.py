@@ -1,4 +1,4 @@
-"""What a compiled map leaves open is listed, decided exactly, and taken up again: never a wrong bit, and no state left."""
+"""Elements that a compiled map leaves open are listed, decided exactly, and taken up again: no wrong bit, no state left."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Decided:
 
 @pytest.fixture
 def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
-    """What is listed comes to Python, without the finer stage between."""
+    """The listed elements come to Python, without the finer stage between."""
     made = Decided()
     monkeypatch.setattr(undecided, "exactly", made)
     monkeypatch.setattr(undecided.Open, "_finer", lambda self, entries, count: count)

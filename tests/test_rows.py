@@ -268,7 +268,7 @@ def test_rows_too_long_to_keep_their_powers() -> None:
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many elements were decided in Python, call by call."""
+    """The numbers of elements that were decided in Python, call by call."""
     counts: list[int] = []
     coordinates = undecided._coordinates
 
