@@ -116,7 +116,7 @@ LIGHT = {CACHE: {BEST: 0.9}, MEMORY: {BEST: 1.0}}
 
 
 def heavy(**cache: float) -> dict[str, dict[str, float]]:
-    """What is asked of a function: against the peers in cache, and 0.95 of the best one in memory."""
+    """The ratios asked of a function: against the peers in cache, and 0.95 of the best one in memory."""
     return {CACHE: {peer.replace("_", " "): ratio for peer, ratio in cache.items()}, MEMORY: {BEST: 0.95}}
 
 

@@ -37,9 +37,10 @@ def ran(record_property: Callable[[str, object], None]) -> Ran:
 
 
 @pytest.fixture
-def _any_size(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> None:
+def _any_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel may leave small work to others, or to one thread; all work is small here, so the limits are taken away."""
-    if kernel.name.endswith(":compiled") and (reason := unavailable()) is not None:
+    kernel: Kernel | None = request.node.callspec.params.get("kernel")
+    if kernel and kernel.name.endswith(":compiled") and (reason := unavailable()) is not None:
         pytest.skip(reason)
     for name, module in list(sys.modules.items()):  # the one of `kernel.lower`, and those that it plans with
         for limit in ("SMALL", "ALONE"):

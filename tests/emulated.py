@@ -92,7 +92,7 @@ def _object(target: Target, text: str) -> bytes:
 
 
 def build(directory: Path, target: Target, texts: Collection[str]) -> Path:
-    """The program that runs cases of these kernels. What was compiled once is kept for further programs."""
+    """The program that runs cases of these kernels; code that was compiled once is kept for further programs."""
     objects: list[Path] = []
     names: list[str] = []
     for text in [*texts, runner(target)]:

@@ -23,6 +23,7 @@ from every_kernel import SOAK
 
 Array = NDArray[Any]
 Types = Mapping[str, DataType]
+F32, F16, F64 = DataType.FLOAT32, DataType.FLOAT16, DataType.FLOAT64
 NEWEST = max(FeatureLevel)
 SCALES = (None, ScaleBias(-3.0, 0.1), ScaleBias(2.0, 1.0))
 TIES = 1 << 12  # integers below it have squares of so many bits that half of the odd ones are ties of FLOAT32
@@ -112,6 +113,30 @@ def of_types(example: Desc, types: Types, sizes: tuple[int, ...], **changes: Any
             changes[f.name] = stored_in(float(getattr(example, f.name)), first)
     tensors = {f.name: TensorDesc(types[f.wire], (1,) * len(sizes) if f.wire in single else sizes) for f in there}
     return Variant(replace(example, **tensors, **changes), tuple(t.data_type for t in tensors.values()))
+
+
+def excused(desc: Desc, *, any_scale: bool = False) -> str | None:
+    """The reason why a desc of a map may be left to the reference; None where it may not.
+
+    any_scale: its ScaleBias may have so many digits that it rounds FLOAT16, too.
+    """
+    types = [t.desc.data_type for t in desc.tensors()]
+    name, first, last = desc.spec.name.removeprefix("ELEMENT_WISE_"), types[0], types[-1]
+    scaled = getattr(desc, "scale_bias", None) is not None
+    rounded = scaled and (first == F32 or any_scale)
+    if any(t.element_bits < 8 for t in types):
+        return "elements are of four bits"
+    if name == "CAST" and first == last:
+        return "it is a copy"
+    if name == "CAST" and last == F64 and first in (DataType.INT64, DataType.UINT64):
+        return "integers that FLOAT64 does not hold are rounded to it"
+    if name in ("ACOS", "ASIN", "ACOSH", "ATANH", "CONSTANT_POW") and rounded:
+        return "a function is steep, and its argument is rounded inside"
+    if name == "POW" and (first not in (F32, F16) or rounded):
+        return "a power of integers, or of what is rounded inside"
+    if name == "ACTIVATION_SHRINK" and first not in (F32, F16):
+        return "integers that do not fit wrap, of a sum with a real number"
+    return None
 
 
 # --- inputs ---

@@ -31,7 +31,7 @@ Function = Callable[[Value], Value]
 
 
 class Shown(NamedTuple):
-    """What a kernel computes for every row of inputs. odd: the value rounded to odd, if that is known."""
+    """The results of a kernel for every row of inputs. odd: the value rounded to odd, if that is known."""
 
     value: Array
     error: Array
@@ -116,7 +116,7 @@ def stored(target: Target, formula: Formula, types: Types, integral: bool) -> st
 
 
 def elements(target: Target, formula: Formula, types: Types, integral: bool, inputs: list[Array]) -> tuple[Array, Array]:
-    """What is stored as the last of the types, and which of it is left open."""
+    """The elements that are stored, of the last of the types, and which of them are left open."""
     made = [np.zeros(len(inputs[0]) + LANES, types[-1].dtype), np.zeros(len(inputs[0]) + LANES, bool)]
     called(engine.compiled(stored, target, formula, types, integral), inputs, made)
     return made[0][: len(inputs[0])], made[1][: len(inputs[0])]

@@ -118,7 +118,7 @@ def elements_of(t: TensorDesc, bound: NDArray[Any]) -> NDArray[Any]:
 
 
 def bytes_of(t: TensorDesc, elements: NDArray[Any]) -> NDArray[Any]:
-    """What is bound of a packed tensor of these elements; a half byte that is left is 0."""
+    """The array to bind to a packed tensor of these elements; a half byte that is left is 0."""
     if not is_four_bit(t):
         return elements
     made = np.zeros(t.element_bytes, np.uint8)

@@ -29,7 +29,7 @@ BOUNDS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 2.5, 3.7, 100.0, -128.5, 127.0, 255.0
 
 
 class Case(NamedTuple):
-    """How an operator is drawn. near: arguments beside which something happens. attributes: others than ScaleBias."""
+    """A way to draw an operator. near: arguments beside which something happens. attributes: others than ScaleBias."""
 
     near: Sequence[float] = ()
     types: Sequence[DataType] = FLOATS

@@ -69,7 +69,8 @@ def test_extreme_attributes(operator: type[Desc], ran: Ran) -> None:
             }
             made = of_types(example, types, (1, 1, 1, max([1, *map(len, columns)])))
             made = made._replace(desc=replace(made.desc, **changes))
-            if legal(made.desc) and {device(isa).cached(compiled_on, made.desc).kernel_name for isa in ISAS} == {COMPILED}:
-                agrees(made, {t.name: x.reshape(1, 1, 1, -1) for t, x in zip(inputs, columns, strict=True)})
+            isas = ISAS if SOAK > 1 else ISAS[cases % len(ISAS) :][:1]  # by turns
+            if legal(made.desc) and {device(isa).cached(compiled_on, made.desc).kernel_name for isa in isas} == {COMPILED}:
+                agrees(made, {t.name: x.reshape(1, 1, 1, -1) for t, x in zip(inputs, columns, strict=True)}, isas)
                 cases += 1
     ran(cases, SOAK)  # of a steep function, few pairs are compiled

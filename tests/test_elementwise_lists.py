@@ -1,4 +1,4 @@
-"""What a compiled map leaves open is listed, decided exactly, and taken up again: never a wrong bit, and no state left."""
+"""Elements that a compiled map leaves open are listed, decided exactly, and taken up again: no wrong bit, no state left."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from agreement import bits, bits_of
 from anydml import DataType, Device, TensorDesc, check
 from anydml.devices.compiled import BoundOperator, CompiledOperator
 from anydml.devices.link import link
-from anydml.kernels.code.targets import targets
 from anydml.kernels.elementwise import family, undecided
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Tensor, each, number
 from anydml.schema.expression import pow as power
 from anydml.schema.statement import nest
-from every_kernel import Ran
+from every_kernel import Ran, without_dot_products
 from test_elementwise_layouts import named
 from test_forks import Slow, beside, in_child
 
 Array = NDArray[Any]
 COMPILED = "elementwise:compiled"
-ISAS = [t.name for t in targets()]
+ISAS = [t.name for t in without_dot_products()]
 F32, F16 = DataType.FLOAT32, DataType.FLOAT16
 POW, EXP = named("ELEMENT_WISE_POW"), named("ELEMENT_WISE_EXP")
 SIZES = (3, 501)
@@ -57,7 +56,7 @@ class Decided:
 
 @pytest.fixture
 def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
-    """What is listed comes to Python, without the finer stage between."""
+    """The listed elements come to Python, without the finer stage between."""
     made = Decided()
     monkeypatch.setattr(undecided, "exactly", made)
     monkeypatch.setattr(undecided.Open, "_finer", lambda self, entries, count: count)

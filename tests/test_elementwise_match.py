@@ -1,4 +1,4 @@
-"""What is a map and what only looks like one; and the order in which its elements are visited: each once."""
+"""Maps are told from what only looks like one, and every element is visited once."""
 
 from __future__ import annotations
 

@@ -16,22 +16,22 @@ import anydml as dml
 import hurting
 from anydml import DataType
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.code.targets import Target, targets
+from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise import halves
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
 from anydml.schema.expression import Constant
 from anydml.schema.types import ELEVEN
 from anydml.tensor import limits
-from every_kernel import SOAK, Ran
+from every_kernel import SOAK, Ran, without_dot_products
 from number_kernels import applied, elements
 from test_elementwise_bounds import a_formula, as_half, as_single, drawn, exact, nearest
 
 Array = NDArray[Any]
 INTEGERS = [t for t in ELEVEN if t.dtype.kind in "iu"]
-every_target = pytest.mark.parametrize("target", targets(), ids=lambda t: t.name)
+every_target = pytest.mark.parametrize("target", without_dot_products(), ids=lambda t: t.name)
 
-pytestmark = pytest.mark.skipif(not targets(), reason="no code is emitted for this processor")
+pytestmark = pytest.mark.skipif(not without_dot_products(), reason="no code is emitted for this processor")
 
 
 # --- halves ---

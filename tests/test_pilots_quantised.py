@@ -192,7 +192,7 @@ def strided(rng: Rng, data_type: DataType, sizes: tuple[int, ...]) -> TensorDesc
 
 
 def elements(rng: Rng, t: TensorDesc) -> Array:
-    """What is bound to a tensor of integers: of 4 bits, any bytes."""
+    """Elements for a tensor of integers, as they are bound: of 4 bits, any bytes."""
     if t.data_type.element_bits == 4:
         return rng.integers(0, 256, t.element_bytes, np.uint8)
     return drawn(rng, t.data_type, t.sizes)

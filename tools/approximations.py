@@ -68,7 +68,7 @@ def _of_point(z: Any) -> list[Any]:
 
 
 def _log2_tail(s: Any) -> Any:
-    """What the logarithm to the base 2 of (1 + s) / (1 - s) has beside its first term."""
+    """The logarithm to the base 2 of (1 + s) / (1 - s) without its first term."""
     return (((1 + s) / (1 - s)).log() - 2 * s) / arb.const_log2()
 
 
@@ -202,7 +202,7 @@ def _extrema(errors: Sequence[float], n: int) -> list[int]:
 
 
 class Bounded(NamedTuple):
-    """What an operation would give with real numbers, and how far what float64 gives may be from it."""
+    """The result of an operation on real numbers, and how far that of float64 may be from it."""
 
     value: Any
     error: Any

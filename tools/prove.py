@@ -55,7 +55,7 @@ def _cosine(x: Pair) -> Pair:
 
 
 def _one(x: Pair) -> Pair:
-    """What stands where no value is compared, because it is guarded or NaN; and erf far out."""
+    """One, which stands where no value is compared, because it is guarded or NaN; and for erf far out."""
     one = x.head.lift(1.0).signed_as(x.head)
     return Pair(one, x.head.lift(0.0))
 
@@ -138,7 +138,7 @@ def judged(
 
 
 def scanned(name: str, target: Target, xs: NDArray[np.float32], narrow: bool = False) -> Outcome:
-    """What becomes of inputs, which are consecutive float32 of one sign; narrow: they are any, and rounded to float16."""
+    """The outcome for inputs, which are consecutive float32 of one sign; narrow: they are any, and rounded to float16."""
     low, high = DOMAINS.get(name, (-math.inf, math.inf))
     part = None
     if not narrow and name in PARTS:

@@ -37,7 +37,7 @@ EXPECTED: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def prove(name: str) -> int:
-    """How many of the 2^32 results differ."""
+    """Count those of the 2^32 results that differ."""
     operator: Any = operators.find(f"ELEMENT_WISE_{name}")
     assert operator is not None
     t = TensorDesc(DataType.FLOAT16, (ROWS, COUNT))

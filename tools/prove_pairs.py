@@ -63,7 +63,7 @@ class Compiled:
         self.room = BLOCK
 
     def __call__(self, x: Words) -> tuple[Words, NDArray[np.int64]]:
-        """What is stored, and the places that are left open."""
+        """Store the results, and return them with the places that are left open."""
         self.state[:] = 0
         pointers = (self.state, self.list)
         arguments = [a.ctypes.data for a in pointers] + [self.room, 0, 1, x.size, x.ctypes.data, self.out.ctypes.data, 4, 4]
@@ -74,7 +74,7 @@ class Compiled:
 
 
 def proved(formula: Formula, target: Target, arguments: Iterable[Words]) -> Found:
-    """What comparing finds for blocks of arguments, given by their bits."""
+    """Compare the results for blocks of arguments, given by their bits."""
     first, second = Compiled(target, formula, ("paired", "wide")), Compiled(target, formula, ("wide",))
     tried = left = decided = 0
     wrong: list[int] = []
@@ -119,7 +119,7 @@ def _bounding(target: Target, name: str) -> str:
 
 
 def unbounded(name: str, target: Target, arguments: Iterable[Words]) -> int:
-    """How many arguments, whole vectors of them, have pairs that do not enclose the function."""
+    """Count the arguments, whole vectors of them, whose pairs do not enclose the function."""
     code = engine.compiled(_bounding, target, name)
     call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)
     total, found = 0, np.zeros(target.vector_bytes // 4, np.int64)

@@ -1,4 +1,4 @@
-"""What turns numbers into integers of few bits, and such integers into numbers.
+"""Operators that turn numbers into integers of few bits, and such integers into numbers.
 
 The elements of 4-bit types stand in arrays of ml_dtypes' int4 and uint4, one in each byte.
 """
