@@ -229,10 +229,12 @@ def test_an_infinite_alpha_of_scaled_elu_gives_nan() -> None:
     assert bits_of_floats(found) == [0x7FC00000, 0x3F800000]
 
 
-def test_the_sign_of_zero_times_a_number_that_is_nearly_zero() -> None:
-    """0 * (exp(x) - 1) at an x whose power float64 cannot tell from 1."""
+def test_zero_and_infinity_times_a_number_that_is_nearly_zero() -> None:
+    """0 and infinity times exp(x) - 1 at an x whose power float64 cannot tell from 1."""
     found = dml.activation_scaled_elu(np.array([-1e-30, -1], np.float32), alpha=1, gamma=0)
     assert bits_of_floats(found) == [0x80000000, 0x80000000]
+    found = dml.activation_scaled_elu(np.array([-1e-30, -1], np.float32), alpha=1, gamma=np.inf)
+    assert bits_of_floats(found) == [0xFF800000, 0xFF800000]
 
 
 def bits_of_floats(x: NDArray[np.float32]) -> list[int]:

@@ -173,9 +173,9 @@ def multiply(a: Number, b: Number) -> Number:
             terms.append(b.error() * (size if a.exact else size + a.error()))
         return _sum(terms) * SLACK
 
-    # the sign of a zero is that of both factors, and one whose bound holds 0 has none
+    # the signs of zeros and infinities are those of both factors, and one whose bound holds 0 has none
     unsigned = [
-        one.wide().compared("oeq", 0.0) & other.wide().magnitude().compared("ule", other.error())
+        (one.wide() + one.wide()).compared("oeq", one.wide()) & other.wide().magnitude().compared("ule", other.error())
         for one, other in ((a, b), (b, a))
         if other.err is not None
     ]
