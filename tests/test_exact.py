@@ -20,7 +20,9 @@ from flint import ctx, fmpq
 from anydml.exact import functions, reals
 from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, half_even, nearest, significand, wrapped
 from anydml.exact.reals import Undecided, decoded, encoded, refined
-from anydml.kernels import evaluate
+from anydml.kernels.evaluate import source
+from anydml.kernels.evaluate.evaluator import evaluators
+from anydml.kernels.evaluate.places import NotFinite, Places
 from anydml.schema import identities
 from anydml.schema.expression import Expr, Max, Sum, Tensor, each, erf, exp, log, over, select
 from anydml.schema.statement import nest, stored
@@ -87,11 +89,11 @@ def evaluated(
 ) -> int:
     """The bits of an expression of one element, with identities or without."""
     if not rewritten:
-        monkeypatch.setattr(evaluate, "rewritten", lambda e: e)
+        monkeypatch.setattr(source, "rewritten", lambda e: e)
     array = np.array([x], data_type.dtype)
     i = each((1,))
     made = nest(i, make(Tensor("x", (1,), data_type)[i]))
-    found = evaluate.evaluators({"y": made}, {"y": data_type}, {"x": array})["y"].stored(0)
+    found = evaluators({"y": made}, {"y": data_type}, {"x": array})["y"].stored(0)
     monkeypatch.undo()
     return found
 
@@ -131,13 +133,13 @@ def test_the_identity_of_rows_holds_for_every_pair_of_special_values(
         found = []
         for how in (True, False):
             if not how:
-                monkeypatch.setattr(evaluate, "rewritten", lambda e: e)
+                monkeypatch.setattr(source, "rewritten", lambda e: e)
             x, i = Tensor("x", (1, 2), data_type), each((1,))
             k = over((i[0], i[0]), x.sizes, (1,))
             largest = Max(k, x[k])
             made = nest(i, log(Sum(k, exp(x[k] - largest))))
             assert identities.log_of_powers(made.body) is not None
-            found.append(evaluate.evaluators({"y": made}, {"y": data_type}, {"x": array})["y"].stored(0))
+            found.append(evaluators({"y": made}, {"y": data_type}, {"x": array})["y"].stored(0))
             monkeypatch.undo()
         assert found[0] == found[1], row
         cases += 1
@@ -230,7 +232,7 @@ def test_what_is_near_counts_as_equal_also_where_more_bits_would_show_its_side()
 
 
 def all_of(made: Any, sizes: tuple[int, ...], **arrays: Any) -> Any:
-    return evaluate.evaluators({"y": made}, {"y": DataType.FLOAT32}, arrays)["y"].all(sizes)
+    return evaluators({"y": made}, {"y": DataType.FLOAT32}, arrays)["y"].all(sizes)
 
 
 def test_a_branch_that_is_not_taken_is_not_evaluated() -> None:
@@ -312,8 +314,8 @@ def test_sums_added_as_integers_are_those_of_ieee_754() -> None:
 
 
 def test_an_element_that_is_no_finite_number_is_none_to_add() -> None:
-    places = evaluate.Places(DataType.FLOAT16)
+    places = Places(DataType.FLOAT16)
     assert [places[int(np.float16(v).view(np.uint16))] for v in (2.0**-24, -(2.0**-14), 1.0, -0.0)] == [1, -1024, 2**24, 0]
     for v in (math.inf, -math.inf, math.nan):
-        with pytest.raises(evaluate.NotFinite):
+        with pytest.raises(NotFinite):
             places[int(np.float16(v).view(np.uint16))]

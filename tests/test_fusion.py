@@ -15,7 +15,7 @@ from anydml import DataType, TensorDesc, operators
 from anydml.devices.link import link
 from anydml.graphs.fusion import Producer, fused
 from anydml.kernels.elementwise.family import lower
-from anydml.kernels.evaluate import evaluators
+from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Tensor

@@ -18,7 +18,7 @@ from anydml import DataType, Device, TensorDesc, operators
 from anydml.exact import functions
 from anydml.exact.formats import FLOAT64
 from anydml.exact.reals import encoded, refined
-from anydml.kernels.evaluate import evaluators
+from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.match.moves import moves
 from anydml.schema.expression import Tensor, bit_count, bit_not, each
 from anydml.schema.operator import Desc, example_desc

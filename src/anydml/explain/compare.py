@@ -19,7 +19,7 @@ from anydml.explain.causes import causes
 from anydml.explain.comparison import Comparison, Difference, Value
 from anydml.explain.quotient import Quotient
 from anydml.functional.run import described
-from anydml.kernels.evaluate import evaluators
+from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.numpy.contract import aligned
 from anydml.kernels.reference import elements_of
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger

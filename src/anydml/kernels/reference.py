@@ -36,7 +36,9 @@ def _is_four_bit(t: TensorDesc | None) -> bool:
 
 def _evaluated(statement: Statement, tensors: Mapping[str, TensorDesc], arrays: Arrays) -> dict[str, NDArray[Any]]:
     with guard:
-        from anydml.kernels.evaluate import evaluators  # with python-flint, which those who never come here do not need
+        from anydml.kernels.evaluate.evaluator import (
+            evaluators,  # with python-flint, which those who never come here do not need
+        )
 
     types = {name: tensors[name].data_type for name in statement}
     return {name: found.all(tensors[name].sizes) for name, found in evaluators(statement, types, arrays).items()}

@@ -69,7 +69,7 @@ class Open(NamedTuple):
 def exactly(formula: Formula, types: tuple[DataType, ...], inputs: NDArray[np.int64]) -> NDArray[Any]:
     """The elements that a formula gives for rows of inputs, each a word with the bits of its type."""
     with guard:
-        from anydml.kernels.evaluate import evaluators
+        from anydml.kernels.evaluate.evaluator import evaluators
 
     i = each((len(inputs),))
     body, tensors = over_streams(formula, (len(inputs),), i)

@@ -12,8 +12,8 @@ from math import factorial
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions.approximate import at_least, product
 from anydml.kernels.elementwise.functions.exponentials import LN2_HEAD, LOG2_E
+from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import Number, odd_of
-from anydml.kernels.reduce.accumulators import two_sum
 from anydml.kernels.reduce.softmax import Shares
 
 Pair = tuple[Value, Value]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.reduce.accumulators import Accumulator
+from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.walk import RowWalk

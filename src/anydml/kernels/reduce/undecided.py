@@ -33,7 +33,7 @@ def _decide(
     r: Rows, nest: Nest, data_type: DataType, pieces: int, size: int, scratch: NDArray[np.int64], arrays: Arrays
 ) -> None:
     with guard:
-        from anydml.kernels.evaluate import evaluators
+        from anydml.kernels.evaluate.evaluator import evaluators
 
     done = np.iinfo(np.int64).max
     evaluator = evaluators({r.output: nest}, {r.output: data_type}, arrays)[r.output]

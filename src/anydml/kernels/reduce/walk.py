@@ -18,9 +18,11 @@ from anydml.kernels.elementwise.functions.approximate import at_least
 from anydml.kernels.elementwise.items import Element, Item, as_number
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.reduce import doubled, softmax
-from anydml.kernels.reduce.accumulators import Accumulator, Product, Rest, Sum, accumulator
+from anydml.kernels.reduce.accumulator import Accumulator
+from anydml.kernels.reduce.accumulators import accumulator
 from anydml.kernels.reduce.shape import Shape
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
+from anydml.kernels.reduce.sums import Product, Rest, Sum
 from anydml.tensor import DataType
 
 
@@ -168,11 +170,16 @@ class RowWalk(Walk):
 
     def begun(self) -> list[Value]:
         """The first halves of the powers of a group of elements."""
+        shares, x = self._elements()
+        return shares.begun(x)
+
+    def _elements(self) -> tuple[softmax.Shares, Value]:
+        """The code for the powers, and the elements that they are of."""
         assert self.shares is not None
         assert self.powers is not None
         x = self.formula[self.formula[self.powers].args[0]].args[0]
         self._fill([x])
-        return self.shares.begun(self.number(x).wide())
+        return self.shares, self.number(x).wide()
 
     def ended(self, halves: list[Value]) -> None:
         assert self.shares is not None
@@ -181,12 +188,8 @@ class RowWalk(Walk):
 
     def doubled(self) -> doubled.Pair:
         """The powers of a group of elements, as pairs."""
-        assert self.shares is not None
-        assert self.powers is not None
         self.forget()
-        x = self.formula[self.formula[self.powers].args[0]].args[0]
-        self._fill([x])
-        made = doubled.power(self.shares, self.number(x).wide())
+        made = doubled.power(*self._elements())
         self.forget()
         return made
 

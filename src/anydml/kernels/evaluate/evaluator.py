@@ -1,0 +1,70 @@
+"""The exact reading of a statement: each element of an output as an extended real number, rounded once when it is stored.
+
+A statement becomes the source of Python functions, one for the element and one for each reduction: straight lines of
+`exact.reals` calls, in which equal nodes are computed once, and a branch that is not taken is not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.exact.reals import Real, as_arb, refined
+from anydml.kernels.evaluate.elements import stores
+from anydml.kernels.evaluate.source import Source
+from anydml.schema.statement import Nest, Statement
+from anydml.tensor import DataType
+
+
+def evaluators(
+    statement: Statement, data_types: Mapping[str, DataType], arrays: Mapping[str, NDArray[Any]]
+) -> dict[str, Evaluator]:
+    """One evaluator for each output; what several outputs depend on is computed once.
+
+    arrays: what the statement reads, by field name, in tensor form.
+    """
+    source = Source(arrays)
+    return {name: Evaluator(nest, data_types[name], source) for name, nest in statement.items()}
+
+
+class Evaluator:
+    """One nest over arrays, ready to give its element at any index."""
+
+    def __init__(self, nest: Nest, data_type: DataType, source: Source) -> None:
+        self.nest, self.data_type = nest, data_type
+        self._element = source.function(nest, data_type)
+        self._store = None if nest.moves else stores(data_type, nest.body)
+
+    def number(self, *at: int) -> Real:
+        """The element before it is rounded, at the precision in force; bits where elements are moved."""
+        return self._element(*at)
+
+    def stored(self, *at: int) -> int:
+        """The element as `raw` shows it."""
+        store = self._store
+        if store is None:
+            return int(self._element(*at))
+        return refined(lambda: store(self._element(*at)))
+
+    def digits(self, *at: int) -> str:
+        """The element before it is rounded, in decimal; of an element that is moved, nothing."""
+        if self._store is None:
+            return ""
+        self.stored(*at)  # leaves the precision at which the rounding is decided
+        value = self.number(*at)
+        return str(float(value)) if type(value) is float else as_arb(value).str(20, radius=False)
+
+    def all(self, sizes: Sequence[int]) -> NDArray[Any]:
+        """Every element, as an array of the tensor's type."""
+        return self.at(product(*map(range, sizes)), math.prod(sizes)).reshape(tuple(sizes))
+
+    def at(self, coordinates: Iterable[Sequence[int]], count: int) -> NDArray[Any]:
+        """The elements at so many coordinates, one after another."""
+        dtype = self.data_type.unpacked_dtype
+        shown = f"u{dtype.itemsize}" if dtype.kind == "f" else dtype
+        return np.fromiter((self.stored(*at) for at in coordinates), shown, count).view(dtype)

@@ -1,0 +1,74 @@
+"""Sums and products of finite elements as Python's integers: in units of a negative power of two."""
+
+from __future__ import annotations
+
+from anydml.kernels.evaluate.elements import FORMATS, KEPT
+from anydml.schema.expression import Expr, integral, walk
+from anydml.tensor import DataType
+
+LONGEST = 200  # binary places of numbers that are added as integers: those of FLOAT32 and FLOAT16, and no more
+
+
+class NotFinite(Exception):
+    """An element is no number that `Places` could show."""
+
+
+class Places(dict[int, int]):
+    """The finite numbers that a float type's bits stand for, as integers: in units of its smallest subnormal number."""
+
+    def __init__(self, data_type: DataType) -> None:
+        form = FORMATS[data_type]
+        self._width, self._sign = form.precision - 1, form.sign
+        self._hidden, self._exponents = 1 << self._width, form.infinity >> self._width
+
+    def __missing__(self, bits: int) -> int:
+        exponent = bits >> self._width & self._exponents
+        if exponent == self._exponents:
+            raise NotFinite
+        if len(self) >= KEPT:
+            self.clear()
+        found = bits & self._hidden - 1
+        if exponent:
+            found = (found | self._hidden) << exponent - 1
+        if bits & self._sign:
+            found = -found
+        self[bits] = found
+        return found
+
+
+def places_of(e: Expr) -> dict[Expr, int] | None:
+    """For a node made of sums and products of elements: how many binary places its and its arguments' values have.
+
+    None for what is made of anything else. A value is then a Python integer in units of 2^-places, as long as all elements
+    are finite; only the sign of a zero is not in it.
+    """
+    known: dict[Expr, int] = {}
+    for node in walk(e):
+        if node.op == "constant":
+            value = node.data.value
+            if isinstance(value, float) or value.denominator.bit_length() > LONGEST:
+                return None
+            if value.denominator & value.denominator - 1:
+                return None
+            known[node] = value.denominator.bit_length() - 1
+        elif node.op == "read":
+            form = FORMATS.get(node.data[0].data_type)
+            if node.data[1] == "otherwise" or (form is not None and -form.lowest > LONGEST):
+                return None
+            known[node] = 0 if form is None else -form.lowest
+        elif node.op == "reduce" and node.data[0] == "sum":
+            known[node] = known[node.args[0]]
+        elif node.op in ("add", "sub", "neg") and node.sort == "number":
+            known[node] = max(known[a] for a in node.args)
+        elif node.op == "mul" and node.sort == "number":
+            known[node] = known[node.args[0]] + known[node.args[1]]
+        elif node.sort == "number" and node.op != "position":
+            return None
+        else:
+            known[node] = 0  # an index, its value, or a condition
+    return known
+
+
+def is_plain(e: Expr) -> bool:
+    """Whether a node is made of sums and products of integers and of nothing else: Python's integers are enough."""
+    return integral(e) and places_of(e) is not None

@@ -1,0 +1,146 @@
+"""Reductions as the source of Python functions, and what these call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flint import ctx
+
+from anydml.exact import reals
+from anydml.exact.reals import Real
+from anydml.kernels.evaluate.block import Block
+from anydml.kernels.evaluate.elements import KEPT
+from anydml.kernels.evaluate.places import places_of
+from anydml.schema.expression import Expr, Variable, bound_by, free
+
+if TYPE_CHECKING:
+    from anydml.kernels.evaluate.source import Source
+
+
+_START = {"sum": "None", "product": "ONE", "max": "-INFINITY", "min": "INFINITY",
+          "first_largest": "[]", "first_smallest": "[]", "rank": "[]"}  # fmt: skip
+_STEP = {
+    "sum": "x = {value}\n"
+    "if total is None: total = x\n"
+    "elif type(x) is fmpq and type(total) is fmpq: total += x\n"
+    "else: total, largest = settled(total, x, largest)",
+    "product": "total = multiply(total, {value})",
+    "max": "total = f_max(total, {value})",
+    "min": "total = f_min(total, {value})",
+    "first_largest": "total.append({value})",
+    "first_smallest": "total.append({value})",
+    "rank": "total.append({value})",
+}
+_END = {
+    "sum": "if total is None: total = ZERO",
+    "product": "",
+    "max": "",
+    "min": "",
+    "first_largest": "total = first(total, False, {last})",
+    "first_smallest": "total = first(total, True, {last})",
+    "rank": "total = place(total, {last})",
+}
+
+
+def adds(source: Source, name: str, e: Expr, variables: Sequence[Variable], places: Mapping[Expr, int]) -> Iterator[str]:
+    """The lines of the function of that name: a sum of integers."""
+    yield f"def {name}({', '.join(map(source.variable, variables))}):"
+    yield "    total = 0"
+    block = Block(source, places=places)
+    yield from block.loops(e)
+    value = block.integer(e.args[0])
+    yield from block.taken()
+    yield f"{'    ' * block.depth}total += {value}"
+    yield "    return total"
+
+
+def reduces(source: Source, name: str, e: Expr, variables: Sequence[Variable]) -> Iterator[str]:
+    """The lines of the function of that name: a reduction of numbers, whose results are kept."""
+    arguments = ", ".join(map(source.variable, variables))
+    if e.op == "rank":
+        variables = sorted(free(e)[e.args[0]] - set(bound_by(e)), key=lambda v: (v.name, id(v)))
+    kept = source.keep({})
+    yield f"def {name}({arguments}):"
+    yield f"    key = ({''.join(f'{source.variable(v)}, ' for v in variables)}ctx.prec)"
+    yield f"    total = {kept}.get(key)"
+    yield "    if total is None:"
+    yield f"        if len({kept}) > {KEPT}: {kept}.clear()"
+    kind = e.data[0] if e.op == "reduce" else e.op
+    if kind == "sum" and (places := places_of(e)) is not None:
+        yield "        try:"
+        yield f"            total = {source.reduction(e, places)}"
+        yield "            if total:"  # the sign of a zero depends on those of its terms
+        yield f"                {kept}[key] = total = fmpq(total, {source.keep(1 << places[e], ('unit', places[e]))})"
+        yield "                return total"
+        yield "        except NotFinite: pass"
+    yield f"        total = {_START[kind]}"
+    if kind == "sum":
+        yield "        largest = 0"
+    block = Block(source)
+    block.depth = 2
+    yield from block.loops(e)
+    value = block.value(e.args[0])
+    yield from block.taken()
+    depth = block.depth
+    yield from ("    " * depth + line for line in _STEP[kind].format(value=value).splitlines())
+    for line in _END[kind].splitlines():
+        yield "        " + line.format(last=e.data[1])
+    yield f"        {kept}[key] = total"
+    if e.op == "rank":
+        place = Block(source)
+        made = place.index(e.args[1])
+        yield from place.lines
+        yield f"    return total[{made}]"
+    else:
+        yield "    return total"
+
+
+# --- what they call ---
+
+
+def settled_sum(total: Real, x: Real, largest: Any) -> tuple[Real, Any]:
+    """A longer sum, and the largest magnitude among its terms where it is asked for."""
+    if ctx.prec <= reals.NEAR or type(total) is float or type(x) is float:
+        return reals.add(total, x), largest
+    largest = max(largest or reals.magnitude(total), reals.magnitude(x))
+    return reals.settled(total + x, largest), largest
+
+
+def first(keys: Sequence[Real], smallest: bool, last: bool) -> int:
+    """The position of the first NaN, else of the extreme; of the last one where it is asked for."""
+    best = None
+    for at, key in enumerate(keys):
+        if best is None or _goes_before(key, keys[best], smallest, last):
+            best = at
+    assert best is not None
+    return best
+
+
+def _goes_before(a: Real, b: Real, smallest: bool, last: bool) -> bool:
+    if reals.is_nan(b):
+        return last and reals.is_nan(a)
+    if reals.is_nan(a):
+        return True
+    better = reals.less(a, b) if smallest else reals.less(b, a)
+    return better or (last and reals.equal(a, b))
+
+
+class _Key:
+    """A number in the order of sorted rows: NaN above +inf."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: Real) -> None:
+        self.number = number
+
+    def __lt__(self, other: _Key) -> bool:
+        if reals.is_nan(self.number):
+            return False
+        return reals.is_nan(other.number) or reals.less(self.number, other.number)
+
+
+def place(keys: Sequence[Real], decreasing: bool) -> list[int]:
+    """The positions of a row in sorted order; equal keys keep the order of positions."""
+    # a stable sort in reverse keeps equal keys in their order
+    return sorted(range(len(keys)), key=lambda at: _Key(keys[at]), reverse=decreasing)

@@ -1,0 +1,176 @@
+"""The functions of a statement as Python source, made on demand, and the tensors that an operator keeps inside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import count, product
+from types import CodeType
+from typing import Any
+
+from flint import ctx, fmpq
+from numpy.typing import NDArray
+
+from anydml.exact import functions, reals
+from anydml.exact.philox import philox
+from anydml.exact.reals import NEGATIVE_ZERO, ONE, ZERO, Real, decoded, encoded, refined, whole
+from anydml.kernels.evaluate.block import Block
+from anydml.kernels.evaluate.elements import Elements, raw, stores
+from anydml.kernels.evaluate.places import NotFinite, Places
+from anydml.kernels.evaluate.reductions import adds, first, place, reduces, settled_sum
+from anydml.kernels.integers import summed
+from anydml.schema.expression import Expr, Tensor, Variable, free, integral
+from anydml.schema.identities import rewritten
+from anydml.schema.statement import Nest
+from anydml.tensor import DataType
+
+_FUNCTIONS = (
+    "exp log expm1 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc sqrt fmod floor_mod"
+)
+_OPERATIONS = "add less less_equal equal absolute floor ceil truncate half_to_even half_away is_nan"
+_CALLS: Mapping[str, Callable[..., Any]] = {
+    **{name: getattr(functions, name) for name in _FUNCTIONS.split()},
+    **{name: getattr(reals, name) for name in _OPERATIONS.split()},
+    "sub": reals.subtract,
+    "mul": reals.multiply,
+    "div": reals.divide,
+    "neg": reals.negative,
+    "max": reals.maximum,
+    "min": reals.minimum,
+    "pow": functions.power,
+}
+
+
+@lru_cache(maxsize=256)
+def _code(text: str) -> CodeType:
+    return compile(text, "<statement>", "exec")
+
+
+class Source:
+    """The functions of a statement, made on demand; one namespace for all."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._arrays = arrays
+        self._names = count()
+        self._space: dict[str, Any] = {
+            **{f"f_{name}": f for name, f in _CALLS.items()},
+            "fmpq": fmpq, "ctx": ctx, "whole": whole, "ZERO": ZERO, "ONE": ONE, "philox": philox, "settled": settled_sum,
+            "rounded": lambda a, form: decoded(encoded(a, form), form), "add": reals.add, "multiply": reals.multiply,
+            "first": first, "place": place, "NotFinite": NotFinite, "NEGATIVE_ZERO": NEGATIVE_ZERO, "INFINITY": math.inf,
+        }  # fmt: skip
+        self._made: dict[Any, str] = {}
+
+    def function(self, nest: Nest, data_type: DataType) -> Callable[..., Any]:
+        body = nest.body if nest.moves else rewritten(nest.body)
+        name = self._define(body, nest.variables, moves=data_type if nest.moves else None)
+        found: Callable[..., Any] = self._space[name]
+        return found
+
+    def fresh(self, stem: str) -> str:
+        """A name that is not taken."""
+        return f"{stem}{next(self._names)}"
+
+    def keep(self, value: Any, key: Any = None) -> str:
+        """A name for a value that the source refers to; equal keys are one name."""
+        key = ("kept", id(value) if key is None else key)
+        if key not in self._made:
+            self._made[key] = name = self.fresh("c")
+            self._space[name] = value
+        return self._made[key]
+
+    def _define(self, e: Expr, variables: Sequence[Variable], *, moves: DataType | None = None) -> str:
+        name = self.fresh("e")
+        block = Block(self, moves)
+        arguments = [self.variable(v) for v in variables]
+        block.lines.append(f"    return {block.value(e)}")
+        self.execute([f"def {name}({', '.join(arguments)}):", *block.lines])
+        return name
+
+    def execute(self, lines: Sequence[str]) -> None:
+        """Define the functions of some lines."""
+        exec(_code("\n".join(lines)), self._space)
+
+    def variable(self, v: Variable) -> str:
+        """The name of a variable, which is the same in every source of an equal statement."""
+        key = ("variable", id(v))
+        if key not in self._made:
+            self._made[key] = f"{v.name.replace(chr(39), '_')}{next(self._names)}"
+        return self._made[key]
+
+    def outlined(self, e: Expr, moves: DataType | None) -> str:
+        """A call of a function of its own for an expression, with the variables that it depends on."""
+        variables = sorted(free(e)[e], key=lambda v: (v.name, id(v)))
+        name = self._define(e, variables, moves=moves)
+        return f"{name}({', '.join(map(self.variable, variables))})"
+
+    # --- tensors ---
+
+    def tensor(self, t: Tensor) -> str:
+        if t.definition is not None:
+            return self._stored(t)
+        return self.keep(raw(self._arrays[t.name]), ("array", t.name))
+
+    def _stored(self, t: Tensor) -> str:
+        """A tensor that the operator keeps inside: computed slice by slice along its first index when first read."""
+        key = ("stored", id(t))
+        if key not in self._made:
+            name = self._made[key] = self.fresh("t")
+            self._space[name] = table = _Stored(t)
+            assert t.definition is not None
+            table.element = self.function(t.definition, t.data_type)
+            table.store = stores(t.data_type, t.definition.body)
+        return self._made[key]
+
+    def elements(self, data_type: DataType) -> str:
+        key = ("elements", data_type)
+        if key not in self._made:
+            name = self._made[key] = f"d_{data_type.name.lower()}"
+            self._space[name] = Elements(data_type)
+        return self._made[key]
+
+    # --- reductions ---
+
+    def places(self, data_type: DataType) -> str:
+        return self.keep(Places(data_type), ("places", data_type))
+
+    def reduction(self, e: Expr, places: Mapping[Expr, int] | None = None) -> str:
+        """A call of the function that reduces; its results are kept by what it depends on.
+
+        places: the sum is one in Python's integers (see `places_of`).
+        """
+        variables = sorted(free(e)[e], key=lambda v: (v.name, id(v)))
+        key = ("reduction", e, places is None)
+        if key not in self._made:
+            self._made[key] = name = self.fresh("r")
+            if places is not None and integral(e) and (sums := summed(e, variables, self._arrays)) is not None:
+                self._space[name] = sums
+                return self.reduction(e, places)
+            lines = reduces(self, name, e, variables) if places is None else adds(self, name, e, variables, places)
+            self.execute(list(lines))
+        return f"{self._made[key]}({', '.join(map(self.variable, variables))})"
+
+
+class _Stored:
+    """The elements of an inner tensor as `raw` shows them, by index, in slices along the first one."""
+
+    def __init__(self, t: Tensor) -> None:
+        self.sizes, self.known, self.slices = t.sizes, dict[tuple[int, ...], int](), 0
+        self.element: Callable[..., Real] = lambda *at: None
+        self.store: Callable[[Real], int] = lambda a: 0
+        self.busy = False
+
+    def _encoded(self, at: tuple[int, ...]) -> int:
+        return self.store(self.element(*at))
+
+    def __getitem__(self, at: tuple[int, ...]) -> int:
+        while self.slices <= at[0] and not self.busy:
+            self.busy, bits = True, ctx.prec
+            try:
+                for rest in product(*map(range, self.sizes[1:])):
+                    where = (self.slices, *rest)
+                    self.known[where] = refined(partial(self._encoded, where))
+            finally:
+                self.busy, ctx.prec = False, bits
+            self.slices += 1
+        return self.known[at]

@@ -1,0 +1,97 @@
+"""Accumulators of the largest or smallest element, and of the first place of one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import numbers
+from anydml.kernels.elementwise.items import Item
+from anydml.kernels.elementwise.numbers import Number
+from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.reduce.accumulator import Accumulator, masked, part
+
+
+class Extreme(Accumulator):
+    """The largest or smallest of numbers that are float32 or float64, or of integers."""
+
+    def __init__(self, body: Body, lanes: int, term: Item, which: str) -> None:
+        super().__init__(body, lanes)
+        self.term, self.which = term, which
+        if isinstance(term, Whole):
+            kind = term.known().value.kind
+            end = term.low if which == "max" else term.high
+            self.starts = [body.constant(kind, end - (1 << kind.bits) if term.low >= 0 and end >> (kind.bits - 1) else end)]
+            return
+        assert isinstance(term, Number)
+        if not term.exact or term.guard is not None:
+            raise Uncompilable("the extreme of numbers that are rounded inside")
+        kind = Kind("float" if term.single is not None else "double", lanes)
+        self.starts = [body.constant(kind, -math.inf if which == "max" else math.inf)]
+
+    def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
+        assert isinstance(term, (Whole, Number))
+        x = term.value if isinstance(term, Whole) else term.single if term.single is not None else term.wide()
+        return self.merged(values, [masked(active, x, part(self.starts[0], 0, 1, self.lanes) if active is not None else x)])
+
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        x, y = a[0], b[0]
+        if isinstance(self.term, Whole):
+            how = ("s" if self.term.low < 0 else "u") + ("gt" if self.which == "max" else "lt")
+            return [self.body.chosen(x.compared(how, y), x, y)]
+        return [self.body.intrinsic("maximum" if self.which == "max" else "minimum", x, y)]
+
+    def result(self, values: list[Value]) -> Item:
+        x, term = values[0], self.term
+        if isinstance(term, Whole):
+            return Whole(x, term.low, term.high)
+        assert isinstance(term, Number)
+        if term.single is not None:
+            return numbers.of_single(x, term.digits, -149 if term.quantum is None else term.quantum, term.low, term.high)
+        return replace(term, wide=lambda: x, odd=None, native=None)
+
+
+class First(Accumulator):
+    """The place of the first (or last) NaN, else of the largest or smallest element; -1 before any."""
+
+    def __init__(self, body: Body, lanes: int, term: Item, which: str, *, last: bool) -> None:
+        super().__init__(body, lanes)
+        self.which, self.last, self.term = which, last, term
+        if isinstance(term, Number) and (not term.exact or term.guard is not None):
+            raise Uncompilable("the place of an extreme of numbers that are rounded inside")
+        self.starts = [body.constant(self._key(term).kind, 0), body.constant(Kind("i64", lanes), -1)]
+
+    @staticmethod
+    def _key(term: Item) -> Value:
+        if isinstance(term, Whole):
+            return term.known().value
+        assert isinstance(term, Number)
+        return term.single if term.single is not None else term.wide()
+
+    def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
+        x = self._key(term)
+        better = self._beats(x, values[0], equal=self.last) | values[1].compared("slt", 0)
+        if active is not None:
+            better = better & active
+        return [self.body.chosen(better, x, values[0]), self.body.chosen(better, at, values[1])]
+
+    def _beats(self, x: Value, y: Value, *, equal: bool) -> Value:
+        if isinstance(self.term, Whole):
+            sign = "s" if self.term.low < 0 else "u"
+            return x.compared(sign + ("g" if self.which == "largest" else "l") + ("e" if equal else "t"), y)
+        better = x.compared(("og" if self.which == "largest" else "ol") + ("e" if equal else "t"), y)
+        none = x.compared("uno", x)
+        return better | (none if equal else none & y.compared("ord", y))
+
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        x, y = a[0], b[0]
+        equal = ~self._beats(x, y, equal=False) & ~self._beats(y, x, equal=False)
+        earlier = b[1].compared("sgt" if self.last else "slt", a[1])
+        better = (self._beats(y, x, equal=False) | (equal & earlier)) & b[1].compared("sge", 0)
+        better = better | a[1].compared("slt", 0)
+        return [self.body.chosen(better, y, x), self.body.chosen(better, b[1], a[1])]
+
+    def result(self, values: list[Value]) -> Item:
+        return Whole(values[1], 0, (1 << 62) - 1)

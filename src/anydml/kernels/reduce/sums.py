@@ -1,0 +1,214 @@
+"""Accumulators of sums and products.
+
+u is 2^-53. A sum of float64 values adds at most u of the sum of magnitudes for each addition in a row of them; a sum whose
+terms are exact and whose places fit into 53 bits is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import numbers
+from anydml.kernels.elementwise.functions.exponentials import EXP_REL
+from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.elementwise.items import Item
+from anydml.kernels.elementwise.numbers import FAR, SLACK, Number, U
+from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.reduce.accumulator import Accumulator, masked
+from anydml.kernels.reduce.softmax import Shares
+
+TINY = 2.0**-900  # sums below are too near to terms that are only known to be smaller than 2^-1000
+
+
+class Guards:
+    """The guard of terms, if they have one, as one more value that is carried."""
+
+    def __init__(self, body: Body, lanes: int, term: Number) -> None:
+        self.starts = [] if term.guard is None else [body.constant(Kind("i1", lanes), False)]
+
+    def step(self, values: list[Value], term: Number, active: Value | None) -> list[Value]:
+        if not self.starts:
+            return []
+        assert term.guard is not None
+        return [values[-1] | (term.guard if active is None else term.guard & active)]
+
+
+class Sum(Accumulator):
+    """A sum of numbers. count: at most so many terms; depth: additions that one term goes through at most.
+
+    careful: of exact terms, with what each addition leaves over, so that the sum is exact, or known to be not.
+    """
+
+    def __init__(self, body: Body, lanes: int, term: Number, count: int, depth: int, *, counted: bool, careful: bool) -> None:
+        super().__init__(body, lanes)
+        term = numbers.decided_size(term) if not term.positive else term
+        self.term, self.count = term, count
+        if counted and not term.positive:
+            raise Uncompilable("a sum of some terms, of any sign")
+        most = term.largest * count
+        self.exact = term.exact and term.quantum is not None and most < math.ldexp(1.0, min(53 + term.quantum, 1000))
+        self.careful = careful and term.exact and not self.exact
+        self.plain = self.exact or (term.positive and term.err is None)
+        self.rel = (0.0 if term.exact else term.rel * SLACK) + depth * U * SLACK
+        wide = Kind("double", lanes)
+        # the sum of zeros is -0 where all of them are, but +0 of nothing
+        self.neutral = 0.0 if counted else -0.0
+        self.starts = [body.constant(wide, self.neutral)]
+        if self.careful:
+            self.starts += [body.constant(wide, 0.0)] * 2
+        elif not self.plain:
+            self.starts.append(body.constant(wide, 0.0))
+        self.guards = Guards(body, lanes, term)
+        self.starts += self.guards.starts
+
+    def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
+        assert isinstance(term, Number)
+        term = numbers.decided_size(term) if not term.positive else term
+        x = masked(active, term.wide(), self.neutral)
+        more = self.guards.step(values, term, active)
+        if self.careful:
+            return [*self._with(values[:3], x), *more]
+        if self.plain:
+            return [values[0] + x, *more]
+        size = x.magnitude()
+        error = size * self.rel if term.err is None else self.body.fused(size, self.rel, term.err())
+        return [values[0] + x, values[1] + masked(active, error, 0.0), *more]
+
+    def _with(self, values: list[Value], x: Value) -> list[Value]:
+        """Sum, what its additions left over, and the magnitudes of what the additions of that left over."""
+        total, left, lost = values
+        total, more = two_sum(total, x)
+        left, rest = two_sum(left, more)
+        return [total, left, lost + rest.magnitude()]
+
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        made = [a[0] + b[0]]
+        if self.careful:
+            made = self._with(a[:3], b[0])
+            left, rest = two_sum(made[1], b[1])
+            made[1:] = [left, made[2] + b[2] + rest.magnitude()]
+        elif not self.plain:
+            made.append(a[1] + b[1])
+        return made + [x | y for x, y in zip(a[len(made) :], b[len(made) :], strict=True)]
+
+    def result(self, values: list[Value]) -> Item:
+        term, total = self.term, values[0]
+        low, high = numbers.outward(min(0.0, term.low) * self.count, max(0.0, term.high) * self.count)
+        guard = values[-1] if self.guards.starts else None
+        made = Number(self.body, lambda: total, low=low, high=high, quantum=term.quantum, guard=guard)
+        digits = numbers.places(low, high, term.quantum) if term.exact else 53
+        least = term.quantum if term.exact else term.least
+        if self.careful:
+            total, left = two_sum(values[0], values[1])
+            # -0 stays -0, and infinity what it is: its additions leave NaN over
+            total = self.body.chosen(values[1].compared("one", 0.0), total, values[0])
+            odd = numbers.odd_of(total, left)
+            return replace(
+                made.guarded(values[2].compared("une", 0.0) & total.magnitude().compared("one", math.inf)),
+                wide=lambda: total, odd=lambda: odd, rel=U, digits=53, least=least,
+            )  # fmt: skip
+        if self.exact:
+            return replace(made, exact=True, digits=min(53, digits), least=least)
+        if term.positive:
+            made = replace(made, rel=self.rel, least=least)
+            if term.saturated:
+                made = made.guarded(total.compared("olt", TINY), total.compared("ogt", FAR) & total.compared("one", math.inf))
+            elif not term.exact:
+                made = replace(made, quantum=None)
+            if not self.plain:
+                error = values[1] * SLACK
+                made = replace(made, rel=0.0, err=lambda: error)
+            return made
+        error = values[1] * SLACK
+        return replace(
+            made, err=lambda: error, quantum=term.quantum if term.exact else None, least=least if term.exact else None
+        )
+
+
+class Product(Accumulator):
+    """A product of numbers, guarded where a part of it comes near the ends of float64's range."""
+
+    def __init__(self, body: Body, lanes: int, term: Number, depth: int, count: int) -> None:
+        super().__init__(body, lanes)
+        if term.err is not None or term.saturated:
+            raise Uncompilable("a product of numbers with absolute bounds")
+        self.rel = (term.rel + U) * count * SLACK
+        self.term = term
+        self.starts = [body.constant(Kind("double", lanes), 1.0), body.constant(Kind("i1", lanes), False)]
+
+    def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
+        assert isinstance(term, Number)
+        x = masked(active, term.wide(), 1.0)
+        guard = values[1] if term.guard is None else values[1] | masked(active, term.guard, False)
+        return self._checked(values[0] * x, guard)
+
+    def _checked(self, x: Value, guard: Value) -> list[Value]:
+        size = x.magnitude()
+        far = size.compared("ogt", 1 / TINY) | (size.compared("olt", TINY) & size.compared("une", 0.0))
+        return [x, guard | far]
+
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        return self._checked(a[0] * b[0], a[1] | b[1])
+
+    def result(self, values: list[Value]) -> Item:
+        return Number(self.body, lambda: values[0], low=-FAR, high=FAR, rel=self.rel, guard=values[1])
+
+
+class Integers(Accumulator):
+    """A sum or a product of integers modulo 2^bits."""
+
+    def __init__(self, body: Body, lanes: int, op: str, bits: int, *, signed: bool) -> None:
+        super().__init__(body, lanes)
+        self.op, self.signed = op, signed
+        self.neutral = 0 if op == "add" else 1
+        self.starts = [body.constant(Kind(f"i{bits}", lanes), self.neutral)]
+        self.bits = bits
+
+    def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
+        assert isinstance(term, Whole)
+        return self.merged(values, [masked(active, term.resized(self.bits), self.neutral)])
+
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        return [a[0] + b[0] if self.op == "add" else a[0] * b[0]]
+
+    def result(self, values: list[Value]) -> Item:
+        limit = 1 << self.bits
+        return Whole(values[0], -limit if self.signed else 0, limit, modular=True)
+
+
+class Rest(Accumulator):
+    """A sum of e^(x - m) without the first x that is m, the largest one: see `softmax`.
+
+    depth: additions that one term goes through at most.
+    """
+
+    def __init__(self, body: Body, lanes: int, shares: Shares, m: Value, count: int, depth: int) -> None:
+        super().__init__(body, lanes)
+        self.shares, self.m, self.count = shares, m, count
+        # two powers, the additions, a quotient and a sum; and what the least powers stand for
+        self.rel = (2 * EXP_REL + (depth + 4) * U) * SLACK
+        self.starts = [body.constant(Kind("double", lanes), 0.0), body.constant(Kind("i32", lanes), 0)]
+
+    def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
+        assert isinstance(term, Number)
+        x = term.single
+        assert x is not None
+        equal = x.compared("oeq", self.m)
+        none = equal | x.compared("oeq", -math.inf)
+        power = self.shares.ended(self.shares.begun(term.wide())).wide()
+        more = self.body.chosen(none, 0.0, power)
+        if active is not None:
+            equal = equal & active
+        return [values[0] + masked(active, more, 0.0), self.body.chosen(equal, values[1] + 1, values[1])]
+
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        return [x + y for x, y in zip(a, b, strict=True)]
+
+    def result(self, values: list[Value]) -> Item:
+        power = self.shares.ended(self.shares.begun(self.m.converted("fpext", values[0].kind))).wide()
+        others = (values[1] - 1).converted("sitofp", values[0].kind)
+        made = values[0] / power + others
+        return Number(self.body, lambda: made, low=0.0, high=2.0 * self.count, rel=self.rel)
