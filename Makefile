@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs functions approximations prove prove_pairs soak
+.PHONY: demo test lint bench docs functions approximations prove soak
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -35,11 +35,7 @@ approximations: .venv/test
 	$(BIN)/python tools/approximations.py
 	$(BIN)/python tools/paired.py
 
-# functions in pairs of float32 on every argument, some minutes each
-prove_pairs: .venv/test
-	$(BIN)/python tools/prove_pairs.py
-
-# every float32 and float16 through a compiled function, beside twice its precision: make prove FUNCTIONS="exp log"
+# compiled functions on every float32 and float16, and operators on every pair of float16: make prove FUNCTIONS="exp log add"
 prove: .venv/test
 	$(BIN)/python tools/prove.py $(FUNCTIONS)
 

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from anydml import DataType, MatrixMultiplyInteger, QuantizedLinearMatrixMultiply, TensorDesc, TensorFlags, check
 from anydml.devices.compiled import BoundOperator, CompiledOperator
 from anydml.kernels.kernel import Machine
-from every_kernel import Kernel, Operator, Ran, compiled_by, kernels_of, machines_for
+from every_kernel import SOAK, Kernel, Operator, Ran, compiled_by, kernels_of, machines_for
 from matmul_cases import Case, Placed, Recipe, fitting, make
 
 OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "1000000"))
+SOAKING = SOAK > 1 or OUTPUTS > 1_000_000
 OPERATORS: tuple[Operator, ...] = (QuantizedLinearMatrixMultiply, MatrixMultiplyInteger)
 
 
@@ -50,17 +51,18 @@ def is_slow(kernel: Kernel) -> bool:
 
 def is_shared(kernel: Kernel) -> bool:
     """Whether a kernel takes its cases on one instruction set or another, since it compiles nearly every case anew."""
-    return kernel.name.endswith(":compiled") and OUTPUTS <= 1_000_000
+    return kernel.name.endswith(":compiled") and not SOAKING
 
 
 def shared(kernel: Kernel, machine: Machine, cases: Iterator[Recipe]) -> Iterator[Recipe]:
     """A kernel's share of the cases, each with its number for a seed: all of them, unless that would take too long.
 
-    The reference takes a few. Compiled kernels take some on each instruction set, by turns, and all of them in a soak.
+    The reference takes a few. Compiled kernels take some on each instruction set, by turns; NumPy's take some, too. In a soak
+    all take all of them.
     Cases alternate in small steps, which have nothing in common with the number of turns.
     """
     machines = machines_for(kernel)
-    step = 19 if is_slow(kernel) else 17 if is_shared(kernel) else 1
+    step = 19 if is_slow(kernel) else 29 if is_shared(kernel) else 1 if SOAKING else 5
     first = machines.index(machine) % step
     numbered = (fitting(replace(recipe, seed=seed)) for seed, recipe in enumerate(cases))
     return islice(numbered, first, None, step)

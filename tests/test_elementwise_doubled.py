@@ -23,7 +23,7 @@ from test_elementwise_functions import MPFR, every_target, exactly
 from test_instructions import FORBIDDEN, PAGE, TRIPLES, frame, instructions
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
-import prove
+import prove_float64 as prove
 
 BLOCKS, LENGTH = 24, 1 << 10  # consecutive float32 that are judged
 
@@ -40,7 +40,7 @@ def part(name: str, tail: bool) -> Function:
 
 def arguments() -> Doubles:
     random = np.random.default_rng(7)
-    n = 150
+    n = 80
     sign = random.choice([-1.0, 1.0], n)
     parts = [
         random.standard_normal(n),
@@ -117,6 +117,12 @@ def test_samples_of_all_float32_are_within_their_bounds(name: str, target: Targe
     assert sum(x.inputs for x in found) == BLOCKS * LENGTH + (1 << 16)
     assert not [x.wrong for x in found if x.wrong]
     assert prove.refuted(name, target, [x for outcome in found for x in outcome.undecided]) == []
+
+
+@pytest.mark.parametrize("name", wide.UNARY)
+def test_what_is_left_undecided_is_judged_by_arb(name: str) -> None:
+    x = 1.5 if name == "acosh" else 0.75
+    assert prove.refuted(name, targets()[-1], [x]) == []
 
 
 def test_a_bound_that_does_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,12 +29,11 @@ from anydml.devices.device import NAMES as DEVICES
 from anydml.exact.float32 import round_to_float32
 from anydml.functional import parameters
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import targets
 from anydml.kernels.elementwise import family
 from anydml.kernels.kernel import Machine
 from anydml.kernels.reference import evaluated
 from anydml.schema.operator import Desc, rejections
-from every_kernel import Kernel
+from every_kernel import Kernel, without_dot_products
 from hard_cases import TYPE_COMBINATIONS, QuantizedCase
 from mapped import drawn_for, of_types
 from matmul_cases import SCALES, Case, Recipe, fitting, make
@@ -152,7 +151,8 @@ def cases() -> list[tuple[QuantizedCase, NDArray[Any]]]:
 @by_state
 @by_device
 def test_quantized_products_are_the_same_bits(mxcsr: Context, state: int, device: str) -> None:
-    wanted = cases()
+    turns = 3 if device == "reference" else 1  # the reference takes some cases in each state
+    wanted = cases()[list(STATES.values()).index(state) % turns :: turns]
     on = dml.Device(device)
     results = []
     with mxcsr(state):
@@ -168,7 +168,7 @@ def test_quantized_products_are_the_same_bits(mxcsr: Context, state: int, device
     for (case, result), output in zip(wanted, results, strict=True):
         np.testing.assert_array_equal(output, result, err_msg=case.name)
     print(f"{sum(output.size for output in results)} outputs")
-    assert len(results) > 180
+    assert len(results) > 180 // turns
 
 
 @by_state
@@ -288,7 +288,7 @@ def maps() -> list[tuple[Desc, dict[str, NDArray[Any]], NDArray[Any]]]:
 
 
 @by_state
-@pytest.mark.parametrize("isa", [t.name for t in targets()])
+@pytest.mark.parametrize("isa", [t.name for t in without_dot_products()])
 def test_maps_are_the_same_bits(mxcsr: Context, state: int, isa: str) -> None:
     wanted = maps()
     results = []

@@ -1,259 +1,113 @@
-"""Proves compiled functions on all inputs: `make prove FUNCTIONS="exp log"`, or all of them.
+"""Proves compiled functions on all inputs: `make prove FUNCTIONS="exp log add"`, or all of them.
 
-Every float32 goes through the float64 code and through the pairs of `doubled`, whose bound is 2^-80. Where they differ by more
-than the bound that the code promises, an input is wrong. Where the bound leaves the rounding to float32 (or, for each float16,
-to that) open, it is undecided, and arb decides whether the bound holds. What a guard leaves out is counted.
-
-A state file keeps what was done, so that an interrupted run goes on where it was. A function takes one to three minutes.
+A name stands for all that is proven of it: a function in float64 (`prove_float64`), one in pairs of float32 (`prove_pairs`), an
+operator on every pair of FLOAT16 (`prove_halves`). A state file keeps what was done, so that an interrupted run goes on where
+it was; it counts for the code that it was done with, and for no other.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
+import hashlib
 import json
-import math
+import sys
 import time
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from flint import arb, ctx
-from numpy.typing import NDArray
-
-from anydml.exact import functions as exact
-from anydml.kernels.code import engine
-from anydml.kernels.code.emit import kernel
+import prove_float64
+import prove_halves
+import prove_pairs
 from anydml.kernels.code.targets import Target, named
-from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.functions import doubled, wide
-from anydml.kernels.elementwise.functions.angles import near_angle, sin_cos_of
-from anydml.kernels.elementwise.functions.pairs import Pair
+from anydml.kernels.code.values import Body
+from anydml.kernels.elementwise.functions import paired, wide
 
-STATE = Path(__file__).parent.parent / ".prove.json"
-BLOCK = 1 << 20  # inputs between two looks at the clock
-UNDECIDED, WRONG, GUARDED, NAN = 1, 2, 4, 8
-FAR = 2.0**700  # results beyond it and its inverse only have to be on the right side
-# where a function is defined, and where pairs evaluate it
-DOMAINS = {
-    "log": (0.0, math.inf),
-    "log1p": (-1.0, math.inf),
-    "acosh": (1.0, math.inf),
-    **dict.fromkeys(("asin", "acos", "atanh"), (-1.0, 1.0)),
-}
-POLES = {"log": (0.0,), "log1p": (-1.0,), "atanh": (1.0, -1.0)}
+ROOT = Path(__file__).parent.parent
+STATE = ROOT / ".prove.json"
+SAVED = 5  # seconds of work between two times that the state is written
+SHOWN = 8  # of what is wrong
 
 
-def _sine(x: Pair) -> Pair:
-    return sin_cos_of(*near_angle(x))[0]
+class Proof(NamedTuple):
+    """A function, and the parts that its proof is made of: each gives counts, `wrong` among them, and examples of that."""
+
+    name: str
+    kind: str
+    parts: int
+    part: Callable[[int], dict[str, Any]]
 
 
-def _cosine(x: Pair) -> Pair:
-    return sin_cos_of(*near_angle(x))[1]
+def proofs(target: Target) -> Iterator[Proof]:
+    for name in wide.UNARY:
+        yield Proof(name, "float64", prove_float64.BLOCKS + 1, partial(prove_float64.part, name, target))
+    for name in paired.FUNCTIONS if paired.serves(Body(target)) else ():
+        yield Proof(name, "pairs of float32", prove_pairs.PARTS, partial(prove_pairs.part, name, target))
+    for name in prove_halves.EXPECTED:
+        yield Proof(name, "pairs of FLOAT16", prove_halves.PARTS, partial(prove_halves.part, name, target.name))
 
 
-def _one(x: Pair) -> Pair:
-    """One, which stands where no value is compared, because it is guarded or NaN; and for erf far out."""
-    one = x.head.lift(1.0).signed_as(x.head)
-    return Pair(one, x.head.lift(0.0))
+def code() -> str:
+    """A digest of the files that the proven code is made by, and of those that prove it."""
+    folders = ("src/anydml/kernels/code", "src/anydml/kernels/elementwise", "tools")
+    files = sorted(path for folder in folders for path in (ROOT / folder).glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def _erfc_far(x: Pair) -> Pair:
-    far = doubled.erfc_far(x.magnitude())
-    return (2 - far).where(x.head.compared("olt", 0.0), far)
-
-
-# functions whose pairs take long: what serves for |x| below a bound, which is where a block begins
-PARTS: dict[str, tuple[tuple[float, Callable[[Pair], Pair]], ...]] = {
-    "sin": ((2.0**21, _sine), (math.inf, _one)),
-    "cos": ((2.0**21, _cosine), (math.inf, _one)),
-    "tan": ((2.0**21, lambda x: _sine(x) / _cosine(x)), (math.inf, _one)),
-    "erf": (
-        (0.5, doubled.erf_near_zero),
-        (28.0, lambda x: (1 - doubled.erfc_far(x.magnitude())).negated(x.head.compared("olt", 0.0))),
-        (math.inf, _one),
-    ),
-    "erfc": ((0.5, lambda x: 1 - doubled.erf_near_zero(x)), (28.0, _erfc_far), (math.inf, lambda x: 1 - _one(x))),
-}
-OUTSIDE = -1
-
-
-class Outcome(NamedTuple):
-    """Counts, and the undecided and wrong inputs."""
-
-    inputs: int
-    guarded: int
-    undecided: list[float]
-    wrong: list[float]
-
-
-def judging(target: Target, name: str, part: int | None) -> str:
-    """The kernel (count, inputs, codes, values): a byte of flags and the float64 value for each float32."""
-    body, lanes = Body(target), target.vector_bytes // 4  # two vectors, beside each other
-    count, inputs, codes, values = (body.load(k, "%arguments", 8 * i) for i, k in enumerate(("i64", "ptr", "ptr", "ptr")))
-    kind = Kind("double", lanes)
-
-    def inside(i: str, carried: list[Value]) -> list[Value]:
-        x = body.loaded(kind.of("float"), body.at(inputs, body.op(f"shl i64 {i}, 2"))).converted("fpext", kind)
-        made = wide.UNARY[name](x)
-        if part is None:
-            judge: Pair | doubled.Doubled = doubled.UNARY[name](x, x.lift(0.0))
-        else:
-            judge = (_one if part == OUTSIDE else PARTS[name][part][1])(Pair(x, x.lift(0.0)))
-        value, head, size = made.value, judge.head, judge.head.magnitude()
-        distance = ((value - head) - judge.tail).magnitude()
-        off = distance.compared("ugt", size * (made.rel - doubled.REL - 2.0**-60))
-        far = size.compared("ogt", FAR) & ~(value.magnitude().compared("ogt", FAR / 2) & (value * head).compared("ogt", 0.0))
-        near = size.compared("olt", 1 / FAR) & ~value.magnitude().compared("olt", 2 / FAR)
-        common = size.compared("ule", FAR) & size.compared("uge", 1 / FAR)
-        wrong = (common & off) | far | near
-        margin = made.rel + 2.0**-52
-        low, high = ((value * (1 + m)).converted("fptrunc", kind.of("float")) for m in (-margin, margin))
-        flags = [(low.compared("one", high), UNDECIDED), (wrong, WRONG), (value.compared("uno", value), NAN)]
-        if made.guard is not None:
-            flags.append((made.guard, GUARDED))
-        code = body.constant(kind.of("i8"), 0)
-        for condition, flag in flags:
-            code = code | body.chosen(condition, body.constant(code.kind, flag), 0)
-        body.stored(code, body.at(codes, i))
-        body.stored(value, body.at(values, body.op(f"shl i64 {i}, 3")))
-        return carried
-
-    body.loop("0", count, lanes, [], inside)
-    body.do("ret i64 0")
-    return kernel(body, list(body.declared))
-
-
-def judged(
-    name: str, target: Target, xs: NDArray[np.float32], part: int | None = None
-) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """The flags and values of inputs, of which there are whole vectors."""
-    code = engine.compiled(judging, target, name, part)
-    codes, values = np.zeros(len(xs), np.uint8), np.zeros(len(xs))
-    arguments = np.array([len(xs), *(a.ctypes.data for a in (xs, codes, values))], np.int64)
-    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)(arguments.ctypes.data)
-    return codes, values
-
-
-def scanned(name: str, target: Target, xs: NDArray[np.float32], narrow: bool = False) -> Outcome:
-    """The outcome for inputs, which are consecutive float32 of one sign; narrow: they are any, and rounded to float16."""
-    low, high = DOMAINS.get(name, (-math.inf, math.inf))
-    part = None
-    if not narrow and name in PARTS:
-        part = next((i for i, (end, _) in enumerate(PARTS[name]) if abs(xs[-1]) < end), None)
-    if (not narrow and (xs[[0, -1]] < low).all()) or (xs[[0, -1]] > high).all():
-        part = OUTSIDE
-    codes, values = judged(name, target, xs, part)
-    simple = all(low < x < high for x in (xs[0], xs[-1]))
-    if simple and not narrow and not codes.any():  # most blocks: inputs ascend with their bits
-        return Outcome(len(xs), 0, [], [])
-    with np.errstate(invalid="ignore"):
-        inside = (xs >= low) & (xs <= high)
-        judgeable = inside & (np.abs(xs) < math.inf)
-        for pole in POLES.get(name, ()):
-            judgeable &= xs != pole
-        guarded = ((codes & GUARDED) != 0) & judgeable
-        judgeable &= ~guarded
-    nan = (codes & NAN) != 0
-    wrong = (judgeable & (((codes & WRONG) != 0) | nan)) | (~inside & ~nan)
-    undecided = judgeable & ((codes & UNDECIDED) != 0)
-    if narrow:
-        margin = bound(name) + 2.0**-52
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            ends = [(values * (1 + m)).astype(np.float16) for m in (-margin, margin)]
-        undecided = judgeable & (ends[0] != ends[1])
-    return Outcome(len(xs), int(guarded.sum()), xs[undecided].tolist(), xs[wrong].tolist())
-
-
-@cache
-def bound(name: str) -> float:
-    target = named(None)
-    assert target is not None
-    return wide.UNARY[name](Body(target).constant(Kind("double"), 1.0)).rel
-
-
-def _ball(name: str, x: float) -> Any:
-    if name == "sigmoid":
-        return 1 / (1 + arb(-x).exp())
-    if name == "softplus":
-        return arb(x).exp().log1p()
-    return arb(getattr(exact, name)(arb(x)))
-
-
-def refuted(name: str, target: Target, inputs: Iterable[float]) -> list[float]:
-    """Those inputs whose float64 value is not within its bound, by arb."""
-    ctx.prec = 200
-    xs = np.array(list(inputs), np.float32)
-    padded = np.concatenate([xs, np.full(-len(xs) % 16, 0.5, np.float32)])
-    _, values = judged(name, target, padded)
-    rel = bound(name)
-    found = []
-    for x, value in zip(xs.tolist(), values.tolist(), strict=False):
-        ball = _ball(name, x)
-        if not abs(arb(value) - ball) <= rel * abs(ball):
-            found.append(x)
-    return found
-
-
-def halves() -> NDArray[np.float32]:
-    return np.arange(1 << 16, dtype=np.uint32).astype(np.uint16).view(np.float16).astype(np.float32)
-
-
-def inputs(start: int, count: int) -> NDArray[np.float32]:
-    """float32 by their bits."""
-    return np.arange(start, start + count, dtype=np.uint64).astype(np.uint32).view(np.float32)
-
-
-def proved(name: str, target: Target, done: dict[str, Any], save: Callable[[], None]) -> None:
-    """Scan what is not done yet, and keep counts in `done`."""
+def run(proof: Proof, done: dict[str, Any], save: Callable[[], None], every: int) -> None:
+    """Do what is not done yet, one of `every` parts, and keep the counts in `done`."""
     last = time.process_time()
-    for start in range(done.get("next", 0), 1 << 32, BLOCK):
-        found = scanned(name, target, inputs(start, BLOCK))  # a block has one sign
-        for key, count in (("inputs", found.inputs), ("guarded", found.guarded), ("undecided", len(found.undecided))):
-            done[key] = done.get(key, 0) + count
-        wrong = found.wrong + refuted(name, target, found.undecided)
-        done["wrong"] = done.get("wrong", 0) + len(wrong)
-        done["examples"] = [*done.get("examples", []), *wrong][:20]
-        done["next"] = start + BLOCK
-        if (now := time.process_time()) - last > 5:
+    for at in range(done.get("next", 0), proof.parts, every):
+        for key, found in proof.part(at).items():
+            done[key] = done[key] + found if key in done else found
+        done["examples"] = done["examples"][:SHOWN]
+        done["next"] = at + every
+        if (now := time.process_time()) - last > SAVED:
             done["seconds"] = done.get("seconds", 0.0) + now - last
             last = now
             save()
-    done["seconds"] = round(done.get("seconds", 0.0) + time.process_time() - last, 1)
-    if "halves" not in done:
-        found = scanned(name, target, halves(), narrow=True)
-        wrong = found.wrong + refuted(name, target, found.undecided)
-        done["halves"] = {"inputs": found.inputs, "undecided": len(found.undecided), "wrong": len(wrong)}
+    done["seconds"] = done.get("seconds", 0.0) + time.process_time() - last
     save()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Proves compiled functions on every float32 and float16.")
-    parser.add_argument("functions", nargs="*", choices=[[], *wide.UNARY], default=[])
+def told(proof: Proof, done: dict[str, Any]) -> str:
+    counts = ", ".join(f"{found} {key}" for key, found in done.items() if key not in ("next", "seconds", "examples"))
+    examples = f" ({', '.join(done['examples'])})" if done["wrong"] else ""
+    return f"{proof.name} in {proof.kind}: {counts}{examples}; {done['seconds']:.1f} s"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Proves compiled functions on all inputs.")
+    parser.add_argument("functions", nargs="*", help="their names; all of them by default")
     parser.add_argument("--state", type=Path, default=STATE, help="the file that keeps what was done")
     parser.add_argument("--target", help="the name of an instruction set; the widest by default")
+    parser.add_argument("--every", type=int, default=1, help="prove one of so many parts of the inputs, and keep nothing")
     options = parser.parse_args()
     target = named(options.target)
     assert target is not None, "no code can be made for this target"
-    state: dict[str, Any] = json.loads(options.state.read_text()) if options.state.exists() else {}
-    for name in options.functions or wide.UNARY:
-        done = state.setdefault(f"{name} {target.name}", {"rel": bound(name)})
-        if done["rel"] != bound(name):
-            done = state[f"{name} {target.name}"] = {"rel": bound(name)}
-        proved(name, target, done, lambda: _save(options.state, state))
-        narrow = done["halves"]
-        print(
-            f"{name}: {done['inputs']} inputs, {done['undecided']} undecided, {done['guarded']} guarded, {done['wrong']} wrong;"
-            f" float16: {narrow['undecided']} undecided, {narrow['wrong']} wrong; {done['seconds']:.0f} s",
-            flush=True,
-        )
+    known = list(proofs(target))
+    if unknown := set(options.functions) - {proof.name for proof in known}:
+        parser.error(f"nothing is known of {', '.join(sorted(unknown))}; there are {', '.join({p.name: 0 for p in known})}")
+    state: dict[str, Any] = {}
+    if options.every == 1 and options.state.exists():
+        state = json.loads(options.state.read_text())
+    if state.get("code") != code():
+        state = {"code": code()}
 
+    def save() -> None:
+        if options.every == 1:
+            options.state.write_text(json.dumps(state))
 
-def _save(path: Path, state: dict[str, Any]) -> None:
-    path.write_text(json.dumps(state))
+    wrong = False
+    for proof in known:
+        if not options.functions or proof.name in options.functions:
+            done = state.setdefault(f"{proof.name} in {proof.kind}, {target.name}", {})
+            run(proof, done, save, options.every)
+            print(told(proof, done), flush=True)
+            wrong = wrong or bool(done["wrong"])
+    return int(wrong)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

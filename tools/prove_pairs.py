@@ -1,24 +1,22 @@
-"""Proves the functions in pairs of float32 on all 2^32 arguments: `make prove_pairs`, or with a step and names of functions.
+"""Proves the functions in pairs of float32 on all 2^32 arguments; `make prove` runs it.
 
 What kernels that begin with pairs store is compared with what those in float64 alone do, whose bounds are proven; both go
 through lists and finer stages as in any call. Where float64 leaves a result open, pairs may have decided it: these few are
-compared with the exact result. A step of 64 takes every 64th block of arguments.
+compared with the exact result.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
-import time
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
-from anydml.kernels.code.targets import Target, targets
+from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.functions import paired
@@ -31,6 +29,7 @@ from anydml.kernels.match.maps import Formula, Node
 from anydml.tensor import DataType
 
 BLOCK = 1 << 20
+PARTS = 512
 BOUND_SLACK = 2.0**-44  # float64's own bounds, and the sum of a head and a tail
 TYPES = (DataType.FLOAT32, DataType.FLOAT32)
 Words = NDArray[np.uint32]
@@ -129,27 +128,12 @@ def unbounded(name: str, target: Target, arguments: Iterable[Words]) -> int:
     return total
 
 
-def blocks(step: int) -> Iterable[Words]:
-    return (np.arange(i * BLOCK, (i + 1) * BLOCK, dtype=np.uint32) for i in range(0, (1 << 32) // BLOCK, step))
-
-
-def main(step: str = "1", *names: str) -> int:
-    target = next(t for t in reversed(targets()) if paired.serves(Body(t)))
-    failed = False
-    for name in names or paired.FUNCTIONS:
-        start = time.perf_counter()
-        found = proved(formula(name), target, blocks(int(step)))
-        loose = unbounded(name, target, blocks(int(step)))
-        seconds = time.perf_counter() - start
-        print(
-            f"{name}: {found.tried} arguments, {found.open} open in float64, {found.decided} of them decided by pairs, "
-            f"{len(found.wrong)} wrong {[hex(x) for x in found.wrong[:8]]}, {loose} pairs without their function "
-            f"({seconds:.0f} s)",
-            flush=True,
-        )
-        failed = failed or bool(found.wrong or loose)
-    return int(failed)
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+def part(name: str, target: Target, at: int) -> dict[str, Any]:
+    """The counts of some blocks of arguments."""
+    each = (1 << 32) // PARTS
+    blocks = [np.arange(start, start + BLOCK, dtype=np.uint32) for start in range(at * each, (at + 1) * each, BLOCK)]
+    found = proved(formula(name), target, blocks)
+    loose = unbounded(name, target, blocks)
+    counts = {"arguments": found.tried, "open in float64": found.open, "of them decided by pairs": found.decided}
+    examples = [hex(x) for x in found.wrong]
+    return {**counts, "pairs without their function": loose, "wrong": len(found.wrong) + loose, "examples": examples}

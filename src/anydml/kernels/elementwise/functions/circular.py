@@ -14,7 +14,7 @@ from anydml.kernels.elementwise.functions.polynomials import U
 
 # pi as a sum of 32, 32 and 53 bits: products of the first two and k + 1/2 below 2^20 are exact
 PI = (float.fromhex("0x1.921fb544p+1"), float.fromhex("0x1.0b4611a6p-33"), float.fromhex("0x1.3198a2e037073p-68"))
-FARTHEST = 2.0**21  # beyond it k has too many bits
+FARTHEST = 2.0**21  # from there on k has too many bits
 
 # r = x - k PI: the first difference is exact, or (k = 1/2) off by u of a sum that does not cancel; the other two are rounded.
 # k PI[2] and what PI lacks are off by |x| 2^-116, which is u of r at most, or else r is guarded
@@ -43,7 +43,7 @@ def _less(x: Value, k: Value, unit: float) -> Value:
 
 def _guard(x: Value, r: Value) -> Value:
     size = x.magnitude()
-    return r.magnitude().compared("olt", size * 2.0**-63) | size.compared("ogt", FARTHEST)
+    return r.magnitude().compared("olt", size * 2.0**-63) | size.compared("oge", FARTHEST)
 
 
 def _of_rest(x: Value, k: Value, odd: Value) -> Approximate:
