@@ -23,7 +23,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     """Every move as a strided copy; all of them are one phase."""
     if (computed := computes(statement)) is not None:
         return Refused(computed)
-    size = sum([checked.tensors[name].element_bytes for name in statement])
+    tensors = checked.tensors
+    size = sum([tensors[name].element_bytes for name in statement])
     if size < SMALL:
         return Refused(f"an output of {size} bytes: below {SMALL}, NumPy's copy is as fast")
     found = moves(statement)
@@ -33,34 +34,31 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if isinstance(target, str):
         return Refused(target)
     with guard:
-        from anydml.kernels.copy import copies  # with all that emits its kernels
+        from anydml.kernels.copy.copies import copy  # with all that emits its kernels
 
     threads = machine.threads if size >= ALONE else 1
-    whole = sum(prod(move.sizes) for move in found)
+    amounts = [prod(move.sizes) for move in found]
+    whole = sum(amounts)
     steps: list[tuple[float, Step]] = []  # each with its share of the work
     scratch = 0
-    for move in found:
-        weight = prod(move.sizes) / whole
-        source, into = checked.tensors[move.source], checked.tensors[move.target]
-        itemsize, strides = into.data_type.dtype.itemsize, source.explicit_strides
-        made = copies.copy(
+    for move, amount in zip(found, amounts, strict=True):
+        weight = amount / whole
+        source, into = tensors[move.source], tensors[move.target]
+        itemsize, strides, to = into.data_type.dtype.itemsize, source.explicit_strides, into.explicit_strides
+        made = copy(
             target,
             move.sizes,
             [sum(map(mul, step, strides)) * itemsize for step in move.steps],
-            [stride * itemsize for stride in into.explicit_strides],
+            [stride * itemsize for stride in to],
             itemsize,
             threads=max(1, round(threads * weight)),
             stream=True,
         )
-        places = _first(move.source, source, move.start), _first(move.target, into, move.first)
-        pieces = made.steps(*places, At("scratch", scratch))
+        first = At(move.source, sum(map(mul, move.start, strides)) * itemsize)
+        pieces = made.steps(first, At(move.target, sum(map(mul, move.first, to)) * itemsize), At("scratch", scratch))
         steps += [(weight / len(pieces), piece) for piece in pieces]
         scratch += made.scratch * len(pieces)
     return Lowered(target, [Rounds([_shared(steps, threads)])], scratch, short=size < SMALL * 8)
-
-
-def _first(name: str, t: Any, index: tuple[int, ...]) -> At:
-    return At(name, sum(map(mul, index, t.explicit_strides)) * t.data_type.dtype.itemsize)
 
 
 def _shared(steps: list[tuple[float, Step]], threads: int) -> list[list[Step]]:
