@@ -92,20 +92,22 @@ class Desc(ABC):
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
             object.__setattr__(self, name, value)
 
-        for f in self.spec.fields:
-            value = getattr(self, f.name)
-            if value is None and (f.optional or f.name in self.spec.counts or (f.is_tensor and self.spec.fusable)):
+        spec = self.spec
+        for f in spec.fields:
+            name = f.name
+            value = getattr(self, name)
+            if value is None and (f.optional or name in spec.counts or (f.is_tensor and spec.fusable)):
                 continue
             if f.is_tensor:
-                put(f.name, _tensors(f, value) if f.sized_by else _tensor(f, value))
+                put(name, _tensors(f, value) if f.sized_by else _tensor(f, value))
                 continue
             assert f.kind is not None
-            data_type = getattr(self, snake_case(f.kind.typed_by)) if isinstance(f.kind, Scalar) else None
             if f.sized_by:
-                put(f.name, entries(f, value))
+                put(name, entries(f, value))
             else:
-                put(f.name, f.kind.convert(value, f.name, data_type))
-        for count, sized in self.spec.counts.items():
+                data_type = getattr(self, snake_case(f.kind.typed_by)) if isinstance(f.kind, Scalar) else None
+                put(name, f.kind.convert(value, name, data_type))
+        for count, sized in spec.counts.items():
             if getattr(self, count) is None and getattr(self, sized) is not None:
                 put(count, len(getattr(self, sized)))
 
@@ -215,7 +217,8 @@ def entries(f: Field, values: Any) -> tuple[Any, ...]:
     except TypeError:
         noun = "integers" if f.kind.python == "int" else "numbers" if f.kind.python == "float" else "values"
         raise TypeError(f"{f.name} takes a sequence of {noun}, not {values!r}") from None
-    return tuple(f.kind.convert(value, f.name) for value in found)
+    name, convert = f.name, f.kind.convert
+    return tuple([convert(value, name) for value in found])
 
 
 class _Keyed(NamedTuple):

@@ -110,7 +110,7 @@ def alignment_valid(t: TensorDesc) -> bool:
     expected=lambda t: {"Flags": TensorFlags.NONE},
 )
 def output_not_owned(t: TensorDesc) -> bool:
-    return not t.flags & TensorFlags.OWNED_BY_DML
+    return t.flags != TensorFlags.OWNED_BY_DML  # the only flag there is
 
 
 @constraint(
