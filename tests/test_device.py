@@ -249,11 +249,13 @@ def test_a_first_copy_imports_what_a_copy_needs(n: int, compiles: bool) -> None:
         f"import sys, numpy as np, anydml as dml; x = np.zeros(({n}, {n}), np.float32); "
         "dml.slice1(x, (0, 0), x.shape, (1, -1)); "
         "print([n for n in sys.modules if n.startswith(('anydml.kernels.contract', 'anydml.kernels.match.product', "
-        "'anydml.kernels.numpy.contract', 'anydml.kernels.reference', 'anydml.kernels.copy.copies', 'flint'))])"
+        "'anydml.kernels.numpy.contract', 'anydml.kernels.reference', 'anydml.kernels.copy.copies', 'flint', "
+        "'anydml.kernels.elementwise', 'anydml.kernels.reduce', 'anydml.kernels.match.maps', 'anydml.kernels.match.rows', "
+        "'anydml.devices.link'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     compiled = compiles and unavailable() is None
-    assert done.stdout.strip() == str(["anydml.kernels.copy.copies"] if compiled else [])
+    assert done.stdout.strip() == str(["anydml.kernels.copy.copies", "anydml.devices.link"] if compiled else [])
 
 
 @pytest.mark.parametrize("n", [8, 256])

@@ -109,38 +109,43 @@ def zen4(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llvm, "host_name", lambda: "znver4")
 
 
+def ahead(p: Plan, past_cache: bool) -> Prefetch | None:
+    return copies._ahead(p, copies._exceeds_caches(p, *copies._traffic(p)), past_cache)
+
+
 @pytest.mark.parametrize("name", [*JUMPS, *RUNS_ON])
 @pytest.mark.usefixtures("usual")
 def test_where_nothing_else_was_measured_every_row_is_prefetched_into_the_first_cache(name: str) -> None:
     p = (JUMPS | RUNS_ON)[name]
-    assert copies._ahead(p, True) == Prefetch(1, 6144, 8192)
-    assert copies._ahead(p, False) == Prefetch(1, 6144 if p.kind == "elements" else 4096, 8192)
+    assert ahead(p, True) == Prefetch(1, 6144, 8192)
+    assert ahead(p, False) == Prefetch(1, 6144 if p.kind == "elements" else 4096, 8192)
     assert copies._tiles_ahead() == (1, 16)
 
 
 @pytest.mark.usefixtures("zen4")
 def test_on_a_zen_4_rows_that_jump_are_prefetched_into_the_second_cache() -> None:
     for name, p in JUMPS.items():
-        ahead = copies._ahead(p, True)
-        assert ahead is not None, name
+        found = ahead(p, True)
+        assert found is not None, name
         large = sum(copies._traffic(p)) >= 24 * MB
-        assert ahead.cache == (2 if large else 1), name
-        assert ahead.along == (6144 if large and p.kind != "rows" else 3072), name
-    assert copies._ahead(SMALL_ROWS, False) == Prefetch(1, 3072, 3072)
+        assert found.cache == (2 if large else 1), name
+        assert found.along == (6144 if large and p.kind != "rows" else 3072), name
+    assert ahead(SMALL_ROWS, False) == Prefetch(1, 3072, 3072)
     assert copies._tiles_ahead() == (2, 32)
 
 
 @pytest.mark.usefixtures("zen4")
 def test_on_a_zen_4_what_runs_on_is_prefetched_only_where_that_pays() -> None:
     paying = Prefetch(1, 6144, 8192)
-    assert {name: copies._ahead(p, True) for name, p in RUNS_ON.items()} == {
+    assert {name: ahead(p, True) for name, p in RUNS_ON.items()} == {
         "all": paying,
         "every second column": paying,
         "14 of 16": None,
         "every seventh column": None,
     }
-    assert copies._ahead(_plan((512, 512), (512, 1)), False) is None
-    assert copies._rows_ahead(RUNS_ON["14 of 16"]) == 0
+    assert ahead(_plan((512, 512), (512, 1)), False) is None
+    jumping = RUNS_ON["14 of 16"]
+    assert copies._rows_ahead(jumping, sum(copies._traffic(jumping)), ahead(jumping, False)) == 0
 
 
 @pytest.mark.skipif(llvm.unavailable() is not None or not targets.targets(), reason="nothing can be compiled here")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import Families
-from anydml.devices.link import link
 from anydml.devices.memory import memory_bytes
+from anydml.forks import guard
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
@@ -32,7 +34,7 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
             reason = made.reason
         else:
             try:
-                compiled = CompiledOperator(checked, name, link(made) if isinstance(made, Lowered) else made)
+                compiled = CompiledOperator(checked, name, _link()(made) if isinstance(made, Lowered) else made)
             except Uncompilable as error:
                 reason = str(error)
             else:
@@ -45,3 +47,10 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
         f"{checked.desc.spec.name} takes at least {least} bytes of scratch and persistent memory for this desc, "
         f"and this machine has {memory_bytes()}"
     )
+
+
+@cache
+def _link() -> Callable[[Lowered], Built]:
+    with guard:  # here and not above: what NumPy computes needs none of it
+        from anydml.devices.link import link
+    return link

@@ -150,6 +150,13 @@ class CompiledOperator:
         """`bind` for arrays that the desc was made from: they fit by construction, and the output is fresh."""
         return BoundOperator(self, {**self._persistent, **views} if self._persistent else views)
 
+    def execute_described(self, views: Mapping[str, NDArray[Any]]) -> None:
+        """`bind_described` and one execution, without what a second one would find there."""
+        if self._build.bare and not (self.reports or self._data_rules or self._persistent):
+            self._build.bind(views)()
+        else:
+            self.bind_described(views).execute()
+
     def direct(self, names: Sequence[str]) -> Direct | None:
         """A call on arrays that the desc was made from, in the order of names; None where a call has to look at more.
 

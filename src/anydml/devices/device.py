@@ -115,8 +115,6 @@ class Device:
         MemoryError where every kernel would take more scratch and persistent memory than this machine has.
         IDMLDevice::CreateOperator and CompileOperator.
         """
-        with guard:  # here and not above: `import anydml` needs none of it
-            from anydml.devices.choice import chosen
         began = time.perf_counter()
         ExecutionFlags(flags)
         if isinstance(desc, Checked):
@@ -127,7 +125,7 @@ class Device:
                 )
         else:
             checked = check(desc, self.feature_level)
-        compiled, refused = chosen(DEVICES[self.name], checked, self.machine)
+        compiled, refused = _chosen()(DEVICES[self.name], checked, self.machine)
         level = verbose.level()
         if level:
             members: dict[str, Any] = {
@@ -140,6 +138,13 @@ class Device:
             }
             verbose.write("compile", **members, **({"refused": refused} if level > 1 else {}))
         return compiled
+
+
+@cache
+def _chosen() -> Callable[..., tuple[CompiledOperator, list[dict[str, str]]]]:
+    with guard:  # here and not above: `import anydml` needs none of it
+        from anydml.devices.choice import chosen
+    return chosen
 
 
 def _made_by(device: ref[Device]) -> Callable[..., Any]:

@@ -303,7 +303,7 @@ def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
             results.append([_output(x, given and given[i], prepared, inputs, views, later, scratch) for i, x in enumerate(o)])
         else:
             results.append(_output(o, given, prepared, inputs, views, later, scratch))
-    compiled.bind_described({**inputs, **views}).execute()
+    compiled.execute_described({**inputs, **views})
     for array, result in later:
         array[...] = result()
     return tuple(results) if several else results[0]

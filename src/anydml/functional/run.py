@@ -151,7 +151,7 @@ def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[s
         if not out.flags.writeable:
             raise fail("out", "is not writable")
     result = allocate(sizes, dtype, operator.binding_properties.temporary_resource_size)
-    operator.bind_described({**inputs, "output_tensor": result}).execute()
+    operator.execute_described({**inputs, "output_tensor": result})
     if out is None:
         return result
     out[...] = result

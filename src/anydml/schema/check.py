@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 from anydml.computed import computed_once
 from anydml.errors import BindingError, DescError, Fault, UnsupportedError, Violation
 from anydml.feature_level import FeatureLevel
-from anydml.names import snake_case
 from anydml.schema.constraint import UNJUDGED, judge
 from anydml.schema.field import OUTPUT
 from anydml.schema.operator import Desc, OperatorSpec, TensorField
@@ -94,9 +93,7 @@ def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, s
             if len(t.sizes) not in here.dimension_counts or t.data_type not in here.data_types:
                 refused = unsupported(operator, spec.table, feature_level, field.wire, within, t, general)
                 violations += [(violation, False) for violation in refused]
-    rules = [rule for group in spec.judged[feature_level] for rule in group]
-    rules.sort(key=spec.rules.index)
-    for rule, at in judge(rules, desc, dimensions, failed=bool(violations)):
+    for rule, at in judge(spec.judged[feature_level], desc, dimensions, failed=bool(violations)):
         if rule.extension and not strict:
             extensions.append(rule.violation(operator, desc, at))
         else:
@@ -141,26 +138,25 @@ def _keeps_everything(desc: Desc, feature_level: FeatureLevel) -> bool:
     """The same rules with nothing to report: what most calls need, at a third of the time."""
     spec = desc.spec
     dimensions = 0
-    for field, counts, data_types in spec.takes.get(feature_level, ()):
-        value = getattr(desc, field.name)
+    for name, array, role, counts, data_types in spec.takes.get(feature_level, ()):
+        value = getattr(desc, name)
         if value is None:
             continue
-        for t in value if field.sized_by else (value,):
+        for t in value if array else (value,):
             count = len(t.sizes)
-            if count not in counts or t.data_type not in data_types or not flawless(t, field.role):
+            if count not in counts or t.data_type not in data_types or not flawless(t, role):
                 return False
             dimensions = dimensions or count
-    once, by_dimension, by_entry = spec.judged[feature_level]
+    once, by_dimension, by_entry = spec.predicates[feature_level]
     try:
-        for rule in once:
-            if not rule.predicate(desc):
+        for predicate in once:
+            if not predicate(desc):
                 return False
-        for rule in by_dimension:
-            if not all(map(rule.predicate, repeat(desc), range(dimensions))):
+        for predicate in by_dimension:
+            if not all(map(predicate, repeat(desc), range(dimensions))):
                 return False
-        for rule in by_entry:
-            assert rule.each is not None
-            if not all(map(rule.predicate, repeat(desc), range(len(getattr(desc, snake_case(rule.each)))))):
+        for name, predicate in by_entry:
+            if not all(map(predicate, repeat(desc), range(len(getattr(desc, name))))):
                 return False
     except UNJUDGED:
         return False

@@ -21,6 +21,7 @@ from anydml.wording import LEVEL, paths
 _BACKTICKED = re.compile(r"`([^`]+)`")
 UNJUDGED = (IndexError, ValueError, ZeroDivisionError, AttributeError, TypeError)  # by a predicate, where other rules fail
 DIMENSION = "dimension"
+ONCE = (None,)
 
 Expected = Callable[..., Mapping[str, Any] | None]
 
@@ -136,7 +137,7 @@ def _is_empty(value: Any) -> bool:
 def places(rule: Constraint, d: Any, dimensions: int) -> Iterable[int | None]:
     """The dimensions or entries that a rule is judged for; None for a rule that is judged once."""
     if rule.each is None:
-        return (None,)
+        return ONCE
     return range(dimensions if rule.each == DIMENSION else len(getattr(d, snake_case(rule.each))))
 
 
@@ -149,9 +150,10 @@ def judge(
     failure its error is a bug of ours, and propagates.
     """
     for rule in rules:
-        for at in places(rule, d, dimensions):
+        predicate = rule.predicate
+        for at in ONCE if rule.each is None else places(rule, d, dimensions):
             try:
-                kept = rule.predicate(d) if at is None else rule.predicate(d, at)
+                kept = predicate(d) if at is None else predicate(d, at)
             except UNJUDGED:
                 if not failed:
                     raise

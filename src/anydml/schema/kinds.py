@@ -121,7 +121,7 @@ class Integer(Kind):
         self.samples = tuple(dict.fromkeys((carries[0], 0, 1, 2, 7, carries[-1])))
 
     def convert(self, value: Any, name: str, data_type: DataType | None = None) -> Any:
-        return value if isinstance(value, Symbol) else integer(value, name)
+        return value if type(value) is int or isinstance(value, Symbol) else integer(value, name)
 
     def fits(self, value: Any) -> bool:
         return value in self._carries

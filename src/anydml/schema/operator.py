@@ -32,6 +32,8 @@ else:
 
 D = TypeVar("D", bound="Desc")
 Sizes = tuple[int, ...]
+Predicate = Callable[..., bool]
+_ByEntry = tuple[tuple[str, Predicate], ...]  # each with its array
 Outputs = Mapping[str, Any]  # output field -> (sizes, data type), or a tuple of those for an array of tensors
 
 
@@ -90,20 +92,22 @@ class Desc(ABC):
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
             object.__setattr__(self, name, value)
 
-        for f in self.spec.fields:
-            value = getattr(self, f.name)
-            if value is None and (f.optional or f.name in self.spec.counts or (f.is_tensor and self.spec.fusable)):
+        spec = self.spec
+        for f in spec.fields:
+            name = f.name
+            value = getattr(self, name)
+            if value is None and (f.optional or name in spec.counts or (f.is_tensor and spec.fusable)):
                 continue
             if f.is_tensor:
-                put(f.name, _tensors(f, value) if f.sized_by else _tensor(f, value))
+                put(name, _tensors(f, value) if f.sized_by else _tensor(f, value))
                 continue
             assert f.kind is not None
-            data_type = getattr(self, snake_case(f.kind.typed_by)) if isinstance(f.kind, Scalar) else None
             if f.sized_by:
-                put(f.name, entries(f, value))
+                put(name, entries(f, value))
             else:
-                put(f.name, f.kind.convert(value, f.name, data_type))
-        for count, sized in self.spec.counts.items():
+                data_type = getattr(self, snake_case(f.kind.typed_by)) if isinstance(f.kind, Scalar) else None
+                put(name, f.kind.convert(value, name, data_type))
+        for count, sized in spec.counts.items():
             if getattr(self, count) is None and getattr(self, sized) is not None:
                 put(count, len(getattr(self, sized)))
 
@@ -213,7 +217,8 @@ def entries(f: Field, values: Any) -> tuple[Any, ...]:
     except TypeError:
         noun = "integers" if f.kind.python == "int" else "numbers" if f.kind.python == "float" else "values"
         raise TypeError(f"{f.name} takes a sequence of {noun}, not {values!r}") from None
-    return tuple(f.kind.convert(value, f.name) for value in found)
+    name, convert = f.name, f.kind.convert
+    return tuple([convert(value, name) for value in found])
 
 
 class _Keyed(NamedTuple):
@@ -301,10 +306,13 @@ class OperatorSpec:
         return tabulate(self.rows)
 
     @computed_once
-    def takes(self) -> Mapping[FeatureLevel, tuple[tuple[Field, range, frozenset[DataType]], ...]]:
-        """Level -> (field, dimension counts, data types) of each tensor field: the table, laid out for `check`."""
+    def takes(self) -> Mapping[FeatureLevel, tuple[tuple[str, bool, str, range, frozenset[DataType]], ...]]:
+        """Level -> (name, array or not, role, dimension counts, data types) of each tensor field: the table for `check`."""
         return {
-            level: tuple((f, row[f.wire].dimension_counts, frozenset(row[f.wire].data_types)) for f in self.tensors)
+            level: tuple(
+                (f.name, f.sized_by is not None, f.role, row[f.wire].dimension_counts, frozenset(row[f.wire].data_types))
+                for f in self.tensors
+            )
             for level, row in self.table.items()
         }
 
@@ -319,16 +327,20 @@ class OperatorSpec:
         return tuple(rule for f in self.fields for rule in _field_rules(f, self))
 
     @computed_once
-    def judged(self) -> Mapping[FeatureLevel, tuple[tuple[Constraint, ...], tuple[Constraint, ...], tuple[Constraint, ...]]]:
-        """Level -> the rules that hold there: asked once, for each dimension, for each entry of an array."""
-        rules = {level: [r for r in self.rules if r.before is None or level < r.before] for level in FeatureLevel}
+    def judged(self) -> Mapping[FeatureLevel, tuple[Constraint, ...]]:
+        """Level -> the rules that hold there."""
+        return {level: tuple(r for r in self.rules if r.before is None or level < r.before) for level in FeatureLevel}
+
+    @computed_once
+    def predicates(self) -> Mapping[FeatureLevel, tuple[tuple[Predicate, ...], tuple[Predicate, ...], _ByEntry]]:
+        """Level -> the predicates of its rules: asked once, for each dimension, for each entry of an array."""
         return {
             level: (
-                tuple(r for r in at if r.each is None),
-                tuple(r for r in at if r.each == DIMENSION),
-                tuple(r for r in at if r.each not in (None, DIMENSION)),
+                tuple(r.predicate for r in rules if r.each is None),
+                tuple(r.predicate for r in rules if r.each == DIMENSION),
+                tuple((snake_case(r.each), r.predicate) for r in rules if r.each not in (None, DIMENSION)),
             )
-            for level, at in rules.items()
+            for level, rules in self.judged.items()
         }
 
     @computed_once
@@ -370,18 +382,23 @@ def _field_rules(f: Field, spec: OperatorSpec) -> Iterator[Constraint]:
 
         def fits(d: Any) -> bool:
             value = getattr(d, name)
-            return value is None or (all(map(kind.fits, value)) if f.sized_by else kind.fits(value))
+            return value is None or kind.fits(value)
+
+        def all_fit(d: Any) -> bool:
+            values = getattr(d, name)
+            return values is None or all(map(kind.fits, values))
 
         def misfit(d: Any) -> Mapping[str, Any]:
             value = getattr(d, name)
             return {name: (*(value or (0,))[:-1], kind.misfit) if f.sized_by else kind.misfit}
 
-        yield Constraint(f"{name}_fits", sentence, fits, carries=True, breaks=misfit)
+        yield Constraint(f"{name}_fits", sentence, all_fit if f.sized_by else fits, carries=True, breaks=misfit)
     if f.sized_by:
         count = snake_case(f.sized_by)
 
         def counted(d: Any) -> bool:
-            return getattr(d, name) is None or len(getattr(d, name)) == getattr(d, count)
+            values = getattr(d, name)
+            return values is None or len(values) == getattr(d, count)
 
         def miscounted(d: Any) -> Mapping[str, Any]:
             if sum(g.sized_by == f.sized_by for g in spec.fields) == 1:

@@ -110,7 +110,7 @@ def alignment_valid(t: TensorDesc) -> bool:
     expected=lambda t: {"Flags": TensorFlags.NONE},
 )
 def output_not_owned(t: TensorDesc) -> bool:
-    return not t.flags & TensorFlags.OWNED_BY_DML
+    return t.flags != TensorFlags.OWNED_BY_DML  # the only flag there is
 
 
 @constraint(
@@ -185,9 +185,7 @@ _VERDICTS = {INPUT: "_flawless_input", OUTPUT: "_flawless_output"}
 
 def flawless(t: TensorDesc, role: str) -> bool:
     """Whether `t` keeps every tensor rule in this role. Said once: the verdict stays with the desc, which is frozen."""
-    name = _VERDICTS[role]
-    verdict: bool | None = getattr(t, name, None)
+    verdict: bool | None = t.__dict__.get(_VERDICTS[role])
     if verdict is None:
-        verdict = next(broken(t, role), None) is None
-        object.__setattr__(t, name, verdict)
+        verdict = t.__dict__[_VERDICTS[role]] = next(broken(t, role), None) is None
     return verdict

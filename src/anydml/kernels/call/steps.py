@@ -217,7 +217,7 @@ class Sheet:
     """
 
     def __init__(self, phases: Phases, moved: Sequence[Phases] = ()) -> None:
-        steps, *others = ([step for phase in x for piece in phase for step in piece] for x in (phases, *moved))
+        steps, others = _steps(phases), [_steps(x) for x in moved]
         self._codes: list[engine.Code] = []
         self._aligned: list[tuple[int, int, int, int]] = []  # where a code's address is, where it looks, boundary, other code
         numbers: list[At | int] = [0] * (2 * len(steps))  # the tables of the pieces come first
@@ -225,11 +225,11 @@ class Sheet:
         for i, (step, *elsewhere) in enumerate(zip(steps, *others, strict=True)):
             numbers[2 * i : 2 * i + 2] = self._place(2 * i, step, elsewhere, numbers, moves)
         self.moves = [np.array(x, np.int64) for x in moves]
-        bases = {x.base: None for x in numbers if isinstance(x, At)}
-        self.bases = [base for base in bases if base]
-        index = {base: i for i, base in enumerate(("", *self.bases), start=1)}  # 0: no address
-        self._numbers = np.array([x.offset if isinstance(x, At) else x for x in numbers], np.int64)
-        self._which = np.array([index[x.base] if isinstance(x, At) else 0 for x in numbers], np.intp)
+        index, self._which = {"": 1}, np.zeros(len(numbers), np.intp)  # 0: no address
+        for place, x in [(place, x) for place, x in enumerate(numbers) if isinstance(x, At)]:
+            numbers[place], self._which[place] = x.offset, index.setdefault(x.base, len(index) + 1)
+        self.bases = [base for base in index if base]
+        self._numbers = np.array(numbers, np.int64)
         first = 0
         self._pieces: list[list[tuple[int, int]]] = []
         for phase in phases:
@@ -298,6 +298,10 @@ class Sheet:
             return []
         places = np.flatnonzero(self._which == self.bases.index(base) + 2).tolist()
         return [(place, int(self._numbers[place])) for place in places]
+
+
+def _steps(phases: Phases) -> list[Step | Repeat]:
+    return [step for phase in phases for piece in phase for step in piece]
 
 
 def _difference(x: At | int, y: At | int) -> int:

@@ -65,31 +65,35 @@ def copy(
     again soon. Refused where nothing can be compiled.
     """
     p = plan(canonical(sizes, source_strides, target_strides), itemsize)
-    (source, into), ahead = p.base, _rows_ahead(p)
-    blocks = [(first + source, second + into, *rest, ahead) for first, second, *rest in _split(p, threads)]
-    code, streaming, scratch = _function(target, p), None, 0
-    if stream and _exceeds_caches(p):
+    written, read = _traffic(p)
+    exceeds = _exceeds_caches(p, written, read)
+    ahead = _ahead(p, exceeds, False)
+    (source, into), rows = p.base, _rows_ahead(p, written + read, ahead)
+    blocks = [(first + source, second + into, *rest, rows) for first, second, *rest in _split(p, threads)]
+    code, streaming, scratch = _function(target, p, ahead), None, 0
+    if stream and exceeds:
+        ahead = _ahead(p, exceeds, True)
         if p.kind == "tiles" and _has_blocks(p, blocks):
-            streaming, scratch = _function(target, p, "blocks"), tiles.scratch_bytes(itemsize)
+            streaming, scratch = _function(target, p, ahead, "blocks"), tiles.scratch_bytes(itemsize)
         elif _has_lines(p):
-            streaming = _function(target, p, "lines")
+            streaming = _function(target, p, ahead, "lines")
         elif _is_dense(p, blocks):
-            streaming, scratch = _function(target, p, "dense"), gather.scratch_bytes()
+            streaming, scratch = _function(target, p, ahead, "dense"), gather.scratch_bytes()
     boundary = len(p.pattern) if p.kind == "tiles" or (p.kind == "groups" and not scratch) else 1
     return Copy(p.kind, code, streaming, boundary, blocks, scratch)
 
 
-def _function(target: Target, p: Plan, past_cache: str = "") -> engine.Code:
+def _function(target: Target, p: Plan, ahead: Prefetch | None, past_cache: str = "") -> engine.Code:
     """The code that a plan asks for; the same for all plans of a kind. past_cache: how stores go past the cache, if at all."""
-    lines, dense, ahead = past_cache == "lines", past_cache == "dense", _ahead(p, past_cache != "")
+    lines, dense = past_cache == "lines", past_cache == "dense"
     if p.kind == "rows":
         return engine.compiled(emit.rows, target, lines, dense, ahead)
     if p.kind == "groups":
         # the largest blocks that are no longer than the row; past the cache they are a line each
         width = target.vector_bytes
         sizes = [(width, LINE // width), *((w, 1) for w in (64, 32, 16) if w <= width)]
-        fitting = [size for size in sizes if groups.groups_per_block(len(p.pattern), *size) <= p.row.size]
-        return engine.compiled(groups.groups, target, p.pattern, p.step, *(fitting or sizes[-1:])[0], lines, dense, ahead)
+        fitting = next((size for size in sizes if groups.groups_per_block(len(p.pattern), *size) <= p.row.size), sizes[-1])
+        return engine.compiled(groups.groups, target, p.pattern, p.step, *fitting, lines, dense, ahead)
     if p.kind == "tiles":
         itemsize, wide, tall = len(p.pattern), p.outer[0].size, p.row.size
         sizes = tiles.spans(target, itemsize)
@@ -107,8 +111,8 @@ def _traffic(p: Plan) -> tuple[int, int]:
     return p.row.size * max(1, len(p.pattern)) * rows, (p.row.size * min(abs(p.row.source), LINE) + len(p.pattern)) * rows
 
 
-def _ahead(p: Plan, past_cache: bool) -> Prefetch | None:
-    """The prefetch of the input, if there is one: measured, and two processors disagree.
+def _ahead(p: Plan, exceeds: bool, past_cache: bool) -> Prefetch | None:
+    """The prefetch of the input, if there is one: measured, and two processors disagree. exceeds: more than the caches hold.
 
     On a Zen 5, everything paid, and no other hint or distance did better; so it is on all that were not measured. A Zen 4 has
     the same caches and the same instructions, so that its name alone tells. What runs on, it foresees: to prefetch it costs
@@ -121,8 +125,8 @@ def _ahead(p: Plan, past_cache: bool) -> Prefetch | None:
         return usual
     if _runs_on(p):
         thin = abs(p.row.source) > 2 * max(1, len(p.pattern))
-        return usual if _exceeds_caches(p) and not thin and _row(p) > emit.FETCHED else None
-    if not _exceeds_caches(p):
+        return usual if exceeds and not thin and _row(p) > emit.FETCHED else None
+    if not exceeds:
         return Prefetch(1, 3072, 3072)
     return Prefetch(2, 3072 if p.kind == "rows" else 6144, 16384)
 
@@ -152,16 +156,14 @@ def _runs_on(p: Plan) -> bool:
     return p.row.source >= 0
 
 
-def _rows_ahead(p: Plan) -> int:
+def _rows_ahead(p: Plan, traffic: int, ahead: Prefetch | None) -> int:
     """The number of rows ahead in the input to prefetch: those of a few kilobytes; none of what the nearest caches hold."""
-    ahead = _ahead(p, False)
-    if ahead is None or p.kind == "tiles" or not p.outer or sum(_traffic(p)) < NEAR:
+    if ahead is None or p.kind == "tiles" or not p.outer or traffic < NEAR:
         return 0
     return max(1, ahead.rows // _row(p))
 
 
-def _exceeds_caches(p: Plan) -> bool:
-    written, read = _traffic(p)
+def _exceeds_caches(p: Plan, written: int, read: int) -> bool:
     return written >= STREAM_TILES if p.kind == "tiles" else written + read >= STREAM
 
 

@@ -16,36 +16,38 @@ class Affine(NamedTuple):
 
 def affine(e: Expr) -> Affine | None:
     """An index as an affine function of variables; None where it is no such function."""
+    factors: dict[Variable, int] = {}
+    constant = _added(e, 1, factors)
+    return None if constant is None else Affine(constant, _without_zeros(factors))
+
+
+def _added(e: Expr, times: int, factors: dict[Variable, int]) -> int | None:
+    """The constant of an index times a number; its factors times that number are added. None where it is not affine."""
     op = e.op
     if op == "variable":
-        return Affine(0, {e.data: 1})
-    if is_integer(e):
-        return Affine(int(e.data.value), {})
+        factors[e.data] = factors.get(e.data, 0) + times
+        return 0
     if op == "neg":
-        return None if (x := affine(e.args[0])) is None else _times(x, -1)
-    if op in ("add", "sub", "mul"):
+        return _added(e.args[0], -times, factors)
+    if op in ("add", "sub"):
+        first, second = e.args
+        left, right = _added(first, times, factors), _added(second, times if op == "add" else -times, factors)
+        return None if left is None or right is None else left + right
+    if op == "mul":
         x, y = affine(e.args[0]), affine(e.args[1])
-        if x is None or y is None:
+        if x is None or y is None or (x.factors and y.factors):
             return None
-        if op != "mul":
-            return _sum(x, y, 1 if op == "add" else -1)
-        if x.factors and y.factors:
-            return None
-        return _times(x, y.constant) if x.factors else _times(y, x.constant)
-    return None
+        if y.factors:
+            x, y = y, x
+        times *= y.constant
+        for v, factor in x.factors.items():
+            factors[v] = factors.get(v, 0) + times * factor
+        return times * x.constant
+    return times * int(e.data.value) if is_integer(e) else None
 
 
-def _times(x: Affine, n: int) -> Affine:
-    return Affine(n * x.constant, {v: n * factor for v, factor in x.factors.items()} if n else {})
-
-
-def _sum(x: Affine, y: Affine, times: int) -> Affine:
-    if not y.factors:
-        return Affine(x.constant + times * y.constant, x.factors)
-    factors = dict(x.factors)
-    for v, factor in y.factors.items():
-        factors[v] = factors.get(v, 0) + times * factor
-    return Affine(x.constant + times * y.constant, {v: factor for v, factor in factors.items() if factor})
+def _without_zeros(factors: dict[Variable, int]) -> dict[Variable, int]:
+    return factors if all(factors.values()) else {v: factor for v, factor in factors.items() if factor}
 
 
 def below(condition: Expr) -> tuple[Variable, int, bool] | None:
@@ -55,12 +57,12 @@ def below(condition: Expr) -> tuple[Variable, int, bool] | None:
     """
     if condition.op not in ("less", "less_equal"):
         return None
-    x, y = (affine(a) for a in condition.args)
-    if x is None or y is None:
+    found: dict[Variable, int] = {}
+    x, y = _added(condition.args[0], 1, found), _added(condition.args[1], -1, found)
+    factors = _without_zeros(found)
+    if x is None or y is None or len(factors) != 1:
         return None
-    constant, factors = _sum(x, y, -1)
-    if len(factors) != 1:
-        return None
+    constant = x + y
     constant -= condition.op == "less_equal"  # of integers: x <= 0 is x - 1 < 0
     ((v, factor),) = factors.items()
     if factor > 0:
