@@ -21,7 +21,7 @@ EXP_FAR = 77.0  # beyond, the tail loses digits below float32's least numbers
 
 LOG_MARGIN = 2.0**-23  # a part of r^3, beside one of the result
 LOG_LEAST = 2.0**-34.8
-SIGMOID_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.7}
+SIGMOID_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}
 SIGMOID_FAR = 18.0
 TANH_MARGIN = {False: 2.0**-33, True: 2.0**-32.8}
 SCALED_MARGIN = 2.0**-23.9  # a tail's product and its difference from the margin are rounded by 2^-25 of the tail each
@@ -73,22 +73,21 @@ class Power(NamedTuple):
 
 
 def picked(table: Sequence[int | float], element: str, index: Value) -> Value:
-    """Entries of a table of eight float32 or int32, or of 32 where `_fine`, by the low bits of an index."""
+    """Entries of a table of as many float32, int32 or float64 as a vector has, or twice as many, by the low bits of an index.
+
+    The index has integers of the same width.
+    """
     body, lanes = index.body, index.kind.lanes
-    size = min(lanes, body.target.vector_bytes // 4)
-    fine = len(table) == 2 * size
-    suffix = "ps" if element == "float" else "d"
-    if fine:
+    size = min(lanes, body.target.vector_bytes * 8 // index.kind.bits)
+    suffix = {"float": "ps", "i32": "d", "double": "pd"}[element]
+    if len(table) == 2 * size:
         name = f"avx512.vpermi2var.{suffix}.512"
     else:
         name = f"avx2.perm{suffix}" if size == 8 else f"avx512.permvar.s{'f' if element == 'float' else 'i'}.512"
-        table = [*table] * (size // 8)
+        table = [*table] * (size // len(table))
     first, *second = (body.constants(element, table[k : k + size]) for k in range(0, len(table), size))
-
-    def part(i: Value) -> Value:
-        return body.call(f"llvm.x86.{name}", first.kind, first, i, *second)
-
-    return _whole([part(_part(index, k, size)) for k in range(0, lanes, size)])
+    parts = [body.call(f"llvm.x86.{name}", first.kind, first, _part(index, k, size), *second) for k in range(0, lanes, size)]
+    return _whole(parts)
 
 
 def _fine(x: Value) -> bool:
@@ -156,16 +155,23 @@ def _beyond(x: Value, far: float) -> Value:
 
 
 def sigmoid(x: Value) -> Pair:
-    """1 / (1 + e^-x): z (1 + u), where z is the rounded inverse of a rounded sum, and u less than 2^-22."""
+    """1 / (1 + e^-x) = z (1 + u + u^2), where z is the rounded inverse of a rounded sum.
+
+    By tables of 32, |u| is below 2^-13, and z need not wait for the tail; by those of eight, u is made so small that u^2 is
+    nothing.
+    """
     fused, chosen = x.body.fused, x.body.chosen
-    head, tail = power(-x, far=True).rounded()
+    y = power(-x, far=True)
+    head, tail = y.pair() if _fine(x) else y.rounded()
     large, small = chosen(head.compared("ogt", 1.0), head, 1.0), chosen(head.compared("olt", 1.0), head, 1.0)
     total = large + small
     z = 1 / total
     u = fused(-z, (small - (total - large)) + tail, fused(-z, total, 1.0))
+    if _fine(x):
+        u = fused(u, u, u)
     margin = SIGMOID_MARGIN[_fine(x)]
     low, high = u - margin, u + margin
-    return Pair(z, z * low, z * high, _beyond(x, SIGMOID_FAR), None, 2.0**-21, (fused(z, low, z), fused(z, high, z)))
+    return Pair(z, z * low, z * high, _beyond(x, SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z)))
 
 
 def tanh(x: Value) -> Pair:
