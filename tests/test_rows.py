@@ -286,7 +286,8 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 @pytest.mark.parametrize("room", [2, 8, 1 << 10])
 def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.MonkeyPatch, listed: list[int]) -> None:
     engine.compiled.cache_clear()
-    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-24)  # honest bounds, of much use to nobody
+    for name in ("EXP_REL", "PICKED_REL"):  # honest bounds, of much use to nobody
+        monkeypatch.setattr(softmax, name, 2.0**-24)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
     monkeypatch.setattr(family, "ROOM", room)
     desc = desc_of("ACTIVATION_SOFTMAX1", F32, (7, 19), (1,))
@@ -303,7 +304,8 @@ def test_elements_left_open_across_are_decided_exactly(
 ) -> None:
     """A call that stops has put back the rows that it has done, and none that it has not."""
     engine.compiled.cache_clear()
-    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-27)  # some of every row are left open, not all
+    for name in ("EXP_REL", "PICKED_REL"):  # some of every row are left open, not all
+        monkeypatch.setattr(softmax, name, 2.0**-27)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-27)
     monkeypatch.setattr(family, "ROOM", room)
     monkeypatch.setattr(family, "ALONE", 1)
@@ -317,7 +319,8 @@ def test_elements_left_open_across_are_decided_exactly(
 
 def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, listed: list[int]) -> None:
     engine.compiled.cache_clear()
-    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-24)
+    for name in ("EXP_REL", "PICKED_REL"):
+        monkeypatch.setattr(softmax, name, 2.0**-24)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
     monkeypatch.setattr(family, "ROOM", 4)
     desc: Any = desc_of("ACTIVATION_SOFTMAX1", F32, (9, 11), (1,))
@@ -336,7 +339,8 @@ def test_what_float64_leaves_open_of_a_softmax_is_decided_in_pairs(
     isa: str, sizes: tuple[int, ...], axes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, listed: list[int]
 ) -> None:
     engine.compiled.cache_clear()
-    monkeypatch.setattr(softmax, "EXP_REL", 2.0**-20)  # nearly all is open
+    for name in ("EXP_REL", "PICKED_REL"):  # nearly all is open
+        monkeypatch.setattr(softmax, name, 2.0**-20)
     rng = np.random.default_rng(8)
     for data_type in (F32, DataType.FLOAT16):
         desc = desc_of("ACTIVATION_SOFTMAX1", data_type, sizes, axes)

@@ -75,6 +75,7 @@ def _log2_tail(s: Any) -> Any:
 HALF_LN2 = 0.34660
 WANTED = {
     "EXP": Wanted("e^x", lambda x: x.exp(), -HALF_LN2, HALF_LN2, 10, chains=2),
+    "EXP_NEAR": Wanted("e^x", lambda x: x.exp(), -0.02168, 0.02168, 5),
     "EXPM1": Wanted("(e^x - 1) / x", lambda x: x.exp() - 1, -HALF_LN2, HALF_LN2, 9, zero=1, chains=2),
     "LOG": Wanted(
         "log((1 + s) / (1 - s)) / s of s^2", lambda s: ((1 + s) / (1 - s)).log(), 0, 0.1716, 6, 2, 1, 8 * U, chains=2

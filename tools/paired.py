@@ -1,8 +1,8 @@
 """Makes the tables and the polynomials of functions in pairs of float32: `make approximations`.
 
-A table has eight entries, which is what one instruction picks from. A polynomial is the best one for the weighted squares of
-its distances at Chebyshev's nodes, each coefficient rounded to float32 before those above it are fitted. What pairs are worth
-is proven on all arguments (`tools/prove_pairs.py`), so that nothing here has a bound.
+A table has eight entries or 32, which is what one instruction picks from. A polynomial is the best one for the weighted squares
+of its distances at Chebyshev's nodes, each coefficient rounded to float32 before those above it are fitted. What pairs are
+worth is proven on all arguments (`tools/prove_pairs.py`), so that nothing here has a bound.
 """
 
 from __future__ import annotations
@@ -68,20 +68,21 @@ def split(x: Any) -> tuple[float, float]:
     return head, single(x - head)
 
 
-def exponentials() -> dict[str, Sequence[float | int] | float]:
-    """e^x = 2^k h (1 + l) e^r: h and l for k = 0 .. 7 eighths; the bits of h miss what the bits of k will add."""
-    step = arb.const_log2() / 8
-    heads = [single((step * j).exp()) for j in range(8)]
+def exponentials(bits: int, terms: int) -> dict[str, Sequence[float | int] | float]:
+    """e^x = 2^k h (1 + l) e^r: h and l for every 2^-bits of k; the bits of h miss what the bits of k will add."""
+    count = 1 << bits
+    step = arb.const_log2() / count
+    heads = [single((step * j).exp()) for j in range(count)]
     head, tail = split(step)
     width = float(step) / 2 * 1.0001
     return {
-        "EXP_HEADS": [word(h) - (j << 20) for j, h in enumerate(heads)],
-        "EXP_TAILS": [single((step * j).exp() / h - 1) for j, h in enumerate(heads)],
-        "EXP_EIGHTHS": single(1 / step),
-        "EXP_STEP": head,
-        "EXP_STEP_TAIL": tail,
+        f"EXP{count}_HEADS": [word(h) - (j << 23 - bits) for j, h in enumerate(heads)],
+        f"EXP{count}_TAILS": [single((step * j).exp() / h - 1) for j, h in enumerate(heads)],
+        f"EXP{count}_INVERSE": single(1 / step),
+        f"EXP{count}_STEP": head,
+        f"EXP{count}_STEP_TAIL": tail,
         # (e^r - 1 - r - r^2 / 2) / r^3
-        "EXP": fitted(lambda r: (r.exp() - 1 - r - r**2 / 2) / r**3, lambda r: r**3, -width, width, 3),
+        f"EXP{count}_TERMS": fitted(lambda r: (r.exp() - 1 - r - r**2 / 2) / r**3, lambda r: r**3, -width, width, terms),
     }
 
 
@@ -163,5 +164,5 @@ def text(found: dict[str, Sequence[float | int] | float]) -> str:
 
 if __name__ == "__main__":
     ctx.prec = 400
-    TARGET.write_text(text({**exponentials(), **hyperbolic(), **logarithms(), **errors()}))
+    TARGET.write_text(text({**exponentials(3, 3), **exponentials(5, 2), **hyperbolic(), **logarithms(), **errors()}))
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", TARGET], check=True)

@@ -51,7 +51,7 @@ def proofs(target: Target) -> Iterator[Proof]:
 def code() -> str:
     """A digest of the files that the proven code is made by, and of those that prove it."""
     folders = ("src/anydml/kernels/code", "src/anydml/kernels/elementwise", "tools")
-    files = sorted(path for folder in folders for path in (ROOT / folder).glob("*.py"))
+    files = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 

@@ -20,7 +20,7 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
     if x.native is not None:
         return x.native(), None
     if x.pair is not None:
-        ends = [x.pair.head + tail for tail in (x.pair.low, x.pair.high)]
+        ends = x.pair.ends()
         differ = ends[0].compared("une", ends[1])
         return ends[1] if x.pair.sign is None else (ends[1].bits() ^ x.pair.sign).cast(ends[1].kind), differ
     single = x.wide().kind.of("float")

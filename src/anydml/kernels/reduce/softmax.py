@@ -11,17 +11,33 @@ added to what is not.
 
 from __future__ import annotations
 
+import struct
+
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.combined import used
 from anydml.kernels.elementwise.functions.approximate import ROUNDER, at_least
-from anydml.kernels.elementwise.functions.coefficients import EXP
+from anydml.kernels.elementwise.functions.coefficients import EXP, EXP_NEAR
 from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
+from anydml.kernels.elementwise.functions.paired import picked
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.match.maps import Formula, Node
 from anydml.tensor import DataType
 
+LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # off by 2^-55.2
 FAR = 700.0  # largest elements beyond have others near them as exact differences
 BELOW = 300.0
+# An entry is off by 2 u at most, the product and r by u each. What LN2 is off by counts as often as n differs from that of m
+PICKED_REL = EXP_NEAR.rel + 4.1 * U + (BELOW / LN2 + 3) * 2.0**-55.2
+
+
+def _sixteenth(j: int) -> float:
+    """2^(j / 16), but for the bits of j that are added to it."""
+    (bits,) = struct.unpack("<q", struct.pack("<d", 2.0 ** (j / 16)))
+    (found,) = struct.unpack("<d", struct.pack("<q", bits - (j << 48)))
+    return float(found)
+
+
+SIXTEENTHS = [_sixteenth(j) for j in range(16)]
 
 
 def powers(formula: Formula) -> int | None:
@@ -106,15 +122,25 @@ class Shares:
         near = body.chosen(far, 0.0, m)
         self.least = near - BELOW
         # k log 2 has 52 bits: |k| is below 2^11 for x - c between -1000 and 700
-        self.rounder = ROUNDER - ((near * LOG2_E + ROUNDER) - ROUNDER)
+        whole = (near * LOG2_E + ROUNDER) - ROUNDER
+        self.rounder = ROUNDER - whole
+        self.picks = "avx512f" in body.target.features and near.kind.lanes >= 8
+        self.fine_rounder = ROUNDER / 16 - whole
+        self.rel = PICKED_REL if self.picks else EXP_REL
         self.ends: tuple[Value, Value] | None = None
 
     def begun(self, x: Value) -> list[Value]:
-        """The first half of a power: r and the bits of n - k, where x - c = n log 2 + r and the power is 2^(n - k) e^r.
+        """The first half of a power: r and 2^(n - k), or the bits of n - k, where x - c = n log 2 + r.
 
-        Halves of different elements overlap in time, where one would be a long chain that waits for itself.
+        n counts 16ths where 2^n is picked from a table. Halves of different elements overlap in time, where one would be a
+        long chain that waits for itself.
         """
         d = at_least(x - self.c, self.least)
+        if self.picks:
+            shifted = self.body.fused(d, LOG2_E, self.fine_rounder)
+            index = shifted.bits()
+            scale = (picked(SIXTEENTHS, "double", index).bits() + (index << 48)).cast(d.kind)
+            return [self.body.fused(shifted - self.fine_rounder, -LN2, d), scale]
         shifted = self.body.fused(d, LOG2_E, self.rounder)
         n = shifted - self.rounder
         r = self.body.fused(n, -LN2_TAIL, self.body.fused(n, -LN2_HEAD, d))
@@ -124,21 +150,22 @@ class Shares:
         """e^(x - c) 2^-k, or what stands for it where it does not count."""
         r, exponent = halves
         # a NaN has no low bits, which would move its exponent: it comes of an element or of infinities
-        made = (EXP(r).bits() + exponent).cast(r.kind)
-        return Number(self.body, lambda: made, low=0.0, high=2.0, rel=EXP_REL)
+        made = EXP_NEAR(r) * exponent if self.picks else (EXP(r).bits() + exponent).cast(r.kind)
+        return Number(self.body, lambda: made, low=0.0, high=2.0, rel=self.rel)
 
     def nothing(self) -> list[Value]:
         """Halves of a power that is 0."""
         kind = self.c.kind
-        return [self.body.constant(kind, 0.0), self.body.constant(kind.integer, -1023 << 52)]
+        zero = self.body.constant(kind, 0.0)
+        return [zero, zero if self.picks else self.body.constant(kind.integer, -1023 << 52)]
 
     def divide(self, total: Value, depth: int) -> None:
         """Take a row's sum of powers; depth: of its additions.
 
-        Powers are off by EXP_REL, and so is their sum, besides its additions; the reciprocal, the factors that are the ends
-        and the products with them have one rounding each.
+        Powers are off by `rel`, and so is their sum, besides its additions; the reciprocal, the factors that are the ends and
+        the products with them have one rounding each.
         """
-        share = (2 * EXP_REL + (depth + 6) * U) * SLACK
+        share = (2 * self.rel + (depth + 6) * U) * SLACK
         reciprocal = 1 / total
         self.ends = reciprocal * (1 - share), reciprocal * (1 + share)
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import numbers
-from anydml.kernels.elementwise.functions.exponentials import EXP_REL
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import FAR, SLACK, Number, U
@@ -189,7 +188,7 @@ class Rest(Accumulator):
         super().__init__(body, lanes)
         self.shares, self.m, self.count = shares, m, count
         # two powers, the additions, a quotient and a sum; and what the least powers stand for
-        self.rel = (2 * EXP_REL + (depth + 4) * U) * SLACK
+        self.rel = (2 * shares.rel + (depth + 4) * U) * SLACK
         self.starts = [body.constant(Kind("double", lanes), 0.0), body.constant(Kind("i32", lanes), 0)]
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:

@@ -26,6 +26,22 @@ EXP = Polynomial(  # degree 10, proven to 2^-50.30
         float.fromhex("0x1.27276099ef14ep-22"),
     ),
 )
+EXP_NEAR = Polynomial(  # degree 5, proven to 2^-47.60
+    "e^x",
+    -0.02168,
+    0.02168,
+    0.0,
+    4.697631172945194e-15,
+    1,
+    (
+        float.fromhex("0x1.0000000000014p+0"),
+        float.fromhex("0x1.fffffffffff53p-1"),
+        float.fromhex("0x1.fffffffd0909dp-2"),
+        float.fromhex("0x1.5555555a2bacfp-3"),
+        float.fromhex("0x1.5557630a33878p-5"),
+        float.fromhex("0x1.110fe4b19e7c0p-7"),
+    ),
+)
 EXPM1 = Polynomial(  # degree 9, proven to 2^-49.10
     "(e^x - 1) / x",
     -0.3466,

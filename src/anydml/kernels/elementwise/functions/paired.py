@@ -16,18 +16,18 @@ from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.functions.polynomials import evaluated
 
 ROUNDER = 1.5 * 2.0**23  # what is added to it is rounded to an integer, which its low bits show
-EXP_MARGIN = 2.0**-32.5
+EXP_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}  # by tables of eight, and of 32
 EXP_FAR = 77.0  # beyond, the tail loses digits below float32's least numbers
 
 LOG_MARGIN = 2.0**-23  # a part of r^3, beside one of the result
 LOG_LEAST = 2.0**-34.8
-SIGMOID_MARGIN = 2.0**-34  # what does not depend on e^-x
+SIGMOID_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}
 SIGMOID_FAR = 18.0
-TANH_MARGIN = 2.0**-20.9  # a part of the terms p
-TANH_LEAST = 2.0**-34.4
+TANH_MARGIN = {False: 2.0**-33, True: 2.0**-32.8}
 SCALED_MARGIN = 2.0**-23.9  # a tail's product and its difference from the margin are rounded by 2^-25 of the tail each
 SCALED_LEAST = 2.0**-90
-TANH_FAR, TANH_NEAR = 20.0, 2.0**-4
+TANH_TAIL, TANH_LEAST = 2.0**-22, 2.0**-33.6  # by tables of eight: a part of x^3 p(x^2), and of 1 elsewhere
+TANH_FAR, TANH_NEAR = 20.0, 2.0**-4.5
 ERF_MARGIN = 2.0**-34.4
 GELU_MARGIN = 2.0**-37.9  # a part of the argument
 TINY = (127 - 90) << 23  # the bits of 2^-90, below which tails of float64 lose digits
@@ -36,7 +36,7 @@ TINY = (127 - 90) << 23  # the bits of 2^-90, below which tails of float64 lose 
 class Pair(NamedTuple):
     """A number between head + low and head + high, but in the lanes of `outside`; the sign bit of `sign` then flips its own.
 
-    size: what part of the head the tails are at most.
+    size: what part of the head the tails are at most. sums: what head + low and head + high round to, where that was cheaper.
     """
 
     head: Value
@@ -45,26 +45,54 @@ class Pair(NamedTuple):
     outside: Value | None
     sign: Value | None = None
     size: float = 2.0**-9
+    sums: tuple[Value, Value] | None = None
+
+    def ends(self) -> tuple[Value, Value]:
+        """The float32 that the number rounds to, if they are the same, but for its sign."""
+        return self.sums or (self.head + self.low, self.head + self.high)
 
 
 class Power(NamedTuple):
-    """e^x = head + tail = scale (1 + r + p ..), where |r| < 0.044."""
+    """e^x = scale (1 + r + p), where |r| < 0.044 and |p| < 0.001."""
 
-    head: Value
-    tail: Value
     scale: Value
+    r: Value
     p: Value
+
+    def pair(self) -> tuple[Value, Value]:
+        """A head and a tail: scale + scale r rounded, and what that lacks."""
+        fused = self.r.body.fused
+        head = fused(self.scale, self.r, self.scale)
+        return head, fused(self.scale, self.p, fused(self.scale, self.r, self.scale - head))
+
+    def rounded(self) -> tuple[Value, Value]:
+        """A head and a tail that is below 2^-23 of it."""
+        fused = self.r.body.fused
+        head = fused(self.scale, self.r + self.p, self.scale)
+        return head, fused(self.scale, self.p, fused(self.scale, self.r, self.scale - head))
 
 
 def picked(table: Sequence[int | float], element: str, index: Value) -> Value:
-    """Entries of a table of eight float32 or int32, by the low three bits of an index."""
+    """Entries of a table of as many float32, int32 or float64 as a vector has, or twice as many, by the low bits of an index.
+
+    The index has integers of the same width.
+    """
     body, lanes = index.body, index.kind.lanes
-    size = min(lanes, body.target.vector_bytes // 4)
-    suffix = "ps" if element == "float" else "d"
-    name = f"avx2.perm{suffix}" if size == 8 else f"avx512.permvar.s{'f' if element == 'float' else 'i'}.512"
-    entries = body.constants(element, [*table] * (size // 8))
-    parts = [body.call(f"llvm.x86.{name}", entries.kind, entries, _part(index, k, size)) for k in range(0, lanes, size)]
+    size = min(lanes, body.target.vector_bytes * 8 // index.kind.bits)
+    suffix = {"float": "ps", "i32": "d", "double": "pd"}[element]
+    if len(table) == 2 * size:
+        name = f"avx512.vpermi2var.{suffix}.512"
+    else:
+        name = f"avx2.perm{suffix}" if size == 8 else f"avx512.permvar.s{'f' if element == 'float' else 'i'}.512"
+        table = [*table] * (size // len(table))
+    first, *second = (body.constants(element, table[k : k + size]) for k in range(0, len(table), size))
+    parts = [body.call(f"llvm.x86.{name}", first.kind, first, _part(index, k, size), *second) for k in range(0, lanes, size)]
     return _whole(parts)
+
+
+def _fine(x: Value) -> bool:
+    """Whether an instruction picks from 32 entries."""
+    return "avx512f" in x.body.target.features and x.kind.lanes >= 16
 
 
 def _whole(parts: list[Value]) -> Value:
@@ -84,80 +112,89 @@ def _shuffled(a: Value, b: Value, places: range) -> Value:
 
 
 def power(x: Value, trim: float = 0.0, *, far: bool = False) -> Power:
-    """e^x, less the share `trim` of it, for |x| <= 77; the error grows from |x| = 10 on, but not if it is `far`."""
-    body = x.body
-    fused = body.fused
-    shifted = fused(x, tables.EXP_EIGHTHS, ROUNDER)
+    """e^x, less the share `trim` of it, for |x| <= 77; by tables of eight, the error grows from |x| = 10 on, but not if it is
+    `far`."""
+    return _power_of_32(x, trim) if _fine(x) else _power_of_8(x, trim, far=far)
+
+
+def _power_of_8(x: Value, trim: float, *, far: bool) -> Power:
+    fused = x.body.fused
+    shifted = fused(x, tables.EXP8_INVERSE, ROUNDER)
     k = shifted - ROUNDER
-    r = fused(k, -tables.EXP_STEP, x)  # exact
+    r = fused(k, -tables.EXP8_STEP, x)  # exact
     index = shifted.bits()
-    scale = (picked(tables.EXP_HEADS, "i32", index) + (index << 20)).cast(x.kind)
-    rest = fused(k, -tables.EXP_STEP_TAIL, picked([t - trim for t in tables.EXP_TAILS], "float", index))
+    scale = (picked(tables.EXP8_HEADS, "i32", index) + (index << 20)).cast(x.kind)
+    rest = fused(k, -tables.EXP8_STEP_TAIL, picked([t - trim for t in tables.EXP8_TAILS], "float", index))
     squared = r * r
-    q = fused(fused(r, tables.EXP[2], tables.EXP[1]), r, tables.EXP[0])
+    q = fused(fused(r, tables.EXP8_TERMS[2], tables.EXP8_TERMS[1]), r, tables.EXP8_TERMS[0])
     p = fused(r, fused(squared, q, rest), rest)
-    p = fused(squared, fused(rest, 0.5, 0.5) if far else 0.5, p)
-    head = fused(scale, r, scale)
-    error = fused(scale, r, scale - head)
-    return Power(head, fused(scale, p, error), scale, p)
+    return Power(scale, r, fused(squared, fused(rest, 0.5, 0.5) if far else 0.5, p))
+
+
+def _power_of_32(x: Value, trim: float) -> Power:
+    fused = x.body.fused
+    shifted = fused(x, tables.EXP32_INVERSE, ROUNDER)
+    k = shifted - ROUNDER
+    r = fused(k, -tables.EXP32_STEP, x)  # exact
+    index = shifted.bits()
+    scale = (picked(tables.EXP32_HEADS, "i32", index) + (index << 18)).cast(x.kind)
+    rest = fused(k, -tables.EXP32_STEP_TAIL, picked([t - trim for t in tables.EXP32_TAILS], "float", index))
+    q = fused(fused(r, tables.EXP32_TERMS[1], tables.EXP32_TERMS[0]), r, 0.5)
+    return Power(scale, r, fused(r, fused(r, q, rest), rest))
 
 
 def exp(x: Value) -> Pair:
-    y = power(x, EXP_MARGIN, far=True)
-    high = x.body.fused(y.scale, EXP_MARGIN * 2.3, y.tail)
-    return Pair(y.head, y.tail, high, _beyond(x, EXP_FAR))
+    margin = EXP_MARGIN[_fine(x)]
+    y = power(x, margin, far=True)
+    head, tail = y.pair()
+    return Pair(head, tail, x.body.fused(y.scale, margin * 2.3, tail), _beyond(x, EXP_FAR))
 
 
 def _beyond(x: Value, far: float) -> Value:
     return x.magnitude().compared("ugt", far)
 
 
-def _inverse(first: Value | None, second: Value, tail: Value) -> tuple[Value, Value]:
-    """1 / (first + second + tail) = z + z w: z has 12 bits, and |w| < 2^-9.4, which is off by 2^-36.
-
-    One of the first two is 1 (None for the first) and the other below 2^12, or the first one is above; the tail is below
-    2^-10 of the sum. Then the first difference here is exact: of multiples of 2^-24, or about z, of 36 bits but 12 zeros.
-    """
-    fused = second.body.fused
-    quotient = 1 / (second + (1.0 if first is None else first))
-    z = (quotient.bits() & -(1 << 12)).cast(second.kind)
-    u = fused(-z, second, 1 - z if first is None else fused(-z, first, 1.0))
-    u = fused(-z, tail, u)
-    return z, fused(fused(u, u, u), u, u)
-
-
 def sigmoid(x: Value) -> Pair:
-    """1 / (1 + e^-x). The error of e^-x is a share of it, and the result's is e^-x / (1 + e^-x) of that."""
-    fused = x.body.fused
-    y = power(-x)
-    large = y.head.compared("ogt", 2.0**12)
-    first, second = x.body.chosen(large, y.head, 1.0), x.body.chosen(large, x.lift(1.0), y.head)
-    z, w = _inverse(first, second, y.tail)
-    least = (y.scale.bits() - (32 << 23)).cast(x.kind)
-    share, middle = z * fused(z, least, SIGMOID_MARGIN), z * w
-    return Pair(z, middle - share, middle + share, _beyond(x, SIGMOID_FAR))
+    """1 / (1 + e^-x) = z (1 + u + u^2), where z is the rounded inverse of a rounded sum.
+
+    By tables of 32, |u| is below 2^-13, and z need not wait for the tail; by those of eight, u is made so small that u^2 is
+    nothing.
+    """
+    fused, chosen = x.body.fused, x.body.chosen
+    y = power(-x, far=True)
+    head, tail = y.pair() if _fine(x) else y.rounded()
+    large, small = chosen(head.compared("ogt", 1.0), head, 1.0), chosen(head.compared("olt", 1.0), head, 1.0)
+    total = large + small
+    z = 1 / total
+    u = fused(-z, (small - (total - large)) + tail, fused(-z, total, 1.0))
+    if _fine(x):
+        u = fused(u, u, u)
+    margin = SIGMOID_MARGIN[_fine(x)]
+    low, high = u - margin, u + margin
+    return Pair(z, z * low, z * high, _beyond(x, SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z)))
 
 
 def tanh(x: Value) -> Pair:
-    """1 - 2 / (e^2x + 1); x + x^3 p(x^2) beside a small x. The relative error of e^2x becomes an absolute one of
-    2 e^2x / (e^2x + 1)^2 as much; it is that of the terms p, which are small beside a small x."""
-    fused = x.body.fused
+    """(e^2x - 1) / (e^2x + 1); x + x^3 p(x^2) beside a small x, where the error of e^2x is large beside e^2x - 1."""
+    body, fused = x.body, x.body.fused
     size = x.magnitude()
-    doubled = at_most(size, TANH_FAR)
-    y = power(doubled + doubled)
-    z, w = _inverse(None, y.head, y.tail)
-    double = z + z
-    head = 1 - double
-    middle = fused(-double, w, (1 - head) - double)
-    share = fused(z * z * y.scale, fused(y.p.magnitude(), TANH_MARGIN, TANH_LEAST), TANH_LEAST)
+    most = at_most(size, TANH_FAR)
+    head, tail = power(most + most).rounded()
+    above, below = head - 1.0, head + 1.0
+    above_tail, below_tail = ((head - above) - 1.0) + tail, (1.0 - (below - head)) + tail
+    z = 1 / below
+    quotient = above * z
+    rest = z * fused(-quotient, below_tail, above_tail + fused(-quotient, below, above))
     near = size.compared("olt", TANH_NEAR)
-    head = x.body.chosen(near, size, head)
     squared = size * size
-    cube = size * squared
     series = fused(fused(squared, tables.TANH[2], tables.TANH[1]), squared, tables.TANH[0])
-    middle = x.body.chosen(near, cube * series, middle)
-    share = x.body.chosen(near, cube * 2.0**-23, share)
-    return Pair(head, middle - share, middle + share, x.compared("uno", x), x.bits() & -(1 << 31), 2.0**-5)
+    quotient = body.chosen(near, size, quotient)
+    rest = body.chosen(near, size * squared * series, rest)
+    share = quotient * TANH_MARGIN[_fine(x)]
+    if not _fine(x):
+        share = share + body.chosen(near, rest.magnitude() * TANH_TAIL, TANH_LEAST)
+    # of NaN, the ends are NaN, and differ
+    return Pair(quotient, rest - share, rest + share, None, x.bits() & -(1 << 31))
 
 
 def log(x: Value) -> Pair:
@@ -236,18 +273,9 @@ def negative(x: Pair) -> Pair:
     return x._replace(sign=ones if x.sign is None else x.sign ^ ones)
 
 
-def _steeper(x: Pair) -> Pair:
-    """The same pair with a head that is rounded, and tails of what that leaves."""
-    head = x.head + x.low
-    low = x.low - (head - x.head)
-    return x._replace(head=head, low=low, high=low + (x.high - x.low), size=2.0**-20)
-
-
 def scaled(x: Pair, factor: Value) -> Pair:
     """The product with a float32; both ends move out by more than the roundings of the tails."""
     body, fused = factor.body, factor.body.fused
-    if x.size > 2.0**-9:
-        x = _steeper(x)
     if x.sign is not None:
         factor = (factor.bits() ^ x.sign).cast(factor.kind)
     head = x.head * factor

@@ -3,7 +3,7 @@
 Made by tools/paired.py (`make approximations`): change that, not this file.
 """
 
-EXP_HEADS = (
+EXP8_HEADS = (
     1065353216,
     1065063874,
     1064843248,
@@ -13,7 +13,7 @@ EXP_HEADS = (
     1064781053,
     1065009351,
 )
-EXP_TAILS = (
+EXP8_TAILS = (
     float.fromhex("0x0.0p+0"),
     float.fromhex("-0x1.9c0c220000000p-27"),
     float.fromhex("0x1.1250020000000p-25"),
@@ -23,13 +23,88 @@ EXP_TAILS = (
     float.fromhex("-0x1.f9c3040000000p-27"),
     float.fromhex("-0x1.a5217c0000000p-28"),
 )
-EXP_EIGHTHS = float.fromhex("0x1.7154760000000p+3")
-EXP_STEP = float.fromhex("0x1.62e4300000000p-4")
-EXP_STEP_TAIL = float.fromhex("-0x1.05c6100000000p-32")
-EXP = (
+EXP8_INVERSE = float.fromhex("0x1.7154760000000p+3")
+EXP8_STEP = float.fromhex("0x1.62e4300000000p-4")
+EXP8_STEP_TAIL = float.fromhex("-0x1.05c6100000000p-32")
+EXP8_TERMS = (
     float.fromhex("0x1.5555560000000p-3"),
     float.fromhex("0x1.555a420000000p-5"),
     float.fromhex("0x1.10fb440000000p-7"),
+)
+EXP32_HEADS = (
+    1065353216,
+    1065274759,
+    1065200323,
+    1065129999,
+    1065063874,
+    1065002042,
+    1064944595,
+    1064891632,
+    1064843248,
+    1064799546,
+    1064760626,
+    1064726595,
+    1064697559,
+    1064673627,
+    1064654911,
+    1064641526,
+    1064633587,
+    1064631215,
+    1064634532,
+    1064643661,
+    1064658730,
+    1064679870,
+    1064707212,
+    1064740894,
+    1064781053,
+    1064827832,
+    1064881375,
+    1064941831,
+    1065009351,
+    1065084090,
+    1065166205,
+    1065255859,
+)
+EXP32_TAILS = (
+    float.fromhex("0x0.0p+0"),
+    float.fromhex("-0x1.9474140000000p-25"),
+    float.fromhex("0x1.8d96d40000000p-25"),
+    float.fromhex("-0x1.dda2fc0000000p-25"),
+    float.fromhex("-0x1.9c0c220000000p-27"),
+    float.fromhex("-0x1.a2fbb20000000p-25"),
+    float.fromhex("0x1.9649040000000p-25"),
+    float.fromhex("-0x1.2b0dbc0000000p-25"),
+    float.fromhex("0x1.1250020000000p-25"),
+    float.fromhex("-0x1.cde8ce0000000p-26"),
+    float.fromhex("0x1.370be40000000p-25"),
+    float.fromhex("0x1.336de20000000p-30"),
+    float.fromhex("-0x1.0a35500000000p-25"),
+    float.fromhex("-0x1.c541b40000000p-26"),
+    float.fromhex("-0x1.00d8ac0000000p-27"),
+    float.fromhex("-0x1.6cb2840000000p-25"),
+    float.fromhex("0x1.26055c0000000p-26"),
+    float.fromhex("0x1.8b2bb80000000p-26"),
+    float.fromhex("-0x1.05cb440000000p-25"),
+    float.fromhex("-0x1.1c21420000000p-26"),
+    float.fromhex("0x1.67a1ca0000000p-28"),
+    float.fromhex("-0x1.348e560000000p-25"),
+    float.fromhex("0x1.a3b5e40000000p-28"),
+    float.fromhex("-0x1.0b7ec80000000p-25"),
+    float.fromhex("-0x1.f9c3040000000p-27"),
+    float.fromhex("-0x1.e4c8860000000p-26"),
+    float.fromhex("-0x1.6961b40000000p-28"),
+    float.fromhex("-0x1.b5151e0000000p-28"),
+    float.fromhex("-0x1.a5217c0000000p-28"),
+    float.fromhex("-0x1.ab71320000000p-26"),
+    float.fromhex("0x1.61428e0000000p-28"),
+    float.fromhex("-0x1.2ad5f80000000p-27"),
+)
+EXP32_INVERSE = float.fromhex("0x1.7154760000000p+5")
+EXP32_STEP = float.fromhex("0x1.62e4300000000p-6")
+EXP32_STEP_TAIL = float.fromhex("-0x1.05c6100000000p-34")
+EXP32_TERMS = (
+    float.fromhex("0x1.5555c80000000p-3"),
+    float.fromhex("0x1.5555a40000000p-5"),
 )
 TANH = (
     float.fromhex("-0x1.5555560000000p-2"),
