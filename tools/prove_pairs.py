@@ -107,8 +107,9 @@ def _bounding(target: Target, name: str) -> str:
         head, low, high = (v.converted("fpext", wide) for v in (pair.head, pair.low, pair.high))
         ends = (head + low, head + high)
         outer = ends[0].compared("ugt", exact + slack) | ends[1].compared("ult", exact - slack)
-        assert pair.outside is not None
-        wrong = outer & ~pair.outside & ends[0].compared("ord", ends[1])  # ends that are NaN decide nothing
+        wrong = outer & ends[0].compared("ord", ends[1])  # ends that are NaN decide nothing
+        if pair.outside is not None:
+            wrong = wrong & ~pair.outside
         return [carried[0] + wrong.converted("zext", whole)]
 
     _, (total,) = body.loop("0", count, lanes, [body.constant(whole, 0)], inside)
