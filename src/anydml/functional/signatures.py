@@ -11,7 +11,7 @@ import inspect
 import re
 import textwrap
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -188,7 +188,7 @@ def as_call(cls: type[Desc], example: Example) -> Call:
     if isinstance(result, list):
         named = [(f"result[{i}]", x) for i, x in enumerate(result)]
     else:
-        named = [(f"result.{name}", x) for name, x in zip(type(result)._fields, result, strict=True) if x is not None]  # type: ignore[attr-defined]
+        named = [(f"result.{name}", x) for name, x in _named(result) if x is not None]
     return Call(text, tuple((expression, _shown(x)) for expression, x in named))
 
 
@@ -274,9 +274,14 @@ def outputs_type(cls: type[Desc]) -> Any:
     return namedtuple(outputs_name(cls), [argument(f) for f in cls.spec.outputs])
 
 
+def _named(result: Any) -> Iterator[tuple[str, Any]]:
+    """The members of a named tuple, with their names."""
+    return zip(result._fields, result, strict=True)
+
+
 def _equal(result: Any, example: Example) -> bool:
     wanted = list(example.outputs.values())
-    found = dict(zip(result._fields, result, strict=True)) if isinstance(result, tuple) else None  # type: ignore[attr-defined]
+    found = dict(_named(result)) if isinstance(result, tuple) else None
     if found is None:
         return _same(result, wanted[0])
     return all(_same(found[name.removesuffix("_tensor")], value) for name, value in example.outputs.items())

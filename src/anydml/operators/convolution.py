@@ -36,17 +36,20 @@ def float32(*sizes: int) -> TensorDesc:
 
 def extent(d: Any, i: int) -> int:
     """The span of the filter in the input along a spatial dimension: 1 + (K - 1) * dilation."""
-    return 1 + (d.filter_tensor.sizes[i + 2] - 1) * d.dilations[i]  # type: ignore[no-any-return]
+    span: int = (d.filter_tensor.sizes[i + 2] - 1) * d.dilations[i]
+    return 1 + span
 
 
 def smallest(d: Any, i: int) -> int:
     """The output's size along a spatial dimension; the smallest one where the direction is backward."""
     size, padding = d.input_tensor.sizes[i + 2], d.start_padding[i] + d.end_padding[i]
+    inner: int
     if d.direction == FORWARD:
         inner = 1 + (size + padding - extent(d, i)) // d.strides[i]
     else:
         inner = (size - 1) * d.strides[i] + extent(d, i) - padding
-    return inner + d.output_padding[i]  # type: ignore[no-any-return]
+    inner += d.output_padding[i]
+    return inner
 
 
 def largest(d: Any, i: int) -> int:

@@ -10,10 +10,12 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.operators.quantize import (
     FLOAT32,
-    INT8,
     INTEGERS,
+    QUANTIZATION_ERRATA,
+    QUANTIZATION_REJECTED,
     SCALE,
     SCALE_ZERO_POINT,
+    TYPE_BY_COUNT,
     UINT4,
     UINT8,
     block_parameters,
@@ -23,12 +25,12 @@ from anydml.operators.quantize import (
 from anydml.schema import field
 from anydml.schema.enumerations import QuantizationType
 from anydml.schema.expression import Tensor, each
-from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
+from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.tensor import TensorDesc
 
 SCALES = np.array([[1, 0.5], [2, 0.25]], np.float32)
 
@@ -59,23 +61,14 @@ class Dequantize(Desc):
     )
     output_tensor: TensorDesc = field.output("OutputTensor", "The numbers that the elements stand for.")
 
-    eager = defaults(
-        quantization_type=(
-            "SCALE for one quantization tensor, SCALE_ZERO_POINT for two",
-            lambda d: "SCALE" if len(d.quantization_tensors) == 1 else "SCALE_ZERO_POINT",
-        )
-    )
+    eager = TYPE_BY_COUNT
 
     rows = (
         support("6_3", "InputTensor", (1, 8), INTEGERS),
         support("6_3", "QuantizationTensors", (1, 8), (*FLOATS, *INTEGERS)),
         support("6_3", "OutputTensor", (1, 8), FLOATS),
     )
-    same = (
-        *same("DimensionCount Sizes", "InputTensor OutputTensor"),
-        *same("DimensionCount", "InputTensor QuantizationTensors", name="quantization"),
-        *same("Sizes", "QuantizationTensors", name="quantization"),
-    )
+    same = same("DimensionCount Sizes", "InputTensor OutputTensor")
     quantization = quantization_rules("OutputTensor", "InputTensor")
 
     def outputs(d) -> Outputs:
@@ -130,30 +123,8 @@ class Dequantize(Desc):
             np.array([[-8, -7, -6, -2.5, -2, -1.5], [-4, -2, 0, 0.25, 0.5, 0.75]], np.float32),
         ),
     )
-    rejecting = (
-        rejects("quantization_type_known", quantization_type="NONE"),
-        rejects("quantization_tensors_counted", quantization_tensors=(tensor(FLOAT32, 2, 1),)),
-        rejects(
-            "quantization_tensor_count_matches",
-            quantization_tensors=(tensor(FLOAT32, 2, 1),),
-            quantization_tensor_count=1,
-        ),
-        rejects("same_sizes_quantization", quantization_tensors=(tensor(FLOAT32, 2, 1), tensor(UINT8, 1, 1))),
-        rejects(
-            "same_dimension_count_quantization",
-            quantization_type=SCALE,
-            quantization_tensor_count=1,
-            quantization_tensors=(tensor(FLOAT32, 1, 2, 1),),
-        ),
-        rejects("scale_data_type", quantization_tensors=(tensor(DataType.FLOAT16, 2, 1), tensor(UINT8, 2, 1))),
-        rejects("zero_point_data_type", quantization_tensors=(tensor(FLOAT32, 2, 1), tensor(INT8, 2, 1))),
-        rejects("blocks_divide", quantization_tensors=(tensor(FLOAT32, 2, 3), tensor(UINT8, 2, 3))),
-    )
+    rejecting = QUANTIZATION_REJECTED
     errata = (
-        "The page does not say what QuantizationType and the quantization tensors mean; it is read as the header's names, "
-        "DirectMLX and onnxruntime have it (our decision).",
-        "The page does not say that sizes may be those of blocks; they may, if they divide the input's (our decision).",
-        "The page does not say what an absent zero point is: the middle of an unsigned type, as onnxruntime says of DirectML "
-        "(our decision).",
+        *QUANTIZATION_ERRATA,
         "The page does not say that the product is exact; it is, and rounded once to the output's type (our decision).",
     )

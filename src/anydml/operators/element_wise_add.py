@@ -14,11 +14,10 @@ from anydml.schema.operator import Desc, Example, like, operator, rejects
 from anydml.schema.rules import fusable_activation, same
 from anydml.schema.statement import activated, elementwise
 from anydml.schema.support import support
-from anydml.schema.types import FLOATS, SIXTY_FOUR, TEN
+from anydml.schema.types import FLOATS, SIXTY_FOUR, TEN, WORDS
 from anydml.tensor import DataType, TensorDesc
 
 ALL = "ATensor BTensor OutputTensor"
-WORDS = (*FLOATS, DataType.INT32, DataType.UINT32)
 PAIR = TensorDesc(DataType.FLOAT32, (2,))
 
 

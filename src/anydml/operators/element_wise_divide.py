@@ -14,11 +14,10 @@ from anydml.schema.operator import Desc, Example, like, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import elementwise
 from anydml.schema.support import support
-from anydml.schema.types import EIGHT, FLOATS, TEN
+from anydml.schema.types import EIGHT, FLOATS, TEN, WORDS
 from anydml.tensor import DataType, TensorDesc
 
 ALL = "ATensor BTensor OutputTensor"
-WORDS = (*FLOATS, DataType.INT32, DataType.UINT32)
 FOUR = TensorDesc(DataType.FLOAT32, (4,))
 BYTES = TensorDesc(DataType.INT8, (4,))
 

@@ -14,11 +14,10 @@ from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import elementwise
 from anydml.schema.support import support
-from anydml.schema.types import EIGHT, FLOATS, TEN
+from anydml.schema.types import EIGHT, FLOATS, TEN, TRUTHS
 from anydml.tensor import DataType, TensorDesc
 
 INPUTS = "ATensor BTensor"
-TRUTHS = (DataType.UINT32, DataType.UINT8)
 FIVE = TensorDesc(DataType.FLOAT32, (5,))
 BYTES = TensorDesc(DataType.UINT8, (5,))
 

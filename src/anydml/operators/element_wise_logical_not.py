@@ -14,10 +14,10 @@ from anydml.schema.operator import Desc, Example, like, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import elementwise
 from anydml.schema.support import support
+from anydml.schema.types import TRUTHS
 from anydml.tensor import DataType, TensorDesc
 
 BOTH = "InputTensor OutputTensor"
-TRUTHS = (DataType.UINT32, DataType.UINT8)
 TRIPLE = TensorDesc(DataType.UINT8, (3,))
 
 

@@ -13,11 +13,10 @@ from anydml.schema.operator import Desc, Example, like, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import elementwise
 from anydml.schema.support import support
-from anydml.schema.types import FLOATS, SIXTY_FOUR, TEN
+from anydml.schema.types import FLOATS, SIXTY_FOUR, TEN, WORDS
 from anydml.tensor import DataType, TensorDesc
 
 ALL = "ATensor BTensor OutputTensor"
-WORDS = (*FLOATS, DataType.INT32, DataType.UINT32)
 PAIR = TensorDesc(DataType.FLOAT32, (2,))
 BYTES = TensorDesc(DataType.UINT8, (2,))
 

@@ -17,11 +17,10 @@ from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.rules import axis_in_range, parts, same
 from anydml.schema.statement import Nest, move
 from anydml.schema.support import support
-from anydml.schema.types import EIGHT, EIGHT_BIT, ELEVEN
+from anydml.schema.types import EIGHT, ELEVEN, SIX
 from anydml.tensor import DataType, TensorDesc
 
 BOTH = "InputTensors OutputTensor"
-FIRST = tuple(t for t in EIGHT if t not in EIGHT_BIT)
 
 
 def float32(*sizes: int) -> TensorDesc:
@@ -47,7 +46,7 @@ class Join(Desc):
     axis: int = field.attribute("Axis", field.UINT, "The dimension to join along.")
 
     rows = (
-        support("1_0", BOTH, (4, 4), FIRST),
+        support("1_0", BOTH, (4, 4), SIX),
         support("2_1", BOTH, (4, 4), EIGHT),
         support("3_0", BOTH, (4, 5), EIGHT),
         support("3_1", BOTH, (1, 8), EIGHT),

@@ -53,7 +53,8 @@ def directions(d: Any) -> int:
 
 
 def hidden(d: Any) -> int:
-    return d.recurrence_tensor.sizes[3]  # type: ignore[no-any-return]
+    size: int = d.recurrence_tensor.sizes[3]
+    return size
 
 
 def state_sizes(d: Any, first: int = 1) -> tuple[int, ...]:
@@ -269,7 +270,7 @@ class Lstm(Desc):
         sizes_are(
             wire,
             f"`{wire}.Sizes` must be {{1, 1, the directions of `Direction`, {count} * hidden}}, {HIDDEN}.",
-            lambda d, count=count: (1, 1, directions(d), count * hidden(d)),  # type: ignore[misc]
+            lambda d, count=count: (1, 1, directions(d), count * hidden(d)),  # type: ignore[misc]  # d is any desc
         )
         for wire, count in (("BiasTensor", 8), ("PeepholeTensor", 3))
     )

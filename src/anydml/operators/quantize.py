@@ -33,8 +33,42 @@ def tensor(data_type: DataType, *sizes: int) -> TensorDesc:
     return TensorDesc(data_type, sizes)
 
 
+TYPE_BY_COUNT = defaults(
+    quantization_type=(
+        "SCALE for one quantization tensor, SCALE_ZERO_POINT for two",
+        lambda d: "SCALE" if len(d.quantization_tensors) == 1 else "SCALE_ZERO_POINT",
+    )
+)
+QUANTIZATION_REJECTED = (
+    rejects("quantization_type_known", quantization_type="NONE"),
+    rejects("quantization_tensors_counted", quantization_tensors=(tensor(FLOAT32, 2, 1),)),
+    rejects(
+        "quantization_tensor_count_matches",
+        quantization_tensors=(tensor(FLOAT32, 2, 1),),
+        quantization_tensor_count=1,
+    ),
+    rejects("same_sizes_quantization", quantization_tensors=(tensor(FLOAT32, 2, 1), tensor(UINT8, 1, 1))),
+    rejects(
+        "same_dimension_count_quantization",
+        quantization_type=SCALE,
+        quantization_tensor_count=1,
+        quantization_tensors=(tensor(FLOAT32, 1, 2, 1),),
+    ),
+    rejects("scale_data_type", quantization_tensors=(tensor(DataType.FLOAT16, 2, 1), tensor(UINT8, 2, 1))),
+    rejects("zero_point_data_type", quantization_tensors=(tensor(FLOAT32, 2, 1), tensor(INT8, 2, 1))),
+    rejects("blocks_divide", quantization_tensors=(tensor(FLOAT32, 2, 3), tensor(UINT8, 2, 3))),
+)
+QUANTIZATION_ERRATA = (
+    "The page does not say what QuantizationType and the quantization tensors mean; it is read as the header's names, "
+    "DirectMLX and onnxruntime have it (our decision).",
+    "The page does not say that sizes may be those of blocks; they may, if they divide the input's (our decision).",
+    "The page does not say what an absent zero point is: the middle of an unsigned type, as onnxruntime says of DirectML "
+    "(our decision).",
+)
+
+
 def quantization_rules(real: str, quantized: str) -> tuple[Constraint, ...]:
-    """The rules of the scale and the zero point of blocks: `real` and `quantized` are the tensors of their types."""
+    """The rules of the quantization tensors: `real` has the type of the scale, `quantized` that of the zero point."""
     scale_of, zero_point_of = ("input_tensor" if wire == "InputTensor" else "output_tensor" for wire in (real, quantized))
 
     @constraint("`QuantizationType` must be SCALE or SCALE_ZERO_POINT.", expected=lambda d: {"QuantizationType": SCALE})
@@ -61,6 +95,8 @@ def quantization_rules(real: str, quantized: str) -> tuple[Constraint, ...]:
         return all(n % blocks == 0 for n, blocks in pairs)
 
     return (
+        *same("DimensionCount", "InputTensor QuantizationTensors", name="quantization"),
+        *same("Sizes", "QuantizationTensors", name="quantization"),
         quantization_type_known,
         quantization_tensor_count_matches,
         Constraint(
@@ -112,23 +148,14 @@ class Quantize(Desc):
     )
     output_tensor: TensorDesc = field.output("OutputTensor", "The quantized elements.")
 
-    eager = defaults(
-        quantization_type=(
-            "SCALE for one quantization tensor, SCALE_ZERO_POINT for two",
-            lambda d: "SCALE" if len(d.quantization_tensors) == 1 else "SCALE_ZERO_POINT",
-        )
-    )
+    eager = TYPE_BY_COUNT
 
     rows = (
         support("6_3", "InputTensor", (1, 8), FLOATS),
         support("6_3", "QuantizationTensors", (1, 8), (*FLOATS, *INTEGERS)),
         support("6_3", "OutputTensor", (1, 8), INTEGERS),
     )
-    same = (
-        *same("DimensionCount Sizes", "InputTensor OutputTensor"),
-        *same("DimensionCount", "InputTensor QuantizationTensors", name="quantization"),
-        *same("Sizes", "QuantizationTensors", name="quantization"),
-    )
+    same = same("DimensionCount Sizes", "InputTensor OutputTensor")
     quantization = quantization_rules("InputTensor", "OutputTensor")
 
     def outputs(d) -> Outputs:
@@ -191,31 +218,9 @@ class Quantize(Desc):
             np.array([0xA8, 0xBA, 0xA6, 0xDB], np.uint8),
         ),
     )
-    rejecting = (
-        rejects("quantization_type_known", quantization_type="NONE"),
-        rejects("quantization_tensors_counted", quantization_tensors=(tensor(FLOAT32, 2, 1),)),
-        rejects(
-            "quantization_tensor_count_matches",
-            quantization_tensors=(tensor(FLOAT32, 2, 1),),
-            quantization_tensor_count=1,
-        ),
-        rejects("same_sizes_quantization", quantization_tensors=(tensor(FLOAT32, 2, 1), tensor(UINT8, 1, 1))),
-        rejects(
-            "same_dimension_count_quantization",
-            quantization_type=SCALE,
-            quantization_tensor_count=1,
-            quantization_tensors=(tensor(FLOAT32, 1, 2, 1),),
-        ),
-        rejects("scale_data_type", quantization_tensors=(tensor(DataType.FLOAT16, 2, 1), tensor(UINT8, 2, 1))),
-        rejects("zero_point_data_type", quantization_tensors=(tensor(FLOAT32, 2, 1), tensor(INT8, 2, 1))),
-        rejects("blocks_divide", quantization_tensors=(tensor(FLOAT32, 2, 3), tensor(UINT8, 2, 3))),
-    )
+    rejecting = QUANTIZATION_REJECTED
     errata = (
-        "The page does not say what QuantizationType and the quantization tensors mean; it is read as the header's names, "
-        "DirectMLX and onnxruntime have it (our decision).",
-        "The page does not say that sizes may be those of blocks; they may, if they divide the input's (our decision).",
-        "The page does not say what an absent zero point is: the middle of an unsigned type, as onnxruntime says of DirectML "
-        "(our decision).",
+        *QUANTIZATION_ERRATA,
         "The page does not define round; it takes ties to even, of the quotient rounded to FLOAT32 (our decision).",
         "The page does not say what a scale of 0 does; the quotient is then what IEEE 754 says, infinities saturate and NaN "
         "gives Min (our decision).",

@@ -40,14 +40,13 @@ from anydml.schema.rules import axes as axis_rules
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
-from anydml.schema.types import EIGHT, FLOATS, INDICES, SIXTY_FOUR, TEN
+from anydml.schema.types import EIGHT, FLOATS, INDICES, SIXTY_FOUR, TEN, WORDS
 from anydml.tensor import DataType, TensorDesc
 from anydml.wording import listed
 
 F = ReduceFunction
 BOTH = "InputTensor OutputTensor"
 ARGUMENTS = (F.ARGMAX, F.ARGMIN)
-WORDS = (*FLOATS, DataType.INT32, DataType.UINT32)
 UINT32, INT8, INT64 = DataType.UINT32, DataType.INT8, DataType.INT64
 
 

@@ -15,10 +15,9 @@ from anydml.schema.expression import Tensor, each
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.statement import Nest, move
 from anydml.schema.support import support
-from anydml.schema.types import EIGHT, EIGHT_BIT, ELEVEN
+from anydml.schema.types import EIGHT, ELEVEN, SIX
 from anydml.tensor import DataType, TensorDesc
 
-FIRST = tuple(t for t in EIGHT if t not in EIGHT_BIT)
 BOTH = "InputTensor OutputTensor"
 
 SIXTEEN = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)  # the pages' input, 1 to 16
@@ -216,7 +215,7 @@ class Slice(Desc):
     )
 
     rows = (
-        support(FeatureLevel.FL_1_0, BOTH, (4, 5), FIRST),
+        support(FeatureLevel.FL_1_0, BOTH, (4, 5), SIX),
         support(FeatureLevel.FL_2_1, BOTH, (4, 5), EIGHT),
         support(FeatureLevel.FL_3_0, BOTH, (1, 8), EIGHT),
         support(FeatureLevel.FL_4_1, BOTH, (1, 8), ELEVEN),

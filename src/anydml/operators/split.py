@@ -16,11 +16,10 @@ from anydml.schema.operator import Desc, Example, defaults, operator, rejects
 from anydml.schema.rules import axis_in_range, parts, same
 from anydml.schema.statement import Nest, move
 from anydml.schema.support import support
-from anydml.schema.types import EIGHT, EIGHT_BIT, ELEVEN
+from anydml.schema.types import EIGHT, ELEVEN, SIX
 from anydml.tensor import DataType, TensorDesc
 
 BOTH = "InputTensor OutputTensors"
-FIRST = tuple(t for t in EIGHT if t not in EIGHT_BIT)
 TWELVE = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 6, 2)  # the page's input, 1 to 12
 
 
@@ -45,7 +44,7 @@ class Split(Desc):
     eager = defaults(axis=("0", lambda d: 0))
 
     rows = (
-        support("1_0", BOTH, (4, 4), FIRST),
+        support("1_0", BOTH, (4, 4), SIX),
         support("2_1", BOTH, (4, 4), EIGHT),
         support("3_0", BOTH, (1, 8), EIGHT),
         support("4_1", BOTH, (1, 8), ELEVEN),

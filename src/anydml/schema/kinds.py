@@ -202,7 +202,7 @@ class Pair(Kind):
     def __init__(self, wire: str, made: type[Any], kind: Kind) -> None:
         self.wire, self.python, self._made, self._kind = wire, made.__name__, made, kind
         self.carried = kind.carried and f"two numbers of {kind.carried}"
-        self.misfit = None if kind.misfit is None else made(1, kind.misfit)  # type: ignore[misc]
+        self.misfit = None if kind.misfit is None else made(1, kind.misfit)  # type: ignore[misc]  # each has its own
         self.samples = tuple(made(a, b) for a, b in zip(kind.samples, reversed(kind.samples), strict=True))
 
     def convert(self, value: Any, name: str, data_type: DataType | None = None) -> Any:

@@ -352,7 +352,7 @@ class OperatorSpec:
 
 
 def _key_of(f: Field) -> Callable[[Any], Any]:
-    if f.kind is None or f.kind.key.__func__ is fields.UINT.key.__func__:  # type: ignore[attr-defined]
+    if f.kind is None or f.kind.key.__func__ is fields.UINT.key.__func__:  # type: ignore[attr-defined]  # a method
         return _same
     key = f.kind.key
     if f.sized_by:

@@ -69,7 +69,7 @@ def elementwise(formula: Callable[..., Operand], *, moves: bool = False) -> Stat
         made = lift(formula(d, *(None if t is None else t[i] for t in tensors)))
         return move(i, made) if moves else nest(i, made)
 
-    statement.formula = formula  # type: ignore[attr-defined]
+    statement.formula = formula  # type: ignore[attr-defined]  # by which another operator fuses it
     return statement
 
 

@@ -9,7 +9,7 @@ from anydml.kernels.elementwise.items import Item
 
 
 class Accumulator(ABC):
-    """starts: the values before any element. lanes: of the vectors of terms."""
+    """A reduction's partial results. starts: the values before any element; lanes: of the vectors of terms."""
 
     starts: list[Value]
 

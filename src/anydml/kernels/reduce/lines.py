@@ -11,7 +11,10 @@ from anydml.kernels.reduce.walk import RowWalk
 
 
 class Row:
-    """number: of the row among all; line: of the one that is read, None where the row is one."""
+    """The row that a kernel is at, and its streams.
+
+    number: of the row among all; line: of the one that is read, None where the row is one.
+    """
 
     def __init__(self, body: Body, shape: Shape) -> None:
         self.body, self.shape = body, shape

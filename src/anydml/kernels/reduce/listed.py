@@ -13,7 +13,7 @@ from anydml.kernels.reduce.walk import RowWalk
 
 
 class List:
-    """noted: how many elements were on the list when the row began."""
+    """The list that a kernel of rows keeps. noted: how many elements were on it when the row began."""
 
     def __init__(self, body: Body, row: Row) -> None:
         self.body, self.row, self.shape = body, row, row.shape

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
@@ -15,7 +16,7 @@ from anydml.kernels.elementwise import arithmetic
 from anydml.kernels.elementwise.formula import Walk
 from anydml.kernels.elementwise.functions import exponentials
 from anydml.kernels.elementwise.functions.approximate import at_least
-from anydml.kernels.elementwise.items import Element, Item, as_number
+from anydml.kernels.elementwise.items import Element, Item, as_number, constant
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
@@ -29,11 +30,11 @@ from anydml.tensor import DataType
 class RowWalk(Walk):
     """careful: sums of exact terms are exact, or known to be not. improves: whether that may make a difference."""
 
-    def __init__(self, body: Body, shape: Shape, constant: frozenset[int], *, careful: bool) -> None:
+    def __init__(self, body: Body, shape: Shape, same: frozenset[int], *, careful: bool) -> None:
         super().__init__(body, shape.formula, [], shape.types[-1], shape.lanes, "wide", False)
         self.shape, self.careful, self.improves = shape, careful, False
         self.streams: list[Value] = [body.undefined(Kind("i8", shape.lanes))] * (len(shape.types) - 1)
-        self.stages = stages(shape.formula, constant, mapped=shape.mapped)
+        self.stages = stages(shape.formula, same, mapped=shape.mapped)
         self.kept_forms: dict[int, Number] = {}
         self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
         self.reciprocals: dict[int, Number] = {}
@@ -121,13 +122,8 @@ class RowWalk(Walk):
             ):
                 divisor = self.number(args[1])
                 if not divisor.exact and divisor.positive and divisor.err is None and not divisor.saturated:
-                    one = replace(self.number_of_one(), single=None)
+                    one = replace(constant(Fraction(1), self.like), single=None)
                     self.reciprocals[args[1]] = _settled(arithmetic.divide(one, divisor))
-
-    def number_of_one(self) -> Number:
-        kind = Kind("double", self.shape.lanes)
-        one = self.body.constant(kind, 1.0)
-        return Number(self.body, lambda: one, exact=True, low=1.0, high=1.0, quantum=0, digits=1, least=0)
 
     def _settled(self, item: Item) -> Item:
         """An item that may be used in any block that follows."""
