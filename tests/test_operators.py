@@ -93,7 +93,7 @@ class Taken:
         self.asked = self.taken = self.excused = 0
 
     def compiled(self, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
-        """An operator compiled by the kernel; None where it refuses, which a map may do for known reasons only."""
+        """An operator compiled by the kernel; None where it refuses, for which maps have excuses by data type."""
         made = compiled_by(self.kernel, machine, checked)
         excuse = excused(checked.desc, any_scale=True) if self.kernel.name.startswith("elementwise:") else None
         self.asked += 1
@@ -103,10 +103,8 @@ class Taken:
 
     @property
     def enough(self) -> int:
-        """The cases that a kernel takes at least: of maps all but those excused, of others most."""
-        if self.kernel.name.startswith("elementwise:"):
-            return self.asked - self.excused
-        return self.asked if not has_family(self.kernel) else MOSTLY * self.asked // 100
+        """The cases that a kernel takes at least: most of those that it has no excuse for, and the reference all."""
+        return MOSTLY * (self.asked - self.excused) // 100 if has_family(self.kernel) else self.asked
 
 
 def fresh(desc: Desc) -> dict[str, NDArray[Any]]:
@@ -161,7 +159,7 @@ def test_outputs_that_follow_from_inputs_are_legal(operator: Operator) -> None:
 
 def examples_of(families: set[str]) -> int:
     """The cases of an operator with kernels of these families: fewer for what compiles nearly every one of them anew."""
-    return SOAK * (12 if families & {"elementwise", "reduce"} else 24 if len(families) > 1 else 40)
+    return SOAK * (16 if families & {"elementwise", "reduce"} else 24 if len(families) > 1 else 40)
 
 
 @by_operator
