@@ -40,7 +40,7 @@ def part(name: str, tail: bool) -> Function:
 
 def arguments() -> Doubles:
     random = np.random.default_rng(7)
-    n = 80
+    n = 150
     sign = random.choice([-1.0, 1.0], n)
     parts = [
         random.standard_normal(n),
