@@ -20,7 +20,7 @@ def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> t
     """The bits that are stored, and the lanes that have to be decided elsewhere."""
     data_type = shape.types[-1]
     if level == "doubled" and not any(node.op in REMAINDERS for node in shape.formula):
-        return precise.stored(body, shape.formula, streams, data_type, shape.lanes)
+        return precise.stored(body, shape.formula, streams, data_type, shape.lanes, integral=shape.integral)
     item = computed(body, shape.formula, streams, data_type, shape.lanes, level, shape.moves)
     if shape.moves:
         assert isinstance(item, Element)

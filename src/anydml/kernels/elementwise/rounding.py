@@ -91,29 +91,29 @@ def to_whole(op: str, x: Number) -> Number:
     """floor, ceil, truncate, half_to_even or half_away."""
     low, high = (end if math.isinf(end) else float(to(end)) for end, to in ((x.low, math.floor), (x.high, math.ceil)))
     if x.single is not None:
-        made = of_single(_whole(op, x.single), quantum=0, low=low, high=high)
+        made = of_single(rounded_to_whole(op, x.single), quantum=0, low=low, high=high)
         return replace(made, guard=x.guard)
     guard = x.guard
     value: Lazy
     if (odd := x.wide if x.exact else x.odd) is not None:
-        value = once(lambda: _whole(op, odd()))
+        value = once(lambda: rounded_to_whole(op, odd()))
     else:
-        ends = [_whole(op, end) for end in _ends(x)]
+        ends = [rounded_to_whole(op, end) for end in _ends(x)]
         differ = ends[0].bits().compared("ne", ends[1].bits())
         guard = either(guard, differ & _finite(x) if x.err is None else _open(x, differ))
-        value = once(lambda: _whole(op, x.wide()))
+        value = once(lambda: rounded_to_whole(op, x.wide()))
     if x.largest >= 2.0**52 and not x.exact:
         guard = either(guard, x.wide().magnitude().compared("oge", 2.0**52) & _finite(x))
     digits = min(53, places(low, high, 0))
     return Number(x.body, value, exact=True, low=low, high=high, quantum=0, digits=digits, least=0, guard=guard)
 
 
-def _whole(op: str, x: Value) -> Value:
+def rounded_to_whole(op: str, x: Value) -> Value:
     """A float rounded to an integer of its type; a zero keeps the sign of x."""
     body = x.body
     if op == "half_away":
         size = x.magnitude()
-        down = _whole("floor", size)
+        down = rounded_to_whole("floor", size)
         return body.chosen((size - down).compared("oge", 0.5), down + 1.0, down).signed_as(x)
     if body.has_rounding:
         return body.intrinsic({"truncate": "trunc", "half_to_even": "roundeven"}.get(op, op), x)
@@ -159,20 +159,20 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
     elif (odd := x.wide if x.exact else x.odd) is not None:
         value = odd()
     else:
-        ends = [_whole("truncate", end) for end in _ends(x)]
+        ends = [rounded_to_whole("truncate", end) for end in _ends(x)]
         differ = ends[0].compared("one", ends[1])
         guard = either(guard, differ if x.err is None else _open(x, differ))
-        value = _whole("truncate", x.wide())
+        value = rounded_to_whole("truncate", x.wide())
     if integral:
         if x.exact and low <= x.low and x.high <= high:
             return _integer(value, bits, low < 0), guard
         if x.exact and x.largest < 2.0**51 and bits <= 32:  # the low bits of a sum show it modulo 2^bits
             return _narrow((x.wide() + 1.5 * 2.0**52).bits(), bits), guard
         raise Uncompilable("an integer that does not fit its type is made of real numbers")
-    return _saturated(value, bits, low, high), guard
+    return saturated(value, bits, low, high), guard
 
 
-def _saturated(x: Value, bits: int, low: int, high: int) -> Value:
+def saturated(x: Value, bits: int, low: int, high: int) -> Value:
     """A float toward zero; the limits beyond them, and 0 for NaN."""
     body = x.body
     most, beyond = float(high), None
@@ -197,7 +197,7 @@ def _integer(x: Value, bits: int, signed: bool) -> Value:
         return x.converted("fptosi" if signed else "fptoui", kind.of(f"i{bits}"))
     if bits == 32:
         # cut first: below 2^31, the difference is negative, and would be cut the other way
-        return (_whole("truncate", x) - 2.0**31).converted("fptosi", kind.of("i32")) ^ -(1 << 31)
+        return (rounded_to_whole("truncate", x) - 2.0**31).converted("fptosi", kind.of("i32")) ^ -(1 << 31)
     if signed:
         return x.converted("fptosi", kind.of("i64"))
     large = x.compared("oge", 2.0**63)
