@@ -64,6 +64,7 @@ class Walk:
         self.modular = _modular(formula) if data_type.dtype.kind in "iu" else frozenset()
         # nothing but the extremes of integers and constants, cut toward zero when they are stored
         self.cut = data_type.dtype.kind in "iu" and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
+        self.cut_at_32_bits = data_type.dtype.kind in "iu" and data_type.element_bits <= 32
         self.like = body.undefined(Kind("i8", lanes))  # what constants have as many lanes as
 
     def run(self) -> Item:
@@ -116,6 +117,8 @@ class Walk:
             made = self._of_integers(place, op, [x for x in integers if x is not None], data)
             if made is not None:
                 return made
+        if op == "pow" and self.cut_at_32_bits and place == len(self.formula) - 1:
+            return transcendental.cut_power(self.number(args[0]), self.number(args[1]), self.level)
         return self._of_numbers(op, args, data)
 
     def _cut_extreme(self, op: str, a: int, b: int) -> Whole | None:
@@ -144,6 +147,9 @@ class Walk:
             return wholes.remainder(op, *args)
         if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
             return args[0]
+        if op == "integer_power":
+            assert isinstance(data, int)
+            return wholes.power(args[0], args[1], data)
         if op == "power" and isinstance(data, int) and data >= 1:
             made = args[0]
             for _ in range(data - 1):

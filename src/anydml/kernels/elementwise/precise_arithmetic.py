@@ -127,11 +127,14 @@ def function(op: str, args: list[Precise]) -> Precise:
             far = either(far, arg.err.compared("une", 0.0), arg.pair.head.compared("oeq", 0.0))
         made = Precise(Pair(found.head, found.tail), size * (found.rel * SLACK), far)
         if op == "pow":
-            # ties are common in squares and cubes alone; other exact powers stay open
-            made = made._replace(guard=either(far, x.head.compared("olt", 0.0)))
-            square = multiply(a, a)
-            for exponent, product in ((2.0, square), (3.0, multiply(square, a))):
-                made = select(Condition(args[1].pair.head.compared("oeq", exponent), None), product, made)
+            # ties are common in the least powers alone; other exact powers stay open
+            y = args[1].pair
+            real = y.tail.compared("une", 0.0) | rounded_to_whole("floor", y.head).compared("une", y.head)
+            made = made._replace(guard=either(far, x.head.compared("olt", 0.0) & real))
+            square, zero = multiply(a, a), x.head.lift(0.0)
+            one = Precise(Pair(x.head.lift(1.0), zero), zero, None)
+            for exponent, product in ((0.0, one), (1.0, a), (2.0, square), (3.0, multiply(square, a))):
+                made = select(Condition(y.head.compared("oeq", exponent), None), product, made)
         elif a.pair.head.body.has_fma:
             made = _tiny_angle(a, args[1], made)
         return made._replace(guard=either(made.guard, *(arg.guard for arg in args)))

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
+from operator import and_
 from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
@@ -14,7 +16,7 @@ from anydml.kernels.elementwise import arithmetic, choices, numbers
 from anydml.kernels.elementwise.functions import paired, wide
 from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.numbers import SLACK, Number, either, once
-from anydml.kernels.elementwise.rounding import to_whole
+from anydml.kernels.elementwise.rounding import rounded_to_whole, to_whole
 
 FAR_OUT = 1024.0  # arguments beyond which those that saturate have done so
 STEPS = 11  # of 29 bits each, for the quotient of any two float32
@@ -126,6 +128,30 @@ def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
         infinite = numbers.of_single(x.body.constant(x.single.kind, math.inf))
         return choices.select(x.single.compared("oeq", -math.inf), infinite, found, None)
     return None
+
+
+def cut_power(x: Number, y: Number, level: str) -> Number:
+    """x^y for an integer of at most 32 bits: as a product, where x and y are integers."""
+    base, size = x.wide(), y.wide().magnitude()
+    body = base.body
+    half = size * 0.5
+    odd = rounded_to_whole("floor", half).compared("one", half)
+    # beyond 2^62, any power is as good; so are those beyond 2^53, which are rounded
+    left = body.chosen(size.compared("ogt", 63.0), body.chosen(odd, 63.0, base.lift(62.0)), size)
+    made = base.lift(1.0)
+    for _ in range(6):
+        under = rounded_to_whole("floor", left * 0.5)
+        made = body.chosen((under + under).compared("one", left), made * base, made)
+        base, left = base * base, under
+    made = body.chosen(y.wide().compared("olt", 0.0), 1.0 / made, made)
+    product = Number(body, lambda: made, exact=True, guard=either(x.guard, y.guard))
+    whole = [n for n in (x, y) if not (n.exact and n.quantum is not None and n.quantum >= 0)]
+    if not whole:
+        return product
+    masks = [rounded_to_whole("floor", n.wide()).compared("oeq", n.wide()) for n in whole if n.exact]
+    if len(masks) < len(whole):
+        return function("pow", [x, y], level)
+    return choices.select(reduce(and_, masks), product, function("pow", [x, y], level), None)
 
 
 def whole_power(x: Number, exponent: int) -> Number:

@@ -143,6 +143,24 @@ def remainder(op: str, a: Whole, b: Whole) -> Whole:
     return Whole(made, low, max(most, 0))
 
 
+def power(x: Whole, y: Whole, bits: int) -> Whole:
+    """x^y modulo 2^bits; where y < 0 its reciprocal toward zero, and 0 at x = 0."""
+    x, y = x.known(), y.known()
+    body, base, exponent = x.value.body, x.resized(bits), y.value
+    minus = body.chosen((exponent & 1).compared("ne", 0), base, 1)  # of x = -1 or 1, and y < 0
+    none = base.compared("ne", 1) & base.compared("ne", -1) if x.low < 0 else base.compared("ne", 1)
+    even = (base & 1).compared("eq", 0)
+    made = base.lift(1)
+    for _ in range(min(bits, y.bits)):
+        made = body.chosen((exponent & 1).compared("ne", 0), made * base, made)
+        base, exponent = base * base, exponent.shifted_right(1, signed=False)
+    if y.bits > bits:  # so many squares of an even number are 0, of an odd one 1
+        made = body.chosen(exponent.compared("ne", 0) & even, 0, made)
+    if y.low < 0:
+        made = body.chosen(y.value.compared("slt", 0), body.chosen(none, 0, minus), made)
+    return Whole(made, 0, (1 << bits) - 1, modular=True)
+
+
 def _divisible(a: Whole, b: Whole) -> tuple[Value, Value, str]:
     """Operands of a division that does not trap: by 0, and of the least number by -1, it would."""
     x, y, signed = together(a, b)
