@@ -347,7 +347,7 @@ class _Kernel:
             some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
 
             def rest(_: str, values: list[Value]) -> list[Value]:
-                active = self.iota.compared("ult", body.splat(Value(body, left, Kind("i64")), shape.lanes))
+                active = self._first(left)
                 return step(i, values, active, self._partial(i, left))
 
             _, own = body.loop("0", some, 1, own, rest)
@@ -425,7 +425,12 @@ class _Kernel:
         body, k = self.body, self.last
         self._load_kept(walk, len(walk.stages.passes), i)
         made, undecided = self._element(walk)
-        if take is not None:
+        if take is not None and self._masks(k):
+            masked = f"void @llvm.masked.store.v{made.kind.lanes}{made.kind.element}.p0"
+            body.declared[f"declare {masked}({made.kind.text}, ptr, i32, <{made.kind.lanes} x i1>)"] = None
+            active = self._first(take)
+            body.do(f"call {masked}({made!r}, ptr {self._place(k, i)}, i32 1, {active!r})")
+        elif take is not None:
             body.stored(made, self.spare[k])
             self._copy(k, i, take, out=True)
         elif self.shape.lies[k] == CONTIGUOUS:
@@ -516,10 +521,30 @@ class _Kernel:
                 at = body.at(self._place(k, i), step)
                 body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
+    def _masks(self, k: int) -> bool:
+        """Whether instructions read and write some of a stream's elements, and nothing beside them."""
+        return self.shape.lies[k] == CONTIGUOUS and "avx512bw" in self.body.target.features
+
+    def _first(self, take: str) -> Value:
+        """The first lanes."""
+        return self.iota.compared("ult", self.body.splat(Value(self.body, take, Kind("i64")), self.shape.lanes))
+
     def _partial(self, i: str, take: str) -> dict[int, Value]:
+        body, found = self.body, {}
         for k in self.inside:
+            kind = self.kinds[k]
+            if self._masks(k):
+                name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
+                nothing = f"{kind.text} zeroinitializer"
+                signature = f"ptr, i32, <{kind.lanes} x i1>, {kind.text}"
+                body.declared[f"declare {kind.text} @{name}({signature})"] = None
+                active = self._first(take)
+                call = f"call {kind.text} @{name}(ptr {self._place(k, i)}, i32 1, {active!r}, {nothing})"
+                found[k] = body.value(call, kind)
+                continue
             self._copy(k, i, take, out=False)
-        return {k: self.body.loaded(self.kinds[k], self.spare[k]) for k in self.inside}
+            found[k] = body.loaded(kind, self.spare[k])
+        return found
 
     def _copy(self, k: int, i: str, take: str, *, out: bool) -> None:
         """Some elements of a row to or from spare memory, one by one."""

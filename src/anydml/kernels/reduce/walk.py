@@ -18,7 +18,7 @@ from anydml.kernels.elementwise.formula import Element, Item, Walk
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce import doubled, softmax
-from anydml.kernels.reduce.accumulators import Accumulator, Product, Rest, Sum, accumulator
+from anydml.kernels.reduce.accumulators import Accumulator, Extreme, Product, Rest, Sum, accumulator
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
 from anydml.tensor import DataType
 
@@ -167,6 +167,8 @@ class RowWalk(Walk):
                 self.body, self.shape.lanes, op.removeprefix("row_"), term, self.as_number,
                 count=self.shape.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,
             )  # fmt: skip
+            if isinstance(a, Extreme) and p == self.largest and self.powers is not None:
+                a.plain = True  # of NaN, the sum of powers is NaN
             if isinstance(a, Sum) and a.term.exact and not a.exact:
                 self.improves = True
             made.append(a)
@@ -186,7 +188,12 @@ class RowWalk(Walk):
         assert self.powers is not None
         x = self.formula[self.formula[self.powers].args[0]].args[0]
         self._fill([x])
-        return self.shares.begun(self.number(x).wide())
+        return self.shares.begun(self._element_of(x))
+
+    def _element_of(self, x: int) -> Value:
+        """A node as float32, if that holds it."""
+        number = self.number(x)
+        return number.wide() if number.single is None else number.single
 
     def ended(self, halves: list[Value]) -> None:
         assert self.shares is not None
@@ -287,7 +294,7 @@ class RowWalk(Walk):
         if place == self.powers:
             element, _ = self.formula[args[0]].args
             assert self.shares is not None
-            return self.shares.ended(self.shares.begun(self.number(element).wide()))
+            return self.shares.ended(self.shares.begun(self._element_of(element)))
         if op == "exp" and self._below(place):
             return self._small(self.number(args[0]))
         if op == "div" and args[1] in self.reciprocals and self.stages.within[args[0]]:
