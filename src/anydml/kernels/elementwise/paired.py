@@ -230,7 +230,7 @@ def _of_square(x: Value, coefficients: Sequence[float], far: float) -> Value:
     return evaluated(t, coefficients, 1, x.body.fused, lambda a: a * a)
 
 
-def _halved(y: Value, single: Kind) -> tuple[Value, Value]:
+def halved(y: Value, single: Kind) -> tuple[Value, Value]:
     """A float64 as a head and a tail of float32."""
     head = y.converted("fptrunc", single)
     return head, (y - head.converted("fpext", y.kind)).converted("fptrunc", single)
@@ -246,7 +246,7 @@ def erf(x: Value) -> Pair:
     """x times a polynomial of x^2 in float64, which is what it takes while 1 - erf is no less than a float32 shows of 1."""
     size = x.magnitude()
     z = at_most(size, tables.ERF_FAR).converted("fpext", x.kind.of("double"))
-    head, tail = _halved(z * _of_square(z, tables.ERF, tables.ERF_FAR), x.kind)
+    head, tail = halved(z * _of_square(z, tables.ERF, tables.ERF_FAR), x.kind)
     share = head * ERF_MARGIN
     # between what it is there, and 1
     beyond = x.body.chosen(size.compared("ogt", tables.ERF_FAR), 2.0**-25, share)
@@ -259,7 +259,7 @@ def gelu(x: Value) -> Pair:
     size = x.magnitude()
     z = at_most(size, far).signed_as(x).converted("fpext", x.kind.of("double"))
     share = body.fused(z, _of_square(z, tables.GELU, far), 0.5)
-    head, tail = _halved(z.magnitude() * share, x.kind)
+    head, tail = halved(z.magnitude() * share, x.kind)
     # beyond, the tail is that of `far`, and the result between x and x Phi(far), which is x (1 - 2^-26.68)
     beyond = size.compared("ogt", far)
     head = body.chosen(beyond, size, head)
