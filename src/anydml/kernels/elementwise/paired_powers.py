@@ -28,10 +28,11 @@ def serves(body: Body) -> bool:
 
 
 def pow(x: Value, y: Value) -> Pair:
-    """x^y for positive finite x."""
-    fused = x.body.fused
+    """x^y for finite x but 0; of a negative x, for whole y."""
+    body, fused = x.body, x.body.fused
     double = x.kind.of("double")
-    bits = x.converted("fpext", double).bits()
+    size = x.magnitude()
+    bits = size.converted("fpext", double).bits()
     moved = bits - tables.LOG2_FIRST
     exponent = moved.shifted_right(52, signed=True)
     index = moved.shifted_right(48, signed=False)
@@ -45,6 +46,10 @@ def pow(x: Value, y: Value) -> Pair:
     power = EXP2_NEAR(z - (shifted - ROUNDER)) * scale
     head, tail = halved(power, x.kind)
     share = head * MARGIN
-    outside = (x.bits() - 1).compared("uge", 0x7F7FFFFF) | z.magnitude().compared("uge", FAR)
+    half = y * 0.5
+    whole, even = (body.intrinsic("roundeven", v).compared("oeq", v) for v in (y, half))
+    negative = x.bits().compared("slt", 0)
+    outside = (size.bits() - 1).compared("uge", 0x7F7FFFFF) | (negative & ~whole) | z.magnitude().compared("uge", FAR)
+    sign = body.chosen(negative & ~even, body.constant(x.kind.integer, -(1 << 31)), 0)
     low, high = ((power * (1 + e)).converted("fptrunc", x.kind) for e in (-MARGIN, MARGIN))
-    return Pair(head, tail - share, tail + share, outside, None, 2.0**-23, (low, high))
+    return Pair(head, tail - share, tail + share, outside, sign, 2.0**-23, (low, high))
