@@ -175,8 +175,8 @@ def powers() -> dict[str, Sequence[float | int] | float]:
         if low < 1 < high:
             reach, c = max(1 - low, high - 1), 1.0
         assert reach <= 0.0335
-        # of the cells beside that of 1, what is computed of r is no more than twice the logarithm
-        assert c == 1 or min(abs(math.log2(low)), abs(math.log2(high))) * 2 > reach / math.log(2)
+        # of the cells beside that of 1, log2(1 + r) and log2 c are at most 2.2 times the logarithm; of others, they are less
+        assert c == 1 or min(abs(math.log2(low)), abs(math.log2(high))) * 2.2 > max(reach / math.log(2), abs(math.log2(c)))
         factors.append(c)
         values.append(float((-arb(c).log() / arb.const_log2()).mid()))
     return {

@@ -17,8 +17,9 @@ from anydml.kernels.elementwise.polynomials import U
 ROUNDER = 1.5 * 2.0**48  # what is added to it is rounded to sixteenths, which its low bits count
 FAR = 90.0  # exponents of 2 beyond which tails of float32 lose digits
 
-# log2(1 + r) is at most twice log2 x; its product with r, log2 c, two sums, and the product with y are rounded
-_LOG2_REL = 2 * (LOG2_NEAR.rel + 1.1 * U) + 5.1 * U
+# log2(1 + r), log2 c and e + log2 c are at most 2.2 times log2 x, and the last two are rounded; so are the sum of all and its
+# product with y
+_LOG2_REL = 2.2 * (LOG2_NEAR.rel + 1.1 * U) + 6.5 * U
 # the power's own, an entry's and two products'; the tail's roundings are below 2^-47
 MARGIN = (FAR * math.log(2) * _LOG2_REL + EXP2_NEAR.rel + 4.1 * U + 2.0**-46) * 1.001
 
