@@ -11,7 +11,8 @@ import math
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise import paired_tables as tables
 from anydml.kernels.elementwise.coefficients import EXP2_NEAR, LOG2_NEAR
-from anydml.kernels.elementwise.paired import Pair, halved, picked
+from anydml.kernels.elementwise.paired import Pair, halved
+from anydml.kernels.elementwise.picks import picked
 from anydml.kernels.elementwise.polynomials import U
 
 ROUNDER = 1.5 * 2.0**48  # what is added to it is rounded to sixteenths, which its low bits count

@@ -17,8 +17,8 @@ from anydml.kernels.elementwise.coefficients import EXP, EXP_NEAR
 from anydml.kernels.elementwise.combined import used
 from anydml.kernels.elementwise.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
-from anydml.kernels.elementwise.paired import picked
 from anydml.kernels.elementwise.paired_tables import SIXTEENTHS
+from anydml.kernels.elementwise.picks import picked
 from anydml.kernels.match.maps import Formula, Node
 from anydml.tensor import DataType
 
