@@ -207,7 +207,9 @@ def test_limits_of_a_function_of_two_are_those_of_c(name: str, target: Target) -
 def test_a_polynomial_is_the_one_that_is_proven(name: str) -> None:
     wanted = approximations.WANTED[name]
     made: Polynomial = getattr(coefficients, name)
-    assert approximations.proved(wanted, made.coefficients) <= made.rel < 2.0**-46
+    # of a first stage, which leaves to others what it does not decide
+    least = {"LOG2_NEAR": 2.0**-45, "EXP2_NEAR": 2.0**-38.5}.get(name, 2.0**-46)
+    assert approximations.proved(wanted, made.coefficients) <= made.rel < least
     assert (made.low, made.high) == (wanted.low**wanted.step, wanted.high**wanted.step)
     assert (made.argument, made.chains) == (wanted.argument, wanted.chains)
 

@@ -152,6 +152,41 @@ def logarithms() -> dict[str, Sequence[float | int] | float]:
 LOG_REACH = 2.0**-4
 
 
+def doubles(x: int) -> float:
+    """The float64 of some bits."""
+    return float(struct.unpack("<d", struct.pack("<q", x))[0])
+
+
+def bits_of(x: float) -> int:
+    return int(struct.unpack("<q", struct.pack("<d", x))[0])
+
+
+FIRST_16 = bits_of(1.0) - (
+    15 << 47
+)  # the least m: sixteen cells of 2^48 float64 follow, of which the eighth has 1 in its middle
+
+
+def powers() -> dict[str, Sequence[float | int] | float]:
+    """In float64, log2 m = log2(1 + r) + g with r = m c - 1 for a c of eight bits; and 2^(j / 16), but for j's bits."""
+    factors, values = [], []
+    for j in range(16):
+        low, high = (doubles(FIRST_16 + (k << 48)) for k in (j, j + 1))
+        reach, c = min((max(abs(low * k / 128 - 1), abs(high * k / 128 - 1)), k / 128) for k in range(64, 192))
+        if low < 1 < high:
+            reach, c = max(1 - low, high - 1), 1.0
+        assert reach <= 0.0335
+        # of the cells beside that of 1, log2(1 + r) and log2 c are at most 2.2 times the logarithm; of others, they are less
+        assert c == 1 or min(abs(math.log2(low)), abs(math.log2(high))) * 2.2 > max(reach / math.log(2), abs(math.log2(c)))
+        factors.append(c)
+        values.append(float((-arb(c).log() / arb.const_log2()).mid()))
+    return {
+        "LOG2_FIRST": FIRST_16,
+        "LOG2_FACTORS": factors,
+        "LOG2_VALUES": values,
+        "SIXTEENTHS": [doubles(bits_of(float((arb(2) ** (arb(j) / 16)).mid())) - (j << 48)) for j in range(16)],
+    }
+
+
 def text(found: dict[str, Sequence[float | int] | float]) -> str:
     def number(x: float | int) -> str:
         return f'float.fromhex("{x.hex()}")' if isinstance(x, float) else str(x)
@@ -164,5 +199,7 @@ def text(found: dict[str, Sequence[float | int] | float]) -> str:
 
 if __name__ == "__main__":
     ctx.prec = 400
-    TARGET.write_text(text({**exponentials(3, 3), **exponentials(5, 2), **hyperbolic(), **logarithms(), **errors()}))
+    TARGET.write_text(
+        text({**exponentials(3, 3), **exponentials(5, 2), **hyperbolic(), **logarithms(), **errors(), **powers()})
+    )
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", TARGET], check=True)

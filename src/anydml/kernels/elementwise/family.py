@@ -31,6 +31,7 @@ ALONE = 1 << 16  # elements below which one thread computes
 ROOM = 1 << 12  # elements on the list of a piece
 MOST_SPARE = 3000  # bytes of a stack frame
 STREAM = processor.caches().last // 4 * 3  # bytes read and written from which stores go past the cache
+BEGIN_IN_PAIRS = {*paired.FUNCTIONS, "pow"}  # functions
 LONG_ROW = 1024  # bytes of a row that this is done for
 
 
@@ -126,7 +127,7 @@ def _trial(
 def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bool:
     """Whether pairs of float32 serve a formula."""
     body = Body(target)
-    if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in paired.FUNCTIONS for n in formula):
+    if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in BEGIN_IN_PAIRS for n in formula):
         return False
     lies = (CONTIGUOUS,) * len(types)
     shape = Shape(formula, False, False, types, lies, 0, 8, False, ("paired", "wide"), True)
@@ -135,7 +136,7 @@ def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bo
         element(body, shape, streams, "paired")
     except engine.Uncompilable:
         return False
-    return any(n.op in paired.MIXED for n in formula) or not any(" x double>" in line for line in body.lines)
+    return any(n.op in paired.MIXED or n.op == "pow" for n in formula) or not any(" x double>" in line for line in body.lines)
 
 
 def _step(

@@ -82,9 +82,28 @@ class Streams:
 
     def partial(self, i: str, take: str) -> dict[int, Value]:
         """The first lanes of a group of every stream inside; the others have any values."""
+        body, found = self.body, {}
         for k in self.inside:
-            self._copy(k, i, take, out=False)
-        return {k: self.body.loaded(self.kinds[k], self.spare[k]) for k in self.inside}
+            kind = self.kinds[k]
+            if self._masks(k):
+                signature = f"ptr, i32, <{kind.lanes} x i1>, {kind.text}"
+                name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
+                body.declared[f"declare {kind.text} @{name}({signature})"] = None
+                active = self.first(take)
+                call = f"call {kind.text} @{name}(ptr {self.place(k, i)}, i32 1, {active!r}, {kind.text} zeroinitializer)"
+                found[k] = body.value(call, kind)
+            else:
+                self._copy(k, i, take, out=False)
+                found[k] = body.loaded(kind, self.spare[k])
+        return found
+
+    def _masks(self, k: int) -> bool:
+        """Whether instructions read and write some of a stream's elements, and nothing beside them."""
+        return self.lies[k] == CONTIGUOUS and "avx512bw" in self.body.target.features
+
+    def first(self, take: str) -> Value:
+        """The first lanes."""
+        return self.iota.compared("ult", self.body.splat(Value(self.body, take, Kind("i64")), self.lanes))
 
     def alone(self, i: str) -> dict[int, Value]:
         """One element of every stream inside, in every lane."""
@@ -134,8 +153,14 @@ class Streams:
 
     def store_partial(self, i: str, take: str, made: Value) -> None:
         """The first lanes of a group."""
-        self.body.stored(made, self.spare[self.last])
-        self._copy(self.last, i, take, out=True)
+        body, k = self.body, self.last
+        if self._masks(k):
+            name = f"llvm.masked.store.v{made.kind.lanes}{made.kind.element}.p0"
+            body.declared[f"declare void @{name}({made.kind.text}, ptr, i32, <{made.kind.lanes} x i1>)"] = None
+            body.do(f"call void @{name}({made!r}, ptr {self.place(k, i)}, i32 1, {self.first(take)!r})")
+            return
+        body.stored(made, self.spare[k])
+        self._copy(k, i, take, out=True)
 
     def _copy(self, k: int, i: str, take: str, *, out: bool) -> None:
         """Some elements of a row to or from spare memory, one by one."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import arithmetic, choices, numbers
-from anydml.kernels.elementwise.functions import paired, wide
+from anydml.kernels.elementwise.functions import paired, paired_powers, wide
 from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.numbers import SLACK, Number, either, once
 from anydml.kernels.elementwise.rounding import rounded_to_whole, to_whole
@@ -68,6 +68,10 @@ def function(op: str, args: list[Number], level: str) -> Number:
     """A function by its name; Uncompilable where its bound is not known for such arguments."""
     if op in ("fmod", "floor_mod"):
         return remainder(op, args[0], args[1], STEPS if level == "doubled" else 1)
+    if level == "paired" and op == "pow" and paired_powers.serves(args[0].body):
+        singles = [a.single for a in args if a.single is not None]
+        if len(singles) == 2:
+            return numbers.of_pair(paired_powers.pow(*singles), either(*(a.guard for a in args)))
     if level == "paired":
         if op not in paired.FUNCTIONS or args[0].single is None:
             raise Uncompilable(f"{op} is not compiled in pairs of float32")

@@ -15,7 +15,12 @@ from anydml.kernels.reduce.accumulator import Accumulator, masked, part
 
 
 class Extreme(Accumulator):
-    """The largest or smallest of numbers that are float32 or float64, or of integers."""
+    """The largest or smallest of numbers that are float32 or float64, or of integers.
+
+    plain: NaN need not be found, and any zero is as good as another.
+    """
+
+    plain = False
 
     def __init__(self, body: Body, lanes: int, term: Item, which: str) -> None:
         super().__init__(body, lanes)
@@ -41,6 +46,8 @@ class Extreme(Accumulator):
         if isinstance(self.term, Whole):
             how = ("s" if self.term.low < 0 else "u") + ("gt" if self.which == "max" else "lt")
             return [self.body.chosen(x.compared(how, y), x, y)]
+        if self.plain:
+            return [self.body.chosen(y.compared("ogt" if self.which == "max" else "olt", x), y, x)]
         return [self.body.intrinsic("maximum" if self.which == "max" else "minimum", x, y)]
 
     def result(self, values: list[Value]) -> Item:

@@ -84,7 +84,7 @@ class Passes:
             some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
 
             def rest(_: str, values: list[Value]) -> list[Value]:
-                active = self.row.streams.iota.compared("ult", body.splat(Value(body, left, Kind("i64")), shape.lanes))
+                active = self.row.streams.first(left)
                 return step(i, values, active, self.row.streams.partial(i, left))
 
             _, own = body.loop("0", some, 1, own, rest)

@@ -11,14 +11,13 @@ added to what is not.
 
 from __future__ import annotations
 
-import struct
-
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.combined import used
 from anydml.kernels.elementwise.functions.approximate import ROUNDER, at_least
 from anydml.kernels.elementwise.functions.coefficients import EXP, EXP_NEAR
 from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
-from anydml.kernels.elementwise.functions.paired import picked
+from anydml.kernels.elementwise.functions.paired_tables import SIXTEENTHS
+from anydml.kernels.elementwise.functions.picks import picked
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.match.maps import Formula, Node
 from anydml.tensor import DataType
@@ -26,18 +25,9 @@ from anydml.tensor import DataType
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # off by 2^-55.2
 FAR = 700.0  # largest elements beyond have others near them as exact differences
 BELOW = 300.0
-# An entry is off by 2 u at most, the product and r by u each. What LN2 is off by counts as often as n differs from that of m
-PICKED_REL = EXP_NEAR.rel + 4.1 * U + (BELOW / LN2 + 3) * 2.0**-55.2
-
-
-def _sixteenth(j: int) -> float:
-    """2^(j / 16), but for the bits of j that are added to it."""
-    (bits,) = struct.unpack("<q", struct.pack("<d", 2.0 ** (j / 16)))
-    (found,) = struct.unpack("<d", struct.pack("<q", bits - (j << 48)))
-    return float(found)
-
-
-SIXTEENTHS = [_sixteenth(j) for j in range(16)]
+# An entry, the product and r are off by u each. What LN2 is off by counts as often as n differs from that of m;
+# what is below 2^-200 of the largest power is stored as 0, or is so little of a rest above 2^-160 that its error is nothing
+PICKED_REL = EXP_NEAR.rel + 3.1 * U + 203 * 2.0**-55.2
 
 
 def powers(formula: Formula) -> int | None:
@@ -121,6 +111,8 @@ class Shares:
         self.c = body.chosen(far, m, 0.0)
         near = body.chosen(far, 0.0, m)
         self.least = near - BELOW
+        single = near.kind.of("float")
+        self.singles = self.c.converted("fptrunc", single), self.least.converted("fptrunc", single)
         # k log 2 has 52 bits: |k| is below 2^11 for x - c between -1000 and 700
         whole = (near * LOG2_E + ROUNDER) - ROUNDER
         self.rounder = ROUNDER - whole
@@ -135,7 +127,9 @@ class Shares:
         n counts 16ths where 2^n is picked from a table. Halves of different elements overlap in time, where one would be a
         long chain that waits for itself.
         """
-        d = at_least(x - self.c, self.least)
+        # of float32, x - c is exact where x counts, too: both are of one sign, and neither is twice the other
+        c, least = self.singles if x.kind.element == "float" else (self.c, self.least)
+        d = at_least(x - c, least).converted("fpext", self.c.kind)
         if self.picks:
             shifted = self.body.fused(d, LOG2_E, self.fine_rounder)
             index = shifted.bits()

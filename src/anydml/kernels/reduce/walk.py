@@ -21,6 +21,7 @@ from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
+from anydml.kernels.reduce.extremes import Extreme
 from anydml.kernels.reduce.shape import Shape
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
 from anydml.kernels.reduce.sums import Product, Rest, Sum
@@ -151,6 +152,8 @@ class RowWalk(Walk):
                 self.body, self.shape.lanes, op.removeprefix("row_"), term, lambda item: as_number(item, self.like),
                 count=self.shape.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,
             )  # fmt: skip
+            if isinstance(a, Extreme) and p == self.largest and self.powers is not None:
+                a.plain = True  # of NaN, the sum of powers is NaN
             if isinstance(a, Sum) and a.term.exact and not a.exact:
                 self.improves = True
             made.append(a)
@@ -167,15 +170,15 @@ class RowWalk(Walk):
     def begun(self) -> list[Value]:
         """The first halves of the powers of a group of elements."""
         shares, x = self._elements()
-        return shares.begun(x)
+        return shares.begun(_shortest(x))
 
-    def _elements(self) -> tuple[softmax.Shares, Value]:
+    def _elements(self) -> tuple[softmax.Shares, Number]:
         """The code for the powers, and the elements that they are of."""
         assert self.shares is not None
         assert self.powers is not None
         x = self.formula[self.formula[self.powers].args[0]].args[0]
         self._fill([x])
-        return self.shares, self.number(x).wide()
+        return self.shares, self.number(x)
 
     def ended(self, halves: list[Value]) -> None:
         assert self.shares is not None
@@ -185,7 +188,8 @@ class RowWalk(Walk):
     def doubled(self) -> doubled.Pair:
         """The powers of a group of elements, as pairs."""
         self.forget()
-        made = doubled.power(*self._elements())
+        shares, x = self._elements()
+        made = doubled.power(shares, x.wide())
         self.forget()
         return made
 
@@ -267,7 +271,7 @@ class RowWalk(Walk):
         if place == self.powers:
             element, _ = self.formula[args[0]].args
             assert self.shares is not None
-            return self.shares.ended(self.shares.begun(self.number(element).wide()))
+            return self.shares.ended(self.shares.begun(_shortest(self.number(element))))
         if op == "exp" and self._below(place):
             return self._small(self.number(args[0]))
         if op == "div" and args[1] in self.reciprocals and self.stages.within[args[0]]:
@@ -296,3 +300,8 @@ def _settled(x: Number) -> Number:
         odd=(lambda: wide) if x.exact else None,
         native=None,
     )
+
+
+def _shortest(x: Number) -> Value:
+    """A number as float32, if that holds it."""
+    return x.wide() if x.single is None else x.single

@@ -116,6 +116,39 @@ LOG2_TAIL = Polynomial(  # degree 7, proven to 2^-51.60
         float.fromhex("0x1.82b006c4ffaf7p-3"),
     ),
 )
+LOG2_NEAR = Polynomial(  # degree 7, proven to 2^-45.11
+    "log2(1 + x) / x",
+    -0.0335,
+    0.0335,
+    0.0,
+    2.6395552410463097e-14,
+    1,
+    (
+        float.fromhex("0x1.71547652b82f5p+0"),
+        float.fromhex("-0x1.71547652b82bcp-1"),
+        float.fromhex("0x1.ec709dc499daap-2"),
+        float.fromhex("-0x1.71547654479f3p-2"),
+        float.fromhex("0x1.2776b417ed494p-2"),
+        float.fromhex("-0x1.ec7075b862818p-3"),
+        float.fromhex("0x1.a6d443d198509p-3"),
+        float.fromhex("-0x1.72115d73caad6p-3"),
+    ),
+)
+EXP2_NEAR = Polynomial(  # degree 4, proven to 2^-38.54
+    "2^x",
+    -0.03126,
+    0.03126,
+    0.0,
+    2.497557716196752e-12,
+    1,
+    (
+        float.fromhex("0x1.ffffffffffe48p-1"),
+        float.fromhex("0x1.62e42fec38103p-1"),
+        float.fromhex("0x1.ebfbe003b340cp-3"),
+        float.fromhex("0x1.c6b3f80672929p-5"),
+        float.fromhex("0x1.3b290dac635d7p-7"),
+    ),
+)
 EXP2 = Polynomial(  # degree 10, proven to 2^-49.86
     "2^x",
     -0.5001,

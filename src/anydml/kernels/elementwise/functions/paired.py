@@ -13,6 +13,7 @@ from typing import NamedTuple
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.functions import paired_tables as tables
 from anydml.kernels.elementwise.functions.approximate import at_most
+from anydml.kernels.elementwise.functions.picks import fine, picked
 from anydml.kernels.elementwise.functions.polynomials import evaluated
 
 ROUNDER = 1.5 * 2.0**23  # what is added to it is rounded to an integer, which its low bits show
@@ -72,49 +73,10 @@ class Power(NamedTuple):
         return head, fused(self.scale, self.p, fused(self.scale, self.r, self.scale - head))
 
 
-def picked(table: Sequence[int | float], element: str, index: Value) -> Value:
-    """Entries of a table of as many float32, int32 or float64 as a vector has, or twice as many, by the low bits of an index.
-
-    The index has integers of the same width.
-    """
-    body, lanes = index.body, index.kind.lanes
-    size = min(lanes, body.target.vector_bytes * 8 // index.kind.bits)
-    suffix = {"float": "ps", "i32": "d", "double": "pd"}[element]
-    if len(table) == 2 * size:
-        name = f"avx512.vpermi2var.{suffix}.512"
-    else:
-        name = f"avx2.perm{suffix}" if size == 8 else f"avx512.permvar.s{'f' if element == 'float' else 'i'}.512"
-        table = [*table] * (size // len(table))
-    first, *second = (body.constants(element, table[k : k + size]) for k in range(0, len(table), size))
-    parts = [body.call(f"llvm.x86.{name}", first.kind, first, _part(index, k, size), *second) for k in range(0, lanes, size)]
-    return _whole(parts)
-
-
-def _fine(x: Value) -> bool:
-    """Whether an instruction picks from 32 entries."""
-    return "avx512f" in x.body.target.features and x.kind.lanes >= 16
-
-
-def _whole(parts: list[Value]) -> Value:
-    while len(parts) > 1:
-        parts = [_shuffled(a, b, range(2 * a.kind.lanes)) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
-
-
-def _part(x: Value, first: int, count: int) -> Value:
-    return _shuffled(x, x, range(first, first + count))
-
-
-def _shuffled(a: Value, b: Value, places: range) -> Value:
-    mask = ", ".join(f"i32 {k}" for k in places)
-    kind = Kind(a.kind.element, len(places))
-    return a.body.value(f"shufflevector {a.kind.text} {a.name}, {b.kind.text} {b.name}, <{len(places)} x i32> <{mask}>", kind)
-
-
 def power(x: Value, trim: float = 0.0, *, far: bool = False) -> Power:
     """e^x, less the share `trim` of it, for |x| <= 77; by tables of eight, the error grows from |x| = 10 on, but not if it is
     `far`."""
-    return _power_of_32(x, trim) if _fine(x) else _power_of_8(x, trim, far=far)
+    return _power_of_32(x, trim) if fine(x) else _power_of_8(x, trim, far=far)
 
 
 def _power_of_8(x: Value, trim: float, *, far: bool) -> Power:
@@ -144,7 +106,7 @@ def _power_of_32(x: Value, trim: float) -> Power:
 
 
 def exp(x: Value) -> Pair:
-    margin = EXP_MARGIN[_fine(x)]
+    margin = EXP_MARGIN[fine(x)]
     y = power(x, margin, far=True)
     head, tail = y.pair()
     return Pair(head, tail, x.body.fused(y.scale, margin * 2.3, tail), _beyond(x, EXP_FAR))
@@ -162,14 +124,14 @@ def sigmoid(x: Value) -> Pair:
     """
     fused, chosen = x.body.fused, x.body.chosen
     y = power(-x, far=True)
-    head, tail = y.pair() if _fine(x) else y.rounded()
+    head, tail = y.pair() if fine(x) else y.rounded()
     large, small = chosen(head.compared("ogt", 1.0), head, 1.0), chosen(head.compared("olt", 1.0), head, 1.0)
     total = large + small
     z = 1 / total
     u = fused(-z, (small - (total - large)) + tail, fused(-z, total, 1.0))
-    if _fine(x):
+    if fine(x):
         u = fused(u, u, u)
-    margin = SIGMOID_MARGIN[_fine(x)]
+    margin = SIGMOID_MARGIN[fine(x)]
     low, high = u - margin, u + margin
     return Pair(z, z * low, z * high, _beyond(x, SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z)))
 
@@ -190,8 +152,8 @@ def tanh(x: Value) -> Pair:
     series = fused(fused(squared, tables.TANH[2], tables.TANH[1]), squared, tables.TANH[0])
     quotient = body.chosen(near, size, quotient)
     rest = body.chosen(near, size * squared * series, rest)
-    share = quotient * TANH_MARGIN[_fine(x)]
-    if not _fine(x):
+    share = quotient * TANH_MARGIN[fine(x)]
+    if not fine(x):
         share = share + body.chosen(near, rest.magnitude() * TANH_TAIL, TANH_LEAST)
     # of NaN, the ends are NaN, and differ
     return Pair(quotient, rest - share, rest + share, None, x.bits() & -(1 << 31))
@@ -230,7 +192,7 @@ def _of_square(x: Value, coefficients: Sequence[float], far: float) -> Value:
     return evaluated(t, coefficients, 1, x.body.fused, lambda a: a * a)
 
 
-def _halved(y: Value, single: Kind) -> tuple[Value, Value]:
+def halved(y: Value, single: Kind) -> tuple[Value, Value]:
     """A float64 as a head and a tail of float32."""
     head = y.converted("fptrunc", single)
     return head, (y - head.converted("fpext", y.kind)).converted("fptrunc", single)
@@ -246,7 +208,7 @@ def erf(x: Value) -> Pair:
     """x times a polynomial of x^2 in float64, which is what it takes while 1 - erf is no less than a float32 shows of 1."""
     size = x.magnitude()
     z = at_most(size, tables.ERF_FAR).converted("fpext", x.kind.of("double"))
-    head, tail = _halved(z * _of_square(z, tables.ERF, tables.ERF_FAR), x.kind)
+    head, tail = halved(z * _of_square(z, tables.ERF, tables.ERF_FAR), x.kind)
     share = head * ERF_MARGIN
     # between what it is there, and 1
     beyond = x.body.chosen(size.compared("ogt", tables.ERF_FAR), 2.0**-25, share)
@@ -259,7 +221,7 @@ def gelu(x: Value) -> Pair:
     size = x.magnitude()
     z = at_most(size, far).signed_as(x).converted("fpext", x.kind.of("double"))
     share = body.fused(z, _of_square(z, tables.GELU, far), 0.5)
-    head, tail = _halved(z.magnitude() * share, x.kind)
+    head, tail = halved(z.magnitude() * share, x.kind)
     # beyond, the tail is that of `far`, and the result between x and x Phi(far), which is x (1 - 2^-26.68)
     beyond = size.compared("ogt", far)
     head = body.chosen(beyond, size, head)
