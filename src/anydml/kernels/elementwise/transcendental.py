@@ -94,6 +94,8 @@ def function(op: str, args: list[Number], level: str) -> Number:
         saturated=kind.saturated,
         guard=guard,
     )
+    if op == "pow" and args[0].single is not None and args[1].exact:  # many squares are ties
+        return choices.select(args[1].wide().compared("oeq", 2.0), arithmetic.multiply(args[0], args[0]), made, None)
     if all(a.exact for a in args):
         # an argument that is no float32 may be smaller than 2^-150
         least = args[0].least
