@@ -59,6 +59,20 @@ def _erfc_far(x: Pair) -> Pair:
     return (2 - far).where(x.head.compared("olt", 0.0), far)
 
 
+def _half(x: Pair) -> Pair:
+    return x.scaled(0.5)
+
+
+def _root_half(x: Pair) -> Pair:
+    """-x times the root of 1/2: GELU is x / 2 times erfc of it."""
+    return -x * x._lift(doubled.ROOT_HALF)
+
+
+def _whole(function: Callable[[Value, Value], doubled.Doubled], x: Pair) -> Pair:
+    found = function(x.head, x.tail)
+    return Pair(found.head, found.tail)
+
+
 # functions whose pairs take long: what serves for |x| below a bound, which is where a block begins
 PARTS: dict[str, tuple[tuple[float, Callable[[Pair], Pair]], ...]] = {
     "sin": ((2.0**21, _sine), (math.inf, _one)),
@@ -70,6 +84,16 @@ PARTS: dict[str, tuple[tuple[float, Callable[[Pair], Pair]], ...]] = {
         (math.inf, _one),
     ),
     "erfc": ((0.5, lambda x: 1 - doubled.erf_near_zero(x)), (28.0, _erfc_far), (math.inf, lambda x: 1 - _one(x))),
+    "gelu": (
+        (0.5, lambda x: _half(x) * (1 - doubled.erf_near_zero(_root_half(x)))),
+        (40.0, lambda x: _half(x) * _erfc_far(_root_half(x))),
+        (math.inf, lambda x: x.where(x.head.compared("ogt", 0.0), 0.0)),
+    ),
+    "softplus": (
+        (2.0**-45, lambda x: _half(x) + doubled.LN2),
+        (64.0, lambda x: _whole(doubled.UNARY["softplus"], x)),
+        (math.inf, lambda x: x.where(x.head.compared("ogt", 0.0), _whole(doubled.UNARY["exp"], x))),
+    ),
 }
 OUTSIDE = -1
 

@@ -197,7 +197,7 @@ def _pow(x: Pair, y: Pair) -> Pair:
 # erf(x) / x, of x^2 <= 1/4; the terms from the seventh on are below 2^-26
 _ERF = [Fraction((-1) ** n, math.factorial(n) * (2 * n + 1)) * TWO_OVER_ROOT_PI for n in range(19)]
 # the trapezoidal rule for the integral of e^(-t^2) / (x^2 + t^2) with the step 3/8: it lacks e^-70 where the pole is counted
-_ROOT_HALF = Fraction(Decimal("0.5").sqrt(Context(prec=40)))
+ROOT_HALF = Fraction(Decimal("0.5").sqrt(Context(prec=40)))
 _STEP = Fraction(3, 8)
 _NODES = [n * n * _STEP * _STEP for n in range(1, 22)]  # the weights from the 13th on are below 2^-34
 _WEIGHTS = [Fraction((Decimal(t.numerator) / -t.denominator).exp(Context(prec=40))) for t in _NODES]
@@ -236,7 +236,7 @@ def _erfc(x: Pair) -> Pair:
 
 
 def _gelu(x: Pair) -> Pair:
-    return (_erfc(-x * x._lift(_ROOT_HALF)) * x).scaled(0.5)
+    return (_erfc(-x * x._lift(ROOT_HALF)) * x).scaled(0.5)
 
 
 def _made(function: Callable[[Pair], Pair]) -> Callable[[Value, Value], Doubled]:
