@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -67,8 +68,7 @@ def _onnxruntime(case: Case, arrays: tuple[Array, ...], out: Array) -> Callable[
 
 
 def _torch(case: Case, arrays: tuple[Array, ...], out: Array) -> Callable[[], object]:
-    import torch
-
+    torch: Any = importlib.import_module("torch")  # whose types differ where it is installed
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     tensors = [torch.from_numpy(x) for x in arrays]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -64,25 +63,24 @@ def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
 
 
 @every_isa
-def test_squares_are_decided_without_python(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cubes_are_decided_without_python(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ties of FLOAT32, all of which float64 leaves open, come to the stage of twice its precision and no further."""
     made = Decided()
     monkeypatch.setattr(undecided, "exactly", made)
-    inputs, wanted = squares(np.random.default_rng(8), SIZES)
+    inputs, wanted = cubes(np.random.default_rng(8), SIZES)
     ready, found = bound_to(inputs, isa, 1)
     ready.execute()
     np.testing.assert_array_equal(bits(found), bits(wanted))
     assert sum(made.counts) == 0
 
 
-def squares(rng: np.random.Generator, sizes: tuple[int, ...], data_type: DataType = F32) -> tuple[dict[str, Array], Array]:
-    """Numbers and exponents 2, whose powers are all ties between two elements, and these powers half to even."""
+def cubes(rng: np.random.Generator, sizes: tuple[int, ...], data_type: DataType = F32) -> tuple[dict[str, Array], Array]:
+    """Numbers and exponents 3, whose powers are all ties between two elements, and these powers half to even."""
     precision = np.finfo(data_type.dtype).nmant + 1
-    # odd, of so many bits that the square has one more than the precision
-    x = rng.integers(isqrt(1 << precision) + 1, isqrt(2 << precision), sizes) | 1
-    assert (x * x >> precision == 1).all()
-    wanted = (x.astype(np.float64) ** 2).astype(data_type.dtype)
-    arrays = {"input_tensor": x.astype(data_type.dtype), "exponent_tensor": np.full(sizes, 2, data_type.dtype)}
+    # odd, of so many bits that the cube has one more than the precision
+    x = rng.choice([k for k in range(1, 999, 2) if k**3 >> precision == 1], sizes)
+    wanted = (x.astype(np.float64) ** 3).astype(data_type.dtype)
+    arrays = {"input_tensor": x.astype(data_type.dtype), "exponent_tensor": np.full(sizes, 3, data_type.dtype)}
     return arrays, wanted
 
 
@@ -108,7 +106,7 @@ def test_lists_that_are_full_are_emptied(
     monkeypatch.setattr(family, "ROOM", room)
     if past_cache:
         monkeypatch.setattr(family, "STREAM", 0)
-    inputs, wanted = squares(np.random.default_rng(1), SIZES)
+    inputs, wanted = cubes(np.random.default_rng(1), SIZES)
     ready, found = bound_to(inputs, isa, threads)
     for _ in range(2):
         decided.counts.clear()
@@ -131,19 +129,19 @@ def test_elements_are_listed_with_what_they_are_made_of(
     monkeypatch.setattr(family, "ALONE", 0)
     monkeypatch.setattr(family, "ROOM", 50)
     rng = np.random.default_rng(2)
-    inputs, _ = squares(rng, (29, 37), data_type)
+    inputs, _ = cubes(rng, (29, 37), data_type)
     x, y = inputs["input_tensor"], inputs["exponent_tensor"]
     open_ = rng.random(x.shape) < 0.3
     y[~open_] = 1
     if layout == "broadcast":
         x, y = np.broadcast_to(x[:, :1], x.shape), np.broadcast_to(y[:1], y.shape)
-        open_ = y == 2
+        open_ = y == 3
     out = np.zeros((29, 37), x.dtype)
     if layout == "strided":
         x, out = np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3], np.zeros((58, 111), x.dtype)[::2, ::3]
     if layout == "transposed":
         x = x.T.copy().T
-    wanted = np.where(open_, x.astype(np.float64) ** 2, x).astype(x.dtype)
+    wanted = np.where(open_, x.astype(np.float64) ** 3, x).astype(x.dtype)
     ready, found = bound_to({"input_tensor": x, "exponent_tensor": y}, isa, 2, x if layout == "in place" else out)
     ready.execute()
     np.testing.assert_array_equal(bits(found), bits(wanted))
@@ -153,7 +151,7 @@ def test_elements_are_listed_with_what_they_are_made_of(
 def test_positions_are_listed_too(decided: Decided) -> None:
     t = TensorDesc(F32, (3, 1100))
     i = each(t.sizes)
-    inputs, _ = squares(np.random.default_rng(7), t.sizes)
+    inputs, _ = cubes(np.random.default_rng(7), t.sizes)
     x, y = inputs["input_tensor"], Tensor("exponent_tensor", t.sizes, F32)
     body = power(Tensor("input_tensor", t.sizes, F32)[i], y[i]) + number(i[1])
     checked = check(POW(input_tensor=t, exponent_tensor=t, output_tensor=t))
@@ -161,7 +159,7 @@ def test_positions_are_listed_too(decided: Decided) -> None:
     assert isinstance(made, Lowered)
     out = np.zeros(t.sizes, np.float32)
     CompiledOperator(checked, COMPILED, link(made)).bind(**inputs, output_tensor=out).execute()
-    np.testing.assert_array_equal(out, (x.astype(np.float64) ** 2 + np.arange(1100)).astype(np.float32))
+    np.testing.assert_array_equal(out, (x.astype(np.float64) ** 3 + np.arange(1100)).astype(np.float32))
     assert sum(decided.counts) > 1000
 
 
@@ -177,7 +175,7 @@ def test_a_call_that_is_interrupted_leaves_nothing_behind(
 ) -> None:
     monkeypatch.setattr(family, "ALONE", 0)
     monkeypatch.setattr(family, "ROOM", 100)
-    inputs, wanted = squares(np.random.default_rng(3), SIZES)
+    inputs, wanted = cubes(np.random.default_rng(3), SIZES)
     ready, found = bound_to(inputs, isa, threads)
 
     def stop(now: int) -> None:
@@ -203,7 +201,7 @@ def test_bound_operators_side_by_side_have_lists_of_their_own(decided: Decided, 
     failed: list[int] = []
 
     def one(seed: int) -> None:
-        inputs, wanted = squares(np.random.default_rng(seed), SIZES)
+        inputs, wanted = cubes(np.random.default_rng(seed), SIZES)
         ready, found = bound_to(inputs)
         together.wait(60)
         for _ in range(3):
@@ -223,7 +221,7 @@ def test_bound_operators_side_by_side_have_lists_of_their_own(decided: Decided, 
 
 def test_threads_that_share_a_bound_operator_wait_for_one_another(decided: Decided, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(family, "ROOM", 60)
-    inputs, wanted = squares(np.random.default_rng(4), SIZES)
+    inputs, wanted = cubes(np.random.default_rng(4), SIZES)
     ready, found = bound_to(inputs)
     threads = [threading.Thread(target=ready.execute) for _ in range(4)]
     for t in threads:
@@ -237,7 +235,7 @@ def test_threads_that_share_a_bound_operator_wait_for_one_another(decided: Decid
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_while_another_thread_decides(decided: Decided, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(family, "ROOM", 60)
-    inputs, wanted = squares(np.random.default_rng(5), SIZES)
+    inputs, wanted = cubes(np.random.default_rng(5), SIZES)
     ready, found = bound_to(inputs)
     slow = Slow()
 
