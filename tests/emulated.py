@@ -142,3 +142,10 @@ def run(program: Path, processor: str, cases: Sequence[Case]) -> None:
 def _named(message: str, cases: Sequence[Case]) -> str:
     first = message.partition(",")[0].removeprefix("case ")
     return cases[int(first)].name if first.isdigit() else ""
+
+
+class Open:
+    """Elements that were compared, and those that kernels left open."""
+
+    def __init__(self) -> None:
+        self.compared = self.left = 0

@@ -25,7 +25,7 @@ from anydml.kernels.reference import evaluated
 from anydml.schema.field import INPUT
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
-from emulated import Bytes, Case, Recorder
+from emulated import Bytes, Case, Open, Recorder
 from every_kernel import SOAK, newest_of
 from mapped import MAPPED, drawn_for, variants
 from tensors import laid_over
@@ -43,13 +43,6 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     monkeypatch.setattr(engine, "compiled", made.compiled)
     monkeypatch.setattr(family, "wanted", lambda name: GENERIC)
     return made
-
-
-class Open:
-    """Elements that were compared, and those that kernels left open."""
-
-    def __init__(self) -> None:
-        self.compared = self.left = 0
 
 
 def case_of(desc: Desc, inputs: Arrays, seen: Open) -> Case | None:

@@ -57,7 +57,7 @@ def kinds() -> dict[str, tuple[Floats, Floats]]:
 
 
 def decided(target: Target, x: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """What pairs store, and where that counts."""
+    """The elements that pairs store, and the lanes in which these are decided."""
     lies = (CONTIGUOUS,) * 3
     shape = Shape(POW, False, False, (F32,) * 3, lies, 0, lanes_in_pairs(target), False, ("paired",), True)
     code = engine.compiled(emit.emitted, target, shape)
@@ -71,7 +71,7 @@ def decided(target: Target, x: Floats, y: Floats) -> tuple[Floats, NDArray[np.bo
 
 
 def wrong(target: Target, x: Floats, y: Floats) -> tuple[int, int]:
-    """How many powers are decided, and how many of these are not the nearest float32."""
+    """Counts of the powers that are decided, and of those among them that are not the nearest float32."""
     out, sure = decided(target, x, y)
     with NEAREST:
         exact = [float(gmpy2.mpfr(float(a)) ** gmpy2.mpfr(float(b))) for a, b in zip(x[sure], y[sure], strict=True)]
