@@ -38,6 +38,13 @@ def contract_numpy() -> Lower:
 
 
 @cache
+def contract_real() -> Lower:
+    with guard:
+        from anydml.kernels.contract.real.family import lower
+    return lower
+
+
+@cache
 def elementwise_compiled() -> Lower:
     with guard:
         from anydml.kernels.elementwise.family import lower
@@ -64,6 +71,7 @@ DEVICES: Mapping[str, Families] = {
         "copy:numpy": copy_numpy,
         "contract:compiled": contract_compiled,
         "contract:numpy": contract_numpy,
+        "contract:real": contract_real,
         "elementwise:compiled": elementwise_compiled,
         "reduce:compiled": reduce_compiled,
         "reference": reference,

@@ -43,7 +43,7 @@ def link(lowered: Lowered) -> Built:
         if lowered.decide is not None:
             (run,) = runs
             words = memory[start - address_of(memory) :][:scratch].view(np.int64)
-            return _decided(run, partial(lowered.decide, words, arrays), words)
+            return _decided(run, partial(lowered.decide, words, arrays), words, once=lowered.once)
         if single and not lowered.fails:
             return runs[0]
 
@@ -95,7 +95,7 @@ class Direct:
         if run() and scratch is not None:
             assert self._lowered.decide is not None
             # what fails in the middle is not kept
-            _decide(run, partial(self._lowered.decide, scratch, self._tensors(arrays)))
+            _decide(run, partial(self._lowered.decide, scratch, self._tensors(arrays)), once=self._lowered.once)
             scratch[...] = 0
         if self._lowered.scratch <= KEPT:
             self._kept.append(made)
@@ -123,13 +123,13 @@ class Direct:
         return run, numbers, words if open_ else None
 
 
-def _decided(run: Callable[[], int], decide: Callable[[], None], scratch: NDArray[np.int64]) -> Execute:
+def _decided(run: Callable[[], int], decide: Callable[[], None], scratch: NDArray[np.int64], *, once: bool) -> Execute:
     """A call that is taken up again, once what it left open is decided, until nothing is left."""
 
     def execute() -> None:
         try:
             if run():
-                _decide(run, decide)
+                _decide(run, decide, once=once)
                 scratch[...] = 0
         except BaseException:  # an interrupt may come anywhere, and the next call begins anew
             scratch[...] = 0
@@ -138,9 +138,9 @@ def _decided(run: Callable[[], int], decide: Callable[[], None], scratch: NDArra
     return execute
 
 
-def _decide(run: Callable[[], int], decide: Callable[[], None]) -> None:
+def _decide(run: Callable[[], int], decide: Callable[[], None], *, once: bool) -> None:
     decide()
-    while run():
+    while not once and run():
         decide()
 
 

@@ -48,7 +48,7 @@ class Lowered(NamedTuple):
     "spare". fails: a status that is not 0 says that a value breaks a data rule, and that nothing was written. judges: every
     data rule is looked at so. short: so little work that other threads can wait for it. decide: to be called with the
     scratch, as words, and the arrays, when a call's status is not 0, and then the call again: it stopped, or left elements
-    open.
+    open. once: the call is over when `decide` has been called.
     """
 
     target: Target
@@ -62,6 +62,7 @@ class Lowered(NamedTuple):
     judges: bool = False
     short: bool = False
     decide: Callable[[NDArray[np.int64], Arrays], None] | None = None
+    once: bool = False
 
 
 class Built(NamedTuple):

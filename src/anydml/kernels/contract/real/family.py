@@ -1,0 +1,92 @@
+"""The family of compiled contractions of FLOAT32 and FLOAT16: matrix products and convolutions, correctly rounded."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from anydml.forks import guard
+from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.emit import Text, arguments, fold, kernel
+from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.contract.real.formula import Stored
+from anydml.kernels.contract.real.layout import layout
+from anydml.kernels.contract.real.plan import Constants, Plan
+from anydml.kernels.contract.real.undecided import Open, deciding
+from anydml.kernels.elementwise.combined import combined
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.contraction import SUM, contractions
+from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
+from anydml.tensor import DataType
+
+FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
+MOST_TERMS = 1 << 20  # of longer sums, bounds are of no use
+SHORT = 1 << 16  # products so few that other threads can wait for them
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """Steps for a statement of sums of products."""
+    found = contractions(statement)
+    if isinstance(found, str):
+        return Refused(found)
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    ((name, nest),) = statement.items()
+    output = checked.tensors[name].data_type
+    if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
+        return Refused("the factors are no floats of 32 or 16 bits")
+    scratch, constants = Scratch("scratch"), Constants()
+    plans, opens, work = [], [], 0
+    for c in found:
+        if not all(v.size for v in c.variables):
+            continue
+        made = layout(c, checked)
+        if isinstance(made, str):
+            return Refused(made)
+        if made.terms > MOST_TERMS:
+            return Refused(f"sums have more than {MOST_TERMS} terms")
+        formula = combined(c.formula)
+        types = (*(s.data_type for s in c.streams), output)
+        at = next(k for k, s in enumerate(c.streams) if s.name == SUM)
+        factors = [c.factors[k].data_type for k in (0, 1)]
+        if made.a.at.base == c.factors[1].name and made.b.at.base == c.factors[0].name:
+            factors.reverse()
+        with guard:
+            plan = Plan(target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, scratch, constants)
+        plans.append(plan)
+        opens.append(Open(c, made.order, plan.bits.offset // 8, plan.open))
+        work += prod(made.batches) * made.rows * made.columns * made.terms
+    counters = np.array([at.offset for plan in plans for at in plan.open], np.int64)
+    with guard:
+        ending = Step(engine.compiled(any_open, target), (constants.add(counters), len(counters), At("scratch")))
+    phases = [plan.pieces for plan in plans]
+    return Lowered(
+        target,
+        [Rounds([*phases, [[ending]]])],
+        scratch=scratch.size,
+        constants=constants.array(),
+        short=work < SHORT,
+        decide=deciding(opens, nest, name, output),
+        once=True,
+    )
+
+
+def any_open(target: Target) -> str:
+    """1 if a counter is not 0; arguments: a table of where they are, how many, and what that counts from."""
+    text = Text()
+    arguments(text, ("table", "count", "base"), {"table", "base"})
+
+    def one(i: str, found: list[str]) -> list[str]:
+        at = text.load("i64", "%table", text.op(f"mul i64 {i}, 8"))
+        return [text.op(f"or i64 {found[0]}, {text.load('i64', text.at('%base', at))}")]
+
+    _, (found,) = fold(text, "0", "%count", 1, [("i64", "0")], one)
+    some = text.op(f"icmp ne i64 {found}, 0")
+    text.do(f"ret i64 {text.op(f'zext i1 {some} to i64')}")
+    return kernel(text)

@@ -1,0 +1,78 @@
+"""The formula of a contraction over its sums, in lanes: what stores an element, once its sum is known with a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.formula import Walk
+from anydml.kernels.elementwise.items import Item, stored_item
+from anydml.kernels.elementwise.numbers import Number, U, odd_of
+from anydml.kernels.match.maps import Formula
+from anydml.tensor import DataType
+
+QUANTUM = -298  # products of two float32 are multiples of 2^-298
+FAR = 2.0**300  # no sum is beyond
+
+
+class Stored(NamedTuple):
+    """A formula and the types of its streams and, last, of the output. at: the stream that is the sum."""
+
+    formula: Formula
+    types: tuple[DataType, ...]
+    at: int
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The streams that are read."""
+        return tuple(k for k in range(len(self.types) - 1) if k != self.at)
+
+    def added(self) -> tuple[int, int] | None:
+        """The node that adds a stream to the sum, and that stream, where the sum is used for nothing else."""
+        sums = [p for p, n in enumerate(self.formula) if n.op == "stream" and n.data[0] == self.at]
+        users = [p for p, n in enumerate(self.formula) if any(a in sums for a in n.args)]
+        if len(users) != 1 or self.formula[users[0]].op != "add":
+            return None
+        (place,) = users
+        others = [self.formula[a] for a in self.formula[place].args if a not in sums]
+        if len(others) == 1 and others[0].op == "stream":
+            return place, int(others[0].data[0])
+        return None
+
+
+class _SumWalk(Walk):
+    """known: what a stream, or a node, is known to be."""
+
+    def __init__(self, body: Body, s: Stored, streams: list[Value], lanes: int, known: Mapping[int, Number]) -> None:
+        super().__init__(body, s.formula, streams, s.types[-1], lanes, "wide", False)
+        self.known = known
+
+    def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
+        return self.known[place] if place in self.known else super()._item(place, op, args, data)
+
+
+def stored(
+    body: Body, s: Stored, streams: Mapping[int, Value], total: Number, lanes: int, *, added: bool = False
+) -> tuple[Value, Value | None]:
+    """The bits of elements, and the lanes that a bound leaves open. added: the total has what is added to the sum, too."""
+    values = [streams.get(k, body.undefined(Kind("i64", lanes))) for k in range(len(s.types) - 1)]
+    known = {p: total for p, n in enumerate(s.formula) if n.op == "stream" and n.data[0] == s.at}
+    if added and (found := s.added()) is not None:
+        known = {found[0]: total, **known}
+    item = _SumWalk(body, s, values, lanes, known).run()
+    return stored_item(body, item, s.types[-1], lanes, integral=False)
+
+
+def bounded(total: Value, error: Value, guard: Value | None) -> Number:
+    """A sum in float64, and what it may be away from the real one."""
+    made = Number(total.body, lambda: total, low=-FAR, high=FAR, quantum=QUANTUM, least=QUANTUM, guard=guard)
+    return replace(made, err=lambda: error)
+
+
+def rounded(total: Value, remainder: Value, guard: Value) -> Number:
+    """A sum in float64 that is rounded, to which a remainder is missing."""
+    odd = odd_of(total, remainder)
+    made = Number(total.body, lambda: total, low=-FAR, high=FAR, quantum=QUANTUM, least=QUANTUM, guard=guard)
+    return replace(made, odd=lambda: odd, rel=U)

@@ -1,0 +1,216 @@
+"""The factor of columns, packed: float32, panel by panel, term by term, with zeros where there is no term.
+
+Columns lie in runs: those of one line of the innermost dimension. A line is never read but where a term counts.
+"""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.real.layout import ENTRY
+from anydml.kernels.contract.real.rows import NORM_SLACK
+from anydml.kernels.elementwise import halves
+from anydml.tensor import DataType
+
+# the last ones: the columns for which all terms count, from .. to before .. in each dimension
+ARGUMENTS = (
+    "b", "first", "count", "n1", "n2", "s0", "s1", "s2", "channels", "term", "positions", "table", "into", "panel", "norms",
+    "from0", "end0", "from1", "end1", "from2", "end2",
+)  # fmt: skip
+POINTERS = {"b", "table", "into", "norms"}
+RUN = 40  # bytes of a run: where it begins in the panel, its length, its place in the outer dimensions and its first column
+
+
+def packed(target: Target, data_type: DataType, across: int, contiguous: bool, padded: bool) -> str:
+    """Pack panels of so many vectors of float64; arguments: ARGUMENTS.
+
+    first: the first column; count: so many, the last panel perhaps in part. panel: bytes from one panel to the next. norms: of
+    each column, the root of the sum of squares, rounded up; negative where terms do not count. contiguous: a run's elements
+    lie side by side. padded: whether there are such columns.
+    """
+    return _Panels(target, data_type, across, contiguous, padded).text()
+
+
+class _Panels:
+    def __init__(self, target: Target, data_type: DataType, across: int, contiguous: bool, padded: bool) -> None:
+        self.body, self.target = Body(target), target
+        self.data_type, self.contiguous, self.padded = data_type, contiguous, padded
+        self.wide = target.vector_bytes // 8  # float64 of a vector
+        self.width, self.across = across * self.wide, across
+        self.lanes = target.vector_bytes // 4
+        self.iota = self.body.constants("i64", range(self.lanes))
+
+    def text(self) -> str:
+        body, width = self.body, self.width
+        arguments(body, ARGUMENTS, POINTERS)
+        self.runs = body.op(f"alloca [{RUN * width} x i8], align 64")
+        up = body.op(f"add i64 %count, {width - 1}")
+
+        def panel(p: str, _: list[Value]) -> list[Value]:
+            done = body.op(f"mul i64 {p}, {width}")
+            left = body.op(f"sub i64 %count, {done}")
+            columns = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {width}')}, i64 {left}, i64 {width}")
+            norms = body.at("%norms", body.op(f"mul i64 {done}, 8"))
+            into = body.at("%into", body.op(f"mul i64 {p}, %panel"))
+            count = self._cut(body.op(f"add i64 %first, {done}"), columns, norms)
+            self._fill(into, count)
+            self._measure(into, norms)
+            return []
+
+        body.loop("0", body.op(f"udiv i64 {up}, {width}"), 1, [], panel)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _cut(self, first: str, columns: str, norms: str) -> str:
+        """Write down the runs of a panel, and the signs of its norms; how many runs there are."""
+        body = self.body
+        i64 = Kind("i64")
+
+        def one(n: str, carried: list[Value]) -> list[Value]:
+            done, runs = carried
+
+            def run() -> None:
+                c = body.op(f"add i64 {first}, {done.name}")
+                x, line = body.op(f"urem i64 {c}, %n2"), body.op(f"udiv i64 {c}, %n2")
+                y, z = body.op(f"urem i64 {line}, %n1"), body.op(f"udiv i64 {line}, %n1")
+                room, left = body.op(f"sub i64 %n2, {x}"), body.op(f"sub i64 {columns}, {done.name}")
+                length = body.op(f"select i1 {body.op(f'icmp ult i64 {room}, {left}')}, i64 {room}, i64 {left}")
+                record = body.at(self.runs, body.op(f"mul i64 {n}, {RUN}"))
+                for k, value in enumerate((done.name, length, z, y, x)):
+                    body.store("i64", value, record, 8 * k)
+                if self.padded:
+                    self._flag(body.at(norms, body.op(f"mul i64 {done.name}, 8")), length, z, y, x)
+
+            more = body.op(f"icmp ult i64 {done.name}, {columns}")
+            when(body, more, run)
+            # what the run was is in its record
+            length = body.load("i64", body.at(self.runs, body.op(f"mul i64 {n}, {RUN}")), 8)
+            taken = body.op(f"select i1 {more}, i64 {length}, i64 0")
+            some = Value(body, body.op(f"zext i1 {more} to i64"), i64)
+            return [done + Value(body, taken, i64), runs + some]
+
+        zero = body.constant(i64, 0)
+        _, (_, count) = body.loop("0", columns, 1, [zero, zero], one)
+        return count.name
+
+    def _flag(self, norms: str, length: str, z: str, y: str, x: str) -> None:
+        """1 for the columns of a run for which all terms count, -1 for the others."""
+        body = self.body
+
+        def all_count(value: str, k: int) -> str:
+            above = body.op(f"icmp sge i64 {value}, %from{k}")
+            return body.op(f"and i1 {above}, {body.op(f'icmp slt i64 {value}, %end{k}')}")
+
+        outer = body.op(f"and i1 {all_count(z, 0)}, {all_count(y, 1)}")
+
+        def one(i: str, _: list[Value]) -> list[Value]:
+            inside = body.op(f"and i1 {outer}, {all_count(body.op(f'add i64 {x}, {i}'), 2)}")
+            flag = body.op(f"select i1 {inside}, double 1.0, double -1.0")
+            body.store("double", flag, norms, body.op(f"mul i64 {i}, 8"))
+            return []
+
+        body.loop("0", length, 1, [], one)
+
+    def _fill(self, into: str, runs: str) -> None:
+        body, row = self.body, self.width * 4
+        i64 = Kind("i64")
+
+        def channel(c: str, carried: list[Value]) -> list[Value]:
+            base = body.at("%b", body.op(f"mul i64 {c}, %term"))
+
+            def position(p: str, inner: list[Value]) -> list[Value]:
+                entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
+                from_ = body.at(base, body.load("i64", entry))
+                to = body.at(into, inner[0].name)
+
+                def run(n: str, _: list[Value]) -> list[Value]:
+                    self._run(body.at(self.runs, body.op(f"mul i64 {n}, {RUN}")), entry, from_, to)
+                    return []
+
+                body.loop("0", runs, 1, [], run)
+                return [inner[0] + row]
+
+            _, made = body.loop("0", "%positions", 1, carried, position)
+            return made
+
+        body.loop("0", "%channels", 1, [body.constant(i64, 0)], channel)
+
+    def _run(self, record: str, entry: str, from_: str, to: str) -> None:
+        """The elements of a run for one term; in vectors, so that zeros, or what the next run writes over, follow."""
+        body, lanes, size = self.body, self.lanes, self.data_type.dtype.itemsize
+        done, length, z, y, x = (body.load("i64", record, 8 * k) for k in range(5))
+        start, end = "0", length
+        if self.padded:
+            inside = []
+            for k, value in ((0, z), (1, y)):
+                low, high = body.load("i64", entry, 16 + 16 * k), body.load("i64", entry, 24 + 16 * k)
+                inside.append(body.op(f"icmp sge i64 {value}, {low}"))
+                inside.append(body.op(f"icmp slt i64 {value}, {high}"))
+            all_ = inside[0]
+            for condition in inside[1:]:
+                all_ = body.op(f"and i1 {all_}, {condition}")
+            low, high = (body.op(f"sub i64 {body.load('i64', entry, at)}, {x}") for at in (48, 56))
+            start = body.call("llvm.smax.i64", Kind("i64"), f"i64 {low}", "i64 0").name
+            high = body.call("llvm.smin.i64", Kind("i64"), f"i64 {high}", f"i64 {length}").name
+            end = body.op(f"select i1 {all_}, i64 {high}, i64 0")
+        offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %s0')}, {body.op(f'mul i64 {y}, %s1')}")
+        offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s2')}")
+        from_ = body.at(from_, offset)
+        to = body.at(to, body.op(f"mul i64 {done}, 4"))
+        kind = Kind(f"i{8 * size}", lanes)
+
+        def group(i: str, _: list[Value]) -> list[Value]:
+            at = body.splat(Value(body, i, Kind("i64")), lanes) + self.iota
+            active = at.compared("slt", body.splat(Value(body, end, Kind("i64")), lanes))
+            if self.padded:
+                active = active & at.compared("sge", body.splat(Value(body, start, Kind("i64")), lanes))
+            if self.contiguous:
+                place = body.at(from_, body.op(f"mul i64 {i}, {size}"))
+                bits = self._masked(kind, place, active)
+            else:
+                bits = self._gathered(kind, from_, at, active)
+            single = halves.widened(bits) if self.data_type == DataType.FLOAT16 else bits.cast(kind.of("float"))
+            body.stored(single, to, body.op(f"mul i64 {i}, 4"))
+            return []
+
+        # the last group may be a part: it is counted up to whole ones
+        up = body.op(f"add i64 {length}, {lanes - 1}")
+        body.loop("0", body.op(f"and i64 {up}, {-lanes}"), lanes, [], group)
+
+    def _masked(self, kind: Kind, place: str, active: Value) -> Value:
+        body = self.body
+        name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
+        body.declared[f"declare {kind.text} @{name}(ptr, i32, <{kind.lanes} x i1>, {kind.text})"] = None
+        call = f"call {kind.text} @{name}(ptr {place}, i32 1, {active!r}, {kind.text} zeroinitializer)"
+        return body.value(call, kind)
+
+    def _gathered(self, kind: Kind, from_: str, at: Value, active: Value) -> Value:
+        body = self.body
+        offsets = at * body.splat(Value(body, "%s2", Kind("i64")), kind.lanes)
+        places = body.op(f"getelementptr i8, ptr {from_}, {offsets!r}")
+        name = f"llvm.masked.gather.v{kind.lanes}{kind.element}.v{kind.lanes}p0"
+        pointers = f"<{kind.lanes} x ptr>"
+        body.declared[f"declare {kind.text} @{name}({pointers}, i32, <{kind.lanes} x i1>, {kind.text})"] = None
+        call = f"call {kind.text} @{name}({pointers} {places}, i32 1, {active!r}, {kind.text} zeroinitializer)"
+        return body.value(call, kind)
+
+    def _measure(self, panel: str, norms: str) -> None:
+        """The norms of a panel's columns, with the signs that are there."""
+        body, wide = self.body, Kind("double", self.wide)
+        terms = body.op("mul i64 %channels, %positions")
+
+        def step(k: str, squares: list[Value]) -> list[Value]:
+            at = body.at(panel, body.op(f"mul i64 {k}, {4 * self.width}"))
+            found = []
+            for n, square in enumerate(squares):
+                x = body.loaded(wide.of("float"), at, 4 * self.wide * n).converted("fpext", wide)
+                found.append(body.fused(x, x, square))
+            return found
+
+        _, squares = body.loop("0", terms, 1, [body.constant(wide, 0.0)] * self.across, step)
+        for n, square in enumerate(squares):
+            made = square.root() * NORM_SLACK
+            if self.padded:
+                made = made.signed_as(body.loaded(wide, norms, 8 * self.wide * n))
+            body.stored(made, norms, 8 * self.wide * n)

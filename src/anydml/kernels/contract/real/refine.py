@@ -1,0 +1,182 @@
+"""The second stage: listed elements from sums in three float64, what each addition leaves over being added up, too.
+
+The terms are read where they lie, those that do not count left out; what is added to the sum is one more term. Zeros and ties
+are known as such; what stays open is marked, a bit for each element.
+"""
+
+from __future__ import annotations
+
+import math
+
+from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.real.epilogue import OWN, Shape, places
+from anydml.kernels.contract.real.formula import rounded, stored
+from anydml.kernels.contract.real.layout import ENTRY
+from anydml.kernels.elementwise import halves
+from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.tensor import DataType
+
+LANES = 2  # an element in all of them
+# f1, f2: the sizes that streams are found by; bit: of the first row's first column, `columns` from one row's to the next
+ARGUMENTS = (
+    "a", "a_row", "a_term", "b", "n1", "n2", "b0", "b1", "b2", "b_term", "channels", "positions", "table",
+    "list", "counter", "first", "f1", "f2", "bits", "bit", "columns", "open",
+)  # fmt: skip
+POINTERS = {"a", "b", "table", "list", "counter", "bits", "open"}
+
+
+def names(shape: Shape) -> list[str]:
+    """The arguments of the kernel, in order."""
+    return [*ARGUMENTS, *places(len(shape.lies))]
+
+
+def refined(target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> str:
+    """Decide listed elements; arguments: `names`. open: a number, to which those that stay open are added."""
+    return _Refining(target, shape, factors).text()
+
+
+class _Refining:
+    def __init__(self, target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> None:
+        self.body, self.shape, self.factors = Body(target), shape, factors
+
+    def text(self) -> str:
+        body = self.body
+        arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
+        body.loop("0", body.load("i64", "%counter"), 1, [], self._entry)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _entry(self, e: str, _: list[Value]) -> list[Value]:
+        body = self.body
+        entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
+        row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
+        c = body.op(f"add i64 %first, {column}")
+        read, output = self._streams(row, c)
+        values = self._sum(row, c)
+        added = self.shape.stored.added()
+        if added is not None:
+            kind = self.shape.stored.types[added[1]]
+            values = _with(values, _wide(read[added[1]].lane(0), kind))
+        total, remainder, guard = _result(values)
+        number = rounded(*(body.splat(x, LANES) for x in (total, remainder)), body.splat(guard, LANES))
+        made, undecided = stored(body, self.shape.stored, read, number, LANES, added=added is not None)
+        assert undecided is not None
+        yes, no, after = (body.name(x) for x in ("open", "decided", "after"))
+        body.branch(undecided.lane(0).name, yes, no)
+        body.label(yes)
+        self._mark(row, c)
+        body.jump(after)
+        body.label(no)
+        body.stored(made.lane(0), output)
+        body.jump(after)
+        body.label(after)
+        return []
+
+    def _split(self, c: str, n1: str, n2: str) -> tuple[str, str, str]:
+        body = self.body
+        x, line = body.op(f"urem i64 {c}, {n2}"), body.op(f"udiv i64 {c}, {n2}")
+        return body.op(f"udiv i64 {line}, {n1}"), body.op(f"urem i64 {line}, {n1}"), x
+
+    def _streams(self, row: str, c: str) -> tuple[dict[int, Value], str]:
+        """The streams' elements of a row and a column, in every lane, and where the output's is."""
+        body, s = self.body, self.shape.stored
+        at = self._split(c, "%f1", "%f2")
+        found = []
+        for k in range(OWN, OWN + len(self.shape.lies)):
+            offset = body.op(f"mul i64 {row}, %r{k}")
+            for value, stride in zip(at, "zys", strict=True):
+                offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {value}, %{stride}{k}')}")
+            found.append(body.at(f"%p{k}", offset))
+        read = {
+            k: body.splat(body.loaded(Kind(f"i{s.types[k].element_bits}"), place), LANES)
+            for k, place in zip(s.others, found, strict=False)
+        }
+        return read, found[-1]
+
+    def _sum(self, row: str, c: str) -> list[Value]:
+        """The sum of the terms that count: head, what its additions left over, what those did, and what is lost."""
+        body = self.body
+        z, y, x = self._split(c, "%n1", "%n2")
+        a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
+        offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b0')}, {body.op(f'mul i64 {y}, %b1')}")
+        b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b2')}"))
+        one, zero = Kind("double"), body.constant(Kind("double"), 0.0)
+        start = [body.constant(one, -0.0), zero, zero, zero, body.constant(Kind("i64"), 0)]
+
+        def channel(n: str, carried: list[Value]) -> list[Value]:
+            left = body.at(a, body.op(f"mul i64 {n}, %a_term"))
+            right = body.at(b, body.op(f"mul i64 {n}, %b_term"))
+
+            def position(p: str, inner: list[Value]) -> list[Value]:
+                entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
+                counts = body.constant(Kind("i1"), True)
+                if self.shape.padded:
+                    for k, value in enumerate((z, y, x)):
+                        low, high = body.load("i64", entry, 16 + 16 * k), body.load("i64", entry, 24 + 16 * k)
+                        at = Value(body, value, Kind("i64"))
+                        counts = counts & at.compared("sge", Value(body, low, at.kind))
+                        counts = counts & at.compared("slt", Value(body, high, at.kind))
+                before, inside, after = (body.name(n) for n in ("before", "term", "after"))
+                body.jump(before)
+                body.label(before)
+                body.branch(counts.name, inside, after)
+                body.label(inside)
+                factors = [
+                    _wide(body.loaded(Kind(f"i{t.element_bits}"), body.at(base, body.load("i64", entry, at))), t)
+                    for base, at, t in ((left, 8, self.factors[0]), (right, 0, self.factors[1]))
+                ]
+                made = [*_with(inner[:4], factors[0] * factors[1]), inner[4] + 1]
+                body.jump(after)
+                body.label(after)
+                return [
+                    body.value(f"phi {v.kind.text} [ {v.name}, %{before} ], [ {w.name}, %{inside} ]", v.kind)
+                    for v, w in zip(inner, made, strict=True)
+                ]
+
+            _, found = body.loop("0", "%positions", 1, carried, position)
+            return found
+
+        _, (*values, count) = body.loop("0", "%channels", 1, start, channel)
+        # the sum of nothing is +0
+        return [body.chosen(count.compared("eq", 0), 0.0, values[0]), *values[1:]]
+
+    def _mark(self, row: str, c: str) -> None:
+        body = self.body
+        index = body.op(f"add i64 {body.op(f'mul i64 {row}, %columns')}, {c}")
+        index = body.op(f"add i64 {index}, %bit")
+        byte = body.at("%bits", body.op(f"lshr i64 {index}, 3"))
+        place = body.op(f"trunc i64 {body.op(f'and i64 {index}, 7')} to i8")
+        bit = body.op(f"shl i8 1, {place}")
+        body.op(f"atomicrmw or ptr {byte}, i8 {bit} monotonic")  # other threads mark other bits of the byte
+        body.store("i64", body.op(f"add i64 {body.load('i64', '%open')}, 1"), "%open")
+
+
+def _wide(bits: Value, data_type: DataType) -> Value:
+    single = halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(Kind("float"))
+    return single.converted("fpext", Kind("double"))
+
+
+def _with(values: list[Value], x: Value) -> list[Value]:
+    total, left, rest, lost = values
+    total, more = two_sum(total, x)
+    left, more = two_sum(left, more)
+    rest, more = two_sum(rest, more)
+    return [total, left, rest, lost + more.magnitude()]
+
+
+def _result(values: list[Value]) -> tuple[Value, Value, Value]:
+    """A sum in float64, what is missing, and whether its sign may be another one."""
+    total, left, rest, lost = values
+    body = total.body
+    head, low = two_sum(total, left)
+    low, least = two_sum(low, rest)
+    head, low = two_sum(head, low)
+    remainder = low + least
+    open_ = remainder.magnitude().compared("ole", lost * 4.0) & lost.compared("une", 0.0)
+    # zeros keep their sign, and infinities leave NaN over
+    alone = (left.compared("oeq", 0.0) & rest.compared("oeq", 0.0)) | ~total.magnitude().compared("olt", math.inf)
+    zero = remainder.lift(0.0)
+    ends = total.magnitude().compared("olt", math.inf)
+    return body.chosen(alone, total, head), body.chosen(alone, zero, remainder), open_ & ends

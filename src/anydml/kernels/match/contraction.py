@@ -1,0 +1,264 @@
+"""Statements that contract: every element is a formula of one sum, of products of two tensors' elements.
+
+Matrix products and convolutions are such statements. A transposed convolution with a stride is several of them: one for every
+remainder of the output's positions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from anydml.kernels.match import maps
+from anydml.kernels.match.affine import Affine
+from anydml.kernels.match.maps import Formula, Stream
+from anydml.schema.expression import INDEX, Expr, Tensor, Variable, bound_by, is_integer, lift, make, walk
+from anydml.schema.statement import Nest, Statement
+from anydml.tensor import DataType
+
+SUM = "(the sum)"  # the stream of a formula that stands for the sum
+NO_PRODUCTS = "the elements are no formulas of one sum of products of two elements"
+
+
+class Factor(NamedTuple):
+    """A tensor that is read in every term: its index in each dimension; what lies outside is no term."""
+
+    name: str
+    data_type: DataType
+    sizes: tuple[int, ...]
+    index: tuple[Affine, ...]
+
+
+class Contraction(NamedTuple):
+    """output[start + the sum of steps * variables] = formula, where the stream SUM is the sum over `terms` of the product.
+
+    variables: of the output, those that its formula and its factors are affine in; steps: of each, in the output's dimensions.
+    The streams' steps are along the variables, too.
+    """
+
+    output: str
+    variables: tuple[Variable, ...]
+    start: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]
+    terms: tuple[Variable, ...]
+    factors: tuple[Factor, Factor]
+    streams: tuple[Stream, ...]
+    formula: Formula
+
+
+class _Unmatched(Exception):
+    """The message is the reason."""
+
+
+def contractions(statement: Statement) -> list[Contraction] | str:
+    """The contractions that a statement comes to, which write different elements; or why it comes to none."""
+    if len(statement) > 1:
+        return "there are several outputs"
+    ((name, nest),) = statement.items()
+    sums = [e for e in walk(nest.body) if bound_by(e)]
+    if nest.moves or len(sums) != 1 or sums[0].op != "reduce" or sums[0].data[0] != "sum":
+        return NO_PRODUCTS
+    try:
+        return list(_Matching(name, nest, sums[0]).found())
+    except _Unmatched as error:
+        return str(error)
+
+
+class _Matching:
+    def __init__(self, name: str, nest: Nest, total: Expr) -> None:
+        self.name, self.nest, self.total = name, nest, total
+        term = total.args[0]
+        if term.op != "mul" or any(a.op != "read" or a.data[0].definition is not None for a in term.args):
+            raise _Unmatched(NO_PRODUCTS)
+        if any(a.data[1] == "otherwise" for a in term.args):
+            raise _Unmatched("a factor is something else outside of its tensor")
+        self.reads = term.args
+        self.conditions = list(_parts(total.args[1])) if len(total.args) > 1 else []
+
+    def found(self) -> Iterator[Contraction]:
+        """A contraction for every remainder that a condition tells apart."""
+        strided: dict[Variable, int] = {}  # variables of the output that are split by their remainder
+        for condition in self.conditions:
+            divided = _divisible(condition)
+            if divided is None:
+                raise _Unmatched("what terms there are depends on something else than a stride")
+            index, divisor = divided
+            outer = [v for v in index.factors if v in self.nest.variables]
+            if len(outer) != 1 or outer[0] in strided or len(index.factors) > 2:
+                raise _Unmatched("a stride divides more than one position")
+            strided[outer[0]] = divisor
+        blocks = self._blocks()
+        for remainders in product(*(range(min(s, v.size)) for v, s in strided.items())):
+            env: dict[Variable, Affine] = {}
+            variables: list[Variable] = []
+            rest = dict(zip(strided, remainders, strict=True))
+            for v in self.nest.variables:
+                if v in rest:
+                    inner = Variable(v.name, -(-(v.size - rest[v]) // strided[v]))
+                    env[v] = Affine(rest[v], {inner: strided[v]})
+                    variables.append(inner)
+                elif (size := blocks.get(v, 0)) > 1 and size < v.size:
+                    outer_, inner = Variable(v.name, v.size // size), Variable(v.name + "'", size)
+                    env[v] = Affine(0, {outer_: size, inner: 1})
+                    variables += [outer_, inner]
+                else:
+                    env[v] = Affine(0, {v: 1})
+                    variables.append(v)
+            terms = self._terms(env, rest, strided)
+            yield self._contraction(env, variables, terms)
+
+    def _terms(self, env: dict[Variable, Affine], rest: Mapping[Variable, int], strided: Mapping[Variable, int]) -> list[Variable]:
+        """The terms that there are for such remainders, in variables of their own."""
+        met: dict[Variable, tuple[int, int]] = {}  # the first of a variable's values that counts, and from one to the next
+        none = False
+        for condition in self.conditions:
+            divided = _divisible(condition)
+            assert divided is not None
+            index, divisor = divided
+            known = index.constant
+            inner = [(v, f) for v, f in index.factors.items() if v not in rest]
+            known += sum(f * rest[v] for v, f in index.factors.items() if v in rest)
+            if any(f * strided[v] % divisor for v, f in index.factors.items() if v in rest):
+                raise _Unmatched("a stride divides more than one position")
+            if not inner:
+                none |= known % divisor != 0
+                continue
+            ((u, factor),) = inner
+            step = divisor // math.gcd(factor, divisor)
+            first = next((x for x in range(step) if (known + factor * x) % divisor == 0), None)
+            if first is None or first >= u.size:
+                none = True
+                first = 0
+            met[u] = first, step
+        terms = []
+        for u in self.total.data[1]:
+            first, step = met.get(u, (0, 1))
+            inner_ = Variable(u.name, 0 if none else -(-(u.size - first) // step))
+            env[u] = Affine(first, {inner_: step})
+            terms.append(inner_)
+        return terms
+
+    def _blocks(self) -> dict[Variable, int]:
+        """The variables of the output that indices divide, by the one divisor of their size that they are divided by."""
+        found: dict[Variable, set[int]] = {}
+        for e in walk(self.total.args[0]):
+            if e.op in ("floordiv", "mod") and e.args[0].op == "variable" and is_integer(e.args[1]):
+                found.setdefault(e.args[0].data, set()).add(int(e.args[1].data.value))
+        for v, sizes in found.items():
+            if len(sizes) > 1 or v.size % min(sizes):
+                raise _Unmatched("an index is divided in several ways")
+        return {v: min(sizes) for v, sizes in found.items()}
+
+    def _contraction(self, env: dict[Variable, Affine], variables: list[Variable], terms: list[Variable]) -> Contraction:
+        at = [env[v] for v in self.nest.variables]
+        steps = tuple(tuple(a.factors.get(v, 0) for a in at) for v in variables)
+        factors = tuple(
+            Factor(e.data[0].name, e.data[0].data_type, e.data[0].sizes, tuple(_index(i, env) for i in e.args)) for e in self.reads
+        )
+        i = [make("variable", (), v) for v in variables]
+        body = _replaced(self.nest.body, self.total, Tensor(SUM, [v.size for v in variables], DataType.FLOAT64)[i], env)
+        found = maps.maps({self.name: Nest(tuple(i), body)})
+        if isinstance(found, str):
+            raise _Unmatched(found)
+        return Contraction(
+            self.name, tuple(variables), tuple(a.constant for a in at), steps, tuple(terms),
+            (factors[0], factors[1]), found[0].streams, found[0].formula,
+        )  # fmt: skip
+
+
+def _parts(e: Expr) -> Iterator[Expr]:
+    """The conditions that all have to hold."""
+    if e.op == "both":
+        for a in e.args:
+            yield from _parts(a)
+    else:
+        yield e
+
+
+def _divisible(e: Expr) -> tuple[Affine, int] | None:
+    """The index and the divisor of a condition that says that a remainder is 0."""
+    if e.op != "equal":
+        return None
+    x, zero = e.args
+    if x.op != "mod" or zero is not lift(0) or not is_integer(x.args[1]):
+        return None
+    variables = {v.data: Affine(0, {v.data: 1}) for v in walk(x) if v.op == "variable"}
+    return _index(x.args[0], variables), int(x.args[1].data.value)
+
+
+def _index(e: Expr, env: Mapping[Variable, Affine]) -> Affine:
+    """An index in the variables that others are made of; quotients and remainders where these are affine, too."""
+    op = e.op
+    if op == "variable":
+        return env[e.data]
+    if is_integer(e):
+        return Affine(int(e.data.value), {})
+    args = [_index(a, env) for a in e.args]
+    if op == "neg":
+        return _times(args[0], -1)
+    if op in ("add", "sub"):
+        return _plus(args[0], args[1] if op == "add" else _times(args[1], -1))
+    if op == "mul":
+        x, y = args if not args[1].factors else args[::-1]
+        if not y.factors:
+            return _times(x, y.constant)
+    if op in ("floordiv", "mod") and not args[1].factors:
+        divisor = args[1].constant
+        whole = {v: f for v, f in args[0].factors.items() if f % divisor == 0}
+        left = {v: f for v, f in args[0].factors.items() if f % divisor}
+        constant = args[0].constant
+        low = constant % divisor + sum(min(f * (v.size - 1), 0) for v, f in left.items())
+        high = constant % divisor + sum(max(f * (v.size - 1), 0) for v, f in left.items())
+        if 0 <= low and high < divisor:
+            if op == "mod":
+                return Affine(constant % divisor, left)
+            return Affine(constant // divisor, {v: f // divisor for v, f in whole.items()})
+    raise _Unmatched("an index is not affine")
+
+
+def _times(x: Affine, n: int) -> Affine:
+    return Affine(x.constant * n, {v: f * n for v, f in x.factors.items()} if n else {})
+
+
+def _plus(x: Affine, y: Affine) -> Affine:
+    factors = dict(x.factors)
+    for v, f in y.factors.items():
+        factors[v] = factors.get(v, 0) + f
+    return Affine(x.constant + y.constant, {v: f for v, f in factors.items() if f})
+
+
+def _expression(x: Affine) -> Expr:
+    made = lift(x.constant)
+    for v, f in x.factors.items():
+        made = make("variable", (), v) * f + made
+    return made
+
+
+def _replaced(e: Expr, old: Expr, new: Expr, env: Mapping[Variable, Affine]) -> Expr:
+    """The expression in other variables, with one node replaced; a product with 1 is what it multiplies."""
+    made: dict[Expr, Expr] = {old: new}
+    stack = [(e, False)]
+    while stack:
+        node, ready = stack.pop()
+        if node in made:
+            continue
+        if node.op == "variable":
+            made[node] = _expression(env[node.data])
+        elif not node.args:
+            made[node] = node
+        elif not ready:
+            stack.append((node, True))
+            stack += [(a, False) for a in node.args]
+        else:
+            made[node] = _made(node, [made[a] for a in node.args])
+    return made[e]
+
+
+def _made(node: Expr, args: Sequence[Expr]) -> Expr:
+    if node.op == "mul" and node.sort != INDEX:
+        for x, y in (args, args[::-1]):
+            if y.op == "constant" and y.data.value == 1:
+                return x
+    return make(node.op, tuple(args), node.data, node.sort)
