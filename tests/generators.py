@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -166,6 +167,35 @@ def quantized_linear_matrix_multiply(draw: st.DrawFn, level: FeatureLevel) -> Pl
         output_scale_tensor=product.parameter(DataType.FLOAT32, rank, **rows),
         output_zero_point_tensor=product.zero_point(output, rank, **rows),
         **product.matrices(a, b, output),
+    )
+
+
+def gemm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    product = Product.drawn(draw, draw(st.integers(4 if level < FeatureLevel.FL_4_0 else 2, 4)))
+    data_type = draw(st.sampled_from(FLOAT_TYPES))
+    plan: Plan = dict(product.matrices(data_type, data_type, data_type))
+    sizes = plan["output_tensor"].sizes
+    for name in "ab":
+        transposed = draw(st.booleans())
+        plan[f"trans_{name}"] = "TRANSPOSE" if transposed else "NONE"
+        if transposed:
+            *batch, rows, columns = plan[f"{name}_tensor"].sizes
+            plan[f"{name}_tensor"] = Plain(data_type, (*batch, columns, rows))
+    kinds = ["none", "none", "any"] + ["clip"] * (level >= FeatureLevel.FL_6_0) + ["softmax"] * (level >= FeatureLevel.FL_6_1)
+    kind = draw(st.sampled_from(kinds))
+    if kind == "softmax" and all(n == 1 for n in sizes[:-2]) and draw(st.booleans()):
+        fused: Desc | None = draw(activations(level, ("ACTIVATION_SOFTMAX",)))
+    elif kind == "softmax":
+        axes = draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, unique=True))
+        softmax: Any = operators.find("ACTIVATION_SOFTMAX1")
+        fused = softmax(axes=axes)
+    else:
+        fused = None if kind == "none" else draw(activations(level, ("ELEMENT_WISE_CLIP",) if kind == "clip" else ()))
+    return plan | dict(
+        c_tensor=Plain(data_type, sizes) if draw(st.booleans()) else None,
+        alpha=draw(FLOATS),
+        beta=draw(FLOATS),
+        fused_activation=fused,
     )
 
 
@@ -443,6 +473,7 @@ GENERATORS: Mapping[str, Generator] = {
     "ELEMENT_WISE_POW": power,
     "ELEMENT_WISE_QUANTIZE_LINEAR": quantize_linear,
     "GATHER": gather,
+    "GEMM": gemm,
     "JOIN": join,
     "LSTM": lstm,
     "MATRIX_MULTIPLY_INTEGER": matrix_multiply_integer,

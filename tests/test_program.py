@@ -380,7 +380,7 @@ DESC = "/dispatchables/slice/desc"
         ({"/dispatchables/slice/type": "ONNX"}, "/dispatchables/slice/type", "ONNX is refused: ONNX models need"),
         ({"/dispatchables/slice/type": "dmlSerializedGraph"}, "/dispatchables/slice/type", "is refused: serialized graphs"),
         ({"/dispatchables/slice/type": "SLICES"}, "/dispatchables/slice/type", "no operator 'SLICES'; did you mean 'SLICE'?"),
-        ({"/dispatchables/slice/type": "gem"}, "/dispatchables/slice/type", "you mean 'GEMM', which is not in anydml yet?"),
+        ({"/dispatchables/slice/type": "gruu"}, "/dispatchables/slice/type", "you mean 'GRU', which is not in anydml yet?"),
         ({"/dispatchables/slice/executionFlags": "X"}, "/dispatchables/slice/executionFlags", "there is no 'X' here"),
         ({"/dispatchables/slice/dmlCompileType": "X"}, "/dispatchables/slice/dmlCompileType", "takes DmlCompileOp or"),
         ({"/resources/input/sizeInBytes": 99}, "/resources/input/sizeInBytes", "99 bytes do not hold the 100 bytes"),

@@ -304,6 +304,9 @@ if TYPE_CHECKING:
         gather as gather,
     )
     from anydml.functional.functions import (
+        gemm as gemm,
+    )
+    from anydml.functional.functions import (
         join as join,
     )
     from anydml.functional.functions import (
@@ -455,6 +458,7 @@ if TYPE_CHECKING:
     from anydml.operators.fill_value_constant import FillValueConstant as FillValueConstant
     from anydml.operators.fill_value_sequence import FillValueSequence as FillValueSequence
     from anydml.operators.gather import Gather as Gather
+    from anydml.operators.gemm import Gemm as Gemm
     from anydml.operators.join import Join as Join
     from anydml.operators.lstm import Lstm as Lstm
     from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger as MatrixMultiplyInteger
@@ -571,6 +575,7 @@ FILES = {  # desc class -> its file in anydml.operators
     "FillValueConstant": "fill_value_constant",
     "FillValueSequence": "fill_value_sequence",
     "Gather": "gather",
+    "Gemm": "gemm",
     "Join": "join",
     "Lstm": "lstm",
     "MatrixMultiplyInteger": "matrix_multiply_integer",
@@ -687,6 +692,7 @@ FUNCTIONS = (
     "fill_value_constant",
     "fill_value_sequence",
     "gather",
+    "gemm",
     "join",
     "lstm",
     "matrix_multiply_integer",

@@ -11,6 +11,7 @@ from typing import Any
 from . import (
     activation,
     bitwise,
+    contractions,
     convolution,
     elementwise,
     fill,
@@ -76,7 +77,9 @@ __all__ = [
 ]
 
 MODULES = (
-    *(activation, bitwise, convolution, elementwise, fill, logical, lstm, moving, order, quantize, random, reduce, rows),
+    *(activation, bitwise, contractions, convolution, elementwise, fill, logical, lstm, moving, order, quantize, random),
+    reduce,
+    rows,
     two_inputs,
     unary,
 )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ConvolutionDirection,
         ConvolutionMode,
         IsInfinityMode,
+        MatrixTransform,
         PaddingMode,
         QuantizationType,
         RandomGeneratorType,
@@ -1017,6 +1018,8 @@ def activation_softmax(
 ) -> NDArray[Any]:
     """Divides e^x by the sum of e^x over the last dimension, as SOFTMAX1 does with that axis alone.
 
+    GEMM takes it as a fused activation from feature level 6_1 on.
+
         Output[i, j, k, l] = exp(Input[i, j, k, l] - P[i, j, k]) / (sum over l' < Input.Sizes[3] of exp(Input[i, j, k,
             l'] - P[i, j, k]))     where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
 
@@ -1065,7 +1068,7 @@ def activation_softmax1(
     """Divides e^x by the sum of e^x over all listed axes together: Output = exp(x - max) / sum(exp(x - max)).
 
     The quotient is exact and rounded once; max, the largest x of the sum, changes infinities alone: with +infinity in it,
-    with NaN, or with -infinity alone, all results are NaN.
+    with NaN, or with -infinity alone, all results are NaN. GEMM takes it as a fused activation from feature level 6_1 on.
 
         Output[i, j, k, l] = exp(Input[i, j, k, l] - P[i, j, k]) / (sum over l' < Input.Sizes[3] of exp(Input[i, j, k,
             l'] - P[i, j, k]))     where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
@@ -5157,6 +5160,82 @@ def gather(
     array([14., 12., 14., 11., 13.], dtype=float32)
     """
     result: NDArray[Any] = call("GATHER", (input, indices), (axis, index_dimensions), out, device)
+    return result
+
+
+def gemm(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    c: NDArray[Any] | None = None,
+    trans_a: MatrixTransform | str = "NONE",
+    trans_b: MatrixTransform | str = "NONE",
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    fused_activation: Desc | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Multiplies matrices, batch by batch: Output = f(Alpha * A @ B + Beta * C), with a fused activation f.
+
+    A is {.., M, K}, B {.., K, N}, C and Output {.., M, N}; TransA and TransB swap the last two dimensions of A and B before
+    they are multiplied. Without C, Beta has no part. All of it is exact, f too, and rounded once. A factor of 0 multiplies
+    as any other: an infinity by it is NaN.
+
+        Output[i, j] = Alpha * (sum over k < A.Sizes[1] of A[i, k] * B[k, j]) + Beta * C[i, j]
+
+    Parameters
+    ----------
+    a : NDArray[Any]
+        The left matrices, {BatchCount, ChannelCount, M, K}; transposed, K, M. 2 to 4 dimensions of float32 or float16.
+    b : NDArray[Any]
+        The right matrices, {BatchCount, ChannelCount, K, N}; transposed, N, K. 2 to 4 dimensions of float32 or float16.
+    c : NDArray[Any], optional
+        What is added, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast. 2 to 4 dimensions of float32 or
+        float16.
+    trans_a : MatrixTransform | str, default "NONE"
+        Whether A is transposed. One of NONE, TRANSPOSE.
+    trans_b : MatrixTransform | str, default "NONE"
+        Whether B is transposed. One of NONE, TRANSPOSE.
+    alpha : float, default 1.0
+        The factor of the products.
+    beta : float, default 1.0
+        The factor of C.
+    fused_activation : Desc, optional
+        The function f of the exact sum; without it, the sum.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, {BatchCount, ChannelCount, M, N}. 2 to 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_gemm_operator_desc>
+
+    Examples
+    --------
+    >>> dml.gemm(
+    ...     np.array([[1], [2], [3]], np.float32),
+    ...     np.array([[4, 5, 6]], np.float32),
+    ...     np.full((3, 3), 2, np.float32),
+    ... )
+    array([[ 6.,  7.,  8.],
+           [10., 12., 14.],
+           [14., 17., 20.]], dtype=float32)
+    """
+    result: NDArray[Any] = call("GEMM", (a, b, c), (trans_a, trans_b, alpha, beta, fused_activation), out, device)
     return result
 
 

@@ -19,21 +19,22 @@ from anydml.schema.types import FLOATS
 from anydml.tensor import DataType, TensorDesc
 
 BOTH = "InputTensor OutputTensor"
+FUSED_BY = {"GEMM": FeatureLevel.FL_6_1}
 ROWS = TensorDesc(DataType.FLOAT32, (1, 1, 2, 3))
 ROWS_DATA = np.array([[[[-1, 0, 1], [2, 2, 2]]]], np.float32)
 CUBE = TensorDesc(DataType.FLOAT32, (2, 1, 2))
 
 
-@operator("DML_OPERATOR_ACTIVATION_SOFTMAX1", 158, since=FeatureLevel.FL_5_1)
+@operator("DML_OPERATOR_ACTIVATION_SOFTMAX1", 158, since=FeatureLevel.FL_5_1, fusable=True, fused_by=FUSED_BY)
 class ActivationSoftmax1(Desc):
     """Divides e^x by the sum of e^x over all listed axes together: Output = exp(x - max) / sum(exp(x - max)).
 
     The quotient is exact and rounded once; max, the largest x of the sum, changes infinities alone: with +infinity in it,
-    with NaN, or with -infinity alone, all results are NaN.
+    with NaN, or with -infinity alone, all results are NaN. GEMM takes it as a fused activation from feature level 6_1 on.
     """
 
-    input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
-    output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
+    input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x.", default=None)
+    output_tensor: TensorDesc | None = field.output("OutputTensor", "The results.", default=None)
     axis_count: int | None = field.count("AxisCount", "Entries of Axes.", default=None)
     axes: tuple[int, ...] = field.attribute("Axes", field.UINT, "The axes that a sum runs over.", sized_by="AxisCount")
 
@@ -72,12 +73,15 @@ class ActivationSoftmax1(Desc):
     )
 
 
-@operator("DML_OPERATOR_ACTIVATION_SOFTMAX", 48, since=FeatureLevel.FL_1_0)
+@operator("DML_OPERATOR_ACTIVATION_SOFTMAX", 48, since=FeatureLevel.FL_1_0, fusable=True, fused_by=FUSED_BY)
 class ActivationSoftmax(Desc):
-    """Divides e^x by the sum of e^x over the last dimension, as SOFTMAX1 does with that axis alone."""
+    """Divides e^x by the sum of e^x over the last dimension, as SOFTMAX1 does with that axis alone.
 
-    input_tensor: TensorDesc = field.input("InputTensor", "The elements x, {1, .., 1, BatchCount, Width}.")
-    output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
+    GEMM takes it as a fused activation from feature level 6_1 on.
+    """
+
+    input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x, {1, .., 1, BatchCount, Width}.", default=None)
+    output_tensor: TensorDesc | None = field.output("OutputTensor", "The results.", default=None)
 
     rows = (
         support("1_0", BOTH, (4, 4), FLOATS),
@@ -90,6 +94,7 @@ class ActivationSoftmax(Desc):
     outputs = like("input_tensor")
 
     def as_newest(d) -> ActivationSoftmax1:
+        assert d.input_tensor is not None
         last = d.input_tensor.dimension_count - 1
         return ActivationSoftmax1(input_tensor=d.input_tensor, output_tensor=d.output_tensor, axes=(last,))
 

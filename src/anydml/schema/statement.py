@@ -83,6 +83,20 @@ def activated(activation: Any, x: Operand) -> Expr:
     return number(x) if activation is None else number(type(activation).statement.formula(activation, x))
 
 
+class Computed:
+    """Elements that are read like a tensor's and are stored nowhere: `element` gives one, as an expression of its index."""
+
+    def __init__(self, sizes: Sequence[Any], element: Callable[[Sequence[Operand]], Expr]) -> None:
+        self.sizes, self._element = tuple(sizes), element
+        self._made: dict[tuple[Operand, ...], Expr] = {}  # so that an element that is read twice is one node
+
+    def __getitem__(self, at: Sequence[Operand]) -> Expr:
+        index = tuple(at)
+        if index not in self._made:
+            self._made[index] = self._element(index)
+        return self._made[index]
+
+
 def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> Statement:
     """The meaning of a desc of an operator's newest version: the statement of each output that is there."""
     spec, tensor, operator = desc.spec, symbols or _tensor, getattr(desc, "operator", type(desc))
