@@ -56,7 +56,9 @@ class RowWalk(Walk):
         within = self.stages.within
         for p in [p for p in self.items if within[p]]:
             del self.items[p]
-            self.converted.pop(p, None)
+        # what was converted in this block is no value of the next, were it the same for the whole row
+        for p in [p for p in self.converted if not isinstance(self.items.get(p), Number)]:
+            del self.converted[p]
 
     def put(self, p: int, wide: Value) -> None:
         """A node's value as it was kept."""
