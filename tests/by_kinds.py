@@ -20,6 +20,7 @@ from anydml.schema import field, kinds
 from anydml.schema.constraint import Constraint
 from anydml.schema.field import Field
 from anydml.schema.operator import Desc
+from anydml.schema.support import Supported
 from tensors import sizes_of, tensor_descs
 
 Plan = dict[str, Any]
@@ -42,6 +43,12 @@ FLOATS = st.one_of(
 
 
 # --- plans ---
+
+
+def table_of(name: str, level: FeatureLevel, wire: str) -> Supported:
+    operator = operators.find(name)
+    assert operator is not None
+    return operator.spec.table[level][wire]
 
 
 def rules_at(operator: type[Desc], level: FeatureLevel) -> Mapping[str, Constraint]:

@@ -1,6 +1,6 @@
 """Plans for operators whose rules ask for more than kinds and rows say. Valid by construction: nothing is thrown away.
 
-What a level takes of SLICE and the integer matmuls is typed in here by hand, from the documentation, and not read from the
+What a level takes of SLICE is typed in here by hand, from the documentation, and not read from the
 operator files: otherwise a row that is missing there would be missing here too.
 """
 
@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from hypothesis import strategies as st
 
+import contraction_plans
 from anydml import DataType, FeatureLevel, operators
 from anydml.schema.enumerations import PaddingMode
 from anydml.schema.operator import Desc
-from anydml.schema.support import Supported
-from by_kinds import FLOATS, Plain, Plan, activations, planned
-from hard_cases import parameter_sizes
+from by_kinds import FLOATS, Plain, Plan, activations, planned, table_of
 from tensors import sizes_of
 
 SIX = (DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT16, DataType.UINT32, DataType.UINT16)
@@ -38,12 +35,6 @@ def by_kinds(draw: st.DrawFn, name: str, level: FeatureLevel) -> Plan:
     operator = operators.find(name)
     assert operator is not None
     return planned(draw, operator, level)
-
-
-def table_of(name: str, level: FeatureLevel, wire: str) -> Supported:
-    operator = operators.find(name)
-    assert operator is not None
-    return operator.spec.table[level][wire]
 
 
 # --- slices ---
@@ -101,101 +92,6 @@ def slice_(draw: st.DrawFn, level: FeatureLevel) -> Plan:
         offsets=tuple(offsets),
         sizes=tuple(sizes),
         strides=tuple(strides),
-    )
-
-
-# --- integer matmuls ---
-
-
-@dataclass(frozen=True)
-class Product:
-    """The sizes of a matrix product, and tensors that go with them."""
-
-    draw: st.DrawFn
-    batch: tuple[int, ...]
-    m: int
-    k: int
-    n: int
-
-    @classmethod
-    def drawn(cls, draw: st.DrawFn, rank: int) -> Product:
-        batch = draw(st.tuples(*[st.integers(1, 3)] * (rank - 2)))
-        return cls(draw, batch, *draw(st.tuples(st.integers(1, 5), st.integers(1, 7), st.integers(1, 5))))
-
-    def parameter(self, data_type: DataType, rank: int, **axis: int) -> Plain:
-        """A scale or zero point: per tensor or finer, by batch or not."""
-        per_batch = self.draw(st.sampled_from(((False, False), (False, True), (True, False), (True, True))))
-        finer = axis if self.draw(st.booleans()) else {}
-        sizes = parameter_sizes(rank, **finer, batch=self.batch, per_batch=per_batch)
-        return Plain(data_type, sizes)
-
-    def zero_point(self, data_type: DataType, rank: int, **axis: int) -> Plain | None:
-        return self.parameter(data_type, rank, **axis) if self.draw(st.booleans()) else None
-
-    def matrices(self, a: DataType, b: DataType, output: DataType) -> dict[str, Plain]:
-        return {
-            "a_tensor": Plain(a, (*self.batch, self.m, self.k)),
-            "b_tensor": Plain(b, (*self.batch, self.k, self.n)),
-            "output_tensor": Plain(output, (*self.batch, self.m, self.n)),
-        }
-
-
-def matrix_multiply_integer(draw: st.DrawFn, level: FeatureLevel) -> Plan:
-    smallest = 4 if level < FeatureLevel.FL_4_0 else 2
-    product = Product.drawn(draw, draw(st.integers(smallest, 4)))
-    a, b = draw(st.sampled_from(EIGHT_BIT)), draw(st.sampled_from(EIGHT_BIT))
-    a_rank = draw(st.integers(4 if level < FeatureLevel.FL_4_0 else 1, 4))
-    b_rank = draw(st.integers(smallest if level < FeatureLevel.FL_5_2 else 1, 4))
-    return dict(
-        a_zero_point_tensor=product.zero_point(a, a_rank, rows=product.m),
-        b_zero_point_tensor=product.zero_point(b, b_rank, columns=product.n),
-        **product.matrices(a, b, DataType.INT32),
-    )
-
-
-def quantized_linear_matrix_multiply(draw: st.DrawFn, level: FeatureLevel) -> Plan:
-    old = level < FeatureLevel.FL_4_0
-    product = Product.drawn(draw, draw(st.integers(4 if old else 2, 4)))
-    a, b, output = (draw(st.sampled_from(EIGHT_BIT)) for _ in range(3))
-    rank = draw(st.integers(4 if old else 1, 4))
-    rows, columns = {"rows": product.m}, {"columns": product.n}
-    return dict(
-        a_scale_tensor=product.parameter(DataType.FLOAT32, rank, **rows),
-        a_zero_point_tensor=product.zero_point(a, rank, **rows),
-        b_scale_tensor=product.parameter(DataType.FLOAT32, rank, **columns),
-        b_zero_point_tensor=product.zero_point(b, rank, **columns),
-        output_scale_tensor=product.parameter(DataType.FLOAT32, rank, **rows),
-        output_zero_point_tensor=product.zero_point(output, rank, **rows),
-        **product.matrices(a, b, output),
-    )
-
-
-def gemm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
-    product = Product.drawn(draw, draw(st.integers(4 if level < FeatureLevel.FL_4_0 else 2, 4)))
-    data_type = draw(st.sampled_from(FLOAT_TYPES))
-    plan: Plan = dict(product.matrices(data_type, data_type, data_type))
-    sizes = plan["output_tensor"].sizes
-    for name in "ab":
-        transposed = draw(st.booleans())
-        plan[f"trans_{name}"] = "TRANSPOSE" if transposed else "NONE"
-        if transposed:
-            *batch, rows, columns = plan[f"{name}_tensor"].sizes
-            plan[f"{name}_tensor"] = Plain(data_type, (*batch, columns, rows))
-    kinds = ["none", "none", "any"] + ["clip"] * (level >= FeatureLevel.FL_6_0) + ["softmax"] * (level >= FeatureLevel.FL_6_1)
-    kind = draw(st.sampled_from(kinds))
-    if kind == "softmax" and all(n == 1 for n in sizes[:-2]) and draw(st.booleans()):
-        fused: Desc | None = draw(activations(level, ("ACTIVATION_SOFTMAX",)))
-    elif kind == "softmax":
-        axes = draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, unique=True))
-        softmax: Any = operators.find("ACTIVATION_SOFTMAX1")
-        fused = softmax(axes=axes)
-    else:
-        fused = None if kind == "none" else draw(activations(level, ("ELEMENT_WISE_CLIP",) if kind == "clip" else ()))
-    return plan | dict(
-        c_tensor=Plain(data_type, sizes) if draw(st.booleans()) else None,
-        alpha=draw(FLOATS),
-        beta=draw(FLOATS),
-        fused_activation=fused,
     )
 
 
@@ -374,50 +270,7 @@ def reduce(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     return plan | {"output_tensor": Plain(data_type, tuple(1 if a in plan["axes"] else n for a, n in enumerate(sizes)))}
 
 
-# --- sums ---
-
-
-def convolution(draw: st.DrawFn, level: FeatureLevel) -> Plan:
-    row = table_of("CONVOLUTION", level, "InputTensor")
-    data_type = draw(st.sampled_from(row.data_types))
-    spatial = draw(st.integers(row.dimension_counts[0], row.dimension_counts[-1])) - 2
-    backward, groups, batch = draw(st.booleans()), draw(st.integers(1, 2)), draw(st.integers(1, 2))
-    inputs, outputs = (groups * draw(st.integers(1, 2)) for _ in range(2))
-    fields: dict[str, list[int]] = {name: [] for name in WINDOW}
-    made = []
-    for _ in range(spatial):
-        size, width = draw(st.integers(1, 5 - spatial)), draw(st.integers(1, 4 - spatial))
-        stride, dilation = draw(st.integers(1, 3)), draw(st.integers(1, 2))
-        start, end, beyond = draw(st.integers(0, 2)), draw(st.integers(0, 2)), draw(st.sampled_from((0, 0, 1)))
-        extent = 1 + (width - 1) * dilation
-        if backward:
-            if (size - 1) * stride + extent - start - end < 1:
-                start = end = 0
-            output = (size - 1) * stride + extent - start - end + draw(st.integers(0, stride - 1))
-        else:
-            end = max(end, extent - size - start)
-            output = 1 + (size + start + end - extent) // stride
-        made.append((size, width, output + beyond))
-        for name, value in zip(WINDOW, (stride, dilation, start, end, beyond), strict=True):
-            fields[name].append(value)
-    sizes, widths, output_sizes = zip(*made, strict=True)
-    clips = level >= FeatureLevel.FL_6_0 and draw(st.booleans())
-    fused = draw(activations(level, ("ELEMENT_WISE_CLIP",) if clips else ()))
-    filters = (inputs, outputs // groups) if backward else (outputs, inputs // groups)
-    return dict(
-        input_tensor=Plain(data_type, (batch, inputs, *sizes)),
-        filter_tensor=Plain(data_type, (*filters, *widths)),
-        bias_tensor=Plain(data_type, (1, outputs, *(1,) * spatial)) if draw(st.booleans()) else None,
-        output_tensor=Plain(data_type, (batch, outputs, *output_sizes)),
-        mode=draw(st.sampled_from(("CONVOLUTION", "CROSS_CORRELATION"))),
-        direction="BACKWARD" if backward else "FORWARD",
-        **{name: tuple(values) for name, values in fields.items()},
-        group_count=groups,
-        fused_activation=fused if draw(st.booleans()) else None,
-    )
-
-
-WINDOW = ("strides", "dilations", "start_padding", "end_padding", "output_padding")
+# --- recurrences ---
 
 
 def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
@@ -465,21 +318,18 @@ SEVERAL_OUTPUT_TYPES = (
 ROWS = ("ACTIVATION_HARDMAX", "ACTIVATION_LOG_SOFTMAX", "ACTIVATION_SOFTMAX")
 
 GENERATORS: Mapping[str, Generator] = {
+    **contraction_plans.GENERATORS,
     **{name: partial(rows_of, name=name) for name in ROWS},
     "ACTIVATION_SOFTPLUS": softplus,
-    "CONVOLUTION": convolution,
     "ELEMENT_WISE_IDENTITY": identity,
     "ELEMENT_WISE_IS_NAN": is_nan,
     "ELEMENT_WISE_POW": power,
     "ELEMENT_WISE_QUANTIZE_LINEAR": quantize_linear,
     "GATHER": gather,
-    "GEMM": gemm,
     "JOIN": join,
     "LSTM": lstm,
-    "MATRIX_MULTIPLY_INTEGER": matrix_multiply_integer,
     "PADDING": padding,
     "PADDING1": padding1,
-    "QUANTIZED_LINEAR_MATRIX_MULTIPLY": quantized_linear_matrix_multiply,
     "RANDOM_GENERATOR": random_generator,
     "REDUCE": reduce,
     "SLICE": slice_,

@@ -90,6 +90,7 @@ def indices(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
 
 VALUES: Mapping[str, Callable[[st.DrawFn, Desc], Mapping[str, NDArray[Any]]]] = {
     "GATHER": indices,
+    "QUANTIZED_LINEAR_CONVOLUTION": matmul_scales,
     "QUANTIZED_LINEAR_MATRIX_MULTIPLY": matmul_scales,
 }
 """Operators some of whose inputs need elements of their own."""

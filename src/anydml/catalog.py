@@ -94,6 +94,9 @@ if TYPE_CHECKING:
         convolution as convolution,
     )
     from anydml.functional.functions import (
+        convolution_integer as convolution_integer,
+    )
+    from anydml.functional.functions import (
         dequantize as dequantize,
     )
     from anydml.functional.functions import (
@@ -316,6 +319,9 @@ if TYPE_CHECKING:
         matrix_multiply_integer as matrix_multiply_integer,
     )
     from anydml.functional.functions import (
+        matrix_multiply_integer_to_float as matrix_multiply_integer_to_float,
+    )
+    from anydml.functional.functions import (
         padding as padding,
     )
     from anydml.functional.functions import (
@@ -323,6 +329,9 @@ if TYPE_CHECKING:
     )
     from anydml.functional.functions import (
         quantize as quantize,
+    )
+    from anydml.functional.functions import (
+        quantized_linear_convolution as quantized_linear_convolution,
     )
     from anydml.functional.functions import (
         quantized_linear_matrix_multiply as quantized_linear_matrix_multiply,
@@ -380,6 +389,7 @@ if TYPE_CHECKING:
     from anydml.operators.activation_thresholded_relu import ActivationThresholdedRelu as ActivationThresholdedRelu
     from anydml.operators.cast import Cast as Cast
     from anydml.operators.convolution import Convolution as Convolution
+    from anydml.operators.convolution_integer import ConvolutionInteger as ConvolutionInteger
     from anydml.operators.dequantize import Dequantize as Dequantize
     from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear as DynamicQuantizeLinear
     from anydml.operators.element_wise_abs import ElementWiseAbs as ElementWiseAbs
@@ -462,9 +472,11 @@ if TYPE_CHECKING:
     from anydml.operators.join import Join as Join
     from anydml.operators.lstm import Lstm as Lstm
     from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger as MatrixMultiplyInteger
+    from anydml.operators.matrix_multiply_integer_to_float import MatrixMultiplyIntegerToFloat as MatrixMultiplyIntegerToFloat
     from anydml.operators.padding import Padding as Padding
     from anydml.operators.padding import Padding1 as Padding1
     from anydml.operators.quantize import Quantize as Quantize
+    from anydml.operators.quantized_linear_convolution import QuantizedLinearConvolution as QuantizedLinearConvolution
     from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply as QuantizedLinearMatrixMultiply
     from anydml.operators.random_generator import RandomGenerator as RandomGenerator
     from anydml.operators.reduce import Reduce as Reduce
@@ -505,6 +517,7 @@ FILES = {  # desc class -> its file in anydml.operators
     "ActivationThresholdedRelu": "activation_thresholded_relu",
     "Cast": "cast",
     "Convolution": "convolution",
+    "ConvolutionInteger": "convolution_integer",
     "Dequantize": "dequantize",
     "DynamicQuantizeLinear": "dynamic_quantize_linear",
     "ElementWiseAbs": "element_wise_abs",
@@ -579,9 +592,11 @@ FILES = {  # desc class -> its file in anydml.operators
     "Join": "join",
     "Lstm": "lstm",
     "MatrixMultiplyInteger": "matrix_multiply_integer",
+    "MatrixMultiplyIntegerToFloat": "matrix_multiply_integer_to_float",
     "Padding": "padding",
     "Padding1": "padding",
     "Quantize": "quantize",
+    "QuantizedLinearConvolution": "quantized_linear_convolution",
     "QuantizedLinearMatrixMultiply": "quantized_linear_matrix_multiply",
     "RandomGenerator": "random_generator",
     "Reduce": "reduce",
@@ -622,6 +637,7 @@ FUNCTIONS = (
     "activation_thresholded_relu",
     "cast",
     "convolution",
+    "convolution_integer",
     "dequantize",
     "dynamic_quantize_linear",
     "element_wise_abs",
@@ -696,9 +712,11 @@ FUNCTIONS = (
     "join",
     "lstm",
     "matrix_multiply_integer",
+    "matrix_multiply_integer_to_float",
     "padding",
     "padding1",
     "quantize",
+    "quantized_linear_convolution",
     "quantized_linear_matrix_multiply",
     "random_generator",
     "reduce",

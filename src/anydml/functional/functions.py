@@ -1494,6 +1494,97 @@ def convolution(
     return result
 
 
+def convolution_integer(
+    input: NDArray[Any],
+    filter: NDArray[Any],
+    input_zero_point: NDArray[Any] | float | None = None,
+    filter_zero_point: NDArray[Any] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    group_count: int = 1,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Convolves 8-bit integers with filters, in groups: Output = sum of (Input - InputZeroPoint) * (Filter - FilterZeroPoint).
+
+    Output[n, m, o] sums over the positions k of the filter and the channels c of m's group, with Input at o * Stride +
+    k * Dilation - StartPadding; what lies outside the input is no term, as if it were the zero point. An absent zero point
+    is 0. A sum that INT32 lacks wraps modulo 2^32.
+
+        Output[i, j, k, l] = sum over c < Input.Sizes[1], u < Filter.Sizes[2], v < Filter.Sizes[3] of (Input[i, c, k *
+            Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]] -
+            InputZeroPoint[0]) * (Filter[j, c, u, v] - FilterZeroPoint[0])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, InputChannelCount, [Height,] Width}. 3 to 4 dimensions of int8 or uint8.
+    filter : NDArray[Any]
+        {OutputChannelCount, InputChannelCount / GroupCount, [FilterHeight,] FilterWidth}. 3 to 4 dimensions of int8 or
+        uint8.
+    input_zero_point : NDArray[Any] | float, optional
+        The input's zero point, one element. 1 to 4 dimensions of int8 or uint8.
+    filter_zero_point : NDArray[Any], optional
+        The filter's zero point; {1, OutputChannelCount, 1, 1} per output channel. 1 to 4 dimensions of int8 or uint8.
+    strides : Sequence[int], optional
+        Elements from one position of the filter to the next. By default, ones.
+    dilations : Sequence[int], optional
+        Elements from one element of the filter to the next. By default, ones.
+    start_padding : Sequence[int], optional
+        Elements before the input that are no terms. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input that are no terms. By default, zeros.
+    group_count : int, default 1
+        Groups that the channels are divided into.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        {BatchCount, OutputChannelCount, [OutputHeight,] OutputWidth}. 3 to 4 dimensions of int32.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_convolution_integer_operator_desc>
+
+    Examples
+    --------
+    >>> dml.convolution_integer(
+    ...     np.arange(2, 11, dtype=np.uint8).reshape(1, 1, 3, 3),
+    ...     np.array([[[[1, 1], [1, 1]]]], np.uint8),
+    ...     np.array([1], np.uint8),
+    ...     np.array([0], np.uint8),
+    ...     strides=(1, 1),
+    ...     dilations=(1, 1),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ... )
+    array([[[[12, 16],
+             [24, 28]]]], dtype=int32)
+    """
+    result: NDArray[Any] = call(
+        "CONVOLUTION_INTEGER",
+        (input, input_zero_point, filter, filter_zero_point),
+        (strides, dilations, start_padding, end_padding, group_count),
+        out,
+        device,
+    )
+    return result
+
+
 def dequantize(
     input: NDArray[Any],
     quantizations: Sequence[NDArray[Any]],
@@ -5513,6 +5604,87 @@ def matrix_multiply_integer(
     return _matmuls.matrix_multiply_integer(a, b, a_zero_point, b_zero_point, out=out, device=device)
 
 
+def matrix_multiply_integer_to_float(
+    a: NDArray[Any],
+    a_scale: NDArray[Any],
+    b: NDArray[Any],
+    b_scale: NDArray[Any],
+    a_zero_point: NDArray[Any] | None = None,
+    b_zero_point: NDArray[Any] | None = None,
+    bias: NDArray[Any] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Multiplies matrices of integers, batch by batch, into floats: Output = dequantize(A) @ dequantize(B) + Bias.
+
+    dequantize(x) = (x - ZeroPoint) * Scale. The sum over k of (A - AZeroPoint) * (B - BZeroPoint) is exact, times AScale,
+    times BScale, plus Bias, and rounded once. A is {.., M, K}, B {.., K, N}, Bias and Output {.., M, N}. An absent zero
+    point is 0.
+
+        Output[i, j] = (sum over k < A.Sizes[1] of (A[i, k] - AZeroPoint[0]) * (B[k, j] - BZeroPoint[0])) * AScale[0] *
+            BScale[j] + Bias[i, j]
+
+    Parameters
+    ----------
+    a : NDArray[Any]
+        The left matrices, {BatchCount, ChannelCount, M, K}. 2 to 4 dimensions of int32, int16, int8, uint32, uint16 or
+        uint8.
+    a_scale : NDArray[Any]
+        A's scale; {.., M, 1} per row. 1 to 4 dimensions of float32 or float16.
+    b : NDArray[Any]
+        The right matrices, {BatchCount, ChannelCount, K, N}. 2 to 4 dimensions of int32, int16, int8, uint32, uint16 or
+        uint8.
+    b_scale : NDArray[Any]
+        B's scale; {.., 1, N} per column. 1 to 4 dimensions of float32 or float16.
+    a_zero_point : NDArray[Any], optional
+        A's zero point; {.., M, 1} per row. 1 to 4 dimensions of int32, int16, int8, uint32, uint16 or uint8.
+    b_zero_point : NDArray[Any], optional
+        B's zero point; {.., 1, N} per column. 1 to 4 dimensions of int32, int16, int8, uint32, uint16 or uint8.
+    bias : NDArray[Any], optional
+        What is added, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast. 2 to 4 dimensions of float32 or
+        float16.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, {BatchCount, ChannelCount, M, N}. 2 to 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_matrix_multiply_integer_to_float_operator_desc>
+
+    Examples
+    --------
+    >>> dml.matrix_multiply_integer_to_float(
+    ...     np.array([[1, 2], [3, 4]], np.int8),
+    ...     np.array([0.5], np.float32),
+    ...     np.array([[1, -1], [2, 0]], np.int8),
+    ...     np.array([0.25, 2], np.float32),
+    ...     np.array([2], np.int8),
+    ...     np.array([0], np.int8),
+    ...     np.array([[1, 1], [1, 1]], np.float32),
+    ... )
+    array([[0.875, 2.   ],
+           [1.625, 0.   ]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "MATRIX_MULTIPLY_INTEGER_TO_FLOAT", (a, a_scale, a_zero_point, b, b_scale, b_zero_point, bias), (), out, device
+    )
+    return result
+
+
 def padding(
     input: NDArray[Any],
     padding_mode: PaddingMode | str = "CONSTANT",
@@ -5738,6 +5910,120 @@ def quantize(
     """
     result: NDArray[Any] = call(
         "QUANTIZE", (input, quantizations), (quantization_type,), out, device, output_data_type=output_data_type
+    )
+    return result
+
+
+def quantized_linear_convolution(
+    input: NDArray[Any],
+    input_scale: NDArray[Any] | float,
+    filter: NDArray[Any],
+    filter_scale: NDArray[Any],
+    output_scale: NDArray[Any] | float,
+    input_zero_point: NDArray[Any] | float | None = None,
+    filter_zero_point: NDArray[Any] | None = None,
+    bias: NDArray[Any] | None = None,
+    output_zero_point: NDArray[Any] | float | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    group_count: int = 1,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Convolves quantized numbers, in groups: Output = quantize(dequantize(Input) convolved with dequantize(Filter) + Bias).
+
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is exact
+    but the one rounding, half to even. Bias counts in units of InputScale * FilterScale. What lies outside the input is no
+    term, as if it were the zero point. An absent zero point is 0.
+
+        Output[i, j, k, l] = min(255, max(0, round(((sum over c < Input.Sizes[1], u < Filter.Sizes[2], v <
+            Filter.Sizes[3] of (Input[i, c, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
+            Dilations[1] - StartPadding[1]] - InputZeroPoint[0]) * (Filter[j, c, u, v] - FilterZeroPoint[0])) + Bias[0,
+            j, 0, 0]) * InputScale[0] * FilterScale[0] / OutputScale[0]) + OutputZeroPoint[0]))
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, InputChannelCount, [Height,] Width}. 3 to 4 dimensions of int8 or uint8.
+    input_scale : NDArray[Any] | float
+        The input's scale, one element. 1 to 4 dimensions of float32.
+    filter : NDArray[Any]
+        {OutputChannelCount, InputChannelCount / GroupCount, [FilterHeight,] FilterWidth}. 3 to 4 dimensions of int8 or
+        uint8.
+    filter_scale : NDArray[Any]
+        The filter's scale; {1, OutputChannelCount, 1, 1} per output channel. 1 to 4 dimensions of float32.
+    output_scale : NDArray[Any] | float
+        The output's scale, one element. 1 to 4 dimensions of float32.
+    input_zero_point : NDArray[Any] | float, optional
+        The input's zero point, one element. 1 to 4 dimensions of int8 or uint8.
+    filter_zero_point : NDArray[Any], optional
+        The filter's zero point; {1, OutputChannelCount, 1, 1} per output channel. 1 to 4 dimensions of int8 or uint8.
+    bias : NDArray[Any], optional
+        An integer for each output channel, {1, OutputChannelCount, 1, 1}. 3 to 4 dimensions of int32.
+    output_zero_point : NDArray[Any] | float, optional
+        The output's zero point, one element. 1 to 4 dimensions of int8 or uint8.
+    strides : Sequence[int], optional
+        Elements from one position of the filter to the next. By default, ones.
+    dilations : Sequence[int], optional
+        Elements from one element of the filter to the next. By default, ones.
+    start_padding : Sequence[int], optional
+        Elements before the input that are no terms. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input that are no terms. By default, zeros.
+    group_count : int, default 1
+        Groups that the channels are divided into.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        {BatchCount, OutputChannelCount, [OutputHeight,] OutputWidth}. 3 to 4 dimensions of int8 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        a scale must not be 0, infinite or NaN.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_quantized_linear_convolution_operator_desc>
+
+    Examples
+    --------
+    >>> dml.quantized_linear_convolution(
+    ...     np.array([[[[130, 128], [126, 140]]]], np.uint8),
+    ...     np.array([0.5], np.float32),
+    ...     np.array([[[[1, -2], [3, 4]]]], np.int8),
+    ...     np.array([0.25], np.float32),
+    ...     np.array([0.5], np.float32),
+    ...     np.array([128], np.uint8),
+    ...     np.array([0], np.int8),
+    ...     np.array([[[[8]]]], np.int32),
+    ...     np.array([10], np.uint8),
+    ...     strides=(1, 1),
+    ...     dilations=(1, 1),
+    ...     start_padding=(1, 1),
+    ...     end_padding=(0, 0),
+    ... )
+    array([[[[14, 14],
+             [ 9, 23]]]], dtype=uint8)
+    """
+    result: NDArray[Any] = call(
+        "QUANTIZED_LINEAR_CONVOLUTION",
+        (input, input_scale, input_zero_point, filter, filter_scale, filter_zero_point, bias, output_scale, output_zero_point),
+        (strides, dilations, start_padding, end_padding, group_count),
+        out,
+        device,
     )
     return result
 

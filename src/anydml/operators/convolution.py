@@ -40,14 +40,26 @@ def extent(d: Any, i: int) -> int:
     return 1 + span
 
 
+def padded(d: Any, i: int) -> int:
+    """The input's size along a spatial dimension with what lies before and after it."""
+    size: int = d.input_tensor.sizes[i + 2] + d.start_padding[i] + d.end_padding[i]
+    return size
+
+
+def positions(d: Any, i: int) -> int:
+    """The positions of the filter in the padded input along a spatial dimension."""
+    steps: int = (padded(d, i) - extent(d, i)) // d.strides[i]
+    return 1 + steps
+
+
 def smallest(d: Any, i: int) -> int:
     """The output's size along a spatial dimension; the smallest one where the direction is backward."""
-    size, padding = d.input_tensor.sizes[i + 2], d.start_padding[i] + d.end_padding[i]
     inner: int
     if d.direction == FORWARD:
-        inner = 1 + (size + padding - extent(d, i)) // d.strides[i]
+        inner = positions(d, i)
     else:
-        inner = (size - 1) * d.strides[i] + extent(d, i) - padding
+        padding = d.start_padding[i] + d.end_padding[i]
+        inner = (d.input_tensor.sizes[i + 2] - 1) * d.strides[i] + extent(d, i) - padding
     inner += d.output_padding[i]
     return inner
 
@@ -58,8 +70,13 @@ def largest(d: Any, i: int) -> int:
 
 def gathered(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> tuple[list[Expr], Expr | None]:
     """Forward: where an output's term for a position of the filter lies in the input."""
-    window = zip(o, k, d.strides, d.dilations, d.start_padding, strict=True)
-    return [p * stride + u * dilation - start for p, u, stride, dilation, start in window], all_of(before_end(d, o))
+    return window(d, o, k), all_of(before_end(d, o))
+
+
+def window(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> list[Expr]:
+    """The place in the input that an output multiplies by a position of the filter."""
+    every = zip(o, k, d.strides, d.dilations, d.start_padding, strict=True)
+    return [p * stride + u * dilation - start for p, u, stride, dilation, start in every]
 
 
 def scattered(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> tuple[list[Expr], Expr | None]:
@@ -81,10 +98,16 @@ def all_of(conditions: list[Expr]) -> Expr | None:
 
 def channels(d: Any, m: Expr, c: Expr) -> tuple[Expr, tuple[Expr, Expr]]:
     """For output channel m and channel c of its group: the input channel, and the first two indices of the filter."""
-    grouped, forward = d.group_count > 1, d.direction == FORWARD
-    of_group = d.output_tensor.sizes[1] // d.group_count if forward else d.filter_tensor.sizes[1]
-    read = m // of_group * (d.input_tensor.sizes[1] // d.group_count) + c if grouped else c
-    return read, (m, c) if forward else (read, m % of_group if grouped else m)
+    if d.direction == FORWARD:
+        return channel(d, m, c, d.output_tensor.sizes[1] // d.group_count), (m, c)
+    of_group = d.filter_tensor.sizes[1]
+    read = channel(d, m, c, of_group)
+    return read, (read, m % of_group if d.group_count > 1 else m)
+
+
+def channel(d: Any, m: Expr, c: Expr, of_group: Any) -> Expr:
+    """The input channel that is channel c in the group of output channel m; a group has `of_group` output channels."""
+    return m // of_group * (d.input_tensor.sizes[1] // d.group_count) + c if d.group_count > 1 else c
 
 
 def flipped(d: Any, k: Sequence[Expr]) -> Sequence[Expr]:
@@ -229,8 +252,7 @@ class Convolution(Desc):
         each="Strides",
     )
     def filter_fits(d, i: int) -> bool:
-        padded = d.input_tensor.sizes[i + 2] + d.start_padding[i] + d.end_padding[i]
-        return d.direction != FORWARD or extent(d, i) <= padded
+        return d.direction != FORWARD or extent(d, i) <= padded(d, i)
 
     @constraint(
         "The spatial `OutputTensor.Sizes` must be those that follow from `Direction`, " + SPATIAL + "; where the direction is "
