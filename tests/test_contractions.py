@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,9 +14,10 @@ import pytest
 from numpy.typing import NDArray
 
 import hurting
-from agreement import SOAK, agree
-from anydml import DataType, TensorDesc, operators
-from anydml.schema.operator import Desc
+from agreement import SOAK, agree, computed, expected
+from anydml import DataError, DataType, DescError, Device, FeatureLevel, TensorDesc, check, operators
+from anydml.schema.operator import Desc, example_desc
+from anydml.tensor import limits
 
 Rng = np.random.Generator
 Case = tuple[Desc, dict[str, Any]]
@@ -46,7 +51,7 @@ def some_sizes(rng: Rng, most: int, count: int) -> tuple[int, ...]:
     return tuple(int(n) for n in rng.integers(1, most + 1, count))
 
 
-FACTORS = (1.0, 1.0, 1.0, 0.0, -0.0, -1.0, 0.5, 0.1, 3.0, 2.0**-149, 3e38, float("inf"), float("nan"))
+FACTORS = (*[1.0] * 9, 0.0, -0.0, -1.0, 0.5, 0.1, 3.0, 2.0**-149, 3e38, float("inf"), float("nan"))
 
 
 # --- cases ---
@@ -197,3 +202,140 @@ def test_the_reference_gives_the_oracles_bits(name: str) -> None:
         desc, inputs = case(rng)
         compared += agree(desc, inputs)
     print(f"{name}: {compared} outputs")
+
+
+# --- the formulas, literally ---
+
+
+def fraction(x: Any) -> Fraction:
+    return Fraction(x.item())
+
+
+def literal_convolution(d: Any, x: NDArray[Any], zx: int, f: NDArray[Any], zf: Sequence[int]) -> NDArray[Any]:
+    """The sums of an integer convolution, term by term, as Python's integers."""
+    groups, (_, of_group, *taps) = d.group_count, f.shape
+    sums = np.zeros(d.output_tensor.sizes, object)
+    for there in product(*map(range, sums.shape)):
+        n, m, *o = there
+        for c, *k in product(range(of_group), *map(range, taps)):
+            window = zip(o, k, d.strides, d.dilations, d.start_padding, strict=True)
+            at = [i * stride + t * dilation - start for i, t, stride, dilation, start in window]
+            if all(0 <= i < size for i, size in zip(at, x.shape[2:], strict=True)):
+                channel = m // (len(f) // groups) * of_group + c
+                sums[there] += (int(x[(n, channel, *at)]) - zx) * (int(f[(m, c, *k)]) - zf[m])
+    return sums
+
+
+def zero_points(inputs: dict[str, Any], channels: int) -> tuple[int, list[int]]:
+    x, f = inputs.get("input_zero_point_tensor"), inputs.get("filter_zero_point_tensor")
+    return 0 if x is None else int(x.item()), [0] * channels if f is None else np.resize(f.ravel(), channels).tolist()
+
+
+def test_the_oracle_convolves_integers_as_the_formula_says() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        desc, inputs = convolution_integer(rng)
+        zx, zf = zero_points(inputs, inputs["filter_tensor"].shape[0])
+        sums = literal_convolution(desc, inputs["input_tensor"], zx, inputs["filter_tensor"], zf)
+        assert expected(desc, inputs)["output_tensor"].tolist() == sums.tolist()
+
+
+def test_the_oracle_quantises_a_convolution_as_the_formula_says() -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        desc, inputs = quantized_linear_convolution(rng)
+        d: Any = desc
+        channels = inputs["filter_tensor"].shape[0]
+        zx, zf = zero_points(inputs, channels)
+        sums = literal_convolution(d, inputs["input_tensor"], zx, inputs["filter_tensor"], zf)
+        sx, sy = fraction(inputs["input_scale_tensor"]), fraction(inputs["output_scale_tensor"])
+        sf = list(map(Fraction, np.resize(inputs["filter_scale_tensor"].ravel(), channels).tolist()))
+        zy = inputs["output_zero_point_tensor"].item() if "output_zero_point_tensor" in inputs else 0
+        bias = inputs["bias_tensor"].ravel().tolist() if "bias_tensor" in inputs else [0] * channels
+        low, high = limits(d.output_tensor.data_type)
+        found = expected(desc, inputs)["output_tensor"]
+        for at in product(*map(range, sums.shape)):
+            m = at[1]
+            wanted = round((sums[at] + bias[m]) * sx * sf[m] / sy) + zy
+            assert found[at] == min(max(wanted, low), high)
+
+
+@pytest.mark.parametrize("case", [gemm, matrix_multiply_integer_to_float])
+def test_the_oracle_multiplies_matrices_as_the_formula_says(case: Callable[[Rng], Case]) -> None:
+    """Of finite numbers whose results are normal: no other number of the type is nearer to the exact fraction."""
+    rng, compared = np.random.default_rng(7), 0
+    while compared < 200:
+        desc, inputs = case(rng)
+        d: Any = desc
+        if not all(np.isfinite(x).all() for x in inputs.values()) or getattr(d, "fused_activation", None) is not None:
+            continue
+        found = expected(desc, inputs)["output_tensor"]
+        alpha, beta = (getattr(d, name, 1.0) for name in ("alpha", "beta"))
+        if not math.isfinite(alpha + beta):
+            continue
+        whole = {name: array.astype(object) for name, array in inputs.items()}
+        a, b = (np.vectorize(Fraction, otypes=[object])(whole[f"{name}_tensor"]) for name in "ab")
+        a = a - whole.get("a_zero_point_tensor", 0)
+        b = b - whole.get("b_zero_point_tensor", 0)
+        a = a.swapaxes(-1, -2) if getattr(d, "trans_a", 0) else a
+        b = b.swapaxes(-1, -2) if getattr(d, "trans_b", 0) else b
+        factors = [np.vectorize(Fraction, otypes=[object])(whole.get(f"{n}_scale_tensor", np.ones(1))) for n in "ab"]
+        added = np.vectorize(Fraction, otypes=[object])(whole.get("c_tensor", whole.get("bias_tensor", np.zeros(1))))
+        exact = Fraction(alpha) * ((a @ b) * factors[0] * factors[1]) + Fraction(beta) * added
+        info = np.finfo(found.dtype)
+        exact = exact.reshape(found.shape)
+        for at in product(*map(range, found.shape)):
+            if info.tiny <= abs(exact[at]) < info.max:
+                ulp = Fraction(float(np.spacing(abs(found[at]))))
+                error = abs(Fraction(float(found[at])) - exact[at])
+                assert error <= ulp / 2
+                compared += 1
+
+
+# --- what small products do not show ---
+
+
+def test_sums_that_int32_lacks_wrap() -> None:
+    k = 33_026
+    fields = {name: TensorDesc(DataType.UINT8, (1, 1, k), strides=(0, 0, 0)) for name in ("input_tensor", "filter_tensor")}
+    desc = named("CONVOLUTION_INTEGER")(
+        **fields, output_tensor=TensorDesc(DataType.INT32, (1, 1, 1)), strides=(1,), dilations=(1,), start_padding=(0,),
+        end_padding=(0,),
+    )  # fmt: skip
+    inputs = dict.fromkeys(fields, np.broadcast_to(np.uint8(255), (1, 1, k)))
+    assert computed(desc, inputs)["output_tensor"].item() == 255**2 * k - 2**32
+    assert agree(desc, inputs) == 1
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("name", ["input", "filter", "output"])
+def test_a_scale_that_cannot_be_used_is_an_error_before_anything_is_written(name: str, bad: float) -> None:
+    operator = named("QUANTIZED_LINEAR_CONVOLUTION")
+    (example, *_) = operator.spec.examples
+    output = np.full(example.output.shape, 85, np.uint8)
+    inputs = example.inputs | {f"{name}_scale_tensor": np.array([bad], np.float32)}
+    for device in ("reference", "cpu"):
+        bound = Device(device).compile(operator(**example.fields)).bind(**inputs, output_tensor=output)
+        with pytest.raises(DataError, match="a scale must not be 0, infinite or NaN"):
+            bound.execute()
+    assert (output == 85).all()
+
+
+def test_softmax_of_a_product_is_no_product_s_softmax() -> None:
+    """The fused activation sees exact sums: 2^24 and 2^24 + 1 are equal as float32 numbers, and e apart here."""
+    desc = named("GEMM")(
+        a_tensor=TensorDesc(FLOATS[0], (1, 2)), b_tensor=TensorDesc(FLOATS[0], (2, 2)),
+        output_tensor=TensorDesc(FLOATS[0], (1, 2)), fused_activation=named("ACTIVATION_SOFTMAX")(),
+    )  # fmt: skip
+    a, b = np.array([[2.0**24, 1]], np.float32), np.array([[1, 1], [0, 1]], np.float32)
+    found = computed(desc, {"a_tensor": a, "b_tensor": b})["output_tensor"]
+    assert np.allclose(found, [[1 / (1 + math.e), math.e / (1 + math.e)]])
+
+
+def test_softmax_is_gemm_s_alone_and_from_6_1_on() -> None:
+    softmax, gemm = named("ACTIVATION_SOFTMAX1")(axes=(1,)), example_desc(named("GEMM"))
+    check(replace(gemm, fused_activation=softmax), FeatureLevel.FL_6_1)
+    with pytest.raises(DescError, match="as an activation, which came with 6_1"):
+        check(replace(gemm, fused_activation=softmax), FeatureLevel.FL_6_0)
+    with pytest.raises(DescError, match="fused_activation_fusable"):
+        check(replace(example_desc(named("CONVOLUTION")), fused_activation=softmax))
