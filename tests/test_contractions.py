@@ -221,8 +221,8 @@ def literal_convolution(d: Any, x: NDArray[Any], zx: int, f: NDArray[Any], zf: S
             window = zip(o, k, d.strides, d.dilations, d.start_padding, strict=True)
             at = [i * stride + t * dilation - start for i, t, stride, dilation, start in window]
             if all(0 <= i < size for i, size in zip(at, x.shape[2:], strict=True)):
-                channel = m // (len(f) // groups) * of_group + c
-                sums[there] += (int(x[(n, channel, *at)]) - zx) * (int(f[(m, c, *k)]) - zf[m])
+                read, weight = (n, m // (len(f) // groups) * of_group + c, *at), (m, c, *k)
+                sums[there] += (int(x[read]) - zx) * (int(f[weight]) - zf[m])
     return sums
 
 
