@@ -88,6 +88,12 @@ if TYPE_CHECKING:
         activation_thresholded_relu as activation_thresholded_relu,
     )
     from anydml.functional.functions import (
+        average_pooling as average_pooling,
+    )
+    from anydml.functional.functions import (
+        average_pooling1 as average_pooling1,
+    )
+    from anydml.functional.functions import (
         cast as cast,
     )
     from anydml.functional.functions import (
@@ -307,10 +313,25 @@ if TYPE_CHECKING:
         join as join,
     )
     from anydml.functional.functions import (
+        lp_pooling as lp_pooling,
+    )
+    from anydml.functional.functions import (
+        lp_pooling1 as lp_pooling1,
+    )
+    from anydml.functional.functions import (
         lstm as lstm,
     )
     from anydml.functional.functions import (
         matrix_multiply_integer as matrix_multiply_integer,
+    )
+    from anydml.functional.functions import (
+        max_pooling as max_pooling,
+    )
+    from anydml.functional.functions import (
+        max_pooling1 as max_pooling1,
+    )
+    from anydml.functional.functions import (
+        max_pooling2 as max_pooling2,
     )
     from anydml.functional.functions import (
         padding as padding,
@@ -320,6 +341,9 @@ if TYPE_CHECKING:
     )
     from anydml.functional.functions import (
         quantize as quantize,
+    )
+    from anydml.functional.functions import (
+        quantized_linear_average_pooling as quantized_linear_average_pooling,
     )
     from anydml.functional.functions import (
         quantized_linear_matrix_multiply as quantized_linear_matrix_multiply,
@@ -375,6 +399,8 @@ if TYPE_CHECKING:
     from anydml.operators.activation_swish import ActivationSwish as ActivationSwish
     from anydml.operators.activation_tanh import ActivationTanh as ActivationTanh
     from anydml.operators.activation_thresholded_relu import ActivationThresholdedRelu as ActivationThresholdedRelu
+    from anydml.operators.average_pooling import AveragePooling as AveragePooling
+    from anydml.operators.average_pooling import AveragePooling1 as AveragePooling1
     from anydml.operators.cast import Cast as Cast
     from anydml.operators.convolution import Convolution as Convolution
     from anydml.operators.dequantize import Dequantize as Dequantize
@@ -456,11 +482,17 @@ if TYPE_CHECKING:
     from anydml.operators.fill_value_sequence import FillValueSequence as FillValueSequence
     from anydml.operators.gather import Gather as Gather
     from anydml.operators.join import Join as Join
+    from anydml.operators.lp_pooling import LpPooling as LpPooling
+    from anydml.operators.lp_pooling import LpPooling1 as LpPooling1
     from anydml.operators.lstm import Lstm as Lstm
     from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger as MatrixMultiplyInteger
+    from anydml.operators.max_pooling import MaxPooling as MaxPooling
+    from anydml.operators.max_pooling import MaxPooling1 as MaxPooling1
+    from anydml.operators.max_pooling import MaxPooling2 as MaxPooling2
     from anydml.operators.padding import Padding as Padding
     from anydml.operators.padding import Padding1 as Padding1
     from anydml.operators.quantize import Quantize as Quantize
+    from anydml.operators.quantized_linear_average_pooling import QuantizedLinearAveragePooling as QuantizedLinearAveragePooling
     from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply as QuantizedLinearMatrixMultiply
     from anydml.operators.random_generator import RandomGenerator as RandomGenerator
     from anydml.operators.reduce import Reduce as Reduce
@@ -499,6 +531,8 @@ FILES = {  # desc class -> its file in anydml.operators
     "ActivationSwish": "activation_swish",
     "ActivationTanh": "activation_tanh",
     "ActivationThresholdedRelu": "activation_thresholded_relu",
+    "AveragePooling": "average_pooling",
+    "AveragePooling1": "average_pooling",
     "Cast": "cast",
     "Convolution": "convolution",
     "Dequantize": "dequantize",
@@ -572,11 +606,17 @@ FILES = {  # desc class -> its file in anydml.operators
     "FillValueSequence": "fill_value_sequence",
     "Gather": "gather",
     "Join": "join",
+    "LpPooling": "lp_pooling",
+    "LpPooling1": "lp_pooling",
     "Lstm": "lstm",
     "MatrixMultiplyInteger": "matrix_multiply_integer",
+    "MaxPooling": "max_pooling",
+    "MaxPooling1": "max_pooling",
+    "MaxPooling2": "max_pooling",
     "Padding": "padding",
     "Padding1": "padding",
     "Quantize": "quantize",
+    "QuantizedLinearAveragePooling": "quantized_linear_average_pooling",
     "QuantizedLinearMatrixMultiply": "quantized_linear_matrix_multiply",
     "RandomGenerator": "random_generator",
     "Reduce": "reduce",
@@ -615,6 +655,8 @@ FUNCTIONS = (
     "activation_swish",
     "activation_tanh",
     "activation_thresholded_relu",
+    "average_pooling",
+    "average_pooling1",
     "cast",
     "convolution",
     "dequantize",
@@ -688,11 +730,17 @@ FUNCTIONS = (
     "fill_value_sequence",
     "gather",
     "join",
+    "lp_pooling",
+    "lp_pooling1",
     "lstm",
     "matrix_multiply_integer",
+    "max_pooling",
+    "max_pooling1",
+    "max_pooling2",
     "padding",
     "padding1",
     "quantize",
+    "quantized_linear_average_pooling",
     "quantized_linear_matrix_multiply",
     "random_generator",
     "reduce",

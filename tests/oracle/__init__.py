@@ -18,6 +18,7 @@ from . import (
     lstm,
     moving,
     order,
+    pooling,
     quantize,
     random,
     reduce,
@@ -76,7 +77,22 @@ __all__ = [
 ]
 
 MODULES = (
-    *(activation, bitwise, convolution, elementwise, fill, logical, lstm, moving, order, quantize, random, reduce, rows),
+    *(
+        activation,
+        bitwise,
+        convolution,
+        elementwise,
+        fill,
+        logical,
+        lstm,
+        moving,
+        order,
+        pooling,
+        quantize,
+        random,
+        reduce,
+        rows,
+    ),
     two_inputs,
     unary,
 )
