@@ -273,6 +273,67 @@ def reduce(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 # --- recurrences ---
 
 
+def pooling(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
+    """A window of any pooling operator over a small tensor: padding may be wider than it, and sizes rounded up."""
+    row = table_of(name, level, "InputTensor")
+    data_type = draw(st.sampled_from(row.data_types))
+    spatial = draw(st.integers(row.dimension_counts[0], row.dimension_counts[-1])) - 2
+    batch, channels = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    dilated = name in NEWEST_POOLING
+    arrays: dict[str, list[int]] = {field: [] for field in POOLING}
+    sizes, output_sizes = [], []
+    for _ in range(spatial):
+        size, width, stride = draw(st.integers(1, 9 - 2 * spatial)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+        start, end, dilation = draw(st.integers(0, 2)), draw(st.integers(0, 2)), draw(st.integers(1, 2)) if dilated else 1
+        room = size + start + end - 1 - (width - 1) * dilation
+        sizes.append(size)
+        output_sizes.append(max(1 + draw(st.sampled_from((room // stride, -(-room // stride)))), 1))
+        for field, value in zip(POOLING, (stride, width, start, end, dilation), strict=True):
+            arrays[field].append(value)
+    if not dilated:
+        del arrays["dilations"]
+    plan: Plan = {field: tuple(values) for field, values in arrays.items()}
+    plan |= dict(
+        input_tensor=Plain(data_type, (batch, channels, *sizes)),
+        output_tensor=Plain(data_type, (batch, channels, *output_sizes)),
+    )
+    if name in ("MAX_POOLING1", "MAX_POOLING2"):
+        able = table_of(name, level, "OutputIndicesTensor").data_types
+        indices = Plain(draw(st.sampled_from(able)), plan["output_tensor"].sizes)
+        plan["output_indices_tensor"] = draw(st.sampled_from((None, indices)))
+    elif name.startswith("LP"):
+        plan["p"] = draw(st.sampled_from((1, 2, 2, 3, 4, 7)))
+    elif "AVERAGE" in name:
+        plan["include_padding"] = draw(st.booleans())
+    if name.startswith("QUANTIZED"):
+        plan |= pooling_parameters(draw, plan["input_tensor"], channels)
+        plan["output_tensor"] = Plain(plan.pop("type"), plan["output_tensor"].sizes)
+    return plan
+
+
+def pooling_parameters(draw: st.DrawFn, x: Plain, channels: int) -> Plan:
+    """Scales and zero points for all or by channel, and the type of the output."""
+
+    def parameter(data_type: DataType) -> Plain:
+        rank = draw(st.integers(1, 5))
+        finer = {3: (channels, 1, 1), 4: (1, channels, 1, 1)} | {len(x.sizes): (1, channels, *(1,) * (len(x.sizes) - 2))}
+        return Plain(data_type, draw(st.sampled_from(((1,) * rank, finer.get(rank, (1,) * rank)))))
+
+    output = draw(st.sampled_from(EIGHT_BIT))
+    return dict(
+        input_scale_tensor=parameter(DataType.FLOAT32),
+        input_zero_point_tensor=draw(st.sampled_from((None, parameter(x.data_type)))),
+        output_scale_tensor=parameter(DataType.FLOAT32),
+        output_zero_point_tensor=draw(st.sampled_from((None, parameter(output)))),
+        type=output,
+    )
+
+
+POOLING = ("strides", "window_size", "start_padding", "end_padding", "dilations")
+NEWEST_POOLING = ("AVERAGE_POOLING1", "LP_POOLING1", "MAX_POOLING2", "QUANTIZED_LINEAR_AVERAGE_POOLING")
+EVERY_POOLING = (*NEWEST_POOLING, "AVERAGE_POOLING", "LP_POOLING", "MAX_POOLING", "MAX_POOLING1")
+
+
 def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     data_type = draw(st.sampled_from(FLOAT_TYPES))
     steps, batch, inputs, hidden = (draw(st.integers(1, 2)) for _ in range(4))
@@ -320,6 +381,7 @@ ROWS = ("ACTIVATION_HARDMAX", "ACTIVATION_LOG_SOFTMAX", "ACTIVATION_SOFTMAX")
 GENERATORS: Mapping[str, Generator] = {
     **contraction_plans.GENERATORS,
     **{name: partial(rows_of, name=name) for name in ROWS},
+    **{name: partial(pooling, name=name) for name in EVERY_POOLING},
     "ACTIVATION_SOFTPLUS": softplus,
     "ELEMENT_WISE_IDENTITY": identity,
     "ELEMENT_WISE_IS_NAN": is_nan,

@@ -88,6 +88,12 @@ if TYPE_CHECKING:
         activation_thresholded_relu as activation_thresholded_relu,
     )
     from anydml.functional.functions import (
+        average_pooling as average_pooling,
+    )
+    from anydml.functional.functions import (
+        average_pooling1 as average_pooling1,
+    )
+    from anydml.functional.functions import (
         cast as cast,
     )
     from anydml.functional.functions import (
@@ -313,6 +319,12 @@ if TYPE_CHECKING:
         join as join,
     )
     from anydml.functional.functions import (
+        lp_pooling as lp_pooling,
+    )
+    from anydml.functional.functions import (
+        lp_pooling1 as lp_pooling1,
+    )
+    from anydml.functional.functions import (
         lstm as lstm,
     )
     from anydml.functional.functions import (
@@ -322,6 +334,15 @@ if TYPE_CHECKING:
         matrix_multiply_integer_to_float as matrix_multiply_integer_to_float,
     )
     from anydml.functional.functions import (
+        max_pooling as max_pooling,
+    )
+    from anydml.functional.functions import (
+        max_pooling1 as max_pooling1,
+    )
+    from anydml.functional.functions import (
+        max_pooling2 as max_pooling2,
+    )
+    from anydml.functional.functions import (
         padding as padding,
     )
     from anydml.functional.functions import (
@@ -329,6 +350,9 @@ if TYPE_CHECKING:
     )
     from anydml.functional.functions import (
         quantize as quantize,
+    )
+    from anydml.functional.functions import (
+        quantized_linear_average_pooling as quantized_linear_average_pooling,
     )
     from anydml.functional.functions import (
         quantized_linear_convolution as quantized_linear_convolution,
@@ -387,6 +411,8 @@ if TYPE_CHECKING:
     from anydml.operators.activation_swish import ActivationSwish as ActivationSwish
     from anydml.operators.activation_tanh import ActivationTanh as ActivationTanh
     from anydml.operators.activation_thresholded_relu import ActivationThresholdedRelu as ActivationThresholdedRelu
+    from anydml.operators.average_pooling import AveragePooling as AveragePooling
+    from anydml.operators.average_pooling import AveragePooling1 as AveragePooling1
     from anydml.operators.cast import Cast as Cast
     from anydml.operators.convolution import Convolution as Convolution
     from anydml.operators.convolution_integer import ConvolutionInteger as ConvolutionInteger
@@ -470,12 +496,18 @@ if TYPE_CHECKING:
     from anydml.operators.gather import Gather as Gather
     from anydml.operators.gemm import Gemm as Gemm
     from anydml.operators.join import Join as Join
+    from anydml.operators.lp_pooling import LpPooling as LpPooling
+    from anydml.operators.lp_pooling import LpPooling1 as LpPooling1
     from anydml.operators.lstm import Lstm as Lstm
     from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger as MatrixMultiplyInteger
     from anydml.operators.matrix_multiply_integer_to_float import MatrixMultiplyIntegerToFloat as MatrixMultiplyIntegerToFloat
+    from anydml.operators.max_pooling import MaxPooling as MaxPooling
+    from anydml.operators.max_pooling import MaxPooling1 as MaxPooling1
+    from anydml.operators.max_pooling import MaxPooling2 as MaxPooling2
     from anydml.operators.padding import Padding as Padding
     from anydml.operators.padding import Padding1 as Padding1
     from anydml.operators.quantize import Quantize as Quantize
+    from anydml.operators.quantized_linear_average_pooling import QuantizedLinearAveragePooling as QuantizedLinearAveragePooling
     from anydml.operators.quantized_linear_convolution import QuantizedLinearConvolution as QuantizedLinearConvolution
     from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply as QuantizedLinearMatrixMultiply
     from anydml.operators.random_generator import RandomGenerator as RandomGenerator
@@ -515,6 +547,8 @@ FILES = {  # desc class -> its file in anydml.operators
     "ActivationSwish": "activation_swish",
     "ActivationTanh": "activation_tanh",
     "ActivationThresholdedRelu": "activation_thresholded_relu",
+    "AveragePooling": "average_pooling",
+    "AveragePooling1": "average_pooling",
     "Cast": "cast",
     "Convolution": "convolution",
     "ConvolutionInteger": "convolution_integer",
@@ -590,12 +624,18 @@ FILES = {  # desc class -> its file in anydml.operators
     "Gather": "gather",
     "Gemm": "gemm",
     "Join": "join",
+    "LpPooling": "lp_pooling",
+    "LpPooling1": "lp_pooling",
     "Lstm": "lstm",
     "MatrixMultiplyInteger": "matrix_multiply_integer",
     "MatrixMultiplyIntegerToFloat": "matrix_multiply_integer_to_float",
+    "MaxPooling": "max_pooling",
+    "MaxPooling1": "max_pooling",
+    "MaxPooling2": "max_pooling",
     "Padding": "padding",
     "Padding1": "padding",
     "Quantize": "quantize",
+    "QuantizedLinearAveragePooling": "quantized_linear_average_pooling",
     "QuantizedLinearConvolution": "quantized_linear_convolution",
     "QuantizedLinearMatrixMultiply": "quantized_linear_matrix_multiply",
     "RandomGenerator": "random_generator",
@@ -635,6 +675,8 @@ FUNCTIONS = (
     "activation_swish",
     "activation_tanh",
     "activation_thresholded_relu",
+    "average_pooling",
+    "average_pooling1",
     "cast",
     "convolution",
     "convolution_integer",
@@ -710,12 +752,18 @@ FUNCTIONS = (
     "gather",
     "gemm",
     "join",
+    "lp_pooling",
+    "lp_pooling1",
     "lstm",
     "matrix_multiply_integer",
     "matrix_multiply_integer_to_float",
+    "max_pooling",
+    "max_pooling1",
+    "max_pooling2",
     "padding",
     "padding1",
     "quantize",
+    "quantized_linear_average_pooling",
     "quantized_linear_convolution",
     "quantized_linear_matrix_multiply",
     "random_generator",

@@ -19,6 +19,7 @@ from . import (
     lstm,
     moving,
     order,
+    pooling,
     quantize,
     random,
     reduce,
@@ -77,9 +78,23 @@ __all__ = [
 ]
 
 MODULES = (
-    *(activation, bitwise, contractions, convolution, elementwise, fill, logical, lstm, moving, order, quantize, random),
-    reduce,
-    rows,
+    *(
+        activation,
+        bitwise,
+        contractions,
+        convolution,
+        elementwise,
+        fill,
+        logical,
+        lstm,
+        moving,
+        order,
+        pooling,
+        quantize,
+        random,
+        reduce,
+        rows,
+    ),
     two_inputs,
     unary,
 )

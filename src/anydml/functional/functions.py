@@ -181,7 +181,7 @@ def activation_hardmax(
 ) -> NDArray[Any]:
     """Marks the first of the largest elements of the last dimension, as HARDMAX1 does with that axis alone.
 
-        Output[i, j, k, l] = 1 if l = position of the largest over l' < Input.Sizes[3] of Input[i, j, k, l'], else 0
+        Output[i, j, k, l] = 1 if l = (position of the largest over l' < Input.Sizes[3] of Input[i, j, k, l']), else 0
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def activation_hardmax1(
 
     The first is that in row-major order of the axes. NaN counts as larger than all, and zeros of both signs are equal.
 
-        Output[i, j, k] = 1 if j = position of the largest over j' < Input.Sizes[1] of Input[i, j', k], else 0
+        Output[i, j, k] = 1 if j = (position of the largest over j' < Input.Sizes[1] of Input[i, j', k]), else 0
 
     Parameters
     ----------
@@ -1338,6 +1338,164 @@ def activation_thresholded_relu(
     array([0. , 0. , 2.5], dtype=float32)
     """
     result: NDArray[Any] = call("ACTIVATION_THRESHOLDED_RELU", (input,), (alpha,), out, device)
+    return result
+
+
+def average_pooling(
+    input: NDArray[Any],
+    strides: Sequence[int] | None = None,
+    *,
+    window_size: Sequence[int],
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    include_padding: bool = False,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Averages every place of a window that slides over the spatial dimensions: Output = sum of elements / their number.
+
+    It is AVERAGE_POOLING1 with Dilations of 1.
+
+        Output[i, j, k, l] = (sum over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k * Strides[0] + u *
+            Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]) / max(sum over u <
+            WindowSize[0], v < WindowSize[1] where k * Strides[0] + u * Dilations[0] - StartPadding[0] >= 0 and k *
+            Strides[0] + u * Dilations[0] - StartPadding[0] < Input.Sizes[2] and l * Strides[1] + v * Dilations[1] -
+            StartPadding[1] >= 0 and l * Strides[1] + v * Dilations[1] - StartPadding[1] < Input.Sizes[3] of 1, 1)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of float32 or float16.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    window_size : Sequence[int]
+        Elements of a window.
+    start_padding : Sequence[int], optional
+        Elements before the input, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input, for windows to end in. By default, zeros.
+    include_padding : bool, default False
+        Whether the padding counts in the number of elements.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The means. 4 to 5 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_average_pooling_operator_desc>
+
+    Examples
+    --------
+    >>> dml.average_pooling(
+    ...     np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4),
+    ...     strides=(2, 2),
+    ...     window_size=(2, 2),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ... )
+    array([[[[ 3.5,  5.5],
+             [11.5, 13.5]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "AVERAGE_POOLING", (input,), (strides, window_size, start_padding, end_padding, include_padding), out, device
+    )
+    return result
+
+
+def average_pooling1(
+    input: NDArray[Any],
+    strides: Sequence[int] | None = None,
+    *,
+    window_size: Sequence[int],
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    include_padding: bool = False,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Averages every place of a window that slides over the spatial dimensions: Output = sum of elements / their number.
+
+    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
+    the input is no term. Their number is that of the terms, or with IncludePadding that of all that lies in the padded input.
+    The quotient is exact, and rounded once.
+
+        Output[i, j, k, l] = (sum over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k * Strides[0] + u *
+            Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]) / max(sum over u <
+            WindowSize[0], v < WindowSize[1] where k * Strides[0] + u * Dilations[0] - StartPadding[0] >= 0 and k *
+            Strides[0] + u * Dilations[0] - StartPadding[0] < Input.Sizes[2] and l * Strides[1] + v * Dilations[1] -
+            StartPadding[1] >= 0 and l * Strides[1] + v * Dilations[1] - StartPadding[1] < Input.Sizes[3] of 1, 1)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of float32 or float16.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    window_size : Sequence[int]
+        Elements of a window.
+    start_padding : Sequence[int], optional
+        Elements before the input, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input, for windows to end in. By default, zeros.
+    dilations : Sequence[int], optional
+        Elements of the input from one element of a window to the next. By default, ones.
+    include_padding : bool, default False
+        Whether the padding counts in the number of elements.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The means. 4 to 5 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_average_pooling1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.average_pooling1(
+    ...     np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4),
+    ...     strides=(1, 1),
+    ...     window_size=(2, 2),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ...     dilations=(2, 2),
+    ... )
+    array([[[[ 6.,  7.],
+             [10., 11.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "AVERAGE_POOLING1",
+        (input,),
+        (strides, window_size, start_padding, end_padding, dilations, include_padding),
+        out,
+        device,
+    )
     return result
 
 
@@ -5387,6 +5545,152 @@ def join(
     return result
 
 
+def lp_pooling(
+    input: NDArray[Any],
+    strides: Sequence[int] | None = None,
+    *,
+    window_size: Sequence[int],
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    p: int = 2,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Computes the p-norm of every place of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
+
+    It is LP_POOLING1 with Dilations of 1.
+
+        Output[i, j, k, l] = sqrt(sum over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k * Strides[0] + u *
+            Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]] * Input[i, j, k *
+            Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of float32 or float16.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    window_size : Sequence[int]
+        Elements of a window.
+    start_padding : Sequence[int], optional
+        Elements before the input, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input, for windows to end in. By default, zeros.
+    p : int, default 2
+        The norm's exponent: 1 for sums of magnitudes, 2 for lengths.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The norms. 4 to 5 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_lp_pooling_operator_desc>
+
+    Examples
+    --------
+    >>> dml.lp_pooling(
+    ...     np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4),
+    ...     strides=(2, 2),
+    ...     window_size=(2, 2),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ... )
+    array([[[[ 8.124039, 11.74734 ],
+             [23.366642, 27.313   ]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("LP_POOLING", (input,), (strides, window_size, start_padding, end_padding, p), out, device)
+    return result
+
+
+def lp_pooling1(
+    input: NDArray[Any],
+    strides: Sequence[int] | None = None,
+    *,
+    window_size: Sequence[int],
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    p: int = 2,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Computes the p-norm of every place of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
+
+    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
+    the input is no term. The norm is exact, and rounded once.
+
+        Output[i, j, k, l] = sqrt(sum over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k * Strides[0] + u *
+            Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]] * Input[i, j, k *
+            Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of float32 or float16.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    window_size : Sequence[int]
+        Elements of a window.
+    start_padding : Sequence[int], optional
+        Elements before the input, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input, for windows to end in. By default, zeros.
+    dilations : Sequence[int], optional
+        Elements of the input from one element of a window to the next. By default, ones.
+    p : int, default 2
+        The norm's exponent: 1 for sums of magnitudes, 2 for lengths.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The norms. 4 to 5 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_lp_pooling1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.lp_pooling1(
+    ...     np.array([[[[1, 0, 1], [0, 9, 0], [-3, 0, 5]]]], np.float32),
+    ...     strides=(1, 1),
+    ...     window_size=(2, 2),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ...     dilations=(2, 2),
+    ... )
+    array([[[[6.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "LP_POOLING1", (input,), (strides, window_size, start_padding, end_padding, dilations, p), out, device
+    )
+    return result
+
+
 class LstmOutputs(NamedTuple):
     """The outputs of `lstm`."""
 
@@ -5685,6 +5989,271 @@ def matrix_multiply_integer_to_float(
     return result
 
 
+def max_pooling(
+    input: NDArray[Any],
+    strides: Sequence[int] | None = None,
+    *,
+    window_size: Sequence[int],
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Selects the largest element of every place of a window that slides over the spatial dimensions.
+
+    It is MAX_POOLING2 with Dilations of 1, and without indices.
+
+        Output[i, j, k, l] = Input[i, j, k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
+            StartPadding[0], l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1]] where it
+            exists, else -inf     where P[i, j, k, l] = position of the largest over u < WindowSize[0], v <
+            WindowSize[1] of Input[i, j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
+            Dilations[1] - StartPadding[1]]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of float32, float16, int32, int16, int8,
+        uint32, uint16, uint8, int64 or uint64.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    window_size : Sequence[int]
+        Elements of a window.
+    start_padding : Sequence[int], optional
+        Elements before the input, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input, for windows to end in. By default, zeros.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The largest elements. 4 to 5 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling_operator_desc>
+
+    Examples
+    --------
+    >>> dml.max_pooling(
+    ...     np.array([[[[1, 2, 2, 1], [3, 3, 0, 5], [0, 5, 5, 5], [1, 1, 1, 1]]]], np.float32),
+    ...     strides=(2, 2),
+    ...     window_size=(2, 2),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ... )
+    array([[[[3., 5.],
+             [5., 5.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("MAX_POOLING", (input,), (strides, window_size, start_padding, end_padding), out, device)
+    return result
+
+
+class MaxPooling1Outputs(NamedTuple):
+    """The outputs of `max_pooling1`."""
+
+    output: NDArray[Any]
+    output_indices: NDArray[Any] | None
+
+
+def max_pooling1(
+    input: NDArray[Any],
+    strides: Sequence[int] | None = None,
+    *,
+    window_size: Sequence[int],
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> MaxPooling1Outputs:
+    """Selects the largest element of every place of a window that slides over the spatial dimensions, and its position.
+
+    It is MAX_POOLING2 with Dilations of 1.
+
+        Output[i, j, k, l] = Input[i, j, k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
+            StartPadding[0], l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1]] where it
+            exists, else -inf     where P[i, j, k, l] = position of the largest over u < WindowSize[0], v <
+            WindowSize[1] of Input[i, j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
+            Dilations[1] - StartPadding[1]]
+        OutputIndices[i, j, k, l] = ((i * Input.Sizes[1] + j) * Input.Sizes[2] + k * Strides[0] + P[i, j, k, l] //
+            WindowSize[1] * Dilations[0] - StartPadding[0]) * Input.Sizes[3] + l * Strides[1] + P[i, j, k, l] mod
+            WindowSize[1] * Dilations[1] - StartPadding[1] if k * Strides[0] + P[i, j, k, l] // WindowSize[1] *
+            Dilations[0] - StartPadding[0] >= 0 and k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
+            StartPadding[0] < Input.Sizes[2] and l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] -
+            StartPadding[1] >= 0 and l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1] <
+            Input.Sizes[3], else 0     where P[i, j, k, l] = position of the largest over u < WindowSize[0], v <
+            WindowSize[1] of Input[i, j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
+            Dilations[1] - StartPadding[1]]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of float32, float16, int32, int16, int8,
+        uint32, uint16, uint8, int64 or uint64.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    window_size : Sequence[int]
+        Elements of a window.
+    start_padding : Sequence[int], optional
+        Elements before the input, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input, for windows to end in. By default, zeros.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The largest elements. 4 to 5 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    output_indices : array or None
+        The row-major position of each in the whole input. 4 to 5 dimensions of uint64 or uint32.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling1_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.max_pooling1(
+    ...     np.array([[[[1, 2, 2, 1], [3, 3, 0, 5], [0, 5, 5, 5], [1, 1, 1, 1]]]], np.float32),
+    ...     strides=(2, 2),
+    ...     window_size=(2, 2),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ... )
+    >>> result.output
+    array([[[[3., 5.],
+             [5., 5.]]]], dtype=float32)
+    >>> result.output_indices
+    array([[[[ 4,  7],
+             [ 9, 10]]]], dtype=uint32)
+    """
+    return MaxPooling1Outputs(*call("MAX_POOLING1", (input,), (strides, window_size, start_padding, end_padding), out, device))
+
+
+class MaxPooling2Outputs(NamedTuple):
+    """The outputs of `max_pooling2`."""
+
+    output: NDArray[Any]
+    output_indices: NDArray[Any] | None
+
+
+def max_pooling2(
+    input: NDArray[Any],
+    strides: Sequence[int] | None = None,
+    *,
+    window_size: Sequence[int],
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> MaxPooling2Outputs:
+    """Selects the largest element of every place of a window that slides over the spatial dimensions, and its position.
+
+    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
+    the input is none of them. The first NaN counts as the largest element, or else the first of those that are equal, zeros of
+    both signs among them. The output is that element, bit by bit; its index is its row-major position in the whole input,
+    modulo 2^32 in a tensor of UINT32.
+
+        Output[i, j, k, l] = Input[i, j, k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
+            StartPadding[0], l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1]] where it
+            exists, else -inf     where P[i, j, k, l] = position of the largest over u < WindowSize[0], v <
+            WindowSize[1] of Input[i, j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
+            Dilations[1] - StartPadding[1]]
+        OutputIndices[i, j, k, l] = ((i * Input.Sizes[1] + j) * Input.Sizes[2] + k * Strides[0] + P[i, j, k, l] //
+            WindowSize[1] * Dilations[0] - StartPadding[0]) * Input.Sizes[3] + l * Strides[1] + P[i, j, k, l] mod
+            WindowSize[1] * Dilations[1] - StartPadding[1] if k * Strides[0] + P[i, j, k, l] // WindowSize[1] *
+            Dilations[0] - StartPadding[0] >= 0 and k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
+            StartPadding[0] < Input.Sizes[2] and l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] -
+            StartPadding[1] >= 0 and l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1] <
+            Input.Sizes[3], else 0     where P[i, j, k, l] = position of the largest over u < WindowSize[0], v <
+            WindowSize[1] of Input[i, j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
+            Dilations[1] - StartPadding[1]]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of float32, float16, int32, int16, int8,
+        uint32, uint16, uint8, int64 or uint64.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    window_size : Sequence[int]
+        Elements of a window.
+    start_padding : Sequence[int], optional
+        Elements before the input, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input, for windows to end in. By default, zeros.
+    dilations : Sequence[int], optional
+        Elements of the input from one element of a window to the next. By default, ones.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The largest elements. 4 to 5 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    output_indices : array or None
+        The row-major position of each in the whole input. 4 to 5 dimensions of uint64 or uint32.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling2_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.max_pooling2(
+    ...     np.array([[[[1, 3, 2, 4, -1], [5, 7, 6, 8, -2], [9, 11, 10, 12, -3], [13, 15, 14, 16, -4]]]],
+    ...         np.float32),
+    ...     strides=(1, 1),
+    ...     window_size=(2, 2),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ...     dilations=(2, 2),
+    ... )
+    >>> result.output
+    array([[[[10., 12., 10.],
+             [14., 16., 14.]]]], dtype=float32)
+    >>> result.output_indices
+    array([[[[12, 13, 12],
+             [17, 18, 17]]]], dtype=uint32)
+    """
+    return MaxPooling2Outputs(
+        *call("MAX_POOLING2", (input,), (strides, window_size, start_padding, end_padding, dilations), out, device)
+    )
+
+
 def padding(
     input: NDArray[Any],
     padding_mode: PaddingMode | str = "CONSTANT",
@@ -5910,6 +6479,107 @@ def quantize(
     """
     result: NDArray[Any] = call(
         "QUANTIZE", (input, quantizations), (quantization_type,), out, device, output_data_type=output_data_type
+    )
+    return result
+
+
+def quantized_linear_average_pooling(
+    input: NDArray[Any],
+    input_scale: NDArray[Any],
+    output_scale: NDArray[Any],
+    input_zero_point: NDArray[Any] | None = None,
+    output_zero_point: NDArray[Any] | None = None,
+    strides: Sequence[int] | None = None,
+    *,
+    window_size: Sequence[int],
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    include_padding: bool = False,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Averages every place of a window over a quantized tensor: Output = quantize(sum of dequantized elements / their number).
+
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is exact
+    but the one rounding, half to even. The elements and their number are those of AVERAGE_POOLING1; padding is the real
+    number 0. An absent zero point is 0; a quotient that is NaN gives Min.
+
+        Output[i, j, k, l] = 0 if is_nan(P[i, j, k, l]), else min(255, max(0, round(P[i, j, k, l]) +
+            OutputZeroPoint[0]))     where P[i, j, k, l] = (sum over u < WindowSize[0], v < WindowSize[1] of (Input[i,
+            j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]
+            - InputZeroPoint[0]) * InputScale[0]) / max(sum over u < WindowSize[0], v < WindowSize[1] where k *
+            Strides[0] + u * Dilations[0] - StartPadding[0] >= 0 and k * Strides[0] + u * Dilations[0] - StartPadding[0]
+            < Input.Sizes[2] and l * Strides[1] + v * Dilations[1] - StartPadding[1] >= 0 and l * Strides[1] + v *
+            Dilations[1] - StartPadding[1] < Input.Sizes[3] of 1, 1) / OutputScale[0]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of int8 or uint8.
+    input_scale : NDArray[Any]
+        The input's scale, or one for each channel. 1 to 5 dimensions of float32.
+    output_scale : NDArray[Any]
+        The output's scale, or one for each channel. 1 to 5 dimensions of float32.
+    input_zero_point : NDArray[Any], optional
+        The input's zero point, or one for each channel. 1 to 5 dimensions of int8 or uint8.
+    output_zero_point : NDArray[Any], optional
+        The output's zero point, or one for each channel. 1 to 5 dimensions of int8 or uint8.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    window_size : Sequence[int]
+        Elements of a window.
+    start_padding : Sequence[int], optional
+        Elements before the input, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input, for windows to end in. By default, zeros.
+    dilations : Sequence[int], optional
+        Elements of the input from one element of a window to the next. By default, ones.
+    include_padding : bool, default False
+        Whether the padding counts in the number of elements.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The means. 4 to 5 dimensions of int8 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_quantized_linear_average_pooling_operator_desc>
+
+    Examples
+    --------
+    >>> dml.quantized_linear_average_pooling(
+    ...     np.array([[[[10, 20], [30, 41]]]], np.uint8),
+    ...     np.array([0.5], np.float32),
+    ...     np.array([0.25], np.float32),
+    ...     np.array([5], np.uint8),
+    ...     np.array([3], np.uint8),
+    ...     strides=(1, 1),
+    ...     window_size=(2, 2),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ...     dilations=(1, 1),
+    ... )
+    array([[[[43]]]], dtype=uint8)
+    """
+    result: NDArray[Any] = call(
+        "QUANTIZED_LINEAR_AVERAGE_POOLING",
+        (input, input_scale, input_zero_point, output_scale, output_zero_point),
+        (strides, window_size, start_padding, end_padding, dilations, include_padding),
+        out,
+        device,
     )
     return result
 

@@ -498,12 +498,12 @@ def Mean(k: Indices, body: Operand) -> Expr:
 
 
 def first_largest(k: Indices, key: Operand, last: bool = False) -> Expr:
-    """The row-major position, as an index, of the first (or last) NaN or else largest key."""
+    """The row-major position, as an index, of the first (or last) NaN or else largest key; 0 of nothing."""
     return make("first_largest", (number(key),), (k.bound, last))
 
 
 def first_smallest(k: Indices, key: Operand, last: bool = False) -> Expr:
-    """The row-major position, as an index, of the first (or last) NaN or else smallest key."""
+    """The row-major position, as an index, of the first (or last) NaN or else smallest key; 0 of nothing."""
     return make("first_smallest", (number(key),), (k.bound, last))
 
 

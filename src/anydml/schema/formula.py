@@ -106,7 +106,7 @@ class _Text:
         self._outer = {v.name: v for v in n.variables}
         self.named: dict[Expr, str] = {}
         uses = Counter(a for e in walk(n.body) for a in dict.fromkeys(e.args))
-        often = [e for e in walk(n.body) if uses[e] > 1 and e.sort != INDEX and (bound_by(e) or len(list(walk(e))) > SHORT)]
+        often = [e for e in walk(n.body) if uses[e] > 1 and (bound_by(e) or (e.sort != INDEX and len(list(walk(e))) > SHORT))]
         for e in often if not self.plain else ():
             letter, inner = LETTERS[len(self.named) % len(LETTERS)], sorted(self._name(v) for v in free(e)[e])
             self.named[e] = f"{letter}[{', '.join(inner)}]" if inner else letter
@@ -178,7 +178,8 @@ class _Text:
 
     def _first_largest(self, e: Expr, outer: int) -> str:
         runs = ", ".join(f"{self._name(v)} < {v.size!r}" for v in e.data[0])
-        return f"{_REDUCTIONS[e.op]} over {runs} of {self.of(e.args[0], 2)}"
+        made = f"{_REDUCTIONS[e.op]} over {runs} of {self.of(e.args[0], 2)}"
+        return f"({made})" if outer > -2 else made
 
     _first_smallest = _first_largest
 

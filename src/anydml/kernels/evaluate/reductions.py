@@ -28,8 +28,8 @@ _STEP = {
     "product": "total = multiply(total, {value})",
     "max": "total = f_max(total, {value})",
     "min": "total = f_min(total, {value})",
-    "first_largest": "total.append({value})",
-    "first_smallest": "total.append({value})",
+    "first_largest": "total.append(({place}, {value}))",
+    "first_smallest": "total.append(({place}, {value}))",
     "rank": "total.append({value})",
 }
 _END = {
@@ -53,6 +53,15 @@ def adds(source: Source, name: str, e: Expr, variables: Sequence[Variable], plac
     yield from block.taken()
     yield f"{'    ' * block.depth}total += {value}"
     yield "    return total"
+
+
+def _position(source: Source, e: Expr) -> str:
+    """The text of a term's row-major position among all of a reduction, those that are left out too."""
+    first, *others = bound_by(e)
+    text = source.variable(first)
+    for v in others:
+        text = f"({text} * {v.size} + {source.variable(v)})"
+    return text
 
 
 def reduces(source: Source, name: str, e: Expr, variables: Sequence[Variable]) -> Iterator[str]:
@@ -83,7 +92,7 @@ def reduces(source: Source, name: str, e: Expr, variables: Sequence[Variable]) -
     value = block.value(e.args[0])
     yield from block.taken()
     depth = block.depth
-    yield from ("    " * depth + line for line in _STEP[kind].format(value=value).splitlines())
+    yield from ("    " * depth + line for line in _STEP[kind].format(value=value, place=_position(source, e)).splitlines())
     for line in _END[kind].splitlines():
         yield "        " + line.format(last=e.data[1])
     yield f"        {kept}[key] = total"
@@ -107,13 +116,14 @@ def settled_sum(total: Real, x: Real, largest: Any) -> tuple[Real, Any]:
     return reals.settled(total + x, largest), largest
 
 
-def first(keys: Sequence[Real], smallest: bool, last: bool) -> int:
-    """The position of the first NaN, else of the extreme; of the last one where it is asked for."""
-    best = None
-    for at, key in enumerate(keys):
-        if best is None or _goes_before(key, keys[best], smallest, last):
-            best = at
-    assert best is not None
+def first(terms: Sequence[tuple[int, Real]], smallest: bool, last: bool) -> int:
+    """The position of the first NaN, else of the extreme; of the last one where it is asked for. 0 of nothing."""
+    if not terms:
+        return 0
+    best, extreme = terms[0]
+    for at, key in terms:
+        if _goes_before(key, extreme, smallest, last):
+            best, extreme = at, key
     return best
 
 

@@ -1,0 +1,170 @@
+"""Windows that slide over the spatial dimensions of a tensor: the rules, output sizes and statements of pooling.
+
+A desc has InputTensor and OutputTensor, {BatchCount, ChannelCount, [Depth,] Height, Width}, and for each spatial dimension
+Strides, WindowSize, StartPadding, EndPadding and, unless it is an older version, Dilations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from anydml.schema.constraint import Constraint
+from anydml.schema.expression import Expr, Indices, Sum, both, maximum
+from anydml.schema.operator import Outputs, defaults
+
+COUNT = "Spatial dimensions: entries of the arrays."
+STRIDES = "Elements from one window to the next."
+WINDOW_SIZE = "Elements of a window."
+START_PADDING = "Elements before the input, for windows to begin in."
+END_PADDING = "Elements after the input, for windows to end in."
+DILATIONS = "Elements of the input from one element of a window to the next."
+
+WINDOW_ERRATA = (
+    "The text has the field WindowSize; the formula of the output's sizes spells it WindowSizes.",
+    "The layout of five dimensions ends in Weight; it is Width.",
+    "The page rounds the output's sizes down; those rounded up are legal too, as clients use them for ONNX's ceil_mode, and a "
+    "window longer than the padded input gives one output (our decision).",
+    "The page does not say what strides and windows are legal: those of at least 1 (our decision).",
+)
+DILATED_ERRATA = (
+    "The formula of the output's sizes leaves Dilations out; a window extends over 1 + (WindowSize - 1) * Dilation elements.",
+)
+
+_ARRAYS = ("strides", "window_size", "start_padding", "end_padding", "dilations")
+
+
+def _each_spatial(n: int) -> Callable[[Any], tuple[int, ...]]:
+    return lambda d: (n,) * (d.input_tensor.dimension_count - 2)
+
+
+EAGER = defaults(
+    strides=("ones", _each_spatial(1)), start_padding=("zeros", _each_spatial(0)), end_padding=("zeros", _each_spatial(0))
+)
+DILATED = {**EAGER, **defaults(dilations=("ones", _each_spatial(1)))}
+
+
+def undilated(d: Any) -> Mapping[str, Any]:
+    """The arrays of an older version's desc as the newest one has them."""
+    arrays = {name: getattr(d, name) for name in ("dimension_count", *_ARRAYS[:4])}
+    return arrays | {"dilations": (1,) * len(d.strides)}
+
+
+# --- sizes ---
+
+
+def _room(d: Any, i: int, *, dilated: bool) -> int:
+    """How far a window can be moved in the padded input along a spatial dimension; negative if it is too long."""
+    padded = d.input_tensor.sizes[i + 2] + d.start_padding[i] + d.end_padding[i]
+    room: int = padded - 1 - (d.window_size[i] - 1) * (d.dilations[i] if dilated else 1)
+    return room
+
+
+def output_range(d: Any, i: int, *, dilated: bool = True) -> range:
+    """The sizes that the output may have along a spatial dimension: rounded down or up, and at least 1."""
+    room, stride = _room(d, i, dilated=dilated), d.strides[i]
+    return range(max(1 + room // stride, 1), max(1 - -room // stride, 1) + 1)
+
+
+def pooled_sizes(d: Any, *, dilated: bool = True) -> tuple[int, ...]:
+    """The output's sizes, rounded down."""
+    spatial = (output_range(d, i, dilated=dilated)[0] for i in range(len(d.strides)))
+    return (*d.input_tensor.sizes[:2], *spatial)
+
+
+def pooled(d: Any) -> Outputs:
+    """The `outputs` of a pooling operator with one output."""
+    return {"output_tensor": (pooled_sizes(d, dilated=hasattr(d, "dilations")), d.input_tensor.data_type)}
+
+
+# --- rules ---
+
+
+def _resized(d: Any, sizes: tuple[int, ...]) -> Mapping[str, Any]:
+    """Other sizes for all outputs."""
+    there = ((f.name, getattr(d, f.name)) for f in d.spec.outputs)
+    return {name: replace(t, sizes=sizes, strides=None) for name, t in there if t is not None}
+
+
+def _at_least_one(field: str, name: str) -> Constraint:
+    array = {"Strides": "strides", "WindowSize": "window_size", "Dilations": "dilations"}[field]
+    return Constraint(
+        name,
+        f"`{field}` must be at least 1.",
+        lambda d, i: getattr(d, array)[i] >= 1,
+        each=field,
+        breaks=lambda d: {array: (0, *getattr(d, array)[1:])},
+    )
+
+
+def window_rules(*, dilated: bool = True) -> tuple[Constraint, ...]:
+    """The rules of windows; dilated: whether there are Dilations."""
+
+    def one_fewer(d: Any) -> Mapping[str, Any]:
+        arrays = {name: getattr(d, name)[1:] for name in _ARRAYS[: 5 if dilated else 4]}
+        return arrays | {"dimension_count": len(d.strides) - 1}
+
+    def one_more(d: Any) -> Mapping[str, Any]:
+        largest = output_range(d, len(d.strides) - 1, dilated=dilated)[-1]
+        return _resized(d, (*d.output_tensor.sizes[:-1], largest + 1))
+
+    def follows(d: Any, i: int) -> bool:
+        if d.window_size[i] < 1 or (dilated and d.dilations[i] < 1):
+            raise ValueError("another rule is broken, and no output size follows")
+        if len(d.output_tensor.sizes) != len(d.input_tensor.sizes):
+            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+        return d.output_tensor.sizes[i + 2] in output_range(d, i, dilated=dilated)
+
+    extent = "(`WindowSize` - 1) * `Dilations`" if dilated else "(`WindowSize` - 1)"
+    return (
+        Constraint(
+            "dimension_count_is_spatial",
+            "`DimensionCount` must equal `InputTensor.DimensionCount` - 2.",
+            lambda d: d.dimension_count == d.input_tensor.dimension_count - 2,
+            expected=lambda d: {"DimensionCount": d.input_tensor.dimension_count - 2},
+            breaks=one_fewer,
+        ),
+        _at_least_one("Strides", "stride_not_zero"),
+        _at_least_one("WindowSize", "window_not_empty"),
+        *((_at_least_one("Dilations", "dilation_not_zero"),) if dilated else ()),
+        Constraint(
+            "batch_and_channels_match",
+            "`OutputTensor.Sizes` must begin as `InputTensor.Sizes`, with BatchCount and ChannelCount.",
+            lambda d: d.output_tensor.sizes[:2] == d.input_tensor.sizes[:2],
+            expected=lambda d: {"OutputTensor.Sizes": (*d.input_tensor.sizes[:2], *d.output_tensor.sizes[2:])},
+            breaks=lambda d: _resized(d, (d.output_tensor.sizes[0] + 1, *d.output_tensor.sizes[1:])),
+        ),
+        Constraint(
+            "output_sizes",
+            "The spatial `OutputTensor.Sizes` must be 1 + (`InputTensor.Sizes` + `StartPadding` + `EndPadding` - 1 - "
+            f"{extent}) / `Strides`, rounded down or up, and at least 1.",
+            follows,
+            each="Strides",
+            expected=lambda d, i: {f"OutputTensor.Sizes[{i + 2}]": output_range(d, i, dilated=dilated)},
+            breaks=one_more,
+        ),
+    )
+
+
+# --- statements ---
+
+
+def positions(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> list[Expr]:
+    """The indices in the input's spatial dimensions of a window's element: o * Stride + k * Dilation - StartPadding."""
+    window = zip(o, k, d.strides, d.dilations, d.start_padding, strict=True)
+    return [p * stride + u * dilation - start for p, u, stride, dilation, start in window]
+
+
+def inside(d: Any, at: Sequence[Expr], *, padded: bool = False) -> Expr:
+    """Whether indices lie in the input, or in the padded input, before whose start no window begins."""
+    conditions: list[Expr] = []
+    for p, size, end in zip(at, d.input_tensor.sizes[2:], d.end_padding, strict=True):
+        conditions += [p < size + end] if padded else [p >= 0, p < size]
+    return reduce(both, conditions)
+
+
+def divisor(d: Any, k: Indices, at: Sequence[Expr]) -> Expr:
+    """The number of elements that an average is of: those in the input, or in the padded input; 1 where there are none."""
+    return maximum(Sum(k, 1, inside(d, at, padded=d.include_padding)), 1)
