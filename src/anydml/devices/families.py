@@ -38,9 +38,9 @@ def contract_numpy() -> Lower:
 
 
 @cache
-def contract_real() -> Lower:
+def contract_floats() -> Lower:
     with guard:
-        from anydml.kernels.contract.real.family import lower
+        from anydml.kernels.contract.floats.family import lower
     return lower
 
 
@@ -71,7 +71,7 @@ DEVICES: Mapping[str, Families] = {
         "copy:numpy": copy_numpy,
         "contract:compiled": contract_compiled,
         "contract:numpy": contract_numpy,
-        "contract:real": contract_real,
+        "contract:floats": contract_floats,
         "elementwise:compiled": elementwise_compiled,
         "reduce:compiled": reduce_compiled,
         "reference": reference,

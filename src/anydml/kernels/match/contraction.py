@@ -23,12 +23,12 @@ NO_PRODUCTS = "the elements are no formulas of one sum of products of two elemen
 
 
 class Factor(NamedTuple):
-    """A tensor that is read in every term: its index in each dimension; what lies outside is no term."""
+    """A tensor that is read in every term: at its index in each dimension; what lies outside is no term."""
 
     name: str
     data_type: DataType
     sizes: tuple[int, ...]
-    index: tuple[Affine, ...]
+    at: tuple[Affine, ...]
 
 
 class Contraction(NamedTuple):
@@ -109,7 +109,9 @@ class _Matching:
             terms = self._terms(env, rest, strided)
             yield self._contraction(env, variables, terms)
 
-    def _terms(self, env: dict[Variable, Affine], rest: Mapping[Variable, int], strided: Mapping[Variable, int]) -> list[Variable]:
+    def _terms(
+        self, env: dict[Variable, Affine], rest: Mapping[Variable, int], strided: Mapping[Variable, int]
+    ) -> list[Variable]:
         """The terms that there are for such remainders, in variables of their own."""
         met: dict[Variable, tuple[int, int]] = {}  # the first of a variable's values that counts, and from one to the next
         none = False
@@ -155,7 +157,8 @@ class _Matching:
         at = [env[v] for v in self.nest.variables]
         steps = tuple(tuple(a.factors.get(v, 0) for a in at) for v in variables)
         factors = tuple(
-            Factor(e.data[0].name, e.data[0].data_type, e.data[0].sizes, tuple(_index(i, env) for i in e.args)) for e in self.reads
+            Factor(e.data[0].name, e.data[0].data_type, e.data[0].sizes, tuple(_index(i, env) for i in e.args))
+            for e in self.reads
         )
         i = [make("variable", (), v) for v in variables]
         body = _replaced(self.nest.body, self.total, Tensor(SUM, [v.size for v in variables], DataType.FLOAT64)[i], env)
@@ -211,7 +214,7 @@ def _index(e: Expr, env: Mapping[Variable, Affine]) -> Affine:
         constant = args[0].constant
         low = constant % divisor + sum(min(f * (v.size - 1), 0) for v, f in left.items())
         high = constant % divisor + sum(max(f * (v.size - 1), 0) for v, f in left.items())
-        if 0 <= low and high < divisor:
+        if low >= 0 and high < divisor:
             if op == "mod":
                 return Affine(constant % divisor, left)
             return Affine(constant // divisor, {v: f // divisor for v, f in whole.items()})

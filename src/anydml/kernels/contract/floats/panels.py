@@ -8,8 +8,8 @@ from __future__ import annotations
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.real.layout import ENTRY
-from anydml.kernels.contract.real.rows import NORM_SLACK
+from anydml.kernels.contract.floats.layout import ENTRY
+from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 

@@ -62,7 +62,7 @@ def sums(target: Target, rows: int, across: int, magnitudes: bool) -> str:
 
             # a sum is -0 where all of its terms are
             zero = body.constant(wide, -0.0)
-            _, found = body.loop("0", "%terms", 1, [zero] * (rows * across), step)
+            found = body.loop("0", "%terms", 1, [zero] * (rows * across), step)[1]
             into = body.at(columns, body.op(f"mul i64 {body.op(f'mul i64 {t}, {rows}')}, %sums_row"))
             for m in range(rows):
                 at = body.at(into, body.op(f"mul i64 %sums_row, {m}"))

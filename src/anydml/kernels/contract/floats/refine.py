@@ -11,9 +11,9 @@ import math
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.real.epilogue import OWN, Shape, places
-from anydml.kernels.contract.real.formula import rounded, stored
-from anydml.kernels.contract.real.layout import ENTRY
+from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
+from anydml.kernels.contract.floats.formula import rounded, stored
+from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.tensor import DataType
@@ -60,7 +60,7 @@ class _Refining:
             kind = self.shape.stored.types[added[1]]
             values = _with(values, _wide(read[added[1]].lane(0), kind))
         total, remainder, guard = _result(values)
-        number = rounded(*(body.splat(x, LANES) for x in (total, remainder)), body.splat(guard, LANES))
+        number = rounded(body.splat(total, LANES), body.splat(remainder, LANES), body.splat(guard, LANES))
         made, undecided = stored(body, self.shape.stored, read, number, LANES, added=added is not None)
         assert undecided is not None
         yes, no, after = (body.name(x) for x in ("open", "decided", "after"))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.real.formula import Stored, bounded, stored
+from anydml.kernels.contract.floats.formula import Stored, bounded, stored
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONSTANT, Streams
 from anydml.tensor import DataType
@@ -22,8 +22,8 @@ MANY = 32  # elements that are left open are many if they are more than this par
 OWN = 2  # streams before those of the formula: the sums, and the columns' norms and least digits
 # counter: entries on the list, then the factor of exact blocks; a_low, b_low: room for the least digits of rows and columns
 ARGUMENTS = (
-    "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "a_low", "b_low", "list", "counter",
-    "a", "a_tile", "tiles", "b", "b_panel", "panels", "terms",
+    "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "a_low", "b_low",
+    "list", "counter", "a", "a_tile", "tiles", "b", "b_panel", "panels", "terms",
 )  # fmt: skip
 POINTERS = {"sums", "a_norms", "b_norms", "a_low", "b_low", "list", "counter", "a", "b"}
 
@@ -91,7 +91,7 @@ def _least_digits(body: Body, kind: Kind, packed: str, step: str, count: str, in
             low = body.chosen(x.compared("oeq", 0.0), math.inf, low)
             return [body.chosen(low.compared("olt", least[0]), low, least[0])]
 
-        _, (least,) = body.loop("0", "%terms", 1, [body.constant(wide, math.inf)], term)
+        (least,) = body.loop("0", "%terms", 1, [body.constant(wide, math.inf)], term)[1]
         body.stored(least, into, body.op(f"mul i64 {t}, {8 * kind.lanes}"))
         return []
 

@@ -85,7 +85,7 @@ def layout(c: Contraction, checked: Checked[Any]) -> Layout | str:
         return "both factors are read outside of their tensors"
     out = _output_strides(c, checked)
     strides = [_strides(f, checked) for f in c.factors]
-    in_factor = [{v for i in f.index for v in i.factors} for f in c.factors]
+    in_factor = [{v for i in f.at for v in i.factors} for f in c.factors]
     live = [v for v in c.variables if v.size > 1]
     alone = [[v for v in live if v in in_factor[k] and v not in in_factor[1 - k]] for k in (0, 1)]
     side = 1 if tests[1] else 0 if tests[0] else _innermost(alone, out)
@@ -116,7 +116,7 @@ def layout(c: Contraction, checked: Checked[Any]) -> Layout | str:
         first, second, third = (of(d) for d in dims)
         return Place(at, tuple(of(d) for d in batches), of(row_taken[0]) if row_taken else 0, (first, second, third))
 
-    bases = [At(f.name, sum(i.constant * s for i, s in zip(f.index, _bytes(f.name, checked), strict=True))) for _, f in places]
+    bases = [At(f.name, sum(i.constant * s for i, s in zip(f.at, _bytes(f.name, checked), strict=True))) for _, f in places]
     start = sum(i * s for i, s in zip(c.start, _bytes(c.output, checked), strict=True))
     sizes = tuple(d.size for d in dims)
     made = [Place(At(SUM), (0,) * len(batches), 0, (0, 0, 0)) if s is None else place(*s) for s in streams]
@@ -156,7 +156,7 @@ def _bytes(name: str, checked: Checked[Any]) -> list[int]:
 
 def _strides(f: Factor, checked: Checked[Any]) -> dict[Variable, int]:
     found: dict[Variable, int] = {}
-    for index, stride in zip(f.index, _bytes(f.name, checked), strict=True):
+    for index, stride in zip(f.at, _bytes(f.name, checked), strict=True):
         for v, factor in index.factors.items():
             found[v] = found.get(v, 0) + factor * stride
     return found
@@ -179,7 +179,7 @@ def _stream(s: Any, checked: Checked[Any], variables: Sequence[Variable]) -> tup
 def _tests(f: Factor, variables: Sequence[Variable]) -> list[_Test]:
     """The dimensions in which a factor may be read outside."""
     found = []
-    for index, size in zip(f.index, f.sizes, strict=True):
+    for index, size in zip(f.at, f.sizes, strict=True):
         ends = [factor * (v.size - 1) for v, factor in index.factors.items() if v.size]
         low = index.constant + sum(min(e, 0) for e in ends)
         high = index.constant + sum(max(e, 0) for e in ends)

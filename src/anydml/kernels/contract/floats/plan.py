@@ -12,15 +12,16 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.geometry import Scratch
-from anydml.kernels.contract.real import epilogue, panels, refine, rows, tile
-from anydml.kernels.contract.real.epilogue import Shape
-from anydml.kernels.contract.real.formula import Stored
-from anydml.kernels.contract.real.layout import ENTRY, Layout, Place
+from anydml.kernels.contract.floats import epilogue, panels, refine, rows, tile
+from anydml.kernels.contract.floats.epilogue import Shape
+from anydml.kernels.contract.floats.formula import Stored
+from anydml.kernels.contract.floats.layout import ENTRY, Layout, Place
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
 
@@ -42,15 +43,15 @@ class Constants:
         self.parts: list[bytes] = [bytes(64)]
         self.size = 64
 
-    def add(self, table: np.ndarray) -> At:  # type: ignore[type-arg]  # of int64
+    def add(self, table: NDArray[np.int64]) -> At:
         raw = table.tobytes()
         at = At("constants", self.size)
         self.parts.append(raw + bytes(-len(raw) % 64))
         self.size += len(self.parts[-1])
         return at
 
-    def array(self) -> np.ndarray:  # type: ignore[type-arg]  # of bytes
-        return np.frombuffer(b"".join(self.parts), np.uint8).copy()
+    def array(self) -> NDArray[np.uint8]:
+        return np.frombuffer(bytearray().join(self.parts), np.uint8)
 
 
 class Piece(NamedTuple):
@@ -78,7 +79,9 @@ class Plan:
         streams = [found.streams[k] for k in formula.others]
         self.places = [*streams, found.output]
         types = [formula.types[k] for k in (*formula.others, -1)]
-        lies = tuple(_lies(p, t, found, last=k == len(streams)) for k, (p, t) in enumerate(zip(self.places, types, strict=True)))
+        lies = tuple(
+            _lies(p, t, found, last=k == len(streams)) for k, (p, t) in enumerate(zip(self.places, types, strict=True))
+        )
         self.shape = Shape(formula, lies, 0, 0, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
@@ -127,9 +130,7 @@ class Plan:
         sizes = self.layout.batches
         if len(piece.batches) < prod(sizes):  # some of them: one after the other
             return [
-                step
-                for n in piece.batches
-                for step in self._batch(tuple(int(i) for i in np.unravel_index(n, sizes)), piece)
+                step for n in piece.batches for step in self._batch(tuple(int(i) for i in np.unravel_index(n, sizes)), piece)
             ]
 
         def along(before: tuple[int, ...]) -> list[Step | Repeat]:
@@ -178,7 +179,7 @@ class Plan:
         width = across * self.lanes
         yield self._pack_columns(batch, columns, across)
         for group, height in self._heights(rows_):
-            tiles = range(0, len(group) // height)
+            tiles = range(len(group) // height)
 
             def block(t: range, group: range = group, height: int = height) -> Iterator[Step | Repeat]:
                 some = range(group.start + t.start * height, group.start + t.stop * height)
@@ -252,6 +253,6 @@ class Plan:
 
 def _lies(p: Place, data_type: DataType, found: Layout, *, last: bool) -> str:
     stride = p.columns[2]
-    if stride == data_type.dtype.itemsize or found.flat[2] == 1 and last:
+    if stride == data_type.dtype.itemsize or (found.flat[2] == 1 and last):
         return CONTIGUOUS
     return CONSTANT if not stride and not last else STRIDED

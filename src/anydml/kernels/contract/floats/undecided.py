@@ -19,7 +19,7 @@ from anydml.tensor import DataType
 
 
 class Open(NamedTuple):
-    """The bits of a contraction: from the word `bits` of the scratch on, an element for all values of the variables in order."""
+    """The bits of a contraction: from a word of the scratch on, one for all values of the variables in order."""
 
     contraction: Contraction
     order: tuple[Variable, ...]
@@ -34,9 +34,7 @@ class Open(NamedTuple):
         return -(-count // 64)
 
 
-def deciding(
-    opens: Sequence[Open], nest: Nest, name: str, data_type: DataType
-) -> Callable[[NDArray[np.int64], Arrays], None]:
+def deciding(opens: Sequence[Open], nest: Nest, name: str, data_type: DataType) -> Callable[[NDArray[np.int64], Arrays], None]:
     """A function that decides the elements whose bits are set in a scratch."""
     return partial(_decide, opens, nest, name, data_type)
 

@@ -64,7 +64,8 @@ def packed(target: Target, data_type: DataType, height: int, contiguous: bool) -
             _, square = body.loop(first, "%channels", 1, square, single)
             return squares + square
 
-        _, (squares, square) = body.loop("0", "%positions", 1, [body.constant(many, 0.0), body.constant(one, 0.0)], position)
+        starts = [body.constant(many, 0.0), body.constant(one, 0.0)]
+        squares, square = body.loop("0", "%positions", 1, starts, position)[1]
         total = square
         for lane in range(AT_ONCE):
             total = total + squares.lane(lane)
