@@ -12,11 +12,11 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import Text, arguments, fold, kernel
 from anydml.kernels.code.targets import Target, wanted
-from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import layout
 from anydml.kernels.contract.floats.plan import Constants, Plan
 from anydml.kernels.contract.floats.undecided import Open, deciding
+from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.contract.floats import epilogue, panels, refine, rows, tile
 from anydml.kernels.contract.floats.epilogue import Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import ENTRY, Layout, Place
+from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
 
