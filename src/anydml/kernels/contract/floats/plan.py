@@ -31,6 +31,7 @@ LISTED = 1 << 14  # elements of a block at most
 BLOCK = processor.caches().second // 4  # bytes of rows that are summed with one panel after the other
 CHUNK = processor.caches().second // 2  # bytes of columns that are packed at once, where the rows are all packed
 WHOLE = 8 << 20  # bytes of rows that are packed at once; more are packed again for every chunk, which is as large then
+DENSE = 16  # elements that are listed are summed all together if they are more than this part of a block
 SLACK = 64  # bytes that the last vector of a panel may write behind it
 
 Steps = Iterable[Step | Repeat]
@@ -121,7 +122,7 @@ class Plan:
         self.a_norms, self.a_low = scratch.take(most * 8), scratch.take(most * 8)
         self.b = scratch.take(columns * found.terms * 4 + SLACK)
         self.b_norms, self.b_low = scratch.take(columns * 8 + SLACK), scratch.take(columns * 8 + SLACK)
-        self.sums = scratch.take(min(most, self.block * height) * group * 8)
+        self.sums, self.rests = (scratch.take(min(most, self.block * height) * group * 8) for _ in range(2))
         self.list = scratch.take((min(most, self.block * height) * group + 64) * 8)
         self.counter, self.open_, self.whole = scratch.take(64), open_, whole
         return self._batches(piece)
@@ -235,9 +236,21 @@ class Plan:
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row, factor)
         packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms)
         yield Step(engine.compiled(epilogue.block, target, shape), (*where, *norms, self.list, self.counter, *packed, *streams))
-        yield self._refine(batch, some, columns, shape._replace(height=0, across=0), streams)
+        code = engine.compiled(tile.doubled, target, height, across)
+        most_listed = len(some) * len(columns) // DENSE
+        yield Step(code, (*packed, self.sums, sums_row, self.rests, self.counter, most_listed))
+        known = (self.sums, self.rests, sums_row, factor, *norms)
+        yield self._refine(batch, some, columns, shape._replace(height=0, across=0), known, streams)
 
-    def _refine(self, batch: tuple[int, ...], some: range, columns: range, shape: Shape, streams: Sequence[At | int]) -> Step:
+    def _refine(
+        self,
+        batch: tuple[int, ...],
+        some: range,
+        columns: range,
+        shape: Shape,
+        known: Sequence[At | int],
+        streams: Sequence[At | int],
+    ) -> Step:
         found = self.layout
         code = engine.compiled(refine.refined, self.target, shape, self.factors)
         number = 0
@@ -248,7 +261,7 @@ class Plan:
         right = (found.b.of(batch), *found.sizes[1:], *found.b.columns, found.b_term)
         terms = (found.channels, len(found.table), self.table)
         listed = (self.list, self.counter, columns.start, *found.flat[1:])
-        return Step(code, (*left, *right, *terms, *listed, self.bits, bit, found.columns, self.open_, *streams))
+        return Step(code, (*left, *right, *terms, *listed, self.bits, bit, found.columns, self.open_, *known, *streams))
 
 
 def _lies(p: Place, data_type: DataType, found: Layout, *, last: bool) -> str:

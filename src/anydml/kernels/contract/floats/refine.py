@@ -14,8 +14,10 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import rounded, stored
 from anydml.kernels.contract.floats.layout import ENTRY
+from anydml.kernels.contract.floats.tile import DENSE
 from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.elementwise.numbers import SLACK
 from anydml.tensor import DataType
 
 LANES = 2  # an element in all of them
@@ -23,8 +25,9 @@ LANES = 2  # an element in all of them
 ARGUMENTS = (
     "a", "a_row", "a_term", "b", "n1", "n2", "b0", "b1", "b2", "b_term", "channels", "positions", "table",
     "list", "counter", "first", "f1", "f2", "bits", "bit", "columns", "open",
+    "sums", "rests", "sums_row", "factor", "a_norms", "b_norms", "a_low", "b_low",
 )  # fmt: skip
-POINTERS = {"a", "b", "table", "list", "counter", "bits", "open"}
+POINTERS = {"a", "b", "table", "list", "counter", "bits", "open", "sums", "rests", "a_norms", "b_norms", "a_low", "b_low"}
 
 
 def names(shape: Shape) -> list[str]:
@@ -54,7 +57,7 @@ class _Refining:
         row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
         c = body.op(f"add i64 %first, {column}")
         read, output = self._streams(row, c)
-        values = self._sum(row, c)
+        values = self._known(row, column, c)
         added = self.shape.stored.added()
         if added is not None:
             kind = self.shape.stored.types[added[1]]
@@ -141,6 +144,53 @@ class _Refining:
         _, (*values, count) = body.loop("0", "%channels", 1, start, channel)
         # the sum of nothing is +0
         return [body.chosen(count.compared("eq", 0), 0.0, values[0]), *values[1:]]
+
+    def _known(self, row: str, column: str, c: str) -> list[Value]:
+        """The sum of the terms: from the block, where `tile.doubled` has made it, and it is good enough."""
+        body = self.body
+        before, block, terms, after = (body.name(x) for x in ("before", "block", "terms", "after"))
+        body.jump(before)
+        body.label(before)
+        dense = body.op(f"icmp ne i64 {body.load('i64', '%counter', DENSE)}, 0")
+        body.branch(dense, block, terms)
+        body.label(block)
+        known, good = self._of_block(row, column)
+        end = body.name("known")
+        body.jump(end)
+        body.label(end)
+        body.branch(good, after, terms)
+        body.label(terms)
+        summed = self._sum(row, c)
+        last = body.name("summed")
+        body.jump(last)
+        body.label(last)
+        body.jump(after)
+        body.label(after)
+        return [
+            body.value(f"phi {v.kind.text} [ {v.name}, %{end} ], [ {w.name}, %{last} ]", v.kind)
+            for v, w in zip(known, summed, strict=True)
+        ]
+
+    def _of_block(self, row: str, column: str) -> tuple[list[Value], str]:
+        """A sum and its rest, what this lost, and whether it is of use.
+
+        Each addition to the rest loses at most u of it, and it is at most n u |a| |b|; it is exact where all terms are
+        multiples of one number that this is at most 2^53 times of.
+        """
+        body, wide = self.body, Kind("double")
+        offset = body.op(f"add i64 {body.op(f'mul i64 {row}, %sums_row')}, {body.op(f'mul i64 {column}, 8')}")
+        total, rest = (body.loaded(wide, base, offset) for base in ("%sums", "%rests"))
+        at = [body.op(f"mul i64 {i}, 8") for i in (row, column)]
+        size = body.loaded(wide, "%a_norms", at[0]) * body.loaded(wide, "%b_norms", at[1]).magnitude()
+        most = size * Value(body, body.op("bitcast i64 %factor to double"), wide)
+        low = body.loaded(wide, "%a_low", at[0]) * body.loaded(wide, "%b_low", at[1])
+        exact = (most * SLACK).compared("ole", low * 2.0**53)
+        lost = body.chosen(exact, 0.0, most * Value(body, body.op("bitcast i64 %factor to double"), wide) * SLACK)
+        good = two_sum(total, rest)[1].magnitude().compared("ogt", lost * 8.0) | exact
+        if self.shape.padded:  # the sum's sign, or NaN, may come from what does not count
+            norm = body.loaded(wide, "%b_norms", at[1])
+            good = good & ~(norm.bits().compared("slt", 0) & (total.compared("oeq", 0.0) | total.compared("uno", total)))
+        return [total, rest, body.constant(wide, 0.0), lost], good.name
 
     def _mark(self, row: str, c: str) -> None:
         body = self.body
