@@ -1656,7 +1656,7 @@ def convolution_integer(
     input: NDArray[Any],
     filter: NDArray[Any],
     input_zero_point: NDArray[Any] | float | None = None,
-    filter_zero_point: NDArray[Any] | None = None,
+    filter_zero_point: NDArray[Any] | float | None = None,
     strides: Sequence[int] | None = None,
     dilations: Sequence[int] | None = None,
     start_padding: Sequence[int] | None = None,
@@ -1685,7 +1685,7 @@ def convolution_integer(
         uint8.
     input_zero_point : NDArray[Any] | float, optional
         The input's zero point, one element. 1 to 4 dimensions of int8 or uint8.
-    filter_zero_point : NDArray[Any], optional
+    filter_zero_point : NDArray[Any] | float, optional
         The filter's zero point; {1, OutputChannelCount, 1, 1} per output channel. 1 to 4 dimensions of int8 or uint8.
     strides : Sequence[int], optional
         Elements from one position of the filter to the next. By default, ones.
@@ -5910,11 +5910,11 @@ def matrix_multiply_integer(
 
 def matrix_multiply_integer_to_float(
     a: NDArray[Any],
-    a_scale: NDArray[Any],
+    a_scale: NDArray[Any] | float,
     b: NDArray[Any],
-    b_scale: NDArray[Any],
-    a_zero_point: NDArray[Any] | None = None,
-    b_zero_point: NDArray[Any] | None = None,
+    b_scale: NDArray[Any] | float,
+    a_zero_point: NDArray[Any] | float | None = None,
+    b_zero_point: NDArray[Any] | float | None = None,
     bias: NDArray[Any] | None = None,
     *,
     out: NDArray[Any] | None = None,
@@ -5934,16 +5934,16 @@ def matrix_multiply_integer_to_float(
     a : NDArray[Any]
         The left matrices, {BatchCount, ChannelCount, M, K}. 2 to 4 dimensions of int32, int16, int8, uint32, uint16 or
         uint8.
-    a_scale : NDArray[Any]
+    a_scale : NDArray[Any] | float
         A's scale; {.., M, 1} per row. 1 to 4 dimensions of float32 or float16.
     b : NDArray[Any]
         The right matrices, {BatchCount, ChannelCount, K, N}. 2 to 4 dimensions of int32, int16, int8, uint32, uint16 or
         uint8.
-    b_scale : NDArray[Any]
+    b_scale : NDArray[Any] | float
         B's scale; {.., 1, N} per column. 1 to 4 dimensions of float32 or float16.
-    a_zero_point : NDArray[Any], optional
+    a_zero_point : NDArray[Any] | float, optional
         A's zero point; {.., M, 1} per row. 1 to 4 dimensions of int32, int16, int8, uint32, uint16 or uint8.
-    b_zero_point : NDArray[Any], optional
+    b_zero_point : NDArray[Any] | float, optional
         B's zero point; {.., 1, N} per column. 1 to 4 dimensions of int32, int16, int8, uint32, uint16 or uint8.
     bias : NDArray[Any], optional
         What is added, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast. 2 to 4 dimensions of float32 or
@@ -6485,10 +6485,10 @@ def quantize(
 
 def quantized_linear_average_pooling(
     input: NDArray[Any],
-    input_scale: NDArray[Any],
-    output_scale: NDArray[Any],
-    input_zero_point: NDArray[Any] | None = None,
-    output_zero_point: NDArray[Any] | None = None,
+    input_scale: NDArray[Any] | float,
+    output_scale: NDArray[Any] | float,
+    input_zero_point: NDArray[Any] | float | None = None,
+    output_zero_point: NDArray[Any] | float | None = None,
     strides: Sequence[int] | None = None,
     *,
     window_size: Sequence[int],
@@ -6517,13 +6517,13 @@ def quantized_linear_average_pooling(
     ----------
     input : NDArray[Any]
         {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of int8 or uint8.
-    input_scale : NDArray[Any]
+    input_scale : NDArray[Any] | float
         The input's scale, or one for each channel. 1 to 5 dimensions of float32.
-    output_scale : NDArray[Any]
+    output_scale : NDArray[Any] | float
         The output's scale, or one for each channel. 1 to 5 dimensions of float32.
-    input_zero_point : NDArray[Any], optional
+    input_zero_point : NDArray[Any] | float, optional
         The input's zero point, or one for each channel. 1 to 5 dimensions of int8 or uint8.
-    output_zero_point : NDArray[Any], optional
+    output_zero_point : NDArray[Any] | float, optional
         The output's zero point, or one for each channel. 1 to 5 dimensions of int8 or uint8.
     strides : Sequence[int], optional
         Elements from one window to the next. By default, ones.
@@ -6588,10 +6588,10 @@ def quantized_linear_convolution(
     input: NDArray[Any],
     input_scale: NDArray[Any] | float,
     filter: NDArray[Any],
-    filter_scale: NDArray[Any],
+    filter_scale: NDArray[Any] | float,
     output_scale: NDArray[Any] | float,
     input_zero_point: NDArray[Any] | float | None = None,
-    filter_zero_point: NDArray[Any] | None = None,
+    filter_zero_point: NDArray[Any] | float | None = None,
     bias: NDArray[Any] | None = None,
     output_zero_point: NDArray[Any] | float | None = None,
     strides: Sequence[int] | None = None,
@@ -6623,13 +6623,13 @@ def quantized_linear_convolution(
     filter : NDArray[Any]
         {OutputChannelCount, InputChannelCount / GroupCount, [FilterHeight,] FilterWidth}. 3 to 4 dimensions of int8 or
         uint8.
-    filter_scale : NDArray[Any]
+    filter_scale : NDArray[Any] | float
         The filter's scale; {1, OutputChannelCount, 1, 1} per output channel. 1 to 4 dimensions of float32.
     output_scale : NDArray[Any] | float
         The output's scale, one element. 1 to 4 dimensions of float32.
     input_zero_point : NDArray[Any] | float, optional
         The input's zero point, one element. 1 to 4 dimensions of int8 or uint8.
-    filter_zero_point : NDArray[Any], optional
+    filter_zero_point : NDArray[Any] | float, optional
         The filter's zero point; {1, OutputChannelCount, 1, 1} per output channel. 1 to 4 dimensions of int8 or uint8.
     bias : NDArray[Any], optional
         An integer for each output channel, {1, OutputChannelCount, 1, 1}. 3 to 4 dimensions of int32.

@@ -73,6 +73,8 @@ def parameters(cls: type[Desc]) -> list[Parameter]:
     numbers = {name for group in groups if len(group) > 1 for name in group}  # a number is repeated where sizes are equal
     rules = {rule.name for rule in spec.constraints}
     numbers |= {name for name in inputs if f"{name.removesuffix('_tensor')}_single_element" in rules}
+    finer = ("_scale_tensor", "_zero_point_tensor")  # of the whole tensor, or of its parts
+    numbers |= {name for name in inputs if name.endswith(finer) and f"{name.removesuffix('_tensor')}_sizes" in rules}
     made = []
     for f in sorted(spec.inputs, key=lambda f: f.optional):
         one = "NDArray[Any] | float" if f.name in numbers else "NDArray[Any]"

@@ -142,7 +142,8 @@ class QuantizedLinearConvolution(Desc):
     )
 
     def outputs(d) -> Outputs:
-        spatial = (positions(d, i) for i in range(len(d.strides)))
+        # a call that has a number for the output's zero point asks for the data type before it knows the strides
+        spatial = (positions(d, i) for i in range(len(d.strides or ())))
         quantized = d.output_zero_point_tensor or d.input_tensor
         return {"output_tensor": ((d.input_tensor.sizes[0], d.filter_tensor.sizes[0], *spatial), quantized.data_type)}
 
