@@ -16,6 +16,7 @@ from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.plan import Plan
 from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
+from anydml.kernels.match.contraction import contractions
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import product
@@ -76,6 +77,12 @@ def one_map(statement: Statement) -> object:
     return found if isinstance(found, str) or len(found) == 1 else "there are several outputs"
 
 
+def products_of_floats(statement: Statement) -> object:
+    found = contractions(statement)
+    floats = isinstance(found, str) or all(f.data_type.dtype.kind == "f" for c in found for f in c.factors)
+    return found if floats else "the factors are no floats"
+
+
 def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]:
     """Every kernel of every device that serves an operator, each once, by one of its descs, or else its first example.
 
@@ -86,10 +93,12 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     patterns: dict[str, object] = {
         "copy": moves(statement),
         "contract": product(statement, checked),
+        "contract.floats": products_of_floats(statement),
         "elementwise": one_map(statement),
     }
     # products are rows, too, which the kernels of products are there for
-    patterns["reduce"] = rows(statement) if isinstance(patterns["contract"], str) else "a product"
+    is_product = any(not isinstance(patterns[name], str) for name in ("contract", "contract.floats"))
+    patterns["reduce"] = "a product" if is_product else rows(statement)
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():
         if not isinstance(patterns.get(name.split(":")[0]), str):

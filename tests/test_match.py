@@ -299,6 +299,7 @@ def test_families_say_why_they_refuse() -> None:
         "copy:numpy": "elements are computed, not moved",
         "contract:compiled": NO_PRODUCT,
         "contract:numpy": NO_PRODUCT,
+        "contract.floats:compiled": "the elements are no formulas of one sum of products of two elements",
         "reduce:compiled": "nothing is reduced",
     }
     assert isinstance(found["reference"], Built)

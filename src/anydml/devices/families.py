@@ -71,7 +71,7 @@ DEVICES: Mapping[str, Families] = {
         "copy:numpy": copy_numpy,
         "contract:compiled": contract_compiled,
         "contract:numpy": contract_numpy,
-        "contract:floats": contract_floats,
+        "contract.floats:compiled": contract_floats,
         "elementwise:compiled": elementwise_compiled,
         "reduce:compiled": reduce_compiled,
         "reference": reference,
