@@ -12,7 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 from anydml.kernels.match import maps
-from anydml.kernels.match.affine import Affine
+from anydml.kernels.match.affine import Affine, below
 from anydml.kernels.match.maps import Formula, Stream
 from anydml.schema.expression import INDEX, Expr, Tensor, Variable, bound_by, is_integer, lift, make, walk
 from anydml.schema.statement import Nest, Statement
@@ -80,8 +80,12 @@ class _Matching:
     def found(self) -> Iterator[Contraction]:
         """A contraction for every remainder that a condition tells apart."""
         strided: dict[Variable, int] = {}  # variables of the output that are split by their remainder
+        ends: dict[Variable, int] = {}  # from where on there are no terms
         for condition in self.conditions:
-            divided = _divisible(condition)
+            divided, end = _divisible(condition), below(condition)
+            if end is not None and end[0] in self.nest.variables and end[2]:
+                ends[end[0]] = max(0, min(end[1], ends.get(end[0], end[0].size)))
+                continue
             if divided is None:
                 raise _Unmatched("what terms there are depends on something else than a stride")
             index, divisor = divided
@@ -89,15 +93,18 @@ class _Matching:
             if len(outer) != 1 or outer[0] in strided or len(index.factors) > 2:
                 raise _Unmatched("a stride divides more than one position")
             strided[outer[0]] = divisor
+        self.conditions = [c for c in self.conditions if below(c) is None]
         blocks = self._blocks()
-        for remainders in product(*(range(min(s, v.size)) for v, s in strided.items())):
+        split = {v: list(_parts_of(v, strided.get(v, 1), ends.get(v, v.size))) for v in {**strided, **ends}}
+        for parts in product(*split.values()):
             env: dict[Variable, Affine] = {}
             variables: list[Variable] = []
-            rest = dict(zip(strided, remainders, strict=True))
+            rest = {v: part[0] for v, part in zip(split, parts, strict=True)}
             for v in self.nest.variables:
                 if v in rest:
-                    inner = Variable(v.name, -(-(v.size - rest[v]) // strided[v]))
-                    env[v] = Affine(rest[v], {inner: strided[v]})
+                    first, count, _ = parts[list(split).index(v)]
+                    inner = Variable(v.name, count)
+                    env[v] = Affine(first, {inner: strided.get(v, 1)})
                     variables.append(inner)
                 elif (size := blocks.get(v, 0)) > 1 and size < v.size:
                     outer_, inner = Variable(v.name, v.size // size), Variable(v.name + "'", size)
@@ -106,15 +113,14 @@ class _Matching:
                 else:
                     env[v] = Affine(0, {v: 1})
                     variables.append(v)
-            terms = self._terms(env, rest, strided)
+            terms = self._terms(env, rest, strided, none=not all(part[2] for part in parts))
             yield self._contraction(env, variables, terms)
 
     def _terms(
-        self, env: dict[Variable, Affine], rest: Mapping[Variable, int], strided: Mapping[Variable, int]
+        self, env: dict[Variable, Affine], rest: Mapping[Variable, int], strided: Mapping[Variable, int], *, none: bool
     ) -> list[Variable]:
-        """The terms that there are for such remainders, in variables of their own."""
+        """The terms that there are for such remainders, in variables of their own; none: there are no terms."""
         met: dict[Variable, tuple[int, int]] = {}  # the first of a variable's values that counts, and from one to the next
-        none = False
         for condition in self.conditions:
             divided = _divisible(condition)
             assert divided is not None
@@ -122,7 +128,7 @@ class _Matching:
             known = index.constant
             inner = [(v, f) for v, f in index.factors.items() if v not in rest]
             known += sum(f * rest[v] for v, f in index.factors.items() if v in rest)
-            if any(f * strided[v] % divisor for v, f in index.factors.items() if v in rest):
+            if any(f * strided.get(v, 1) % divisor for v, f in index.factors.items() if v in rest):
                 raise _Unmatched("a stride divides more than one position")
             if not inner:
                 none |= known % divisor != 0
@@ -169,6 +175,14 @@ class _Matching:
             self.name, tuple(variables), tuple(a.constant for a in at), steps, tuple(terms),
             (factors[0], factors[1]), found[0].streams, found[0].formula,
         )  # fmt: skip
+
+
+def _parts_of(v: Variable, step: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """A variable's values by their remainder, below an end and from there on: the first one, how many, and whether below."""
+    for first in range(min(step, v.size)):
+        for start, stop in ((first, end), (end + (first - end) % step, v.size)):
+            if start < stop:
+                yield start, -(-(stop - start) // step), stop == end
 
 
 def _parts(e: Expr) -> Iterator[Expr]:
