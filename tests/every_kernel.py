@@ -20,6 +20,7 @@ from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import product
 from anydml.kernels.match.rows import rows
+from anydml.kernels.match.staged import staged
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import Statement, stated
 
@@ -89,7 +90,8 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "elementwise": one_map(statement),
     }
     # products are rows, too, which the kernels of products are there for
-    patterns["reduce"] = rows(statement) if isinstance(patterns["contract"], str) else "a product"
+    in_rows = rows(statement) if len(statement) == 1 else staged(statement)
+    patterns["reduce"] = in_rows if isinstance(patterns["contract"], str) else "a product"
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():
         if not isinstance(patterns.get(name.split(":")[0]), str):
