@@ -21,6 +21,7 @@ from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import product
 from anydml.kernels.match.rows import rows
+from anydml.kernels.match.staged import staged
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import Statement, stated
 
@@ -98,7 +99,8 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     }
     # products are rows, too, which the kernels of products are there for
     is_product = any(not isinstance(patterns[name], str) for name in ("contract", "contract.floats"))
-    patterns["reduce"] = "a product" if is_product else rows(statement)
+    in_rows = rows(statement) if len(statement) == 1 else staged(statement)
+    patterns["reduce"] = "a product" if is_product else in_rows
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():
         if not isinstance(patterns.get(name.split(":")[0]), str):

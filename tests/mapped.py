@@ -124,8 +124,6 @@ def excused(desc: Desc, *, any_scale: bool = False) -> str | None:
     name, first, last = desc.spec.name.removeprefix("ELEMENT_WISE_"), types[0], types[-1]
     scaled = getattr(desc, "scale_bias", None) is not None
     rounded = scaled and (first == F32 or any_scale)
-    if any(t.element_bits < 8 for t in types):
-        return "elements are of four bits"
     if name == "CAST" and first == last:
         return "it is a copy"
     if name == "CAST" and last == F64 and first in (DataType.INT64, DataType.UINT64):

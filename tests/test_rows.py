@@ -23,7 +23,7 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target, named
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.rows import rows
-from anydml.kernels.reduce import doubled, family, softmax, undecided
+from anydml.kernels.reduce import doubled, family, layout, softmax, undecided
 from anydml.kernels.reference import evaluated
 from anydml.schema.check import check
 from anydml.schema.expression import Max, Sum, Tensor, each, exp, over, rank
@@ -182,14 +182,14 @@ ACROSS = [  # sizes, axes, strides of the input and of the output
 def staged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The streams that go by way of memory, desc by desc."""
     found: list[tuple[int, ...]] = []
-    choose = family._staged
+    choose = layout._staged
 
     def noting(*args: Any) -> Any:
         made = choose(*args)
         found.append(made[0])
         return made
 
-    monkeypatch.setattr(family, "_staged", noting)
+    monkeypatch.setattr(layout, "_staged", noting)
     return found
 
 
@@ -240,7 +240,7 @@ def test_rows_across_in_shares(staged: list[tuple[int, ...]]) -> None:
 
 
 def test_rows_across_too_long_to_stage(monkeypatch: pytest.MonkeyPatch, staged: list[tuple[int, ...]]) -> None:
-    monkeypatch.setattr(family, "STAGED", 1 << 10)
+    monkeypatch.setattr(layout, "STAGED", 1 << 10)
     x = np.random.default_rng(5).standard_normal((64, 64)).astype(np.float32)
     same(executed(desc_of("SUM", F32, x.shape, (0,)), x), turned("SUM", F32, x))
     assert staged[0] == ()
@@ -254,7 +254,7 @@ def test_rows_in_shares_are_the_same_rows() -> None:
 
 
 def test_rows_too_long_to_keep_their_powers() -> None:
-    width = 2 * family.KEPT + 3
+    width = 2 * layout.KEPT + 3
     x = np.full((1, width), -200, np.float32)
     x[0, ::5000] = np.arange(len(x[0, ::5000]))
     long = desc_of("ACTIVATION_SOFTMAX1", F32, x.shape, (1,))
@@ -262,6 +262,17 @@ def test_rows_too_long_to_keep_their_powers() -> None:
     found = executed(long, x)
     assert np.count_nonzero(found) <= len(x[0, ::5000])
     same(found[:, ::5000], exact(short, x[:, ::5000].copy()))  # the others, e^-200 each, do not count
+
+
+def test_extremes_of_rows_of_any_length() -> None:
+    width = family.LONGEST + 5
+    x = np.random.default_rng(9).standard_normal((1, width)).astype(np.float16)
+    x[0, width - 2] = 100
+    assert executed(desc_of("MAX", DataType.FLOAT16, x.shape, (1,)), x).item() == 100
+    assert executed(desc_of("ARGMAX", DataType.FLOAT16, x.shape, (1,)), x).item() == width - 2
+    added = desc_of("SUM", DataType.FLOAT16, x.shape, (1,))
+    assert added is not None
+    assert dml.Device().compile(added).kernel_name == "reference"
 
 
 # --- what bounds leave open ---

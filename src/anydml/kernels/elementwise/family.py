@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -14,17 +14,19 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.combined import combined
+from anydml.kernels.elementwise.four_bit import in_bytes
 from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.geometry import Part, parts, shares
 from anydml.kernels.elementwise.levels import element, finer_kernel, finer_stage
+from anydml.kernels.elementwise.runs import Place, Run, in_order
 from anydml.kernels.elementwise.shape import Shape, lanes_in_pairs, names
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, STRIDED
 from anydml.kernels.elementwise.undecided import Open, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.maps import Formula, Map, Stream, maps
+from anydml.kernels.match.maps import Formula, Map, maps
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
-from anydml.tensor import DataType, TensorDesc
+from anydml.tensor import DataType
 
 SHORT = 1 << 14  # elements below which other threads can wait
 ALONE = 1 << 16  # elements below which one thread computes
@@ -42,21 +44,38 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(found)
     if len(found) > 1:
         return Refused("there are several outputs")
-    m = found[0]._replace(formula=combined(found[0].formula))
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
-    output = checked.tensors[str(m.target.name)]
+    places = {name: Place(At(name), t) for name, t in checked.tensors.items()}
+    with guard:
+        made = in_bytes(found[0], places, target, machine.threads)
+    if isinstance(made, str):
+        return Refused(made)
+    run = mapped(made.map, made.places, target, machine.threads)
+    if isinstance(run, Refused):
+        return run
+    short = prod(made.map.sizes) + sum(made.inner.values()) < SHORT
+    if made.inner:
+        return in_order(target, [*made.before, run, *made.after], made.inner, short=short)
+    decide = None if run.open is None else run.open.decide
+    return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=short, decide=decide)
+
+
+def mapped(m: Map, places: Mapping[str, Place], target: Target, most_threads: int) -> Run | Refused:
+    """The steps of a map of tensors that lie at places, of elements of whole bytes."""
+    exact, m = m.formula, m._replace(formula=combined(m.formula))
+    output = places[str(m.target.name)].tensor
     types = (*(s.data_type for s in m.streams), output.data_type)
-    if any(t.element_bits < 8 for t in types):
-        return Refused("elements are of four bits")
-    placed = [_placed(s, checked) for s in (*m.streams, m.target)]
+    placed = [
+        (s.start[0], [step[0] for step in s.steps]) if s.name is None else places[s.name].of(s) for s in (*m.streams, m.target)
+    ]
     itemsize = output.data_type.dtype.itemsize
     strides = [s for _, s in placed]
     itemsizes = [t.dtype.itemsize for t in types]
     bases = [base for base, _ in placed]
     size = prod(m.sizes)
-    threads = machine.threads if size >= ALONE else 1
+    threads = most_threads if size >= ALONE else 1
     with guard:
         lanes, listed, finer = _trial(target, m.formula, m.moves, m.integral, types)
         levels: tuple[str, ...] = ("wide",)
@@ -75,24 +94,12 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
                 [_step(target, m, types, lanes, levels, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)]
             )
     if not listed:
-        return Lowered(target, [Rounds([pieces])], short=size < SHORT)
-    return Lowered(
-        target,
-        [Rounds([pieces])],
-        scratch=8 * words(room, len(m.streams)) * len(pieces),
-        short=size < SHORT,
-        decide=Open(found[0].formula, types, target, len(pieces), room, finer).decide,
+        return Run([pieces])
+    return Run(
+        [pieces],
+        8 * words(room, len(m.streams)) * len(pieces),
+        Open(exact, types, target, len(pieces), room, finer),
     )
-
-
-def _placed(s: Stream, checked: Checked[Any]) -> tuple[At | int, list[int]]:
-    """Where a stream begins, and its strides in bytes along the dimensions of the output; positions count one by one."""
-    if s.name is None:
-        return s.start[0], [step[0] for step in s.steps]
-    t: TensorDesc = checked.tensors[s.name]
-    itemsize = t.data_type.dtype.itemsize
-    base = At(s.name, sum(i * stride for i, stride in zip(s.start, t.explicit_strides, strict=True)) * itemsize)
-    return base, [sum(a * b for a, b in zip(step, t.explicit_strides, strict=True)) * itemsize for step in s.steps]
 
 
 @lru_cache(maxsize=256)

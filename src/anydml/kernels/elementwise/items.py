@@ -180,6 +180,8 @@ def stored_item(body: Body, item: Item, data_type: DataType, lanes: int, *, inte
     """The bits of an item in a tensor, and the lanes that have to be decided elsewhere; integral: see `rounding.stored`."""
     if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
         item = integer(item)
+    if isinstance(item, Constant) and item.integral and integral and data_type.dtype.kind in "iu":
+        item = wholes.constant(int(value_of(item)) % (1 << data_type.element_bits), body.undefined(Kind("i8", lanes)))
     if isinstance(item, Whole) and data_type.dtype.kind in "iu":
         low, high = limits(data_type)
         if integral or (low <= item.low and item.high <= high):

@@ -42,10 +42,17 @@ class Open(NamedTuple):
     room: int
     finer: Callable[[], engine.Code] | None
 
+    def _pieces(self, scratch: NDArray[np.int64]) -> NDArray[np.int64]:
+        size = words(self.room, len(self.types) - 1)
+        return scratch[: self.pieces * size].reshape(self.pieces, size)
+
+    def begun(self, scratch: NDArray[np.int64]) -> bool:
+        """Whether a piece has stopped in this call or in one that it takes up, so that their steps have been begun."""
+        return bool(self._pieces(scratch)[:, :3].any())
+
     def decide(self, scratch: NDArray[np.int64], _: Arrays) -> None:
         """Decide what is on the lists of all pieces, when one has stopped, and empty them."""
-        size = words(self.room, len(self.types) - 1)
-        for piece in scratch[: self.pieces * size].reshape(self.pieces, size):
+        for piece in self._pieces(scratch):
             row, place, count = (int(x) for x in piece[:3])
             if count:
                 count = self._finer(piece[STATE_WORDS:], count)

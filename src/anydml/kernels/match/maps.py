@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from anydml.kernels.match.affine import affine
-from anydml.schema.expression import INDEX, Expr, Tensor, Variable, each, integral, is_integer, make, walk
+from anydml.schema.expression import INDEX, Constant, Expr, Tensor, Variable, each, integral, is_integer, make, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
@@ -108,9 +109,11 @@ def _map(name: str, nest: Nest) -> Map:
             return add(Node("constant", (), index.data))
         found = _stream(None, DataType.INT64, (index,), variables, cut)
         reach = abs(found.start[0]) + sum(abs(step[0]) * v.size for step, v in zip(found.steps, variables, strict=True))
-        if reach >= 1 << 62:
+        if reach < 1 << 62:
+            return stream(found)
+        if index.op not in ("add", "sub", "mul", "neg"):
             raise _Unmatched("positions go beyond 64 bits")
-        return stream(found)
+        return add(Node(index.op, tuple(position(a) for a in index.args), None))  # numbers, which may wrap when they are stored
 
     for e in walk(body):
         if e.sort == INDEX:
@@ -127,13 +130,30 @@ def _map(name: str, nest: Nest) -> Map:
         elif e.op in ("reduce", "philox", "rank", "first_largest", "first_smallest"):
             raise _Unmatched(OF_MORE)
         else:
-            place = add(Node(e.op, tuple(position(a) if a.sort == INDEX else places[a] for a in e.args), e.data))
+            args = tuple(position(a) if a.sort == INDEX else places[a] for a in e.args)
+            place = add(_folded(nodes, Node(e.op, args, e.data)))
         places[e] = place
     if places[body] != len(nodes) - 1:
         nodes.append(Node("same", (places[body],), None))
     target = _stream(name, DataType.UNKNOWN, nest.index, variables, cut)
     sizes = tuple(v.size for v in variables)
     return Map(target, sizes, tuple(streams), formula(tuple(nodes)), nest.moves, integral(nest.body))
+
+
+def _folded(nodes: Sequence[Node], node: Node) -> Node:
+    """A sum, difference, product or negation of integer constants as the constant that it is."""
+    constants = [nodes[a].data for a in node.args if nodes[a].op == "constant"]
+    if node.op not in _FOLDED or len(constants) < len(node.args) or not all(c.integral for c in constants):
+        return node
+    return Node("constant", (), Constant(_FOLDED[node.op](*(c.value for c in constants)), True))
+
+
+_FOLDED: Mapping[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "neg": operator.neg,
+}
 
 
 class _Cut(NamedTuple):

@@ -5,13 +5,14 @@ softmax is both: of a row, its largest element, then a sum, then every element o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.maps import Formula, Node, Stream, formula
 from anydml.schema.expression import INDEX, Expr, Variable, bound_by, free, integral, walk
 from anydml.schema.identities import rewritten
-from anydml.schema.statement import Nest, Statement
+from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 
 REDUCTIONS = ("sum", "product", "max", "min", "first_largest", "first_smallest")
@@ -47,25 +48,37 @@ def rows(statement: Statement) -> Rows | str:
     ((name, nest),) = statement.items()
     if nest.moves:
         return "bits are moved"
+    return _found(name, [nest.body], nest.variables, several=False)
+
+
+def extremes(name: str, bodies: Sequence[Expr]) -> Rows | str:
+    """Reductions that depend on no index, of which `several`, the last node of the formula, stores each as an element."""
+    return _found(name, bodies, (), several=True)
+
+
+def _found(name: str, bodies: Sequence[Expr], variables: tuple[Variable, ...], *, several: bool) -> Rows | str:
     try:
-        return _Matching(name, nest).found()
+        return _Matching(name, bodies, variables, several=several).found()
     except _Unmatched as error:
         return str(error)
 
 
 class _Matching:
-    def __init__(self, name: str, nest: Nest) -> None:
-        self.name, self.nest = name, nest
-        self.body = rewritten(nest.body)
-        self.reductions = [e for e in walk(self.body) if bound_by(e)]
+    def __init__(self, name: str, bodies: Sequence[Expr], variables: tuple[Variable, ...], *, several: bool) -> None:
+        self.name, self.variables, self.several = name, variables, several
+        self.integral = all(integral(body) for body in bodies)
+        self.bodies = [rewritten(body) for body in bodies]
+        # more than one are elements of the same, and what they have in common is computed once
+        self.nodes = list(dict.fromkeys(e for body in self.bodies for e in walk(body)))
+        self.reductions = [e for e in self.nodes if bound_by(e)]
         if not self.reductions:
             raise _Unmatched("nothing is reduced")
-        depends = free(self.body)
+        depends = {e: found for body in self.bodies for e, found in free(body).items()}
         used = frozenset[Variable]().union(*(depends[e] for e in self.reductions))
-        if not used <= set(nest.variables):
+        if not used <= set(variables):
             raise _Unmatched("a reduction depends on the variable of another one")
-        self.kept = [v for v in nest.variables if v in used and v.size > 1]
-        inside = [v for v in nest.variables if v not in used and v.size > 1]
+        self.kept = [v for v in variables if v in used and v.size > 1]
+        inside = [v for v in variables if v not in used and v.size > 1]
         bounds = {tuple(v for v in bound_by(e) if v.size > 1) for e in self.reductions}
         sizes = {tuple(v.size for v in bound) for bound in bounds}
         self.mapped = bool(inside)
@@ -101,7 +114,7 @@ class _Matching:
                 places[e] = stream(self._stream(None, DataType.INT64, (e,), count))
             return places[e]
 
-        for e in walk(self.body):
+        for e in self.nodes:
             if e.op == "read":
                 if e.data[1] != "inside" or e.data[0].definition is not None:
                     raise _Unmatched("an element is not one of an input")
@@ -118,17 +131,16 @@ class _Matching:
                 raise _Unmatched("random numbers are made")
             elif e.sort != INDEX:
                 places[e] = add(Node(e.op, tuple(place(a) for a in e.args), e.data))
-        if places[self.body] != len(nodes) - 1:
-            nodes.append(Node("same", (places[self.body],), None))
-        steps = [[0] * len(self.nest.variables) for _ in range(count)]
-        for at, v in enumerate(self.nest.variables):
+        roots = tuple(places[body] for body in self.bodies)
+        if self.several or roots != (len(nodes) - 1,):
+            nodes.append(Node("several" if self.several else "same", roots, None))
+        steps = [[0] * len(self.variables) for _ in range(count)]
+        for at, v in enumerate(self.variables):
             if v in self.dimensions:
                 steps[self.dimensions[v]][at] = 1
-        result = Stream(self.name, DataType.INT64, (0,) * len(self.nest.variables), tuple(map(tuple, steps)))
+        result = Stream(self.name, DataType.INT64, (0,) * len(self.variables), tuple(map(tuple, steps)))
         kept = tuple(v.size for v in self.kept)
-        return Rows(
-            self.name, kept, self.reduced, tuple(streams), result, formula(tuple(nodes)), self.mapped, integral(self.nest.body)
-        )
+        return Rows(self.name, kept, self.reduced, tuple(streams), result, formula(tuple(nodes)), self.mapped, self.integral)
 
     def _stream(self, name: str | None, data_type: DataType, indices: tuple[Expr, ...], count: int) -> Stream:
         steps = [[0] * len(indices) for _ in range(count)]

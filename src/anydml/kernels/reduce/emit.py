@@ -6,6 +6,7 @@ Its text depends on the formula, on the types, on how streams lie along a row, a
 from __future__ import annotations
 
 from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.items import stored_item
@@ -97,6 +98,9 @@ class _Kernel:
                 count = body.load("i64", "%state", 16)
                 when(body, body.op(f"icmp ugt i64 {count}, {self.list.noted}"), lambda: self.list.decide(walk, count))
             return
+        if shape.formula[-1].op == "several":
+            self._store_several(walk)
+            return
         made, undecided = self._element(walk)
         if undecided is None:
             self._store_one(made)
@@ -177,3 +181,13 @@ class _Kernel:
 
     def _store_one(self, made: Value) -> None:
         self.body.stored(made.lane(0), self.streams.bases[-1])
+
+    def _store_several(self, walk: RowWalk) -> None:
+        """The elements that a row comes to, side by side."""
+        data_type = self.shape.types[-1]
+        for k, place in enumerate(self.shape.formula[-1].args):
+            item = walk.items[place]
+            made, undecided = stored_item(self.body, item, data_type, self.shape.lanes, integral=self.shape.integral)
+            if undecided is not None:
+                raise Uncompilable("one of several results of a row has to be decided elsewhere")
+            self.body.stored(made.lane(0), self.streams.bases[-1], k * data_type.dtype.itemsize)

@@ -1,0 +1,80 @@
+"""Runs of steps, one after another in one scratch: what each leaves open is decided before the next one begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.call.steps import At, Phases, Repeat, Rounds, Step
+from anydml.kernels.code.targets import Target
+from anydml.kernels.elementwise.undecided import Open
+from anydml.kernels.kernel import Arrays, Lowered
+from anydml.kernels.match.maps import Stream
+from anydml.tensor import TensorDesc
+
+LINE = 64  # bytes
+
+
+class Place(NamedTuple):
+    """A tensor, and where it begins."""
+
+    base: At
+    tensor: TensorDesc
+
+    def of(self, s: Stream) -> tuple[At, list[int]]:
+        """Where a stream of it begins, and its strides in bytes along the dimensions."""
+        strides, itemsize = self.tensor.explicit_strides, self.tensor.data_type.dtype.itemsize
+        first, *steps = (sum(a * b for a, b in zip(x, strides, strict=True)) * itemsize for x in (s.start, *s.steps))
+        return self.base + first, steps
+
+
+class Run(NamedTuple):
+    """Phases of steps, the bytes of scratch that they take, and the elements that they may leave open."""
+
+    phases: Phases
+    scratch: int = 0
+    open: Open | None = None
+
+
+def in_order(target: Target, runs: Sequence[Run], inner: Mapping[str, int], *, short: bool) -> Lowered:
+    """Runs as one; inner: the bytes of each tensor that one leaves to another, by the name that addresses are from.
+
+    A run may be begun again as long as none after it has ended: what it reads is no output of one after it.
+    """
+    own: dict[str, At] = {}
+    size = 0
+    for name, nbytes in inner.items():
+        own[name] = At("scratch", size)
+        size += lines(nbytes)
+    phases: list[list[list[Step | Repeat]]] = []
+    opened: list[tuple[int, Open]] = []
+    for run in runs:
+        bases = {**own, "scratch": At("scratch", size)}
+        phases += [[[_moved(step, bases) for step in piece] for piece in phase] for phase in run.phases]
+        if run.open is not None:
+            opened.append((size // 8, run.open))
+        size += lines(run.scratch)
+    decide = partial(_decide, opened) if opened else None
+    return Lowered(target, [Rounds(phases)], scratch=size, short=short, decide=decide)
+
+
+def lines(nbytes: int) -> int:
+    """Bytes rounded up to whole cache lines."""
+    return -(-nbytes // LINE) * LINE
+
+
+def _moved(step: Step | Repeat, bases: Mapping[str, At]) -> Step:
+    assert isinstance(step, Step)
+    moved = (bases[x.base] + x.offset if isinstance(x, At) and x.base in bases else x for x in step.arguments)
+    return step._replace(arguments=tuple(moved))
+
+
+def _decide(opened: Sequence[tuple[int, Open]], scratch: NDArray[np.int64], arrays: Arrays) -> None:
+    """Decide what the run that stopped has left open; those before it have ended, and those after it have not begun."""
+    stopped = max(k for k, (first, open_) in enumerate(opened) if open_.begun(scratch[first:]))
+    for first, open_ in opened[: stopped + 1]:
+        open_.decide(scratch[first:], arrays)

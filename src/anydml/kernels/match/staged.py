@@ -1,0 +1,107 @@
+"""Statements in stages: extremes of whole inputs, tensors that are made of these, and outputs that are maps of both.
+
+Quantisation by a tensor's own range is one: the smallest and the largest element, then a scale and a zero point, then a map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from anydml.kernels.match.maps import Map, maps
+from anydml.kernels.match.rows import Rows, extremes
+from anydml.schema.expression import Expr, Tensor, free, make, walk
+from anydml.schema.statement import Nest, Statement
+from anydml.tensor import DataType
+
+
+class Staged(NamedTuple):
+    """Tensors that are kept inside, and the maps, in order, that make all but the first of them, and the outputs.
+
+    The first has the extremes, of which the rows tell: each is one of its elements.
+    """
+
+    inner: tuple[Tensor, ...]
+    extremes: Rows
+    maps: list[Map]
+
+
+class _Unmatched(Exception):
+    """The message is the reason."""
+
+
+def staged(statement: Statement) -> Staged | str:
+    """The stages of a statement, or why it is none of this kind."""
+    try:
+        return _staged(statement)
+    except _Unmatched as error:
+        return str(error)
+
+
+def _staged(statement: Statement) -> Staged:
+    defined = list(_defined(statement.values(), []))
+    kept = {t: Tensor(f"inner {k + 1}", t.sizes, t.data_type) for k, t in enumerate(defined)}
+    nests = {kept[t].name: definition for t in defined if (definition := t.definition) is not None} | dict(statement)
+    whole = list(dict.fromkeys(e for nest in nests.values() for e in _whole(nest.body)))
+    if not whole:
+        raise _Unmatched("nothing depends on a whole input")
+    rows = extremes("inner 0", whole)
+    if isinstance(rows, str):
+        raise _Unmatched(rows)
+    if any(s.name is None for s in rows.streams):
+        raise _Unmatched("positions decide what is an extreme")
+    types = frozenset[DataType]().union(*(_types(e.args[0]) for e in whole))
+    if len(types) != 1:
+        raise _Unmatched("extremes are of several types")
+    first = Tensor("inner 0", (len(whole),), *types)
+    made: dict[Expr, Expr] = {e: first[[k]] for k, e in enumerate(whole)}
+    found = maps({name: Nest(nest.index, _in_terms(nest.body, made, kept), nest.moves) for name, nest in nests.items()})
+    if isinstance(found, str):
+        raise _Unmatched(found)
+    return Staged((first, *kept.values()), rows, found)
+
+
+def _defined(nests: Iterable[Nest], around: list[Tensor]) -> Iterator[Tensor]:
+    """The tensors that nests read and that are no inputs, each after those that it is made of."""
+    seen: set[Tensor] = set()
+    for nest in nests:
+        for e in walk(nest.body):
+            if e.op != "read" or (t := e.data[0]) in seen or t.definition is None:
+                continue
+            if t in around:
+                raise _Unmatched("a tensor is made of its own elements")
+            for inner in _defined([t.definition], [*around, t]):
+                if inner not in seen:
+                    seen.add(inner)
+                    yield inner
+            seen.add(t)
+            yield t
+
+
+def _whole(body: Expr) -> list[Expr]:
+    """The extremes that depend on no index."""
+    depends = free(body)
+    return [e for e in walk(body) if e.op == "reduce" and e.data[0] in ("max", "min") and len(e.args) == 1 and not depends[e]]
+
+
+def _types(e: Expr) -> frozenset[DataType]:
+    """The types of the elements that a number is one of, unless it is 0."""
+    if e.op == "read":
+        return frozenset((e.data[0].data_type,))
+    if e.op == "constant" and e.data.value == 0:
+        return frozenset()
+    if e.op not in ("select", "max", "min"):
+        raise _Unmatched("the extreme of something else than elements")
+    return frozenset[DataType]().union(*(_types(a) for a in (e.args[1:] if e.op == "select" else e.args)))
+
+
+def _in_terms(body: Expr, made: dict[Expr, Expr], kept: dict[Tensor, Tensor]) -> Expr:
+    """An expression with reads of tensors that are kept for what these have; made: what nodes have become."""
+    for e in walk(body):
+        if e in made:
+            continue
+        args, data = tuple(made[a] for a in e.args), e.data
+        if e.op == "read" and data[0] in kept:
+            data = (kept[data[0]], data[1])
+        made[e] = e if args == e.args and data is e.data else make(e.op, args, data, e.sort)
+    return made[body]

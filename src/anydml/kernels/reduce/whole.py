@@ -1,0 +1,130 @@
+"""Statements in stages by machine code: extremes of whole inputs, found by all threads, and maps that read these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from anydml.forks import guard
+from anydml.kernels.call.steps import At, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.elementwise.family import mapped
+from anydml.kernels.elementwise.geometry import Dimension, merged
+from anydml.kernels.elementwise.runs import LINE, Place, Run, in_order
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.maps import Formula, Node, Stream, formula
+from anydml.kernels.match.rows import Rows
+from anydml.kernels.match.staged import staged
+from anydml.kernels.reduce import emit
+from anydml.kernels.reduce.layout import shape_of
+from anydml.schema.check import Checked
+from anydml.schema.expression import Tensor
+from anydml.schema.statement import Statement
+from anydml.tensor import DataType, TensorDesc
+
+SHORT = 1 << 14  # elements below which other threads can wait
+ALONE = 1 << 15  # elements below which one thread looks for extremes
+PARTIAL = "partial extremes"
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """Steps for the stages of a statement."""
+    found = staged(statement)
+    if isinstance(found, str):
+        return Refused(found)
+    if checked.desc.spec.in_place:
+        return Refused("an output that others come after may lie in an input's place")
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    if any(t.data_type.element_bits < 8 for t in checked.tensors.values()):
+        return Refused("elements are of four bits")
+    places = {name: Place(At(name), t) for name, t in checked.tensors.items()}
+    places |= {t.name: _kept(t) for t in found.inner}
+    runs, shares = _extremes(found.extremes, found.inner[0], places, target, machine.threads)
+    for m in found.maps:
+        run = mapped(m, places, target, machine.threads)
+        if isinstance(run, Refused):
+            return run
+        runs.append(run)
+    inner = {t.name: places[t.name].tensor.total for t in found.inner}
+    inner[PARTIAL] = shares * inner[found.inner[0].name]
+    size = max(prod(t.sizes) for t in checked.tensors.values())
+    return in_order(target, runs, inner, short=size < SHORT)
+
+
+def _kept(t: Tensor) -> Place:
+    return Place(At(t.name), TensorDesc(t.data_type, t.sizes))
+
+
+def _extremes(r: Rows, result: Tensor, places: Mapping[str, Place], target: Target, threads: int) -> tuple[list[Run], int]:
+    """The runs that find extremes, and in how many shares they do: of each first, then of these."""
+    placed = [places[str(s.name)].of(s) for s in r.streams]
+    types = (*(s.data_type for s in r.streams), result.data_type)
+    # elements that are read again, and their order, make no difference
+    dims = [Dimension(n, (*(s[d] for _, s in placed), 0)) for d, n in enumerate(r.reduced)]
+    dims = [d for d in dims if any(d.strides)]
+    dims.sort(key=lambda d: sum(map(abs, d.strides)), reverse=True)
+    dims = merged(dims) or [Dimension(1, (0,) * len(types))]
+    bases = [base for base, _ in placed]
+    cut = max(range(len(dims)), key=lambda d: dims[d].size)
+    shares = min(threads if prod(d.size for d in dims) >= ALONE else 1, dims[cut].size)
+    if shares == 1:
+        return [_found(r, types, target, [(bases, dims)], [places[result.name].base])], 1
+    partial = _kept(Tensor(PARTIAL, (shares, *result.sizes), result.data_type))
+    width = len(r.formula[-1].args) * result.data_type.dtype.itemsize
+    first = _found(r, types, target, list(_shares(bases, dims, cut, shares)), [partial.base + k * width for k in range(shares)])
+    again = _again(r, partial.tensor)
+    placed = [partial.of(s) for s in again.streams]
+    dims = [Dimension(shares, (*(s[0] for _, s in placed), 0))]
+    bases = [base for base, _ in placed]
+    types = (*(s.data_type for s in again.streams), result.data_type)
+    return [first, _found(again, types, target, [(bases, dims)], [places[result.name].base])], shares
+
+
+def _shares(bases: Sequence[At], dims: Sequence[Dimension], cut: int, count: int) -> Iterator[tuple[list[At], list[Dimension]]]:
+    """The elements in so many boxes, cut across one dimension."""
+    d = dims[cut]
+    for first, end in pairwise(d.size * k // count for k in range(count + 1)):
+        moved = [base + first * stride for base, stride in zip(bases, d.strides, strict=False)]
+        yield moved, [*dims[:cut], Dimension(end - first, d.strides), *dims[cut + 1 :]]
+
+
+def _again(r: Rows, partial: TensorDesc) -> Rows:
+    """The extremes of those that shares have come to."""
+    nodes: list[Node] = []
+    streams: list[Stream] = []
+    for k, place in enumerate(r.formula[-1].args):
+        streams.append(Stream(PARTIAL, partial.data_type, (0, k), ((1, 0),)))
+        nodes += [Node("stream", (), (k, partial.data_type)), r.formula[place]._replace(args=(2 * k,))]
+    several = Node("several", tuple(range(1, len(nodes), 2)), None)
+    made: Formula = formula((*nodes, several))
+    return r._replace(reduced=partial.sizes[:1], streams=tuple(streams), formula=made)
+
+
+def _found(
+    r: Rows,
+    types: tuple[DataType, ...],
+    target: Target,
+    boxes: Sequence[tuple[Sequence[At], Sequence[Dimension]]],
+    results: Sequence[At],
+) -> Run:
+    """A row for each box of elements, by the same kernel."""
+    *around, row = max((dims for _, dims in boxes), key=lambda dims: prod(d.size for d in dims))
+    shape = shape_of(target, r, types, row, [], around)
+    with guard:
+        code = engine.compiled(emit.emitted, target, shape)
+    pieces = []
+    for k, ((bases, dims), result) in enumerate(zip(boxes, results, strict=True)):
+        *around, row = dims
+        state = At("scratch", LINE * k)  # nothing is left open: there is neither a list nor anything that is kept
+        numbers: list[At | int] = [state, state, state, 2, 0, 1, row.size, *bases, result, *row.strides]
+        if around:
+            numbers.append(prod(d.size for d in around))
+        for d in around:
+            numbers += [d.size, *d.strides]
+        pieces.append([Step(code, tuple(numbers))])
+    return Run([pieces], LINE * len(pieces))
