@@ -95,7 +95,7 @@ class Taken:
     def compiled(self, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
         """An operator compiled by the kernel; None where it refuses, for which maps have excuses by data type."""
         made = compiled_by(self.kernel, machine, checked)
-        excuse = excused(checked.desc, any_scale=True) if self.kernel.name.startswith("elementwise:") else None
+        excuse = excused(checked.desc) if self.kernel.name.startswith("elementwise:") else None
         self.asked += 1
         self.taken += made is not None
         self.excused += made is None and excuse is not None

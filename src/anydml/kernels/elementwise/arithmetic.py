@@ -53,7 +53,8 @@ def add(a: Number, b: Number, sign: int = 1) -> Number:
         def native(one: Value, two: Value) -> Value:
             return one + two if sign > 0 else one - two
 
-        return _made(x, a, b, odd=lambda: _odd_sum(a.wide(), c.wide(), wide()), native=native)
+        rest = once(lambda: _lost(a.wide(), c.wide(), wide()))
+        return _made(replace(x, rest=rest), a, b, odd=lambda: odd_of(wide(), rest()), native=native)
     x = replace(x, quantum=None, digits=53)
     if (a.positive and c.positive) or (a.high <= 0 and c.high <= 0):
         errors = [n.err for n in (a, b) if n.err is not None]
@@ -94,10 +95,10 @@ def _least_sum(a: Number, b: Number) -> int | None:
     return found
 
 
-def _odd_sum(a: Value, b: Value, s: Value) -> Value:
-    """a + b rounded to odd, from its nearest value s."""
+def _lost(a: Value, b: Value, s: Value) -> Value:
+    """a + b - s, where s is the float64 nearest to a + b."""
     part = s - a
-    return odd_of(s, (a - (s - part)) + (b - part))
+    return (a - (s - part)) + (b - part)
 
 
 def power_of_two(x: Number) -> bool:
@@ -121,6 +122,7 @@ def scaled(a: Number, k: int) -> Number:
         single=None,
         native=None if single is None else once(lambda: single * factor),
         odd=of(a.odd),
+        rest=of(a.rest),
         err=of(a.err),
         low=a.low * factor,
         high=a.high * factor,

@@ -33,6 +33,7 @@ def _of_signs(a: Number, single: Callable[[Value], Value], low: float, high: flo
         single=None if a.single is None else single(a.single),
         native=of(a.native),
         odd=of(a.odd),
+        rest=None,
         low=low,
         high=high,
     )

@@ -10,18 +10,15 @@ from typing import cast
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import arithmetic, choices, items, rounding, transcendental, wholes
+from anydml.kernels.elementwise import arithmetic, choices, items, rounding, scaled, transcendental, wholes
 from anydml.kernels.elementwise.comparisons import against, compared
 from anydml.kernels.elementwise.items import Element, Item, Truth, as_bits, as_number, as_whole, value_of, whole_number
-from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.elementwise.modular import RING, integral_at, modular
+from anydml.kernels.elementwise.numbers import Number, U, either
 from anydml.kernels.elementwise.wholes import Whole
-from anydml.kernels.match import maps
-from anydml.kernels.match.maps import Formula, over_streams
-from anydml.schema.expression import Constant, each, integral
+from anydml.kernels.match.maps import Formula
+from anydml.schema.expression import Constant
 from anydml.tensor import DataType, limits
-
-RING = {"add", "sub", "mul", "neg"}
-
 
 # representations of numbers that are no float32, the cheapest first
 LEVELS = ("paired", "wide", "doubled")
@@ -61,7 +58,8 @@ class Walk:
         self.body, self.formula, self.streams, self.data_type = body, formula, streams, data_type
         self.items: dict[int, Item] = {}
         self.converted: dict[int, Number] = {}
-        self.modular = _modular(formula) if data_type.dtype.kind in "iu" else frozenset()
+        wraps = data_type.dtype.kind in "iu" and integral_at(formula, len(formula) - 1)  # else what is stored saturates
+        self.modular = modular(formula) if wraps else frozenset()
         # nothing but the extremes of integers and constants, cut toward zero when they are stored
         self.cut = data_type.dtype.kind in "iu" and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
         self.cut_at_32_bits = data_type.dtype.kind in "iu" and data_type.element_bits <= 32
@@ -112,6 +110,8 @@ class Walk:
             return self._held(args[0], data)
         if op in ("max", "min") and self.cut and (found := self._cut_extreme(op, *args)) is not None:
             return found
+        if op == "add" and (rounded := self._scaled(place, *args)) is not None:
+            return rounded
         integers = [self.whole(a) for a in args]
         if integers and None not in integers and not all(isinstance(self.items[a], Constant) for a in args):
             made = self._of_integers(place, op, [x for x in integers if x is not None], data)
@@ -134,6 +134,17 @@ class Walk:
                     return whole
                 return wholes.extreme(op, whole, wholes.constant(limit, self.like)) if abs(limit) < 1 << 63 else None
         return None
+
+    def _scaled(self, place: int, product: int, bias: int) -> Number | None:
+        """x * s + b that is stored as FLOAT64, for constants s and b."""
+        op, args, _ = self.formula[product]
+        if self.data_type != DataType.FLOAT64 or place < len(self.formula) - 1 or op != "mul":
+            return None
+        x, s, b = self.number(args[0]), self.items[args[1]], self.items[bias]
+        if not (x.exact and isinstance(s, Constant) and isinstance(b, Constant)):
+            return None
+        value = scaled.rounded_once(x.wide(), float(value_of(s)), float(value_of(b)))
+        return Number(self.body, lambda: value, nearest=True, rel=U, guard=x.guard)
 
     def _of_integers(self, place: int, op: str, args: list[Whole], data: object) -> Item | None:
         modulus = self.data_type.element_bits if place in self.modular else None
@@ -161,7 +172,7 @@ class Walk:
         """An integer as a tensor holds it."""
         item = self.whole(place)
         low, high = limits(data_type)
-        wraps = _integral(self.formula, place)
+        wraps = integral_at(self.formula, place)
         if item is not None and (wraps or (low <= item.low and item.high <= high)):
             return Whole(item.known().resized(data_type.element_bits), low, high)
         number = self.number(place)
@@ -255,32 +266,6 @@ class Walk:
         return Element(_BITS[op](*bits), first.data_type)
 
 
-def _integral(formula: Formula, place: int) -> bool:
-    """Whether a node is an integer in kind."""
-    i = each((1,))
-    body, _ = over_streams(maps.Formula(formula[: place + 1]), (1,), i)
-    return integral(body)
-
-
-def _modular(formula: Formula) -> frozenset[int]:
-    """The sums, products and choices of which what is stored, modulo 2^bits, shows no more than that."""
-    uses: list[list[int]] = [[] for _ in formula]
-    for place, (_, args, _) in enumerate(formula):
-        for a in args:
-            uses[a].append(place)
-    found = [False] * len(formula)
-    found[-1] = True
-    for place in range(len(formula) - 2, -1, -1):
-        found[place] = all(
-            found[user]
-            and formula[user].op in _KEEPS_MODULUS
-            and (formula[user].op != "select" or formula[user].args[0] != place)
-            for user in uses[place]
-        )
-    return frozenset(place for place, yes in enumerate(found) if yes and formula[place].op in _KEEPS_MODULUS)
-
-
-_KEEPS_MODULUS = {*RING, "select", "power", "same", "row_sum", "row_product"}
 _ARITHMETIC: Mapping[str, Callable[..., Number]] = {
     "add": arithmetic.add,
     "sub": partial(arithmetic.add, sign=-1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
@@ -13,19 +14,31 @@ from anydml.kernels.elementwise.items import Element, stored_item
 from anydml.kernels.elementwise.shape import Shape
 
 REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own
+SCALED = {"stream", "constant", "same", "mul", "add", "sub", "max", "min", "absolute", "neg"}
 FINER = ("list", "count")
 
 
 def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
     """The bits that are stored, and the lanes that have to be decided elsewhere."""
     data_type = shape.types[-1]
-    if level == "doubled" and not any(node.op in REMAINDERS for node in shape.formula):
+    remains = any(node.op in REMAINDERS for node in shape.formula)
+    if (level == "doubled" and not remains) or _long_integers(shape):
         return precise.stored(body, shape.formula, streams, data_type, shape.lanes, integral=shape.integral)
     item = computed(body, shape.formula, streams, data_type, shape.lanes, level, shape.moves)
     if shape.moves:
         assert isinstance(item, Element)
         return item.bits, None
     return stored_item(body, item, data_type, shape.lanes, integral=shape.integral)
+
+
+def _long_integers(shape: Shape) -> bool:
+    """Whether integers of 64 bits are scaled by real numbers: of these, float64 would leave most open."""
+    long = [t.element_bits == 64 and t.dtype.kind in "iu" for t in shape.types]
+    if shape.integral or shape.moves or not (any(long[:-1]) and long[-1]):
+        return False
+    if any(n.op == "constant" and not isinstance(n.data.value, Fraction) for n in shape.formula):
+        return False
+    return {n.op for n in shape.formula} <= SCALED and any(n.op in ("mul", "add", "sub") for n in shape.formula)
 
 
 def finer_kernel(target: Target, shape: Shape, level: str) -> str:

@@ -40,13 +40,13 @@ class Number:
 
     wide: float64. exact: it is t; otherwise |wide - t| <= rel * |wide| + err. nearest: it is t rounded half to even. single:
     the float32 that t is. native: t rounded to float32, by an operation of the processor. odd: t rounded to odd in float64:
-    what any narrower rounding and comparison sees of t. low, high: where finite t lies. quantum: t is a multiple of
-    2^quantum; digits: in so many significant bits. least: t is 0 or at least 2^least in magnitude. saturated: an exponent;
-    beyond 2^saturated and, unless least is known, below its reciprocal, where no t is 0, wide says only on which side t is;
-    0 where wide is as good everywhere. guard: lanes that have to be decided elsewhere. ends: of a number that is to be stored
-    and has no err, two values that t lies between, where these are known better than by rel. pair: t between float32 heads
-    with tails; such a number has no other form. constant: the same finite number in every lane; where low and high are equal
-    alone, a lane may still be NaN.
+    what any narrower rounding and comparison sees of t. rest: t - wide, of a sum. low, high: where finite t lies. quantum: t is
+    a multiple of 2^quantum; digits: in so many significant bits. least: t is 0 or at least 2^least in magnitude. saturated: an
+    exponent; beyond 2^saturated and, unless least is known, below its reciprocal, where no t is 0, wide says only on which side
+    t is; 0 where wide is as good everywhere. guard: lanes that have to be decided elsewhere. ends: of a number that is to be
+    stored and has no err, two values that t lies between, where these are known better than by rel. pair: t between float32
+    heads with tails; such a number has no other form. constant: the same finite number in every lane; where low and high are
+    equal alone, a lane may still be NaN.
     """
 
     body: Body
@@ -56,6 +56,7 @@ class Number:
     native: Lazy | None = None
     nearest: bool = False
     odd: Lazy | None = None
+    rest: Lazy | None = None
     low: float = -math.inf
     high: float = math.inf
     quantum: int | None = None

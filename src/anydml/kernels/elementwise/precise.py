@@ -26,15 +26,16 @@ from anydml.kernels.elementwise.precise_arithmetic import (
     divide,
     ends_of,
     extreme,
-    function,
     multiply,
     negative,
     root,
     select,
     subtract,
     to_whole,
+    whole_of,
 )
-from anydml.kernels.elementwise.rounding import saturated
+from anydml.kernels.elementwise.precise_functions import function
+from anydml.kernels.elementwise.rounding import rounded_to_whole, saturated
 from anydml.kernels.match.maps import Formula
 from anydml.schema.expression import Constant
 from anydml.tensor import DataType, limits
@@ -44,7 +45,7 @@ def stored(
     body: Body, formula: Formula, streams: Sequence[Value], data_type: DataType, lanes: int, *, integral: bool
 ) -> tuple[Value, Value | None]:
     """The bits of what a formula gives, and the lanes that stay open; Uncompilable where it has other operations."""
-    if data_type.element_bits > 32:
+    if data_type == DataType.FLOAT64:
         raise Uncompilable(f"{data_type} is not stored in twice float64's precision")
     items: list[Precise | Condition] = []
     for op, args, data in formula:
@@ -57,6 +58,12 @@ def stored(
 def _cut(x: Precise, data_type: DataType, integral: bool) -> tuple[Value, Value | None]:
     """The bits of a number that is cut to an integer, and the lanes that stay open: of an integral one, where it wraps."""
     low, high = (int(end) for end in limits(data_type))
+    if data_type.element_bits == 64:
+        if integral:
+            raise Uncompilable("an integer of 64 bits that may wrap is made of real numbers")
+        wholes = [whole_of("truncate", *two_sum(x.pair.head, x.pair.tail + err)) for err in ends_of(x)]
+        below, above = (_long(whole, low < 0) for whole in wholes)
+        return above, either(below.compared("ne", above), x.guard, x.pair.head.compared("uno", x.err))
     whole = to_whole("truncate", x)
     ends = [whole.pair.head + err for err in ends_of(whole)]
     bits = [saturated(end, data_type.element_bits, low, high) for end in ends]
@@ -64,6 +71,22 @@ def _cut(x: Precise, data_type: DataType, integral: bool) -> tuple[Value, Value 
     if integral:
         guard = either(guard, ends[0].compared("ult", float(low)), ends[1].compared("ugt", float(high)))
     return bits[1], guard
+
+
+def _long(whole: Pair, signed: bool) -> Value:
+    """An integer as one of 64 bits, saturated; anything for NaN."""
+    body, head, tail = whole.head.body, whole.head, whole.tail
+    low, high = (-(2.0**63), 2.0**63) if signed else (0.0, 2.0**64)
+    above = head.compared("ogt", high) | (head.compared("oeq", high) & tail.compared("oge", 0.0))
+    inside = head.compared("ogt", low) | (head.compared("oeq", low) & tail.compared("oge", 0.0))
+    inside = inside & ~above
+    head, tail = (body.chosen(inside, part, 0.0) for part in (head, tail))
+    word = head.kind.integer
+    upper = rounded_to_whole("floor", head * 2.0**-32)
+    lower = head - upper * 2.0**32
+    found = (upper.converted("fptosi", word) << 32) + lower.converted("fptosi", word) + tail.converted("fptosi", word)
+    least, most = (-(1 << 63), (1 << 63) - 1) if signed else (0, -1)
+    return body.chosen(inside, found, body.chosen(above, body.constant(word, most), least))
 
 
 def _rounded(x: Precise, data_type: DataType) -> tuple[Value, Value | None]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import halves
+from anydml.kernels.elementwise.functions.approximate import at_least, at_most
 from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, either, of_single, once, places
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.tensor import DataType, limits
@@ -159,7 +160,10 @@ def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[V
     elif (odd := x.wide if x.exact else x.odd) is not None:
         value = odd()
     else:
-        ends = [rounded_to_whole("truncate", end) for end in _ends(x)]
+        ends = [*_ends(x)]
+        if not integral:  # what is beyond the limits comes to them
+            ends = [at_most(at_least(end, float(low)), float(high)) for end in ends]
+        ends = [rounded_to_whole("truncate", end) for end in ends]
         differ = ends[0].compared("one", ends[1])
         guard = either(guard, differ if x.err is None else _open(x, differ))
         value = rounded_to_whole("truncate", x.wide())

@@ -26,7 +26,8 @@ STEEP = 2.0**-20  # bounds of arguments above which slopes at their middle say t
 class Kind(NamedTuple):
     """A function's values: where they lie, the exponent of the least that is not 0, for arguments that are 0 or at least
     2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known;
-    everywhere: at every x."""
+    everywhere: at every x; room: how far from x it may be more than twice that, None where that is anywhere; outside: of x and
+    what it lacks, more than 0 beyond the domain; level: beyond it, f is its limit within 2^-70."""
 
     low: float
     high: float
@@ -34,6 +35,29 @@ class Kind(NamedTuple):
     slope: Callable[[Value, Value], Value | float] | None = None
     everywhere: bool = False
     saturated: int = 0  # an exponent: see `Number`
+    room: Callable[[Value], Value] | None = None
+    outside: Callable[[Value, Value], Value] | None = None
+    level: float = math.inf
+
+
+def _beside_one(x: Value) -> Value:
+    """How far a magnitude is from 1, where a derivative is infinite."""
+    return (x.magnitude() - 1.0).magnitude()
+
+
+def _of_squares(x: Value) -> Value:
+    """|1 - x^2|, which is small where x^2 is nearly 1."""
+    return ((1.0 - x) * (x + 1.0)).magnitude()
+
+
+def _beyond_one(x: Value, rest: Value) -> Value:
+    """|x + rest| - 1, where rest is less than a unit of x."""
+    toward = (rest.bits() ^ (x.bits() & -(1 << 63))).cast(rest.kind)
+    return (x.magnitude() - 1.0) + toward
+
+
+def _below_one(x: Value, rest: Value) -> Value:
+    return (1.0 - x) - rest
 
 
 _BIG = 2.0**1023
@@ -45,16 +69,16 @@ KINDS = {
     "sin": Kind(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
     "cos": Kind(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
     "tan": Kind(-(2.0**160), 2.0**160, -160, lambda x, y: y * y + 1.0),
-    "asin": Kind(-2, 2, -152),
-    "acos": Kind(0, 4, -30),
+    "asin": Kind(-2, 2, -152, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_beyond_one),
+    "acos": Kind(0, 4, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_beyond_one),
     "atan": Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True),
     "sinh": Kind(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
     "cosh": Kind(1, _BIG, 0, lambda x, y: y, saturated=1000),
-    "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True),
+    "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True, level=30.0),
     "asinh": Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True),
-    "acosh": Kind(0, 800, -30),
-    "atanh": Kind(-40, 40, -152),
-    "erf": Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True),
+    "acosh": Kind(0, 800, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_below_one),
+    "atanh": Kind(-40, 40, -152, lambda x, y: 1.0 / _of_squares(x), room=_beside_one, outside=_beyond_one),
+    "erf": Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True, level=30.0),
     "erfc": Kind(0, 2, None, lambda x, y: at_most(y * (x.magnitude() * 2.0 + 1.5), 1.2), saturated=1000),
     "gelu": Kind(-1, _BIG, None, saturated=1000),
     "sigmoid": Kind(0, 1, None, lambda x, y: y, saturated=1000),
@@ -102,21 +126,67 @@ def function(op: str, args: list[Number], level: str) -> Number:
         return made if kind.least is None or (least is not None and least >= -150) else numbers.ranged(made, args[0])
     if op == "log1p" and args[0].positive and args[0].err is None:  # its condition is at most 1
         return numbers.ranged(replace(made, low=0.0, rel=found.rel + args[0].rel * SLACK, least=None), args[0])
+    if op == "pow" and args[1].exact:
+        return _power_of_rounded(args[0], args[1], made)
     if kind.slope is None or len(args) > 1:
         raise Uncompilable(f"{op} of a number that is rounded inside")
-    x = args[0]
-    slope = kind.slope(x.wide(), found.value)
-    delta = x.error()
-    finite = x.wide().magnitude().compared("one", math.inf)
-    absolute = x.body.chosen(finite, delta * slope * (2 * SLACK), 0.0)
+    return _of_rounded(op, kind, args[0], made)
+
+
+def _of_rounded(op: str, kind: Kind, x: Number, made: Number) -> Number:
+    """What was made of x, with the bound that x is off by as well."""
+    assert kind.slope is not None
+    delta = _error_in_lanes(x) if kind.room else x.error()
+    size = x.wide().magnitude()
+    finite = size.compared("one", math.inf)
+    change = delta * kind.slope(x.wide(), made.wide()) * (2 * SLACK)
+    if kind.room:  # beside a lane that is exact, a slope may be infinite
+        change = x.body.chosen(delta.compared("une", 0.0), change, 0.0)
+    if kind.level < math.inf:
+        level = size.compared("ogt", 2 * kind.level) & delta.compared("olt", size * 0.5)
+        change = x.body.chosen(level, 0.0, change)
+    absolute = x.body.chosen(finite, change, 0.0)
     made = replace(made, err=lambda: absolute, least=None)
     if kind.everywhere:
         return made
-    size = x.wide().magnitude()
+    if kind.room:
+        steep = delta.compared("ogt", kind.room(x.wide()) * STEEP) & finite
+        if x.rest is None or x.err is not None or kind.outside is None:
+            return made.guarded(steep)
+        outside = kind.outside(x.wide(), x.rest()).compared("ogt", 0.0)  # the rounding of x keeps the order
+        value = x.body.chosen(outside, math.nan, made.wide())
+        return replace(made, wide=lambda: value).guarded(steep & ~outside)
     far = delta.compared("uge", STEEP) & size.compared("olt", FAR_OUT if kind.saturated else math.inf)
     if op == "log":
         far = delta.compared("uge", size * STEEP) & size.compared("olt", math.inf)
     return made.guarded(far)
+
+
+def _error_in_lanes(x: Number) -> Value:
+    """The bound of a number: 0 in the lanes where the one rounding of it changed nothing."""
+    if x.exact:
+        return x.wide().lift(0.0)
+    if x.rest is None or x.err is not None:
+        return x.error()
+    return x.body.chosen(x.rest().compared("oeq", 0.0), 0.0, x.error())
+
+
+def _power_of_rounded(x: Number, y: Number, made: Number) -> Number:
+    """The power that was made of x, with the bound that x is off by as well: |y| times its relative one."""
+    body, value, size = x.body, made.wide(), x.wide().magnitude()
+    if x.rest is not None:  # no number but 1 has a power of NaN
+        value = body.chosen(y.wide().compared("uno", 0.0) & x.rest().compared("one", 0.0), math.nan, value)
+        made = replace(made, wide=lambda: value)
+    delta = _error_in_lanes(x)
+    relative = body.chosen(delta.compared("une", 0.0), y.wide().magnitude() * (delta / size), 0.0)
+    finite = size.compared("one", math.inf)
+    # where x is not beside 1, and the power lies far out, its exponent is off by 2^-9 of itself at most
+    apart = (size - 1.0).magnitude().compared("ogt", 2.0**-30) & delta.compared("olt", size * 2.0**-40)
+    beyond = value.magnitude().compared("ogt", 2.0**1010) | value.magnitude().compared("olt", 2.0**-1010)
+    sure = apart & (beyond | value.compared("uno", value))
+    some = finite & relative.compared("une", 0.0) & ~sure
+    absolute = body.chosen(some, value.magnitude() * relative * (2 * SLACK), 0.0)
+    return replace(made, err=lambda: absolute, least=None).guarded(some & relative.compared("uge", STEEP))
 
 
 def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
@@ -124,16 +194,19 @@ def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
     if exponent in (1, 2, 3, 4):
         return whole_power(x, int(exponent))
     if exponent == -1:
-        one = x.wide().lift(1.0)
-        single = x.wide().kind.of("float")
-        unit = replace(numbers.of_single(x.body.constant(single, 1.0), 1, 0, 1, 1), wide=lambda: one, constant=True)
-        return arithmetic.divide(unit, x)
+        return arithmetic.divide(_unit(x.wide()), x)
     if exponent == 0.5 and x.single is not None:  # pow(-0, 0.5) is +0, pow(-inf, 0.5) is +inf
         plus = replace(numbers.of_single(x.single + 0.0, x.digits, x.quantum or 0, x.low, x.high), guard=x.guard)
         found = arithmetic.root(plus)
         infinite = numbers.of_single(x.body.constant(x.single.kind, math.inf))
         return choices.select(x.single.compared("oeq", -math.inf), infinite, found, None)
     return None
+
+
+def _unit(like: Value) -> Number:
+    """1, in as many lanes as a float64."""
+    made = numbers.of_single(like.body.constant(like.kind.of("float"), 1.0), 1, 0, 1, 1)
+    return replace(made, wide=lambda: like.lift(1.0), constant=True)
 
 
 def cut_power(x: Number, y: Number, level: str) -> Number:
@@ -155,9 +228,15 @@ def cut_power(x: Number, y: Number, level: str) -> Number:
     if not whole:
         return product
     masks = [rounded_to_whole("floor", n.wide()).compared("oeq", n.wide()) for n in whole if n.exact]
+    power = function("pow", [x, y], level)
+    if power.pair is None:  # a bound of 1 would not tell it from what is below
+        unit = y.wide().compared("oeq", 0.0)
+        if x.exact or x.rest is not None:
+            unit = unit | (x.wide().compared("oeq", 1.0) & _error_in_lanes(x).compared("oeq", 0.0))
+        power = choices.select(unit, _unit(base), power, None)
     if len(masks) < len(whole):
-        return function("pow", [x, y], level)
-    return choices.select(reduce(and_, masks), product, function("pow", [x, y], level), None)
+        return power
+    return choices.select(reduce(and_, masks), product, power, None)
 
 
 def whole_power(x: Number, exponent: int) -> Number:

@@ -96,12 +96,21 @@ def quick_sum(a: Value, b: Value) -> Pair:
 
 
 def exact_product(a: Value, b: Value) -> tuple[Value, Value]:
-    """a b: rounded, and what that lacks; exact with fused operations, else up to 2^-105 of it."""
+    """a b: rounded, and what that lacks; exact with fused operations or a factor of 26 bits, else up to 2^-105 of it."""
     head = a * b
     if a.body.has_fma:
         return head, a.body.fused(a, b, -head)
     (a1, a2), (b1, b2) = halves(a), halves(b)
     return head, (((a1 * b1 - head) + a1 * b2) + a2 * b1) + a2 * b2
+
+
+def lost_product(a: Value, b: Value, head: Value) -> Value:
+    """A bound of what `exact_product` lacks, head being its first part."""
+    zero = head.lift(0.0)
+    if a.body.has_fma:
+        return zero
+    short = [(x.bits() & ((1 << 27) - 1)).compared("eq", 0) for x in (a, b)]  # its second half is 0
+    return a.body.chosen(short[0] | short[1], zero, head.magnitude() * 2.0**-104)
 
 
 def halves(x: Value) -> tuple[Value, Value]:

@@ -1,0 +1,35 @@
+"""Integers in formulas: which nodes are integers in kind, and of which no more is seen than their remainders."""
+
+from __future__ import annotations
+
+from anydml.kernels.match import maps
+from anydml.kernels.match.maps import Formula, over_streams
+from anydml.schema.expression import each, integral
+
+RING = {"add", "sub", "mul", "neg"}
+KEEPS_MODULUS = {*RING, "select", "power", "same", "row_sum", "row_product"}
+
+
+def integral_at(formula: Formula, place: int) -> bool:
+    """Whether a node is an integer in kind."""
+    i = each((1,))
+    body, _ = over_streams(maps.Formula(formula[: place + 1]), (1,), i)
+    return integral(body)
+
+
+def modular(formula: Formula) -> frozenset[int]:
+    """The sums, products and choices of which what is stored, modulo 2^bits, shows no more than that."""
+    uses: list[list[int]] = [[] for _ in formula]
+    for place, (_, args, _) in enumerate(formula):
+        for a in args:
+            uses[a].append(place)
+    found = [False] * len(formula)
+    found[-1] = True
+    for place in range(len(formula) - 2, -1, -1):
+        found[place] = all(
+            found[user]
+            and formula[user].op in KEEPS_MODULUS
+            and (formula[user].op != "select" or formula[user].args[0] != place)
+            for user in uses[place]
+        )
+    return frozenset(place for place, yes in enumerate(found) if yes and formula[place].op in KEEPS_MODULUS)

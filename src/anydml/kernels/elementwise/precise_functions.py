@@ -1,0 +1,171 @@
+"""Functions in twice float64's precision, with absolute bounds; powers that are exact, and what lies beside a tie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise.functions import doubled
+from anydml.kernels.elementwise.functions.pairs import Pair
+from anydml.kernels.elementwise.numbers import SLACK, either
+from anydml.kernels.elementwise.precise_arithmetic import FAR, Condition, Precise, divide, multiply, root, select
+from anydml.kernels.elementwise.rounding import rounded_to_whole
+from anydml.kernels.elementwise.transcendental import KINDS, STEEP
+
+TINY = 2.0**-40  # below it, the square of an argument is below what is promised of a term
+LEAST = 2.0**-300  # above it, the cube of an argument is a normal float64
+ROOTS, SQUARES = 3, 8  # of a power that may be exact: its exponent is a number of eighths, or an integer below 2^8
+NEAR = 2.0**-48  # more than the roundings of a term, and what follows it
+
+
+def function(op: str, args: list[Precise]) -> Precise:
+    kind = KINDS.get(op)
+    if kind is None or (op not in doubled.UNARY and op not in doubled.BINARY):
+        raise Uncompilable(f"{op} is not compiled in twice float64's precision")
+    a, x = args[0], args[0].pair
+    found = doubled.UNARY[op](x.head, x.tail) if op in doubled.UNARY else doubled.BINARY[op](x, args[1].pair)
+    size = found.head.magnitude()
+    far = either(found.guard, ~(size.compared("olt", FAR) & size.compared("ogt", 1 / FAR)), *(arg.guard for arg in args[1:]))
+    if op in doubled.BINARY:  # of exact numbers that are not 0
+        for arg in args:
+            far = either(far, arg.err.compared("une", 0.0), arg.pair.head.compared("oeq", 0.0))
+        made = Precise(Pair(found.head, found.tail), size * (found.rel * SLACK), far)
+        if op == "pow":
+            y = args[1].pair
+            real = y.tail.compared("une", 0.0) | rounded_to_whole("floor", y.head).compared("une", y.head)
+            made = made._replace(guard=either(far, x.head.compared("olt", 0.0) & real))
+            power, exact = exact_power(a, args[1])
+            made = select(Condition(exact, None), power, made)
+        elif a.pair.head.body.has_fma:
+            made = _tiny_angle(a, args[1], made)
+        return made._replace(guard=either(made.guard, *(arg.guard for arg in args)))
+    err = size * (found.rel * SLACK)
+    exact = a.err.compared("oeq", 0.0)
+    if kind.slope is None:
+        made = Precise(Pair(found.head, found.tail), err, either(far, ~exact))
+    else:
+        change = a.err * kind.slope(x.head, found.head) * 2.0
+        if kind.room:  # beside a lane that is exact, a slope may be infinite
+            change = a.err.body.chosen(exact, 0.0, change)
+            steep = a.err.compared("uge", kind.room(x.head) * STEEP)
+        else:
+            steep = a.err.compared("uge", STEEP) | a.err.compared("uge", x.head.magnitude() * STEEP)
+        made = Precise(Pair(found.head, found.tail), err + change, either(far, steep & ~exact))
+    if op in _TINY:
+        size = x.head.magnitude()
+        tiny = size.compared("olt", TINY) & size.compared("ogt", LEAST)
+        made = select(Condition(tiny, None), _TINY[op](a), made)
+    return made._replace(guard=either(a.guard, made.guard))
+
+
+def exact_power(a: Precise, y: Precise) -> tuple[Precise, Value]:
+    """x^y as a product of equal factors, roots of x where y is no integer, and where that is exact."""
+    body, zero = a.err.body, a.err.lift(0.0)
+    one = Precise(Pair(zero.lift(1.0), zero), zero, None)
+
+    def roots(_: str, carried: list[Value]) -> list[Value]:
+        base, left = _of_parts(carried[:3]), carried[3]
+        whole = rounded_to_whole("floor", left).compared("oeq", left)
+        return [*_parts(select(Condition(whole, None), base, root(base))), body.chosen(whole, left, left * 2.0)]
+
+    def squares(_: str, carried: list[Value]) -> list[Value]:
+        made, base, left = _of_parts(carried[:3]), _of_parts(carried[3:6]), carried[6]
+        under = rounded_to_whole("floor", left * 0.5)
+        odd = (under + under).compared("une", left)
+        product = select(Condition(odd, None), multiply(made, base), made)
+        return [*_parts(product), *_parts(multiply(base, base)), under]
+
+    # loops, so that there is less to compile
+    _, found = body.loop("0", str(ROOTS), 1, [*_parts(a), y.pair.head.magnitude()], roots)
+    _, found = body.loop("0", str(SQUARES), 1, [*_parts(one), *found], squares)
+    made, base, left = _of_parts(found[:3]), _of_parts(found[3:6]), found[6]
+    # further powers of 1 are 1
+    unit = base.pair.head.compared("oeq", 1.0) & base.pair.tail.compared("oeq", 0.0) & base.err.compared("oeq", 0.0)
+    inverse = divide(one, made)
+    made = select(Condition(y.pair.head.compared("olt", 0.0), None), _of_parts(_parts(inverse)), made)
+    exact = made.err.compared("oeq", 0.0) & y.err.compared("oeq", 0.0) & y.pair.tail.compared("oeq", 0.0)
+    return made, exact & (left.compared("oeq", 0.0) | unit)
+
+
+def _parts(a: Precise) -> list[Value]:
+    """The head, the tail and the bound, which is NaN in the lanes that stay open."""
+    err = a.err if a.guard is None else a.err.body.chosen(a.guard, math.nan, a.err)
+    return [a.pair.head, a.pair.tail, err]
+
+
+def _of_parts(parts: Sequence[Value]) -> Precise:
+    head, tail, err = parts
+    return Precise(Pair(head, tail), err, None)
+
+
+# --- beside a tie: arguments so small that a few terms of a series tell on which side a value is ---
+
+
+def _odd(third: float) -> Callable[[Precise], Precise]:
+    """x + third x^3, of odd functions."""
+
+    def of(a: Precise) -> Precise:
+        x = a.pair.head
+        cube = x * x * x * third
+        err = a.err * 2.0 + (a.pair.tail.magnitude() + cube.magnitude()) * NEAR
+        return Precise(Pair(x, a.pair.tail + cube), err, None)
+
+    return of
+
+
+def _second(first: float, second: float) -> Callable[[Precise], Precise]:
+    """first x + second x^2; first is a power of two."""
+
+    def of(a: Precise) -> Precise:
+        x, tail = a.pair.head, a.pair.tail * first
+        square = x * x * second
+        err = a.err * 2.0 + (tail.magnitude() + x * x) * (4 * TINY)
+        return Precise(Pair(x * first, tail + square), err, None)
+
+    return of
+
+
+def _linear(at_zero: float, slope: float) -> Callable[[Precise], Precise]:
+    """at_zero + slope x."""
+
+    def of(a: Precise) -> Precise:
+        x = a.pair.head
+        err = (a.err + a.pair.tail.magnitude()) * 2.0 + x * x
+        if slope != 1:
+            err = err + x.magnitude() * NEAR
+        return Precise(Pair(x.lift(at_zero), x * slope), err, None)
+
+    return of
+
+
+def _sigmoid(a: Precise) -> Precise:
+    """1/2 + x / 4, whose next term is -x^3 / 48."""
+    x = a.pair.head
+    return Precise(Pair(x.lift(0.5), x * 0.25), a.err + a.pair.tail.magnitude() + x.magnitude() * (x * x), None)
+
+
+def _tiny_angle(y: Precise, x: Precise, made: Precise) -> Precise:
+    """q - q^3 / 3 where q = y / x is a float64, of exact numbers."""
+    a, b = y.pair.head, x.pair.head
+    q = a / b
+    size = q.magnitude()
+    tiny = size.compared("olt", TINY) & size.compared("ogt", LEAST) & b.compared("ogt", 0.0)
+    tiny = tiny & q.body.fused(-q, b, a).compared("oeq", 0.0)
+    cube = q * q * q * (-1 / 3)
+    guard = either(y.err.compared("une", 0.0), x.err.compared("une", 0.0))
+    tiny = tiny & y.pair.tail.compared("oeq", 0.0) & x.pair.tail.compared("oeq", 0.0)
+    return select(Condition(tiny, None), Precise(Pair(q, cube), cube.magnitude() * NEAR, guard), made)
+
+
+_TINY: Mapping[str, Callable[[Precise], Precise]] = {
+    **{op: _odd(third) for op, third in (("sinh", 1 / 6), ("tanh", -1 / 3), ("asinh", -1 / 6), ("atanh", 1 / 3))},
+    **{op: _odd(third) for op, third in (("sin", -1 / 6), ("tan", 1 / 3), ("asin", 1 / 6), ("atan", -1 / 3))},
+    "expm1": _second(1.0, 0.5),
+    "log1p": _second(1.0, -0.5),
+    "gelu": _second(0.5, 1 / math.sqrt(2 * math.pi)),
+    "exp": _linear(1.0, 1.0),
+    "sigmoid": _sigmoid,
+    "erfc": _linear(1.0, -2 / math.sqrt(math.pi)),
+}
