@@ -12,10 +12,9 @@ from collections.abc import Callable
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.match.windows import MAX
 from anydml.kernels.windows.counts import Range, ranged
-from anydml.kernels.windows.finish import Finish
-from anydml.kernels.windows.kinds import reduction
+from anydml.kernels.windows.finish import Finish, Met
+from anydml.kernels.windows.kinds import Largest, reduction
 from anydml.kernels.windows.lines import Lines
 from anydml.kernels.windows.shape import Shape, names, pointers, present
 
@@ -94,7 +93,7 @@ class _Kernel:
             o = places[f"to{d}"]
             for s in "yz":
                 offsets[s] = offsets[s] + o * arg(f"t{s}{d}")
-            ranges.append(ranged(body, d, o, padded=shape.padded))
+            ranges.append(ranged(body, d, o, padded=shape.padded, dense=shape.dense))
         x, y, z = (body.at(f"%{s}", offsets[s].name) for s in "xyz")
         parameters = {}
         for p in present(shape):
@@ -104,23 +103,100 @@ class _Kernel:
             parameters[p] = body.at(f"%g{p}", offset.name)
         self.finish.parameters = parameters
 
-        def forget(s: str, _: list[Value]) -> list[Value]:
-            body.store("i64", "-1", body.at("%tags", body.op(f"mul i64 {s}, 8")))
+        self._bands(low, high, done, x, offsets["w"], [y, z], ranges)
+
+    def _bands(self, low: Value, high: Value, done: Value, x: str, weight: Value, out: list[str], ranges: list[Range]) -> None:
+        """Lines of the output, some of them at a time. done: the number of all lines before."""
+        body, shape, arg = self.body, self.shape, self._argument
+        last = shape.taps - 1
+        stride, size = arg(f"ts{last}"), arg(f"tn{last}")
+        count = self._over(high - low + arg("band") - 1, arg("band"))
+
+        def band(b: str, _: list[Value]) -> list[Value]:
+            start = low + Value(body, b, WORD) * arg("band")
+            end = start + arg("band")
+            end = body.chosen(end.compared("ult", high), end, high)
+            first = start * stride - arg(f"tp{last}")
+            until = (end - 1) * stride - arg(f"tp{last}") + arg("extent")
+            first = body.chosen(first.compared("slt", 0), 0, first)
+            until = body.chosen(until.compared("sgt", size), size, until)
+            until = body.chosen(until.compared("sgt", first), until, first)
+            self.lines.first = first
+
+            def read(slot: Value, at: Value, values: list[Value]) -> list[Value]:
+                def one(y: str, values: list[Value]) -> list[Value]:
+                    line = Value(body, y, WORD)
+                    row = body.at(x, (at + line * arg(f"tx{last}")).name)
+                    return self.lines.copied(row, slot + line - first, values)
+
+                return body.loop(first.name, until.name, 1, values, one)[1]
+
+            noted = self.lines.noted(self._each(ranges, read, self.lines.unknown()))
+
+            def reduced() -> None:
+                if shape.slides:
+
+                    def along(slot: Value, at: Value, values: list[Value]) -> list[Value]:
+                        def one(j: str, values: list[Value]) -> list[Value]:
+                            self.lines.along(slot + Value(body, j, WORD))
+                            return values
+
+                        return body.loop("0", (until - first).name, 1, values, one)[1]
+
+                    self._each(ranges, along, [])
+                each(self.finish.line)
+
+            def each(finish: Callable[[Met, list[str]], None]) -> None:
+                def one(o: str, _: list[Value]) -> list[Value]:
+                    at = Value(body, o, WORD)
+                    self.finish.row = done + at
+                    if shape.listed:
+                        self._stop_if_full()
+                    here = [*ranges, ranged(body, last, at, padded=shape.padded, dense=shape.dense)]
+                    to = [body.at(p, (at * arg(f"t{s}{last}")).name) for s, p in zip("yz", out, strict=True)]
+                    finish(self._met(here, x, weight, first), to)
+                    return []
+
+                body.loop(start.name, end.name, 1, [], one)
+
+            if noted is None:
+                reduced()
+            elif shape.ranged:
+                when(body, noted.name, reduced)
+                when(body, (~noted).name, lambda: each(self.finish.careful))
+            else:
+                when(body, noted.name, lambda: self._without_nan(reduced))
+                when(body, (~noted).name, reduced)
             return []
 
-        body.loop("0", "%slots", 1, [], forget)
+        body.loop("0", count.name, 1, [], band)
 
-        def one(o: str, _: list[Value]) -> list[Value]:
-            at = Value(body, o, WORD)
-            self.finish.row = done + at
-            if shape.listed:
-                self._stop_if_full()
-            here = [*ranges, ranged(body, last, at, padded=shape.padded)]
-            out = [body.at(p, (at * arg(f"t{s}{last}")).name) for s, p in (("y", y), ("z", z))]
-            self._line(here, x, offsets["w"], out)
-            return []
+    def _without_nan(self, reduced: Callable[[], None]) -> None:
+        assert isinstance(self.kind, Largest)
+        self.kind.plain = True
+        reduced()
+        self.kind.plain = False
 
-        body.loop(low.name, high.name, 1, [], one)
+    def _each(
+        self, ranges: list[Range], do: Callable[[Value, Value, list[Value]], list[Value]], values: list[Value]
+    ) -> list[Value]:
+        """Do something for each part of the windows along the dimensions but the last one: with the first of the places in
+        which its lines are kept, and the offset in the input where it lies."""
+        body, arg = self.body, self._argument
+
+        def descend(d: int, slot: Value, at: Value, values: list[Value]) -> list[Value]:
+            if d == len(ranges):
+                return do(slot * arg("ring"), at, values)
+
+            def one(k: str, values: list[Value]) -> list[Value]:
+                tap = Value(body, k, WORD)
+                y = ranges[d].first + tap * arg(f"td{d}")
+                return descend(d + 1, slot * arg(f"tk{d}") + tap, at + y * arg(f"tx{d}"), values)
+
+            return body.loop(ranges[d].low.name, ranges[d].high.name, 1, values, one)[1]
+
+        zero = body.constant(WORD, 0)
+        return descend(0, zero, zero, values)
 
     def _stop_if_full(self) -> None:
         body = self.body
@@ -133,50 +209,45 @@ class _Kernel:
         half = body.op("lshr i64 %room, 1")
         when(body, body.op(f"icmp ugt i64 {body.load('i64', '%state', 16)}, {half}"), stop)
 
-    def _line(self, ranges: list[Range], x: str, weight: Value, out: list[str]) -> None:
-        """A line of the output."""
-        body = self.body
-        count, highest, lowest = self._met(ranges, x, weight)
-        terms = ranges[0].count
-        divisor = ranges[0].counted
-        for r in ranges[1:]:
-            terms, divisor = terms * r.count, divisor * r.counted
-        self.finish.terms, self.finish.divisor = terms, divisor
-
-        def nothing() -> None:
-            # the line that stands for none is behind the others
-            none = body.op("mul i64 %slots, %pitch")
-            body.store("i64", none, "%offsets")
-            body.store("i64", "0", "%positions")
-
-        when(body, count.compared("eq", 0).name, nothing)
-        count = body.chosen(count.compared("eq", 0), 1, count)
-        if not self.shape.ranged:
-            self.finish.line(count, out)
-            return
-        certain = self._certain(highest, lowest, terms)
-        when(body, certain.name, lambda: self.finish.line(count, out))
-        when(body, (~certain).name, lambda: self.finish.careful(count, terms, out))
-
-    def _certain(self, highest: Value, lowest: Value, terms: Value) -> Value:
-        """Whether sums in float64 are exact: n numbers below 2^(e + 1) that are multiples of 2^(l - 23) need no more than
-        53 bits where n 2^(e + 1) <= 2^(l + 30).
-
-        highest: the bits of the largest magnitude; lowest: those of the least that is not 0, less 1.
-        """
-        body = self.body
-        most = terms * self._argument("window")
-        zeros = body.call("llvm.ctlz.i64", WORD, most, "i1 false")
-        bits = (64 - zeros).converted("trunc", Kind("i32"))  # n < 2^bits
-        high, low = (v.shifted_right(23, signed=False) for v in (highest, lowest))
-        close = (high + bits).compared("ule", low + 29)
-        return close & high.compared("ult", 255)
-
-    def _met(self, ranges: list[Range], x: str, weight: Value) -> tuple[Value, Value, Value]:
-        """Put the lines that the windows meet, reduced along the width, on the list `offsets`: their number, and the highest
-        and lowest of their elements."""
+    def _met(self, ranges: list[Range], x: str, weight: Value, first: Value) -> Met:
+        """The lines that the windows of a line of the output meet."""
         body, arg, shape = self.body, self._argument, self.shape
-        word = Kind("i32")
+        terms, counted = ranges[0].terms, ranges[0].counted
+        for r in ranges[1:]:
+            terms, counted = terms * r.terms, counted * r.counted
+        none = terms.compared("eq", 0)
+        # the line that stands for none is behind the others
+        blank = arg("slots") * arg("pitch")
+        if shape.taps == 1:
+            (r,) = ranges
+            y = r.first + r.low * arg("td0")
+            offset = body.chosen(none, blank, (y - first) * arg("pitch"))
+            place, row = weight + y * arg("tw0"), body.at(x, (y * arg("tx0")).name)
+            further, on, down = arg("td0") * arg("pitch"), arg("td0") * arg("tw0"), arg("td0") * arg("tx0")
+            return Met(
+                terms,
+                counted,
+                lambda t: offset + t * further,
+                lambda t: place + t * on,
+                lambda t: body.at(row, (t * down).name),
+            )
+        self._listed(ranges, x, weight, first)
+        when(body, none.name, lambda: body.store("i64", blank.name, "%offsets"))
+
+        def word(name: str, t: Value) -> Value:
+            return body.loaded(WORD, body.at(f"%{name}", (t * 8).name))
+
+        return Met(
+            terms,
+            counted,
+            lambda t: word("offsets", t),
+            lambda t: word("positions", t),
+            lambda t: body.load("ptr", body.at("%rows_at", (t * 8).name)),
+        )
+
+    def _listed(self, ranges: list[Range], x: str, weight: Value, first: Value) -> None:
+        """Put the lines that windows meet on lists, where they are none that are equally far from one another."""
+        body, arg, shape = self.body, self._argument, self.shape
         last = shape.taps - 1
 
         def descend(d: int, slot: Value, at: Value, place: Value, values: list[Value]) -> list[Value]:
@@ -188,40 +259,16 @@ class _Kernel:
                 here, where = at + y * arg(f"tx{d}"), place + y * arg(f"tw{d}")
                 if d < last:
                     return descend(d + 1, slot * arg(f"tk{d}") + tap, here, where, values)
-                narrow = [v.converted("trunc", word) for v in (y, arg("ring"))]
-                turn = body.value(f"urem i32 {narrow[0].name}, {narrow[1].name}", word).converted("zext", WORD)
-                return self._meet(slot * arg("ring") + turn, y, body.at(x, here.name), where, values)
+                to = (values[0] * 8).name
+                offset = (slot * arg("ring") + y - first) * arg("pitch")
+                body.store("i64", offset.name, body.at("%offsets", to))
+                if shape.indices is not None:
+                    body.store("i64", where.name, body.at("%positions", to))
+                if shape.ranged:
+                    body.store("ptr", body.at(x, here.name), body.at("%rows_at", to))
+                return [values[0] + 1]
 
             return body.loop(r.low.name, r.high.name, 1, values, one)[1]
 
         zero = body.constant(WORD, 0)
-        start = [zero, body.constant(word, 0), body.constant(word, -1)]
-        count, highest, lowest = descend(0, zero, zero, weight, start)
-        return count, highest, lowest
-
-    def _meet(self, slot: Value, tag: Value, row: str, place: Value, values: list[Value]) -> list[Value]:
-        body = self.body
-        count, highest, lowest = values
-        eight = slot * 8
-        there = body.at("%tags", eight.name)
-        known = body.op(f"icmp eq i64 {body.load('i64', there)}, {tag.name}")
-        offset = slot * self._argument("pitch")
-
-        def fill() -> None:
-            body.store("i64", tag.name, there)
-            self.lines.reduced(row, offset, slot)
-
-        when(body, body.op(f"xor i1 {known}, true"), fill)
-        where = (count * 8).name
-        body.store("i64", offset.name, body.at("%offsets", where))
-        if self.shape.indices is not None:
-            body.store("i64", place.name, body.at("%positions", where))
-        if self.shape.ranged:
-            body.store("ptr", row, body.at("%rows_at", where))
-            high, low = (body.loaded(Kind("i32"), body.at(f"%{name}", eight.name)) for name in ("highest", "lowest"))
-            highest = body.chosen(high.compared("ugt", highest), high, highest)
-            lowest = body.chosen(low.compared("ult", lowest), low, lowest)
-        return [count + 1, highest, lowest]
-
-
-__all__ = ["MAX", "Callable", "emitted"]
+        descend(0, zero, zero, weight, [zero])

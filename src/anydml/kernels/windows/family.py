@@ -11,18 +11,23 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.windows import MAX, QUANTIZED, Axis, Windows, windows
+from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, Axis, Windows, windows
+from anydml.kernels.reduce import family as rows
 from anydml.kernels.windows import emit
 from anydml.kernels.windows.shape import FEW, Shape, names, parts, present, raw
 from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
 from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.schema.expression import Mean, Tensor, over
+from anydml.schema.statement import Nest, Statement
 from anydml.tensor import TensorDesc
 
 SHORT = 1 << 14  # elements read below which other threads can wait
 ALONE = 1 << 15  # elements read below which one thread computes
 LONGEST = 1 << 20  # elements of a line with its padding, and of a window
 ROOM = 1 << 24  # bytes of the lines that are kept
+CACHE_LINE = 64  # bytes
+NEAR = 32 << 10  # bytes that a processor keeps next to it
+BAND = 16  # lines of the output that are made together
 WIDE = 8  # elements of a dimension without windows from which lines run along it, if they are contiguous
 
 
@@ -44,6 +49,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(target)
     tensors = checked.tensors
     source, output = tensors[w.source], tensors[w.output]
+    if w.kind == MEAN and _is_whole(w):
+        return rows.lower({w.output: _mean_of_all(statement[w.output], w, source)}, checked, machine)
     layout = _layout(w, source, output)
     line = w.axes[layout.line]
     if prod(a.window for a in w.axes) > LONGEST:
@@ -80,6 +87,18 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         if shape.listed
         else None,
     )
+
+
+def _is_whole(w: Windows) -> bool:
+    """Whether each window is all that its batch and channel have."""
+    return all(a.output == 1 and a.window == a.size and a.dilation == 1 and a.start == 0 for a in w.axes[2:])
+
+
+def _mean_of_all(nest: Nest, w: Windows, source: TensorDesc) -> Nest:
+    """The same means as those of rows."""
+    x = Tensor(w.source, source.sizes, source.data_type)
+    k = over(nest.index, source.sizes, range(2, len(w.axes)))
+    return Nest(nest.index, Mean(k, x[k]))
 
 
 def _layout(w: Windows, source: TensorDesc, output: TensorDesc) -> Layout:
@@ -130,9 +149,17 @@ def _shape(target: Target, w: Windows, checked: Checked[Any], layout: Layout) ->
         lanes,
         tuple(_is_contiguous(t, layout.line) for t in (source, output, indices)),  # type: ignore[arg-type]  # three of them
         w.padded,
+        all(w.axes[d].dilation == 1 for d in layout.taps),
+        _halves(w),
         1 << (lines + line.window).bit_length(),
         tuple(p is not None for p in w.parameters),
     )
+
+
+def _halves(w: Windows) -> bool:
+    """Whether all windows have as many elements, a power of two."""
+    whole = all(a.start == 0 and (a.output - 1) * a.stride + (a.window - 1) * a.dilation < a.size for a in w.axes)
+    return whole and prod(a.window for a in w.axes).bit_count() == 1
 
 
 def _is_contiguous(t: TensorDesc | None, d: int) -> bool:
@@ -154,11 +181,18 @@ class _Memory(NamedTuple):
 def _memory(w: Windows, layout: Layout, shape: Shape) -> _Memory:
     line = w.axes[layout.line]
     *apart, last = (w.axes[d] for d in layout.taps)
-    ring = (last.window - 1) * last.dilation + 1
-    slots = ring * prod(a.window for a in apart)
+    extent = (last.window - 1) * last.dilation + 1
+    each = prod(a.window for a in apart)
+    grain = CACHE_LINE // min(map(_bytes, raw(shape)))
+    length = -(-_length(line, shape.lanes) // grain) * grain if shape.slides else 0
+    pitch = -(-line.output // grain) * grain
+    bytes_ = sum(map(_bytes, raw(shape))) * length + sum(map(_bytes, parts(shape))) * pitch
+    # lines of the output that are made together: those of the input that they share are read once
+    most = NEAR // (bytes_ * each * last.stride) if last.stride < extent else 1
+    band = max(1, min(most, BAND, last.output))
+    ring = (band - 1) * last.stride + extent
+    slots = ring * each
     met = prod(w.axes[d].window for d in layout.taps)
-    pitch = -(-line.output // shape.lanes) * shape.lanes
-    length = _length(line, shape.lanes)
     groups = -(-line.output // shape.lanes)
     room = 2 * groups * shape.lanes + 2 if shape.listed else 0
     places: dict[str, int] = {}
@@ -173,16 +207,19 @@ def _memory(w: Windows, layout: Layout, shape: Shape) -> _Memory:
     take("list", 16 * (room + 1))
     for name in ("offsets", "positions", "rows_at"):
         take(name, 8 * met)
-    for name in ("tags", "highest", "lowest"):
-        take(name, 8 * slots)
     for name in ("counts", "divisors"):
         take(name, 4 * line.output)
+    for name in ("numbers", "inverses"):
+        take(name, 8 * line.output)
     for j, element in enumerate(raw(shape)):
-        take(f"line{j}", length * _bytes(element) if shape.slides else 0)
+        take(f"line{j}", slots * length * _bytes(element) + CACHE_LINE)
+        places[f"line{j}"] += -line.start * _bytes(element) % CACHE_LINE  # so that what is copied there is aligned
     for j, element in enumerate(parts(shape)):
         take(f"slot{j}", (slots + 1) * pitch * _bytes(element))
         places[f"blank{j}"] = places[f"slot{j}"] + slots * pitch * _bytes(element)
-    return _Memory(size, room, places, {"slots": slots, "pitch": pitch, "length": length, "ring": ring})
+    terms = prod(a.window for a in w.axes).bit_length()
+    numbers = dict(slots=slots, pitch=pitch, length=length, ring=ring, band=band, extent=extent, terms=terms)
+    return _Memory(size, room, places, numbers)
 
 
 def _bytes(element: str) -> int:

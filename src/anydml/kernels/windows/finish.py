@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.match.windows import MAX, SUM
+from anydml.kernels.match.windows import MAX, MEAN, SUM
 from anydml.kernels.windows import results
 from anydml.kernels.windows.counts import within
 from anydml.kernels.windows.kinds import Reduction, Total
@@ -16,19 +19,34 @@ from anydml.kernels.windows.shape import Shape
 WORD = Kind("i64")
 
 
+class Met(NamedTuple):
+    """The lines that the windows of a line of the output meet. terms: how many there are; counted: how many a mean counts.
+
+    offset: where the t-th of them is kept; place: the position of its first element; row: where it lies in the input.
+    """
+
+    terms: Value
+    counted: Value
+    offset: Callable[[Value], Value]
+    place: Callable[[Value], Value]
+    row: Callable[[Value], str]
+
+
 class Finish:
-    """row: the number of the line of the output that the kernel is at. terms: for it, the elements that lie in the input
-    of those dimensions that lines lie across; divisor: those that a mean counts. parameters: where the line's scales and
-    zero points begin."""
+    """row: the number of the line of the output that the kernel is at. parameters: where its scales and zero points begin."""
 
     def __init__(self, body: Body, shape: Shape, kind: Reduction, lines: Lines) -> None:
         self.body, self.shape, self.kind, self.lines = body, shape, kind, lines
-        self.row = self.terms = self.divisor = body.constant(WORD, 0)
+        self.row = body.constant(WORD, 0)
         self.parameters: dict[int, str] = {}
+        self.inverted = ""  # where it is noted for which line's windows `inverses` are
 
     def begin(self) -> None:
         """Note for each element of a line how many elements of the input its window has along the line."""
         body, shape = self.body, self.shape
+        if shape.kind == MEAN:
+            self.inverted = body.op("alloca i64, align 8")
+            body.store("i64", "-1", self.inverted)
         if shape.kind == MAX and shape.indices is None:
             return
         size, stride, window, dilation, start, limit = (
@@ -37,52 +55,55 @@ class Finish:
 
         def one(i: str, _: list[Value]) -> list[Value]:
             o = Value(body, i, WORD)
-            r = within(body, o, size, stride, window, dilation, start, limit, padded=shape.padded)
-            for name, value in (("counts", r.count), ("divisors", r.counted)):
+            r = within(body, o, size, stride, window, dilation, start, limit, padded=shape.padded, dense=False)
+            for name, value in (("counts", r.terms), ("divisors", r.counted)):
                 body.stored(value.converted("trunc", Kind("i32")), body.at(f"%{name}", (o * 4).name))
             return []
 
         body.loop("0", "%m", 1, [], one)
 
-    def line(self, count: Value, out: list[str]) -> None:
-        """Take so many lines together, and store what that comes to."""
+    def line(self, met: Met, out: list[str]) -> None:
+        """Take the lines that are met together, and store what that comes to."""
         body, few = self.body, self.shape.lines
+        if self.shape.kind == MEAN:
+            self._invert(met)
         if few <= 1:
-            self._line(count, None, out)
+            self._line(met, None, out)
             return
-        usual = count.compared("eq", few)
-        when(body, usual.name, lambda: self._line(count, few, out))
-        when(body, (~usual).name, lambda: self._line(count, None, out))
+        usual = met.terms.compared("eq", few)
+        if self.shape.kind == MEAN:
+            assert isinstance(self.kind, Total)
+            usual = usual & self.kind.close
+        when(body, usual.name, lambda: self._line(met, few, out))
+        when(body, (~usual).name, lambda: self._line(met, None, out))
 
-    def _line(self, count: Value, few: int | None, out: list[str]) -> None:
-        """few: how many lines there are, where that is known."""
+    def _line(self, met: Met, few: int | None, out: list[str]) -> None:
+        """few: how many lines there are, where that is known, and sums are of numbers that are close."""
         body, shape = self.body, self.shape
-        known = {} if few is None else {t: self._met(body.constant(WORD, t)) for t in range(few)}
+        known = [self._one(met, body.constant(WORD, t)) for t in range(few or 1)]
 
         def group(i: Value, _: list[Value]) -> list[Value]:
-            made = self._with(known.get(0) or self._met(body.constant(WORD, 0)), i)
-            if few is not None:
-                for t in range(1, few):
-                    made = self.kind.across(made, self._with(known[t], i))
-            else:
+            made = self._with(known[0], i)
+            for one in known[1:]:
+                made = self.kind.across(made, self._with(one, i))
+            if few is None:
 
-                def one(t: str, values: list[Value]) -> list[Value]:
-                    return self.kind.across(values, self._with(self._met(Value(body, t, WORD)), i))
+                def one_more(t: str, values: list[Value]) -> list[Value]:
+                    return self.kind.across(values, self._with(self._one(met, Value(body, t, WORD)), i))
 
-                made = body.loop("1", count.name, 1, made, one)[1]
-            self._finished(made, i, out)
+                made = body.loop("1", met.terms.name, 1, made, one_more)[1]
+            self._finished(met, made, i, out, close=few is not None)
             return []
 
         self.lines.groups("%m", shape.lanes, [], group)
 
-    def _met(self, t: Value) -> tuple[Value, Value]:
-        """Where the t-th line that windows meet is kept, and the position of its first element."""
-        at = (t * 8).name
-        offset = body_word(self.body, "%offsets", at)
-        return offset, body_word(self.body, "%positions", at) if self.shape.indices is not None else offset
+    def _one(self, met: Met, t: Value) -> tuple[Value, Value]:
+        """Where the t-th line is kept, and the position of its first element."""
+        offset = met.offset(t)
+        return offset, met.place(t) if self.shape.indices is not None else offset
 
-    def _with(self, met: tuple[Value, Value], i: Value) -> list[Value]:
-        offset, place = met
+    def _with(self, line: tuple[Value, Value], i: Value) -> list[Value]:
+        offset, place = line
         parts = self.lines.load(offset + i)
         if self.shape.indices is not None:
             kind = parts[-1].kind
@@ -95,19 +116,47 @@ class Finish:
         found = body.loaded(Kind("i32", lanes), body.at(f"%{name}", (i * 4).name))
         return found * body.splat(times.converted("trunc", Kind("i32")), lanes)
 
-    def _finished(self, parts: list[Value], i: Value, out: list[str]) -> None:
+    def _invert(self, met: Met) -> None:
+        """Note what sums are divided and multiplied by, if that has changed since the line before.
+
+        It is -1 where a window has no elements, and a sum of -0.
+        """
+        body, lanes = self.body, self.shape.lanes
+        key = met.counted * 2 + Value(body, body.op(f"zext i1 {met.terms.compared('eq', 0).name} to i64"), WORD)
+        known = body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {key.name}")
+
+        def group(i: Value, _: list[Value]) -> list[Value]:
+            number = results.number_of(self._count("divisors", met.counted, i, lanes))
+            none = self._count("counts", met.terms, i, lanes).compared("eq", 0)
+            number = body.chosen(none, -1.0, number)
+            for name, value in (("numbers", number), ("inverses", 1.0 / number)):
+                body.stored(value, body.at(f"%{name}", (i * 8).name))
+            return []
+
+        def anew() -> None:
+            body.store("i64", key.name, self.inverted)
+            self.lines.groups("%m", lanes, [], group)
+
+        when(body, body.op(f"xor i1 {known}, true"), anew)
+
+    def _finished(self, met: Met, parts: list[Value], i: Value, out: list[str], *, close: bool) -> None:
         body, shape = self.body, self.shape
         lanes = shape.lanes
         if shape.kind == MAX:
             values = parts[: len(self.kind.raw)]
             self._store(values[-1].bits() if values[-1].kind.floating else values[-1], i, out[0], 1)
             if shape.indices is not None:
-                none = self._count("counts", self.terms, i, lanes).compared("eq", 0)
+                none = self._count("counts", met.terms, i, lanes).compared("eq", 0)
                 self._store(body.chosen(none, 0, parts[-1]), i, out[1], 2)
             return
-        terms = self._count("counts", self.terms, i, lanes)
-        divisors = self._count("divisors", self.divisor, i, lanes)
-        made, undecided = results.line(shape, parts, terms, divisors, self._parameters(i))
+        if shape.kind == MEAN:
+            kind, at = parts[0].kind, (i * 8).name
+            number, inverse = (body.loaded(kind, body.at(f"%{name}", at)) for name in ("numbers", "inverses"))
+            self._store(results.mean(shape, parts[0], number, inverse, close=close), i, out[0], 1)
+            return
+        terms = self._count("counts", met.terms, i, lanes)
+        divisors = self._count("divisors", met.counted, i, lanes)
+        made, undecided = results.line(shape, parts[0], terms, divisors, self._parameters(i))
         self._store(made, i, out[0], 1)
         if undecided is not None:
             self._note(undecided, i)
@@ -172,7 +221,7 @@ class Finish:
 
     # --- sums of elements far apart ---
 
-    def careful(self, count: Value, terms: Value, out: list[str]) -> None:
+    def careful(self, met: Met, out: list[str]) -> None:
         """A line's sums one by one, with what each addition leaves over."""
         body, shape, kind = self.body, self.shape, self.kind
         assert isinstance(kind, Total)
@@ -180,15 +229,13 @@ class Finish:
         size, stride, window, dilation, start, limit = (Value(body, f"%{name}", WORD) for name in names)
         one_lane = Kind("double", 1)
         xs = Value(body, "%xs", WORD)
-        # where no line is met, there is none to read
-        met = body.chosen(terms.compared("eq", 0), 0, count)
 
         def element(i: str, _: list[Value]) -> list[Value]:
             o = Value(body, i, WORD)
-            r = within(body, o, size, stride, window, dilation, start, limit, padded=shape.padded)
+            r = within(body, o, size, stride, window, dilation, start, limit, padded=shape.padded, dense=False)
 
             def line(t: str, values: list[Value]) -> list[Value]:
-                row = body.load("ptr", body.at("%rows_at", body.op(f"mul i64 {t}, 8")))
+                row = met.row(Value(body, t, WORD))
 
                 def term(k: str, values: list[Value]) -> list[Value]:
                     p = r.first + Value(body, k, WORD) * dilation
@@ -198,10 +245,10 @@ class Finish:
                 return body.loop(r.low.name, r.high.name, 1, values, term)[1]
 
             neutral, zero = (body.constant(one_lane, x) for x in (0.0 if shape.kind == SUM else -0.0, 0.0))
-            total, left, lost = body.loop("0", met.name, 1, [neutral, zero, zero], line)[1]
-            empty = self._count("counts", self.terms, o, 1).compared("eq", 0)
+            total, left, lost = body.loop("0", met.terms.name, 1, [neutral, zero, zero], line)[1]
+            empty = self._count("counts", met.terms, o, 1).compared("eq", 0)
             total = body.chosen(empty, 0.0, total)
-            divisors = self._count("divisors", self.divisor, o, 1)
+            divisors = self._count("divisors", met.counted, o, 1)
             made, undecided = results.careful(shape, total, left, lost, divisors)
             self._store(made, o, out[0], 1)
             assert undecided is not None
@@ -216,7 +263,3 @@ def _added(values: list[Value], x: Value) -> list[Value]:
     total, more = two_sum(total, x)
     left, rest = two_sum(left, more)
     return [total, left, lost + rest.magnitude()]
-
-
-def body_word(body: Body, base: str, at: str) -> Value:
-    return body.loaded(WORD, body.at(base, at))

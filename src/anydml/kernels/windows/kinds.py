@@ -26,6 +26,18 @@ class Reduction(ABC):
     def read(self, bits: Value) -> list[Value]:
         """What is kept of elements, from their bits."""
 
+    def unknown(self, lanes: int) -> list[Value]:
+        """What is known of no elements; lanes: of the groups that are read."""
+        return []
+
+    def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
+        """What is known of elements and of others; x: what `read` makes of their bits."""
+        return []
+
+    def usual(self, values: list[Value]) -> Value | None:
+        """Whether what is known lets the elements be reduced the usual way; None where nothing needs to be known."""
+        return None
+
     @abstractmethod
     def begun(self, x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
         """The parts of windows of one element; at: its positions; there: where it is one (None: everywhere)."""
@@ -43,7 +55,10 @@ class Largest(Reduction):
     """The first of the largest elements, all its bits, and its position, if that is asked for.
 
     Of FLOAT16 two parts are kept: an integer in the order of the numbers, zeros equal and NaN above all, and the bits.
+    plain: no element is NaN.
     """
+
+    plain = False
 
     def __init__(self, body: Body, shape: Shape) -> None:
         super().__init__(body, shape)
@@ -66,8 +81,23 @@ class Largest(Reduction):
         key = self.body.chosen(bits.compared("slt", 0), -size, size)
         return [self.body.chosen(size.compared("ugt", 0x7C00), 0x7FFF, key), bits]
 
+    def unknown(self, lanes: int) -> list[Value]:
+        if self.shape.types[0] != DataType.FLOAT32:
+            return []
+        return [self.body.constant(Kind("i1", lanes), False)]
+
+    def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
+        return [values[0] | x[0].compared("uno", x[0])] if values else []
+
+    def usual(self, values: list[Value]) -> Value | None:
+        if not values:
+            return None
+        return ~self.body.call(f"llvm.vector.reduce.or.v{values[0].kind.lanes}i1", Kind("i1"), values[0])
+
     def _beats(self, x: list[Value], y: list[Value]) -> Value:
         a, b = x[0], y[0]
+        if a.kind.floating and self.plain:
+            return a.compared("ogt", b)
         if a.kind.floating:  # NaN beats numbers, and nothing beats NaN
             return a.compared("ugt", b) & b.compared("ord", b)
         return a.compared("sgt" if self.signed or len(self.raw) > 1 else "ugt", b)
@@ -98,6 +128,7 @@ class Total(Reduction):
 
     def __init__(self, body: Body, shape: Shape) -> None:
         super().__init__(body, shape)
+        self.close = body.constant(Kind("i1"), False)
         # the sum of zeros is -0 where all of them are
         self.neutral = (0,) if shape.kind in (QUANTIZED, LENGTH, SUM) else (-0.0,)
 
@@ -112,6 +143,37 @@ class Total(Reduction):
     def single(self, bits: Value) -> Value:
         """The elements as float32."""
         return bits.cast(bits.kind.of("float")) if self.shape.types[0] == DataType.FLOAT32 else halves.widened(bits)
+
+    def unknown(self, lanes: int) -> list[Value]:
+        if not self.shape.ranged:
+            return []
+        return [self.body.constant(Kind("i32", lanes), 0), self.body.constant(Kind("i32", lanes), -1)]
+
+    def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
+        """The bits of the largest magnitude, and those of the least that is not 0, less 1."""
+        if not values:
+            return []
+        size = self.single(bits).bits() & 0x7FFFFFFF
+        less = size - 1  # that of 0 is beyond all others
+        return [self.body.intrinsic("umax", values[0], size), self.body.intrinsic("umin", values[1], less)]
+
+    def usual(self, values: list[Value]) -> Value | None:
+        """Whether sums in float64 are exact, and means are no subnormal numbers.
+
+        n numbers below 2^(e + 1) that are multiples of 2^(l - 23) need no more than 53 bits where n 2^(e + 1) <= 2^(l + 30);
+        l is at least -63 here, so that a mean is 0 or above 2^-126. close: they need no more than 47.
+        """
+        if not values:
+            return None
+        body, word = self.body, Kind("i32")
+        found = [
+            body.call(f"llvm.vector.reduce.{how}.v{v.kind.lanes}i32", word, v).shifted_right(23, signed=False)
+            for how, v in zip(("umax", "umin"), values, strict=True)
+        ]
+        high, low = found
+        bits = Value(body, "%terms", Kind("i64")).converted("trunc", word)  # n < 2^bits
+        self.close = (high + bits).compared("ule", low + 23)
+        return (high + bits).compared("ule", low + 29) & high.compared("ult", 255) & low.compared("uge", 64)
 
     def begun(self, x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
         return x

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.windows.kinds import Reduction, Total
+from anydml.kernels.windows.kinds import Reduction
 from anydml.kernels.windows.shape import Shape
 
 WORD = Kind("i64")
@@ -17,6 +17,7 @@ class Lines:
     def __init__(self, body: Body, shape: Shape, kind: Reduction) -> None:
         self.body, self.shape, self.kind = body, shape, kind
         self.itemsize = shape.types[0].dtype.itemsize
+        self.first = body.constant(WORD, 0)
 
     def begin(self) -> None:
         """Put what stands for no element in the padding, and in a line that stands for none."""
@@ -25,7 +26,7 @@ class Lines:
             element = Kind(kind.raw[j].element)
             value = body.constant(element, neutral)
             if self.shape.slides:
-                self._fill(f"%line{j}", "%length", value)
+                self._fill(f"%line{j}", body.op("mul i64 %length, %slots"), value)
             self._fill(f"%blank{j}", "%m", value)
         for j in range(len(kind.neutral), len(kind.parts)):
             self._fill(f"%blank{j}", "%m", body.constant(Kind(kind.parts[j].element), 0))
@@ -65,60 +66,42 @@ class Lines:
             at = body.at(at, "%xs")
         return vector
 
-    def reduced(self, row: str, offset: Value, slot: Value) -> None:
-        """Reduce a line of the input along the width, and keep it; slot: among the lines that are kept."""
-        if not self.shape.slides:
-            self._kept(row, offset, slot)
-            return
-        self._copied(row, slot)
-        self.groups("%m", self.shape.lanes, [], lambda i, _: self._along(i, offset))
+    def copied(self, row: str, slot: Value, values: list[Value]) -> list[Value]:
+        """Copy a line of the input between its padding; keep it as it is where no window slides along it.
 
-    def _kept(self, row: str, offset: Value, slot: Value) -> None:
-        """Keep a line that no window slides along."""
-
-        def one(i: Value, values: list[Value]) -> list[Value]:
-            bits = self.bits(row, i, self.shape.lanes)
-            at = None if self.shape.indices is None else self._places(i) * self._index("weight")
-            self.store(self.kind.begun(self.kind.read(bits), at, None), offset + i)
-            return self._noted(bits, values)
-
-        self._note(self.groups("%m", self.shape.lanes, self._unknown(self.shape.lanes), one), slot)
-
-    def _copied(self, row: str, slot: Value) -> None:
-        """Copy a line of the input between its padding."""
-        lanes = self.shape.lanes_in
+        slot: its number among those that are kept. values: what is known of all elements so far, see `noted`.
+        """
+        shape = self.shape
+        lanes = shape.lanes_in if shape.slides else shape.lanes
+        start = slot * self._argument("length") + self._argument("start") if shape.slides else slot * self._argument("pitch")
 
         def one(i: Value, values: list[Value]) -> list[Value]:
             bits = self.bits(row, i, lanes)
-            place = i + Value(self.body, "%start", WORD)
-            for j, value in enumerate(self.kind.read(bits)):
-                self.body.stored(value, self.body.at(f"%line{j}", (place * (value.kind.bits // 8)).name))
-            return self._noted(bits, values)
+            read = self.kind.read(bits)
+            if shape.slides:
+                for j, value in enumerate(read):
+                    self._put(f"%line{j}", start + i, value)
+            else:
+                at = None if shape.indices is None else self._places(i) * self._index("weight")
+                for j, value in enumerate(self.kind.begun(read, at, None)):
+                    self._put(f"%slot{j}", start + i, value)
+            return self.kind.noted(bits, read, values)
 
-        self._note(self.groups("%n", lanes, self._unknown(lanes), one), slot)
+        return self.groups("%n", lanes, values, one)
 
-    # --- the range of a line's elements ---
+    def _argument(self, name: str) -> Value:
+        return Value(self.body, f"%{name}", WORD)
 
-    def _unknown(self, lanes: int) -> list[Value]:
-        if not self.shape.ranged:
-            return []
-        return [self.body.constant(Kind("i32", lanes), 0), self.body.constant(Kind("i32", lanes), -1)]
+    def _put(self, base: str, at: Value, value: Value) -> None:
+        self.body.stored(value, self.body.at(base, (at * (value.kind.bits // 8)).name))
 
-    def _noted(self, bits: Value, values: list[Value]) -> list[Value]:
-        if not values:
-            return []
-        assert isinstance(self.kind, Total)
-        size = self.kind.single(bits).bits() & 0x7FFFFFFF
-        less = size - 1  # that of 0 is beyond all others
-        high, low = values
-        body = self.body
-        return [body.chosen(size.compared("ugt", high), size, high), body.chosen(less.compared("ult", low), less, low)]
+    def unknown(self) -> list[Value]:
+        """What `noted` begins with."""
+        return self.kind.unknown(self.shape.lanes_in if self.shape.slides else self.shape.lanes)
 
-    def _note(self, values: list[Value], slot: Value) -> None:
-        body = self.body
-        for name, how, value in zip(("highest", "lowest"), ("umax", "umin"), values, strict=False):
-            found = body.call(f"llvm.vector.reduce.{how}.v{value.kind.lanes}i32", Kind("i32"), value)
-            body.stored(found, body.at(f"%{name}", (slot * 8).name))
+    def noted(self, values: list[Value]) -> Value | None:
+        """Whether what is known of the elements lets them be reduced the usual way; None where nothing needs to be known."""
+        return self.kind.usual(values)
 
     # --- along the width ---
 
@@ -134,11 +117,15 @@ class Lines:
         first = body.splat(i.converted("trunc", Kind(kind.element)), kind.lanes)
         return first + body.constants(kind.element, range(kind.lanes))
 
-    def _along(self, i: Value, offset: Value) -> list[Value]:
-        """Reduce a group of windows along the width, and keep it."""
+    def along(self, slot: Value) -> None:
+        """Reduce a line along the width of the windows, and keep it."""
+        length, pitch = slot * self._argument("length"), slot * self._argument("pitch")
+        self.groups("%m", self.shape.lanes, [], lambda i, _: self._along(i, length, pitch + i))
+
+    def _along(self, i: Value, line: Value, to: Value) -> list[Value]:
         body, shape = self.body, self.shape
         window = Value(body, "%window", WORD)
-        first = i * (shape.step or Value(body, "%stride", WORD))
+        first = line + i * (shape.step or Value(body, "%stride", WORD))
         dilation = Value(body, "%dilation", WORD)
         indexed = shape.indices is not None
         starts = self._places(i) * self._index("stride") - self._index("start") if indexed else None
@@ -162,7 +149,8 @@ class Lines:
                 return self.kind.along(values, *element(Value(body, k, WORD)))
 
             made = body.loop("1", window.name, 1, made, one)[1]
-        self.store(made[: len(self.kind.parts)], offset + i)
+        for j, value in enumerate(made[: len(self.kind.parts)]):
+            self._put(f"%slot{j}", to, value)
         return []
 
     def _strided(self, first: Value) -> list[Value]:
@@ -189,10 +177,6 @@ class Lines:
         return found
 
     # --- what is kept ---
-
-    def store(self, values: list[Value], at: Value) -> None:
-        for j, value in enumerate(values):
-            self.body.stored(value, self.body.at(f"%slot{j}", (at * (value.kind.bits // 8)).name))
 
     def load(self, at: Value) -> list[Value]:
         """The parts of a group of a line that is kept."""

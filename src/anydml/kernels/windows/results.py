@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, either, odd_of
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.elementwise.rounding import rounded_to_whole, stored
-from anydml.kernels.match.windows import LENGTH, MEAN
+from anydml.kernels.match.windows import LENGTH, MEAN, QUANTIZED
 from anydml.kernels.windows.shape import Shape
 from anydml.tensor import DataType, limits
 
@@ -46,12 +46,31 @@ def number_of(counts: Value) -> Value:
     return least.converted("sitofp", counts.kind.of("double"))
 
 
-def exact(shape: Shape, total: Value, terms: Value, counts: Value) -> tuple[Value, Value | None]:
-    """The bits of what an exact sum comes to; terms, counts: see `line`."""
-    if shape.kind == MEAN:
-        # the sum of nothing is +0
-        total = quotient(total.body.chosen(terms.compared("eq", 0), 0.0, total), number_of(counts))
-    return as_bits(total, shape.types[1]), None
+def mean(shape: Shape, total: Value, number: Value, inverse: Value, *, close: bool) -> Value:
+    """The bits of exact sums divided by a number of elements; inverse: what is nearest to its reciprocal.
+
+    The product by the reciprocal is within 2 u of the quotient, and of FLOAT32 that is no subnormal number here: it is next
+    to what is half between two elements alone that the side matters on which the quotient is. close: of sums of up to 47
+    bits no quotient is nearer to that than 2^-47 of itself, unless it is just that: then so is the product without its last
+    four bits.
+    """
+    body = total.body
+    if shape.types[1] == DataType.FLOAT16:
+        return as_bits(quotient(total, number), shape.types[1])
+    v = total * inverse
+    single = v.kind.of("float")
+    if shape.halves:  # the product is exact
+        return v.converted("fptrunc", single).bits()
+    if close:
+        return ((v.bits() + 8) & -16).cast(v.kind).converted("fptrunc", single).bits()
+    bits = v.bits() + 8
+    near = (bits & FEW_DIGITS).compared("ult", 17)
+    half = bits & ~FEW_DIGITS
+    boundary = half.cast(v.kind)
+    left = body.fused(-boundary, number, total)  # its product by the number is exact
+    toward = (half ^ left.bits()).shifted_right(63, signed=True) | 1
+    moved = body.chosen(left.compared("one", 0.0), half + toward, half)
+    return body.chosen(near, moved.cast(v.kind), v).converted("fptrunc", single).bits()
 
 
 def careful(shape: Shape, total: Value, left: Value, lost: Value, counts: Value) -> tuple[Value, Value | None]:
@@ -112,18 +131,13 @@ def quantized(
     return steps.converted("trunc", total.kind.of("i8")), open_
 
 
-def line(
-    shape: Shape, parts: list[Value], terms: Value, counts: Value, parameters: list[Value | None]
-) -> tuple[Value, Value | None]:
+def line(shape: Shape, total: Value, terms: Value, counts: Value, parameters: list[Value | None]) -> tuple[Value, Value | None]:
     """The bits of a group of results, and the lanes that are open.
 
     terms: how many elements each has; counts: how many a mean divides by.
     """
     if shape.kind == LENGTH:
-        return length(shape, parts[0])
-    if shape.kind == "quantized":
-        return quantized(shape, parts[0], terms, counts, parameters)
-    return exact(shape, parts[0], terms, counts)
-
-
-__all__ = ["Body", "Kind", "careful", "either", "line"]
+        return length(shape, total)
+    if shape.kind == QUANTIZED:
+        return quantized(shape, total, terms, counts, parameters)
+    return as_bits(total, shape.types[1]), None

@@ -16,10 +16,11 @@ class Shape(NamedTuple):
     kind: see `match.windows`. types: of the input and the output; indices: of the output of positions, if there is one.
     slides: the window moves along the line; otherwise the line runs along a dimension without windows. step: the window's
     stride along the line, 0 for any above 2. width, lines: elements of a window along the line, and the lines of one, where
-    they are few, else 0. plain: dimensions without windows beside the line; taps: those with windows. lanes_in, lanes: of a
-    group of elements of the input's line and of the output's. contiguous: whether lines of the input, of the output and of
-    positions are. padded: see `Windows`. additions: one that is at least those of a sum. parameters: whether each scale and
-    zero point is there.
+    they are few, else 0. plain: dimensions without windows beside the line; taps: those with windows beside it. lanes_in,
+    lanes: of a group of elements of the input's line and of the output's. contiguous: whether lines of the input, of the
+    output and of positions are. padded: see `Windows`. dense: no window has a dilation, but along the line. halves: a mean
+    divides by one power of two. additions: one that is at least those of a sum. parameters: whether each scale and zero
+    point is there.
     """
 
     kind: str
@@ -35,6 +36,8 @@ class Shape(NamedTuple):
     lanes: int
     contiguous: tuple[bool, bool, bool]
     padded: bool
+    dense: bool
+    halves: bool
     additions: int
     parameters: tuple[bool, ...]
 
@@ -49,7 +52,7 @@ class Shape(NamedTuple):
         return self.kind in ("sum", "mean")
 
 
-MEMORY = ("offsets", "positions", "rows_at", "tags", "highest", "lowest", "counts", "divisors")
+MEMORY = ("offsets", "positions", "rows_at", "counts", "divisors", "numbers", "inverses")
 
 
 def parts(shape: Shape) -> tuple[str, ...]:
@@ -71,7 +74,7 @@ def raw(shape: Shape) -> tuple[str, ...]:
 
 def names(shape: Shape) -> list[str]:
     """The arguments of the kernel, in order."""
-    found = ["state", "list", "room", "first", "rows", *MEMORY, "slots", "pitch", "length", "ring"]
+    found = ["state", "list", "room", "first", "rows", *MEMORY, "slots", "pitch", "length", "ring", "band", "extent", "terms"]
     found += [f"line{j}" for j in range(len(raw(shape)))]
     for j in range(len(parts(shape))):
         found += [f"slot{j}", f"blank{j}"]

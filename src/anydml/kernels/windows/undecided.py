@@ -25,12 +25,12 @@ class Order(NamedTuple):
     sizes: tuple[int, ...]
     line: int
 
-    def index(self, number: int, place: int) -> tuple[int, ...]:
+    def place(self, number: int, along: int) -> tuple[int, ...]:
         """The index in the output of an element of a line."""
         found = [0] * (len(self.dims) + 1)
         for d, size in zip(reversed(self.dims), reversed(self.sizes), strict=True):
             number, found[d] = divmod(number, size)
-        found[self.line] = place
+        found[self.line] = along
         return tuple(found)
 
 
@@ -58,8 +58,8 @@ def _decide(
         line, count = int(piece[0]), int(piece[2])
         if count:
             entries = piece[STATE_WORDS : STATE_WORDS + 2 * count].reshape(count, 2)
-            for number, place in dict.fromkeys(map(tuple, entries.tolist())):
-                at = order.index(number, place)
+            for number, along in dict.fromkeys(map(tuple, entries.tolist())):
+                at = order.place(number, along)
                 elements[at] = evaluator.stored(*at)
             piece[2] = 0
         elif line == 0:
