@@ -59,6 +59,13 @@ def reduce_compiled() -> Lower:
 
 
 @cache
+def windows_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.windows.family import lower
+    return lower
+
+
+@cache
 def reference() -> Lower:
     with guard:
         from anydml.kernels.reference import lower
@@ -74,6 +81,7 @@ DEVICES: Mapping[str, Families] = {
         "contract.floats:compiled": contract_floats,
         "elementwise:compiled": elementwise_compiled,
         "reduce:compiled": reduce_compiled,
+        "windows:compiled": windows_compiled,
         "reference": reference,
     },
     "reference": {"reference": reference},

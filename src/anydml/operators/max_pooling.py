@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from anydml.feature_level import FeatureLevel
 from anydml.operators.average_pooling import float32, plane, squares
 from anydml.schema import field
-from anydml.schema.expression import Expr, Indices, Tensor, each, first_largest, row_major, select
+from anydml.schema.expression import Indices, Tensor, each, first_largest, row_major, select, unraveled
 from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import same, sizes_are
 from anydml.schema.statement import Nest, move, nest
@@ -72,14 +72,6 @@ def both_outputs(d: Any) -> Outputs:
     return {"output_tensor": (sizes, d.input_tensor.data_type), "output_indices_tensor": (sizes, UINT32)}
 
 
-def unraveled(place: Expr, sizes: Any) -> list[Expr]:
-    """The indices of an element by its place in row-major order."""
-    found = [place]
-    for n in reversed(sizes[1:]):
-        found[:1] = [found[0] // n, found[0] % n]
-    return found
-
-
 def places(rows: Any) -> NDArray[Any]:
     return np.array([[rows]], np.uint32)
 
@@ -132,7 +124,7 @@ class MaxPooling2(Desc):
         largest = move(i, x.or_else([n, c, *at], lowest))
         if d.output_indices_tensor is None:
             return largest, None
-        return largest, nest(i, select(inside(d, at), row_major([n, c, *at], x.sizes), 0))
+        return largest, nest(i, select(inside(at, x.sizes[2:]), row_major([n, c, *at], x.sizes), 0))
 
     examples = (
         Example(

@@ -462,6 +462,14 @@ def row_major(i: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
     return place
 
 
+def unraveled(place: Expr, sizes: Sequence[Any]) -> list[Expr]:
+    """The indices of an element by its place in row-major order."""
+    found = [place]
+    for n in reversed(sizes[1:]):
+        found[:1] = [found[0] // n, found[0] % n]
+    return found
+
+
 def pieces(i: Expr, starts: Sequence[Any], values: Sequence[Expr]) -> Expr:
     """Of several values the one whose piece an index lies in, where piece k goes from starts[k] to starts[k + 1] - 1.
 

@@ -157,14 +157,16 @@ def positions(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> list[Expr]:
     return [p * stride + u * dilation - start for p, u, stride, dilation, start in window]
 
 
-def inside(d: Any, at: Sequence[Expr], *, padded: bool = False) -> Expr:
-    """Whether indices lie in the input, or in the padded input, before whose start no window begins."""
-    conditions: list[Expr] = []
-    for p, size, end in zip(at, d.input_tensor.sizes[2:], d.end_padding, strict=True):
-        conditions += [p < size + end] if padded else [p >= 0, p < size]
-    return reduce(both, conditions)
+def inside(at: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
+    """Whether indices lie in a tensor of these sizes."""
+    return reduce(both, [end for p, size in zip(at, sizes, strict=True) for end in (p >= 0, p < size)])
 
 
 def divisor(d: Any, k: Indices, at: Sequence[Expr]) -> Expr:
     """The number of elements that an average is of: those in the input, or in the padded input; 1 where there are none."""
-    return maximum(Sum(k, 1, inside(d, at, padded=d.include_padding)), 1)
+    sizes = d.input_tensor.sizes[2:]
+    if d.include_padding:  # no window begins before the start
+        counted = reduce(both, [p < size + end for p, size, end in zip(at, sizes, d.end_padding, strict=True)])
+    else:
+        counted = inside(at, sizes)
+    return maximum(Sum(k, 1, counted), 1)

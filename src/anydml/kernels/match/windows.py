@@ -1,0 +1,270 @@
+"""Statements that reduce the elements of windows, which slide over an input: largest elements, sums, means and lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from anydml.kernels.match.affine import affine
+from anydml.schema.expression import (
+    INDEX,
+    Expr,
+    Variable,
+    both,
+    bound_by,
+    clamp,
+    half_to_even,
+    is_integer,
+    is_nan,
+    number,
+    row_major,
+    select,
+    unraveled,
+    walk,
+)
+from anydml.schema.statement import Nest, Statement
+from anydml.schema.windows import inside
+
+MAX, SUM, MEAN, LENGTH, QUANTIZED = "max", "sum", "mean", "length", "quantized"
+
+
+class Axis(NamedTuple):
+    """A dimension of the input and of the output: output o takes the elements o * stride + k * dilation - start, k < window.
+
+    size, output: the sizes. counted: a mean divides by the number of elements before this one, those in the start's padding
+    too if it is beyond the size.
+    """
+
+    size: int
+    output: int
+    stride: int = 1
+    window: int = 1
+    dilation: int = 1
+    start: int = 0
+    counted: int = 0
+
+
+class Parameter(NamedTuple):
+    """A scale or zero point: the name of its tensor, and for each dimension that of the output along which it varies."""
+
+    name: str
+    along: tuple[int | None, ...]
+
+
+class Windows(NamedTuple):
+    """What is made of every window. kind: MAX, SUM of magnitudes, MEAN, LENGTH: the root of a sum of squares, or QUANTIZED.
+
+    indices: the output of positions, if there is one. padded: a mean divides by the elements of the padding, too.
+    parameters: of a quantised mean, the input's scale and zero point, then the output's.
+    """
+
+    kind: str
+    source: str
+    output: str
+    indices: str | None
+    axes: tuple[Axis, ...]
+    padded: bool = False
+    parameters: tuple[Parameter | None, ...] = ()
+
+
+class _Unmatched(Exception):
+    """The message is the reason."""
+
+
+def windows(statement: Statement) -> Windows | str:
+    """The windows that a statement reduces, or why it is none of this kind."""
+    names = list(statement)
+    try:
+        (key, bound, kind, found, padded, parameters) = _reduced(*statement.values())
+        axes = _axes(key, bound, statement[names[0]], found)
+    except _Unmatched as error:
+        return str(error)
+    indices = names[1] if len(names) > 1 else None
+    return Windows(kind, key.data[0].name, names[0], indices, axes, padded, parameters)
+
+
+_Reduced = tuple[Expr, tuple[Variable, ...], str, Sequence[int] | None, bool, tuple[Parameter | None, ...]]
+
+
+def _reduced(nest: Nest, indices: Nest | None = None, *others: Nest) -> _Reduced:
+    """The element that a window's reduction reads, its variables, the kind, what means count, and parameters."""
+    if others or (indices is not None and not nest.moves):
+        raise _Unmatched("there are several outputs")
+    if nest.moves:
+        return _largest(nest, indices)
+    body = nest.body
+    if body.op == "sqrt":
+        key, bound = _sum(body.args[0])
+        if key.op == "mul" and key.args[0] is key.args[1]:
+            return _read(key.args[0]), bound, LENGTH, None, False, ()
+    if body.op == "reduce":
+        key, bound = _sum(body)
+        if key.op == "absolute":
+            return _read(key.args[0]), bound, SUM, None, False, ()
+    if body.op == "div":
+        key, bound = _sum(body.args[0])
+        counted, padded = _counted(body.args[1], _read(key), bound)
+        return key, bound, MEAN, counted, padded, ()
+    if body.op == "select" and body.args[0].op == "is_nan":
+        return _quantized(nest, body.args[0].args[0])
+    raise _Unmatched("no sum, mean, length or largest element of windows is computed")
+
+
+def _read(e: Expr) -> Expr:
+    if e.op != "read" or e.data[1] != "skipped" or e.data[0].definition is not None:
+        raise _Unmatched("windows have no edges that are left out")
+    return e
+
+
+def _sum(e: Expr) -> tuple[Expr, tuple[Variable, ...]]:
+    if e.op != "reduce" or e.data[0] != "sum" or len(e.args) > 1:
+        raise _Unmatched("it is no sum over windows")
+    return e.args[0], bound_by(e)
+
+
+def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
+    places = [e for e in walk(nest.body) if bound_by(e)]
+    if len(places) != 1 or places[0].op != "first_largest" or places[0].data[1]:
+        raise _Unmatched("bits are moved that are no largest elements")
+    (place,) = places
+    key, bound = _read(place.args[0]), bound_by(place)
+    tensor = key.data[0]
+    at = [_put(e, dict(zip(bound, unraveled(place, [v.size for v in bound]), strict=True))) for e in key.args]
+    body = nest.body
+    lowest = body.args[-1]
+    if (
+        body.op != "read"
+        or body.data != (tensor, "otherwise")
+        or any(a is not b for a, b in zip(body.args[:-1], at, strict=True))
+    ):
+        raise _Unmatched("another element is moved than the largest")
+    least = -float("inf") if tensor.data_type.dtype.kind == "f" else _lowest(tensor.data_type)
+    if lowest.op != "constant" or lowest.data.value != least:
+        raise _Unmatched("what stands for no element is not the least number")
+    if indices is not None:
+        if indices.moves or any(a is not b for a, b in zip(indices.index, nest.index, strict=True)):
+            raise _Unmatched("the second output is none of positions")
+        if indices.body is not number(select(inside(at[2:], tensor.sizes[2:]), row_major(at, tensor.sizes), 0)):
+            raise _Unmatched("the second output is none of positions")
+    return key, bound, MAX, None, False, ()
+
+
+def _lowest(data_type: object) -> int:
+    from anydml.tensor import limits
+
+    return limits(data_type)[0]  # type: ignore[arg-type]
+
+
+def _put(e: Expr, instead: Mapping[Variable, Expr]) -> Expr:
+    """An index with other indices instead of variables."""
+    if e.op == "variable":
+        return instead.get(e.data, e)
+    if e.op not in ("add", "sub", "mul"):
+        return e
+    a, b = (_put(x, instead) for x in e.args)
+    return a + b if e.op == "add" else a - b if e.op == "sub" else a * b
+
+
+def _counted(e: Expr, key: Expr, bound: tuple[Variable, ...]) -> tuple[list[int], bool]:
+    """For each spatial dimension the position up to which a mean counts, and whether it counts in the padding."""
+    if e.op != "max" or e.args[1] is not number(1) or e.args[0].op != "reduce" or len(e.args[0].args) != 2:
+        raise _Unmatched("a sum is divided by something else than the number of its elements")
+    one, where = e.args[0].args
+    if e.args[0].data != ("sum", bound) or one is not number(1):
+        raise _Unmatched("a sum is divided by something else than the number of its elements")
+    sizes, at = key.data[0].sizes[2:], key.args[2:]
+    if where is inside(at, sizes):
+        return list(sizes), False
+    conditions = _conjunction(where)
+    if len(conditions) != len(at):
+        raise _Unmatched("elements are counted under another condition")
+    found = []
+    for condition, p in zip(conditions, at, strict=True):
+        if condition.op != "less" or condition.args[0] is not p or not is_integer(condition.args[1]):
+            raise _Unmatched("elements are counted under another condition")
+        found.append(int(condition.args[1].data.value))
+    return found, True
+
+
+def _conjunction(e: Expr) -> list[Expr]:
+    return [*_conjunction(e.args[0]), e.args[1]] if e.op == "both" else [e]
+
+
+def _quantized(nest: Nest, quotient: Expr) -> _Reduced:
+    if quotient.op != "div" or quotient.args[0].op != "div":
+        raise _Unmatched("no mean is quantised")
+    (mean, y_scale) = quotient.args
+    term, bound = _sum(mean.args[0])
+    if term.op != "mul":
+        raise _Unmatched("no mean of dequantised elements is quantised")
+    centred, x_scale = term.args
+    element, x_zero = centred.args if centred.op == "sub" else (centred, None)
+    key = _read(element)
+    counted, padded = _counted(mean.args[1], key, bound)
+    added = [e for e in walk(nest.body) if e.op == "add" and e.args[0].op == "half_to_even" and e.args[0].args[0] is quotient]
+    if len(added) != 1:
+        raise _Unmatched("no mean is rounded half to even")
+    y_zero = added[0].args[1]
+    low, high = nest.body.args[1], None
+    del high
+    from anydml.tensor import DataType, limits
+
+    for data_type in (DataType.INT8, DataType.UINT8):
+        least, most = limits(data_type)
+        if nest.body is number(select(is_nan(quotient), least, clamp(half_to_even(quotient) + y_zero, least, most))):
+            break
+    else:
+        raise _Unmatched("a mean is quantised in another way")
+    del low
+    zero = None if is_integer(y_zero) and y_zero.data.value == 0 else y_zero
+    if zero is not None and zero.op == "constant":
+        raise _Unmatched("a mean is quantised in another way")
+    made = tuple(None if e is None else _parameter(e, nest) for e in (x_scale, x_zero, y_scale, zero))
+    return key, bound, QUANTIZED, counted, padded, made
+
+
+def _parameter(e: Expr, nest: Nest) -> Parameter:
+    if e.op != "read" or e.data[1] != "inside":
+        raise _Unmatched("a scale or zero point is no element")
+    dims = {v: at for at, v in enumerate(nest.variables)}
+    along: list[int | None] = []
+    for index in e.args:
+        if index.op == "variable" and index.data in dims:
+            along.append(dims[index.data])
+        elif is_integer(index) and index.data.value == 0:
+            along.append(None)
+        else:
+            raise _Unmatched("a scale or zero point lies elsewhere")
+    return Parameter(e.data[0].name, tuple(along))
+
+
+def _axes(key: Expr, bound: tuple[Variable, ...], nest: Nest, counted: Sequence[int] | None) -> tuple[Axis, ...]:
+    tensor = key.data[0]
+    if len(key.args) != len(nest.variables) or any(e.sort is not INDEX for e in key.args):
+        raise _Unmatched("windows have other dimensions than the output")
+    found: list[Axis] = []
+    inner = list(bound)
+    for d, (e, v, size) in enumerate(zip(key.args, nest.variables, tensor.sizes, strict=True)):
+        index = affine(e)
+        if index is None:
+            raise _Unmatched("an index is not affine")
+        factors = dict(index.factors)
+        stride = factors.pop(v, 0)
+        if e.op == "variable" and e.data is v and v.size == size:
+            found.append(Axis(size, size))
+            continue
+        u = inner.pop(0) if inner else None
+        if u is None:
+            raise _Unmatched("a window has no extent along a dimension that it moves in")
+        dilation = factors.pop(u, 0)
+        if factors or stride < 1 or dilation < 1 or index.constant > 0 or d < 2:
+            raise _Unmatched("an index is none of a window")
+        limit = counted[d - 2] if counted is not None else size
+        found.append(Axis(size, v.size, stride, u.size, dilation, -index.constant, limit))
+    if inner:
+        raise _Unmatched("a reduction runs over more than a window")
+    return tuple(found)
+
+
+__all__ = ["LENGTH", "MAX", "MEAN", "QUANTIZED", "SUM", "Axis", "Parameter", "Windows", "both", "reduce", "windows"]

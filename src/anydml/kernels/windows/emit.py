@@ -1,0 +1,274 @@
+"""The kernel of windows: for each line of the output, the lines of the input that its windows meet, reduced along the
+window's width, then across lines, and what is made of that.
+
+A line that is reduced along the width is kept as long as windows of the next lines may meet it. Its text depends on types, on
+the kind, and on how lines lie; sizes, strides and paddings are arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.windows.counts import Range, ranged
+from anydml.kernels.windows.finish import Finish, Met
+from anydml.kernels.windows.kinds import Largest, reduction
+from anydml.kernels.windows.lines import Lines
+from anydml.kernels.windows.shape import Shape, names, pointers, present
+
+WORD = Kind("i64")
+
+
+def emitted(target: Target, shape: Shape) -> str:
+    """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
+    return _Kernel(target, shape).text()
+
+
+class _Kernel:
+    def __init__(self, target: Target, shape: Shape) -> None:
+        self.body, self.shape = Body(target), shape
+        self.kind = reduction(self.body, shape)
+        self.lines = Lines(self.body, shape, self.kind)
+        self.finish = Finish(self.body, shape, self.kind, self.lines)
+
+    def _argument(self, name: str) -> Value:
+        return Value(self.body, f"%{name}", WORD)
+
+    def text(self) -> str:
+        body, shape, arg = self.body, self.shape, self._argument
+        arguments(body, names(shape), pointers(shape))
+        self.lines.begin()
+        self.finish.begin()
+        first = arg("first")
+        start = Value(body, body.load("i64", "%state"), WORD) if shape.listed else body.constant(WORD, 0)
+        begin, end, per = first + start, first + arg("rows"), arg(f"to{shape.taps - 1}")
+        runs = self._over(end + per - 1, per)
+
+        def run(q: str, _: list[Value]) -> list[Value]:
+            self._run(Value(body, q, WORD), begin, end)
+            return []
+
+        body.loop(self._over(begin, per).name, runs.name, 1, [], run)
+        if not shape.listed:
+            body.do("ret i64 0")
+            return kernel(body, list(body.declared))
+        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
+        # a call that began behind the end has nothing left to do, and stays there
+        over = body.op(f"icmp uge i64 {start.name}, %rows")
+        after = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
+        body.store("i64", after, "%state")
+        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        return kernel(body, list(body.declared))
+
+    def _over(self, a: Value, b: Value) -> Value:
+        return self.body.value(f"udiv i64 {a.name}, {b.name}", WORD)
+
+    def _rest(self, a: Value, b: Value) -> Value:
+        return self.body.value(f"urem i64 {a.name}, {b.name}", WORD)
+
+    def _run(self, q: Value, begin: Value, end: Value) -> None:
+        """The lines of the output that differ along the last dimension with a window alone."""
+        body, shape, arg = self.body, self.shape, self._argument
+        last = shape.taps - 1
+        per = arg(f"to{last}")
+        done = q * per
+        low = body.chosen(begin.compared("ugt", done), begin - done, 0)
+        high = end - done
+        high = body.chosen(high.compared("ult", per), high, per)
+        left = q
+        places: dict[str, Value] = {}
+        dims = [*(f"pn{j}" for j in range(shape.plain)), *(f"to{d}" for d in range(last))]
+        for name in reversed(dims):
+            places[name] = self._rest(left, arg(name))
+            left = self._over(left, arg(name))
+        base = body.constant(WORD, 0)
+        offsets = dict.fromkeys("xyzw", base)
+        for j in range(shape.plain):
+            for s in offsets:
+                offsets[s] = offsets[s] + places[f"pn{j}"] * arg(f"p{s}{j}")
+        ranges = []
+        for d in range(last):
+            o = places[f"to{d}"]
+            for s in "yz":
+                offsets[s] = offsets[s] + o * arg(f"t{s}{d}")
+            ranges.append(ranged(body, d, o, padded=shape.padded, dense=shape.dense))
+        x, y, z = (body.at(f"%{s}", offsets[s].name) for s in "xyz")
+        parameters = {}
+        for p in present(shape):
+            offset = base
+            for j in range(shape.plain):
+                offset = offset + places[f"pn{j}"] * arg(f"gp{p}_{j}")
+            parameters[p] = body.at(f"%g{p}", offset.name)
+        self.finish.parameters = parameters
+
+        self._bands(low, high, done, x, offsets["w"], [y, z], ranges)
+
+    def _bands(self, low: Value, high: Value, done: Value, x: str, weight: Value, out: list[str], ranges: list[Range]) -> None:
+        """Lines of the output, some of them at a time. done: the number of all lines before."""
+        body, shape, arg = self.body, self.shape, self._argument
+        last = shape.taps - 1
+        stride, size = arg(f"ts{last}"), arg(f"tn{last}")
+        count = self._over(high - low + arg("band") - 1, arg("band"))
+
+        def band(b: str, _: list[Value]) -> list[Value]:
+            start = low + Value(body, b, WORD) * arg("band")
+            end = start + arg("band")
+            end = body.chosen(end.compared("ult", high), end, high)
+            first = start * stride - arg(f"tp{last}")
+            until = (end - 1) * stride - arg(f"tp{last}") + arg("extent")
+            first = body.chosen(first.compared("slt", 0), 0, first)
+            until = body.chosen(until.compared("sgt", size), size, until)
+            until = body.chosen(until.compared("sgt", first), until, first)
+            self.lines.first = first
+
+            def read(slot: Value, at: Value, values: list[Value]) -> list[Value]:
+                def one(y: str, values: list[Value]) -> list[Value]:
+                    line = Value(body, y, WORD)
+                    row = body.at(x, (at + line * arg(f"tx{last}")).name)
+                    return self.lines.copied(row, slot + line - first, values)
+
+                return body.loop(first.name, until.name, 1, values, one)[1]
+
+            noted = self.lines.noted(self._each(ranges, read, self.lines.unknown()))
+
+            def reduced() -> None:
+                if shape.slides:
+
+                    def along(slot: Value, at: Value, values: list[Value]) -> list[Value]:
+                        def one(j: str, values: list[Value]) -> list[Value]:
+                            self.lines.along(slot + Value(body, j, WORD))
+                            return values
+
+                        return body.loop("0", (until - first).name, 1, values, one)[1]
+
+                    self._each(ranges, along, [])
+                each(self.finish.line)
+
+            def each(finish: Callable[[Met, list[str]], None]) -> None:
+                def one(o: str, _: list[Value]) -> list[Value]:
+                    at = Value(body, o, WORD)
+                    self.finish.row = done + at
+                    if shape.listed:
+                        self._stop_if_full()
+                    here = [*ranges, ranged(body, last, at, padded=shape.padded, dense=shape.dense)]
+                    to = [body.at(p, (at * arg(f"t{s}{last}")).name) for s, p in zip("yz", out, strict=True)]
+                    finish(self._met(here, x, weight, first), to)
+                    return []
+
+                body.loop(start.name, end.name, 1, [], one)
+
+            if noted is None:
+                reduced()
+            elif shape.ranged:
+                when(body, noted.name, reduced)
+                when(body, (~noted).name, lambda: each(self.finish.careful))
+            else:
+                when(body, noted.name, lambda: self._without_nan(reduced))
+                when(body, (~noted).name, reduced)
+            return []
+
+        body.loop("0", count.name, 1, [], band)
+
+    def _without_nan(self, reduced: Callable[[], None]) -> None:
+        assert isinstance(self.kind, Largest)
+        self.kind.plain = True
+        reduced()
+        self.kind.plain = False
+
+    def _each(
+        self, ranges: list[Range], do: Callable[[Value, Value, list[Value]], list[Value]], values: list[Value]
+    ) -> list[Value]:
+        """Do something for each part of the windows along the dimensions but the last one: with the first of the places in
+        which its lines are kept, and the offset in the input where it lies."""
+        body, arg = self.body, self._argument
+
+        def descend(d: int, slot: Value, at: Value, values: list[Value]) -> list[Value]:
+            if d == len(ranges):
+                return do(slot * arg("ring"), at, values)
+
+            def one(k: str, values: list[Value]) -> list[Value]:
+                tap = Value(body, k, WORD)
+                y = ranges[d].first + tap * arg(f"td{d}")
+                return descend(d + 1, slot * arg(f"tk{d}") + tap, at + y * arg(f"tx{d}"), values)
+
+            return body.loop(ranges[d].low.name, ranges[d].high.name, 1, values, one)[1]
+
+        zero = body.constant(WORD, 0)
+        return descend(0, zero, zero, values)
+
+    def _stop_if_full(self) -> None:
+        body = self.body
+
+        def stop() -> None:
+            body.store("i64", (self.finish.row - self._argument("first")).name, "%state")
+            body.do("ret i64 1")
+            body.label(body.name("never"))
+
+        half = body.op("lshr i64 %room, 1")
+        when(body, body.op(f"icmp ugt i64 {body.load('i64', '%state', 16)}, {half}"), stop)
+
+    def _met(self, ranges: list[Range], x: str, weight: Value, first: Value) -> Met:
+        """The lines that the windows of a line of the output meet."""
+        body, arg, shape = self.body, self._argument, self.shape
+        terms, counted = ranges[0].terms, ranges[0].counted
+        for r in ranges[1:]:
+            terms, counted = terms * r.terms, counted * r.counted
+        none = terms.compared("eq", 0)
+        # the line that stands for none is behind the others
+        blank = arg("slots") * arg("pitch")
+        if shape.taps == 1:
+            (r,) = ranges
+            y = r.first + r.low * arg("td0")
+            offset = body.chosen(none, blank, (y - first) * arg("pitch"))
+            place, row = weight + y * arg("tw0"), body.at(x, (y * arg("tx0")).name)
+            further, on, down = arg("td0") * arg("pitch"), arg("td0") * arg("tw0"), arg("td0") * arg("tx0")
+            return Met(
+                terms,
+                counted,
+                lambda t: offset + t * further,
+                lambda t: place + t * on,
+                lambda t: body.at(row, (t * down).name),
+            )
+        self._listed(ranges, x, weight, first)
+        when(body, none.name, lambda: body.store("i64", blank.name, "%offsets"))
+
+        def word(name: str, t: Value) -> Value:
+            return body.loaded(WORD, body.at(f"%{name}", (t * 8).name))
+
+        return Met(
+            terms,
+            counted,
+            lambda t: word("offsets", t),
+            lambda t: word("positions", t),
+            lambda t: body.load("ptr", body.at("%rows_at", (t * 8).name)),
+        )
+
+    def _listed(self, ranges: list[Range], x: str, weight: Value, first: Value) -> None:
+        """Put the lines that windows meet on lists, where they are none that are equally far from one another."""
+        body, arg, shape = self.body, self._argument, self.shape
+        last = shape.taps - 1
+
+        def descend(d: int, slot: Value, at: Value, place: Value, values: list[Value]) -> list[Value]:
+            r = ranges[d]
+
+            def one(k: str, values: list[Value]) -> list[Value]:
+                tap = Value(body, k, WORD)
+                y = r.first + tap * arg(f"td{d}")
+                here, where = at + y * arg(f"tx{d}"), place + y * arg(f"tw{d}")
+                if d < last:
+                    return descend(d + 1, slot * arg(f"tk{d}") + tap, here, where, values)
+                to = (values[0] * 8).name
+                offset = (slot * arg("ring") + y - first) * arg("pitch")
+                body.store("i64", offset.name, body.at("%offsets", to))
+                if shape.indices is not None:
+                    body.store("i64", where.name, body.at("%positions", to))
+                if shape.ranged:
+                    body.store("ptr", body.at(x, here.name), body.at("%rows_at", to))
+                return [values[0] + 1]
+
+            return body.loop(r.low.name, r.high.name, 1, values, one)[1]
+
+        zero = body.constant(WORD, 0)
+        descend(0, zero, zero, weight, [zero])

@@ -1,0 +1,265 @@
+"""The lines that windows meet, taken together, and the results of that: stored, or put on the list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import when
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.match.windows import MAX, MEAN, SUM
+from anydml.kernels.windows import results
+from anydml.kernels.windows.counts import within
+from anydml.kernels.windows.kinds import Reduction, Total
+from anydml.kernels.windows.lines import Lines
+from anydml.kernels.windows.shape import Shape
+
+WORD = Kind("i64")
+
+
+class Met(NamedTuple):
+    """The lines that the windows of a line of the output meet. terms: how many there are; counted: how many a mean counts.
+
+    offset: where the t-th of them is kept; place: the position of its first element; row: where it lies in the input.
+    """
+
+    terms: Value
+    counted: Value
+    offset: Callable[[Value], Value]
+    place: Callable[[Value], Value]
+    row: Callable[[Value], str]
+
+
+class Finish:
+    """row: the number of the line of the output that the kernel is at. parameters: where its scales and zero points begin."""
+
+    def __init__(self, body: Body, shape: Shape, kind: Reduction, lines: Lines) -> None:
+        self.body, self.shape, self.kind, self.lines = body, shape, kind, lines
+        self.row = body.constant(WORD, 0)
+        self.parameters: dict[int, str] = {}
+        self.inverted = ""  # where it is noted for which line's windows `inverses` are
+
+    def begin(self) -> None:
+        """Note for each element of a line how many elements of the input its window has along the line."""
+        body, shape = self.body, self.shape
+        if shape.kind == MEAN:
+            self.inverted = body.op("alloca i64, align 8")
+            body.store("i64", "-1", self.inverted)
+        if shape.kind == MAX and shape.indices is None:
+            return
+        size, stride, window, dilation, start, limit = (
+            Value(body, f"%{name}", WORD) for name in ("n", "stride", "window", "dilation", "start", "limit")
+        )
+
+        def one(i: str, _: list[Value]) -> list[Value]:
+            o = Value(body, i, WORD)
+            r = within(body, o, size, stride, window, dilation, start, limit, padded=shape.padded, dense=False)
+            for name, value in (("counts", r.terms), ("divisors", r.counted)):
+                body.stored(value.converted("trunc", Kind("i32")), body.at(f"%{name}", (o * 4).name))
+            return []
+
+        body.loop("0", "%m", 1, [], one)
+
+    def line(self, met: Met, out: list[str]) -> None:
+        """Take the lines that are met together, and store what that comes to."""
+        body, few = self.body, self.shape.lines
+        if self.shape.kind == MEAN:
+            self._invert(met)
+        if few <= 1:
+            self._line(met, None, out)
+            return
+        usual = met.terms.compared("eq", few)
+        if self.shape.kind == MEAN:
+            assert isinstance(self.kind, Total)
+            usual = usual & self.kind.close
+        when(body, usual.name, lambda: self._line(met, few, out))
+        when(body, (~usual).name, lambda: self._line(met, None, out))
+
+    def _line(self, met: Met, few: int | None, out: list[str]) -> None:
+        """few: how many lines there are, where that is known, and sums are of numbers that are close."""
+        body, shape = self.body, self.shape
+        known = [self._one(met, body.constant(WORD, t)) for t in range(few or 1)]
+
+        def group(i: Value, _: list[Value]) -> list[Value]:
+            made = self._with(known[0], i)
+            for one in known[1:]:
+                made = self.kind.across(made, self._with(one, i))
+            if few is None:
+
+                def one_more(t: str, values: list[Value]) -> list[Value]:
+                    return self.kind.across(values, self._with(self._one(met, Value(body, t, WORD)), i))
+
+                made = body.loop("1", met.terms.name, 1, made, one_more)[1]
+            self._finished(met, made, i, out, close=few is not None)
+            return []
+
+        self.lines.groups("%m", shape.lanes, [], group)
+
+    def _one(self, met: Met, t: Value) -> tuple[Value, Value]:
+        """Where the t-th line is kept, and the position of its first element."""
+        offset = met.offset(t)
+        return offset, met.place(t) if self.shape.indices is not None else offset
+
+    def _with(self, line: tuple[Value, Value], i: Value) -> list[Value]:
+        offset, place = line
+        parts = self.lines.load(offset + i)
+        if self.shape.indices is not None:
+            kind = parts[-1].kind
+            parts[-1] = parts[-1] + self.body.splat(place.converted("trunc", Kind(kind.element)), kind.lanes)
+        return parts
+
+    def _count(self, name: str, times: Value, i: Value, lanes: int) -> Value:
+        """The elements of each window of a group."""
+        body = self.body
+        found = body.loaded(Kind("i32", lanes), body.at(f"%{name}", (i * 4).name))
+        return found * body.splat(times.converted("trunc", Kind("i32")), lanes)
+
+    def _invert(self, met: Met) -> None:
+        """Note what sums are divided and multiplied by, if that has changed since the line before.
+
+        It is -1 where a window has no elements, and a sum of -0.
+        """
+        body, lanes = self.body, self.shape.lanes
+        key = met.counted * 2 + Value(body, body.op(f"zext i1 {met.terms.compared('eq', 0).name} to i64"), WORD)
+        known = body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {key.name}")
+
+        def group(i: Value, _: list[Value]) -> list[Value]:
+            number = results.number_of(self._count("divisors", met.counted, i, lanes))
+            none = self._count("counts", met.terms, i, lanes).compared("eq", 0)
+            number = body.chosen(none, -1.0, number)
+            for name, value in (("numbers", number), ("inverses", 1.0 / number)):
+                body.stored(value, body.at(f"%{name}", (i * 8).name))
+            return []
+
+        def anew() -> None:
+            body.store("i64", key.name, self.inverted)
+            self.lines.groups("%m", lanes, [], group)
+
+        when(body, body.op(f"xor i1 {known}, true"), anew)
+
+    def _finished(self, met: Met, parts: list[Value], i: Value, out: list[str], *, close: bool) -> None:
+        body, shape = self.body, self.shape
+        lanes = shape.lanes
+        if shape.kind == MAX:
+            values = parts[: len(self.kind.raw)]
+            self._store(values[-1].bits() if values[-1].kind.floating else values[-1], i, out[0], 1)
+            if shape.indices is not None:
+                none = self._count("counts", met.terms, i, lanes).compared("eq", 0)
+                self._store(body.chosen(none, 0, parts[-1]), i, out[1], 2)
+            return
+        if shape.kind == MEAN:
+            kind, at = parts[0].kind, (i * 8).name
+            number, inverse = (body.loaded(kind, body.at(f"%{name}", at)) for name in ("numbers", "inverses"))
+            self._store(results.mean(shape, parts[0], number, inverse, close=close), i, out[0], 1)
+            return
+        terms = self._count("counts", met.terms, i, lanes)
+        divisors = self._count("divisors", met.counted, i, lanes)
+        made, undecided = results.line(shape, parts[0], terms, divisors, self._parameters(i))
+        self._store(made, i, out[0], 1)
+        if undecided is not None:
+            self._note(undecided, i)
+
+    def _parameters(self, i: Value) -> list[Value | None]:
+        """Scales and zero points of a group."""
+        body, shape = self.body, self.shape
+        found: list[Value | None] = []
+        for q, there in enumerate(shape.parameters):
+            if not there:
+                found.append(None)
+                continue
+            element = Kind("float") if q in (0, 2) else Kind("i8")
+            at = body.at(self.parameters[q], (i * Value(body, f"%gs{q}", WORD)).name)
+            vector = body.undefined(Kind(element.element, shape.lanes))
+            for lane in range(shape.lanes):
+                vector = vector.replaced(lane, body.loaded(element, at))
+                at = body.at(at, f"%gs{q}")
+            if q not in (0, 2):
+                signed = shape.types[0 if q == 1 else 1].dtype.kind == "i"
+                vector = vector.converted("sext" if signed else "zext", vector.kind.of("i32"))
+            found.append(vector)
+        return found
+
+    def _store(self, made: Value, i: Value, line: str, which: int) -> None:
+        """Store a group of results; which: the stream, 1 or 2."""
+        body, size = self.body, made.kind.bits // 8
+        if self.shape.contiguous[which]:
+            body.stored(made, body.at(line, (i * size).name))
+            return
+        stride = "%ys" if which == 1 else "%zs"
+        at = body.at(line, (i * Value(body, stride, WORD)).name)
+        for lane in range(made.kind.lanes):
+            body.stored(made.lane(lane), at)
+            at = body.at(at, stride)
+
+    # --- what is left open ---
+
+    def _note(self, undecided: Value, i: Value) -> None:
+        """Put the undecided lanes of a group on the list."""
+        body = self.body
+        bits = lanes_as_bits(undecided)
+
+        def note() -> None:
+            def one(lane: str, _: list[Value]) -> list[Value]:
+                open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+                place = i + Value(body, lane, WORD)
+                when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self._append(place))
+                return []
+
+            body.loop("0", str(undecided.kind.lanes), 1, [], one)
+
+        when(body, body.op(f"icmp ne i64 {bits}, 0"), note)
+
+    def _append(self, place: Value) -> None:
+        body = self.body
+        count = body.load("i64", "%state", 16)
+        slot = body.at("%list", body.op(f"mul i64 {count}, 16"))
+        body.store("i64", self.row.name, slot)
+        body.store("i64", place.name, slot, 8)
+        body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
+
+    # --- sums of elements far apart ---
+
+    def careful(self, met: Met, out: list[str]) -> None:
+        """A line's sums one by one, with what each addition leaves over."""
+        body, shape, kind = self.body, self.shape, self.kind
+        assert isinstance(kind, Total)
+        names = ("n", "stride", "window", "dilation", "start", "limit")
+        size, stride, window, dilation, start, limit = (Value(body, f"%{name}", WORD) for name in names)
+        one_lane = Kind("double", 1)
+        xs = Value(body, "%xs", WORD)
+
+        def element(i: str, _: list[Value]) -> list[Value]:
+            o = Value(body, i, WORD)
+            r = within(body, o, size, stride, window, dilation, start, limit, padded=shape.padded, dense=False)
+
+            def line(t: str, values: list[Value]) -> list[Value]:
+                row = met.row(Value(body, t, WORD))
+
+                def term(k: str, values: list[Value]) -> list[Value]:
+                    p = r.first + Value(body, k, WORD) * dilation
+                    bits = body.loaded(Kind(f"i{8 * self.lines.itemsize}", 1), body.at(row, (p * xs).name))
+                    return _added(values, kind.read(bits)[0])
+
+                return body.loop(r.low.name, r.high.name, 1, values, term)[1]
+
+            neutral, zero = (body.constant(one_lane, x) for x in (0.0 if shape.kind == SUM else -0.0, 0.0))
+            total, left, lost = body.loop("0", met.terms.name, 1, [neutral, zero, zero], line)[1]
+            empty = self._count("counts", met.terms, o, 1).compared("eq", 0)
+            total = body.chosen(empty, 0.0, total)
+            divisors = self._count("divisors", met.counted, o, 1)
+            made, undecided = results.careful(shape, total, left, lost, divisors)
+            self._store(made, o, out[0], 1)
+            assert undecided is not None
+            self._note(undecided, o)
+            return []
+
+        body.loop("0", "%m", 1, [], element)
+
+
+def _added(values: list[Value], x: Value) -> list[Value]:
+    total, left, lost = values
+    total, more = two_sum(total, x)
+    left, rest = two_sum(left, more)
+    return [total, left, lost + rest.magnitude()]

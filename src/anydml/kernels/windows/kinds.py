@@ -1,0 +1,189 @@
+"""What windows are reduced to: how an element is kept, what stands for none, and how elements and lines are taken together."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import halves
+from anydml.kernels.match.windows import LENGTH, MAX, QUANTIZED, SUM
+from anydml.kernels.windows.shape import Shape, parts, raw
+from anydml.tensor import DataType, limits
+
+
+class Reduction(ABC):
+    """neutral: what stands for an element that is not there, in each part of a line that is read."""
+
+    neutral: tuple[float, ...]
+
+    def __init__(self, body: Body, shape: Shape) -> None:
+        self.body, self.shape = body, shape
+        self.raw = [Kind(element, shape.lanes) for element in raw(shape)]
+        self.parts = [Kind(element, shape.lanes) for element in parts(shape)]
+
+    @abstractmethod
+    def read(self, bits: Value) -> list[Value]:
+        """What is kept of elements, from their bits."""
+
+    def unknown(self, lanes: int) -> list[Value]:
+        """What is known of no elements; lanes: of the groups that are read."""
+        return []
+
+    def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
+        """What is known of elements and of others; x: what `read` makes of their bits."""
+        return []
+
+    def usual(self, values: list[Value]) -> Value | None:
+        """Whether what is known lets the elements be reduced the usual way; None where nothing needs to be known."""
+        return None
+
+    @abstractmethod
+    def begun(self, x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
+        """The parts of windows of one element; at: its positions; there: where it is one (None: everywhere)."""
+
+    @abstractmethod
+    def along(self, a: list[Value], x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
+        """The parts with the next element along the line."""
+
+    @abstractmethod
+    def across(self, a: list[Value], b: list[Value]) -> list[Value]:
+        """The parts of a line, and those of the next line of the window."""
+
+
+class Largest(Reduction):
+    """The first of the largest elements, all its bits, and its position, if that is asked for.
+
+    Of FLOAT16 two parts are kept: an integer in the order of the numbers, zeros equal and NaN above all, and the bits.
+    plain: no element is NaN.
+    """
+
+    plain = False
+
+    def __init__(self, body: Body, shape: Shape) -> None:
+        super().__init__(body, shape)
+        data_type = shape.types[0]
+        if data_type == DataType.FLOAT16:
+            self.neutral = (-0x7C00, 0xFC00 - (1 << 16))
+        elif data_type == DataType.FLOAT32:
+            self.neutral = (-math.inf,)
+        else:
+            self.neutral = (limits(data_type)[0],)
+        self.signed = data_type.dtype.kind == "i"
+
+    def read(self, bits: Value) -> list[Value]:
+        data_type, kind = self.shape.types[0], bits.kind
+        if data_type == DataType.FLOAT32:
+            return [bits.cast(kind.of("float"))]
+        if data_type != DataType.FLOAT16:
+            return [bits]
+        size = bits & 0x7FFF
+        key = self.body.chosen(bits.compared("slt", 0), -size, size)
+        return [self.body.chosen(size.compared("ugt", 0x7C00), 0x7FFF, key), bits]
+
+    def unknown(self, lanes: int) -> list[Value]:
+        if self.shape.types[0] != DataType.FLOAT32:
+            return []
+        return [self.body.constant(Kind("i1", lanes), False)]
+
+    def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
+        return [values[0] | x[0].compared("uno", x[0])] if values else []
+
+    def usual(self, values: list[Value]) -> Value | None:
+        if not values:
+            return None
+        return ~self.body.call(f"llvm.vector.reduce.or.v{values[0].kind.lanes}i1", Kind("i1"), values[0])
+
+    def _beats(self, x: list[Value], y: list[Value]) -> Value:
+        a, b = x[0], y[0]
+        if a.kind.floating and self.plain:
+            return a.compared("ogt", b)
+        if a.kind.floating:  # NaN beats numbers, and nothing beats NaN
+            return a.compared("ugt", b) & b.compared("ord", b)
+        return a.compared("sgt" if self.signed or len(self.raw) > 1 else "ugt", b)
+
+    def _chosen(self, which: Value, x: list[Value], y: list[Value]) -> list[Value]:
+        return [self.body.chosen(which, a, b) for a, b in zip(x, y, strict=True)]
+
+    def begun(self, x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
+        if at is None:
+            return x
+        return [*x, at] if there is None else [*x, at, ~there]
+
+    def along(self, a: list[Value], x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
+        better = self._beats(x, a)
+        if at is None:
+            return self._chosen(better, x, a)
+        assert there is not None
+        none = a[-1]
+        made = self._chosen((better | none) & there, [*x, at], a[:-1])
+        return [*made, none & ~there]
+
+    def across(self, a: list[Value], b: list[Value]) -> list[Value]:
+        return self._chosen(self._beats(b, a), b, a)
+
+
+class Total(Reduction):
+    """A sum in float64, of elements, magnitudes or squares; or of integers."""
+
+    def __init__(self, body: Body, shape: Shape) -> None:
+        super().__init__(body, shape)
+        self.close = body.constant(Kind("i1"), False)
+        # the sum of zeros is -0 where all of them are
+        self.neutral = (0,) if shape.kind in (QUANTIZED, LENGTH, SUM) else (-0.0,)
+
+    def read(self, bits: Value) -> list[Value]:
+        data_type, kind = self.shape.types[0], bits.kind
+        if self.shape.kind == QUANTIZED:
+            return [bits.converted("sext" if data_type == DataType.INT8 else "zext", kind.of("i32"))]
+        x = self.single(bits)
+        wide = (x.magnitude() if self.shape.kind == SUM else x).converted("fpext", kind.of("double"))
+        return [wide * wide if self.shape.kind == LENGTH else wide]
+
+    def single(self, bits: Value) -> Value:
+        """The elements as float32."""
+        return bits.cast(bits.kind.of("float")) if self.shape.types[0] == DataType.FLOAT32 else halves.widened(bits)
+
+    def unknown(self, lanes: int) -> list[Value]:
+        if not self.shape.ranged:
+            return []
+        return [self.body.constant(Kind("i32", lanes), 0), self.body.constant(Kind("i32", lanes), -1)]
+
+    def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
+        """The bits of the largest magnitude, and those of the least that is not 0, less 1."""
+        if not values:
+            return []
+        size = self.single(bits).bits() & 0x7FFFFFFF
+        less = size - 1  # that of 0 is beyond all others
+        return [self.body.intrinsic("umax", values[0], size), self.body.intrinsic("umin", values[1], less)]
+
+    def usual(self, values: list[Value]) -> Value | None:
+        """Whether sums in float64 are exact, and means are no subnormal numbers.
+
+        n numbers below 2^(e + 1) that are multiples of 2^(l - 23) need no more than 53 bits where n 2^(e + 1) <= 2^(l + 30);
+        l is at least -63 here, so that a mean is 0 or above 2^-126. close: they need no more than 47.
+        """
+        if not values:
+            return None
+        body, word = self.body, Kind("i32")
+        found = [
+            body.call(f"llvm.vector.reduce.{how}.v{v.kind.lanes}i32", word, v).shifted_right(23, signed=False)
+            for how, v in zip(("umax", "umin"), values, strict=True)
+        ]
+        high, low = found
+        bits = Value(body, "%terms", Kind("i64")).converted("trunc", word)  # n < 2^bits
+        self.close = (high + bits).compared("ule", low + 23)
+        return (high + bits).compared("ule", low + 29) & high.compared("ult", 255) & low.compared("uge", 64)
+
+    def begun(self, x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
+        return x
+
+    def along(self, a: list[Value], x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
+        return [a[0] + x[0]]
+
+    def across(self, a: list[Value], b: list[Value]) -> list[Value]:
+        return [a[0] + b[0]]
+
+
+def reduction(body: Body, shape: Shape) -> Reduction:
+    return Largest(body, shape) if shape.kind == MAX else Total(body, shape)

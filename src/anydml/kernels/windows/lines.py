@@ -1,0 +1,184 @@
+"""Lines of the input, read and reduced along the width of the window that slides over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.windows.kinds import Reduction
+from anydml.kernels.windows.shape import Shape
+
+WORD = Kind("i64")
+
+
+class Lines:
+    """A line of the input is copied with padding on both sides, so that all windows along it are alike."""
+
+    def __init__(self, body: Body, shape: Shape, kind: Reduction) -> None:
+        self.body, self.shape, self.kind = body, shape, kind
+        self.itemsize = shape.types[0].dtype.itemsize
+        self.first = body.constant(WORD, 0)
+
+    def begin(self) -> None:
+        """Put what stands for no element in the padding, and in a line that stands for none."""
+        body, kind = self.body, self.kind
+        for j, neutral in enumerate(kind.neutral):
+            element = Kind(kind.raw[j].element)
+            value = body.constant(element, neutral)
+            if self.shape.slides:
+                self._fill(f"%line{j}", body.op("mul i64 %length, %slots"), value)
+            self._fill(f"%blank{j}", "%m", value)
+        for j in range(len(kind.neutral), len(kind.parts)):
+            self._fill(f"%blank{j}", "%m", body.constant(Kind(kind.parts[j].element), 0))
+
+    def _fill(self, at: str, count: str, value: Value) -> None:
+        def one(i: str, _: list[Value]) -> list[Value]:
+            self.body.stored(value, self.body.at(at, self.body.op(f"mul i64 {i}, {value.kind.bits // 8}")))
+            return []
+
+        self.body.loop("0", count, 1, [], one)
+
+    def groups(
+        self, size: str, lanes: int, carried: list[Value], each: Callable[[Value, list[Value]], list[Value]]
+    ) -> list[Value]:
+        """Groups of lanes of so many elements, at least as many; the last one begins earlier if they don't end evenly."""
+        body = self.body
+        count = body.op(f"udiv i64 {body.op(f'add i64 {size}, {lanes - 1}')}, {lanes}")
+        end = body.op(f"sub i64 {size}, {lanes}")
+
+        def one(g: str, values: list[Value]) -> list[Value]:
+            i = body.op(f"mul i64 {g}, {lanes}")
+            i = body.op(f"select i1 {body.op(f'icmp ult i64 {i}, {end}')}, i64 {i}, i64 {end}")
+            return each(Value(body, i, WORD), values)
+
+        return body.loop("0", count, 1, carried, one)[1]
+
+    def bits(self, row: str, i: Value, lanes: int) -> Value:
+        """The bits of elements of a line of the input."""
+        body = self.body
+        kind = Kind(f"i{8 * self.itemsize}", lanes)
+        if self.shape.contiguous[0]:
+            return body.loaded(kind, body.at(row, (i * self.itemsize).name))
+        vector = body.undefined(kind)
+        at = body.at(row, (i * Value(body, "%xs", WORD)).name)
+        for lane in range(lanes):
+            vector = vector.replaced(lane, body.loaded(Kind(kind.element), at))
+            at = body.at(at, "%xs")
+        return vector
+
+    def copied(self, row: str, slot: Value, values: list[Value]) -> list[Value]:
+        """Copy a line of the input between its padding; keep it as it is where no window slides along it.
+
+        slot: its number among those that are kept. values: what is known of all elements so far, see `noted`.
+        """
+        shape = self.shape
+        lanes = shape.lanes_in if shape.slides else shape.lanes
+        start = slot * self._argument("length") + self._argument("start") if shape.slides else slot * self._argument("pitch")
+
+        def one(i: Value, values: list[Value]) -> list[Value]:
+            bits = self.bits(row, i, lanes)
+            read = self.kind.read(bits)
+            if shape.slides:
+                for j, value in enumerate(read):
+                    self._put(f"%line{j}", start + i, value)
+            else:
+                at = None if shape.indices is None else self._places(i) * self._index("weight")
+                for j, value in enumerate(self.kind.begun(read, at, None)):
+                    self._put(f"%slot{j}", start + i, value)
+            return self.kind.noted(bits, read, values)
+
+        return self.groups("%n", lanes, values, one)
+
+    def _argument(self, name: str) -> Value:
+        return Value(self.body, f"%{name}", WORD)
+
+    def _put(self, base: str, at: Value, value: Value) -> None:
+        self.body.stored(value, self.body.at(base, (at * (value.kind.bits // 8)).name))
+
+    def unknown(self) -> list[Value]:
+        """What `noted` begins with."""
+        return self.kind.unknown(self.shape.lanes_in if self.shape.slides else self.shape.lanes)
+
+    def noted(self, values: list[Value]) -> Value | None:
+        """Whether what is known of the elements lets them be reduced the usual way; None where nothing needs to be known."""
+        return self.kind.usual(values)
+
+    # --- along the width ---
+
+    def _index(self, name: str) -> Value:
+        """An argument in the type of positions, in every lane."""
+        kind = self.kind.parts[-1]
+        value = Value(self.body, f"%{name}", WORD).converted("trunc", Kind(kind.element))
+        return self.body.splat(value, kind.lanes)
+
+    def _places(self, i: Value) -> Value:
+        """The lanes' places in the line, in the type of positions."""
+        body, kind = self.body, self.kind.parts[-1]
+        first = body.splat(i.converted("trunc", Kind(kind.element)), kind.lanes)
+        return first + body.constants(kind.element, range(kind.lanes))
+
+    def along(self, slot: Value) -> None:
+        """Reduce a line along the width of the windows, and keep it."""
+        length, pitch = slot * self._argument("length"), slot * self._argument("pitch")
+        self.groups("%m", self.shape.lanes, [], lambda i, _: self._along(i, length, pitch + i))
+
+    def _along(self, i: Value, line: Value, to: Value) -> list[Value]:
+        body, shape = self.body, self.shape
+        window = Value(body, "%window", WORD)
+        first = line + i * (shape.step or Value(body, "%stride", WORD))
+        dilation = Value(body, "%dilation", WORD)
+        indexed = shape.indices is not None
+        starts = self._places(i) * self._index("stride") - self._index("start") if indexed else None
+
+        def element(k: Value) -> tuple[list[Value], Value | None, Value | None]:
+            x = self._strided(first + k * dilation)
+            if starts is None:
+                return x, None, None
+            far = (k * dilation).converted("trunc", Kind(starts.kind.element))
+            at = starts + body.splat(far, starts.kind.lanes)
+            there = at.compared("ult", self._index("n"))
+            return x, at * self._index("weight"), there
+
+        made = self.kind.begun(*element(body.constant(WORD, 0)))
+        if shape.width:
+            for k in range(1, shape.width):
+                made = self.kind.along(made, *element(body.constant(WORD, k)))
+        else:
+
+            def one(k: str, values: list[Value]) -> list[Value]:
+                return self.kind.along(values, *element(Value(body, k, WORD)))
+
+            made = body.loop("1", window.name, 1, made, one)[1]
+        for j, value in enumerate(made[: len(self.kind.parts)]):
+            self._put(f"%slot{j}", to, value)
+        return []
+
+    def _strided(self, first: Value) -> list[Value]:
+        """Elements of the padded line, a stride apart."""
+        body, shape = self.body, self.shape
+        found = []
+        for j, kind in enumerate(self.kind.raw):
+            size = kind.bits // 8
+            at = body.at(f"%line{j}", (first * size).name)
+            if shape.step == 1:
+                found.append(body.loaded(kind, at))
+                continue
+            if shape.step == 2:
+                double = Kind(kind.element, 2 * kind.lanes)
+                both = body.loaded(double, at)
+                mask = ", ".join(f"i32 {2 * lane}" for lane in range(kind.lanes))
+                found.append(body.value(f"shufflevector {both!r}, {double.text} poison, <{kind.lanes} x i32> <{mask}>", kind))
+                continue
+            vector, step = body.undefined(kind), body.op(f"mul i64 %stride, {size}")
+            for lane in range(kind.lanes):
+                vector = vector.replaced(lane, body.loaded(Kind(kind.element), at))
+                at = body.at(at, step)
+            found.append(vector)
+        return found
+
+    # --- what is kept ---
+
+    def load(self, at: Value) -> list[Value]:
+        """The parts of a group of a line that is kept."""
+        body = self.body
+        return [body.loaded(kind, body.at(f"%slot{j}", (at * (kind.bits // 8)).name)) for j, kind in enumerate(self.kind.parts)]
