@@ -74,6 +74,8 @@ class _Matching:
             raise _Unmatched(NO_PRODUCTS)
         if any(a.data[1] == "otherwise" for a in term.args):
             raise _Unmatched("a factor is something else outside of its tensor")
+        if term.args[0] is term.args[1]:
+            raise _Unmatched("the terms are squares")
         self.reads = term.args
         self.conditions = list(_parts(total.args[1])) if len(total.args) > 1 else []
 
