@@ -98,8 +98,12 @@ def layout(c: Contraction, checked: Checked[Any]) -> Layout | str:
     others = [s for s in streams if s is not None]
     kept = _merged(columns, [places[1][0], out, *(s for _, s in others)], tested)
     row = _merged(rows, [places[0][0], out, *(s for _, s in others)], set())
-    taken, row_taken = kept[-DIMENSIONS:], row[-1:]
-    beyond = [*kept[:-DIMENSIONS], *row[:-1]]
+    # too many dimensions: the outermost become batches, but those that are tested stay
+    free = [k for k, d in enumerate(kept) if not any(v in tested for v in d.variables)][: max(len(kept) - DIMENSIONS, 0)]
+    taken, row_taken = [d for k, d in enumerate(kept) if k not in free], row[-1:]
+    beyond = [*(kept[k] for k in free), *row[:-1]]
+    if len(taken) > DIMENSIONS:
+        return "what is read outside depends on too many positions"
     batches = [_Dimension(v.size, (v,), v) for v in live if not any(v in a for a in alone)] + beyond
     if any(v in tested for d in batches for v in d.variables):
         return "what is read outside depends on what numbers products"

@@ -129,17 +129,23 @@ class Plan:
 
     def _batches(self, piece: Piece) -> list[Step | Repeat]:
         sizes = self.layout.batches
-        if len(piece.batches) < prod(sizes):  # some of them: one after the other
-            return [
-                step for n in piece.batches for step in self._batch(tuple(int(i) for i in np.unravel_index(n, sizes)), piece)
-            ]
 
-        def along(before: tuple[int, ...]) -> list[Step | Repeat]:
+        def along(before: tuple[int, ...], first: int, end: int) -> list[Step | Repeat]:
+            """The batches of such first indices, from one number of them on to before another."""
             if len(before) == len(sizes):
                 return list(self._batch(before, piece))
-            return self._repeated(range(sizes[len(before)]), lambda i: along((*before, i)))
+            below = prod(sizes[len(before) + 1 :])
+            whole = range(-(-first // below), end // below)
+            found: list[Step | Repeat] = []
+            if first % below:  # the last ones of one
+                i = first // below
+                found += along((*before, i), first % below, min(end - i * below, below))
+            found += self._repeated(whole, lambda i: along((*before, i), 0, below))
+            if end % below and end // below * below >= first:
+                found += along((*before, end // below), 0, end % below)
+            return found
 
-        return along(())
+        return along((), piece.batches.start, piece.batches.stop)
 
     def _repeated(self, items: range, steps: Callable[[int], Steps]) -> list[Step | Repeat]:
         """`steps` of each item, whose arguments move evenly from item to item: of the first two, to be repeated."""

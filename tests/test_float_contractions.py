@@ -1,0 +1,267 @@
+"""Compiled contractions of floats, beside the oracle: drawn descs, hostile data, every edge of a plan, memory and threads.
+
+Every tensor lies beside a page that cannot be touched, and all bytes of the output's memory are compared, gaps included.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hurting
+from anydml import DataType, Device, TensorDesc
+from anydml.kernels.code import llvm
+from anydml.kernels.code.targets import targets
+from anydml.kernels.contract.floats import plan
+from anydml.schema.operator import Desc
+from contracted import Bound, Rng, convolution, every, gemm, left_open, named, pick, run
+from every_kernel import SOAK, Ran, without_dot_products
+from guarded import AVAILABLE
+from test_floating_point_state import STATES, Context, mxcsr
+
+pytestmark = [
+    pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),
+    pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:underflow"),
+]
+ISAS = [t.name for t in without_dot_products()]
+F32 = DataType.FLOAT32
+assert mxcsr  # a fixture
+
+
+def drawn(rng: Rng) -> Desc:
+    return gemm(rng) if rng.random() < 0.5 else convolution(rng)
+
+
+def rows_times_columns(m: int, k: int, n: int, **fields: Any) -> Desc:
+    """A GEMM of packed matrices of FLOAT32."""
+    a, b, output = (TensorDesc(F32, sizes) for sizes in ((m, k), (k, n), (m, n)))
+    return named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output, **fields)  # type: ignore[no-any-return]
+
+
+# --- the oracle's bits ---
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("draw", [gemm, convolution])
+def test_generated(draw: Callable[[Rng], Desc], part: int, ran: Ran) -> None:
+    compared = cases = 0
+    while compared < 25_000 * SOAK:
+        compared += run(draw(np.random.default_rng((part, cases))), np.random.default_rng(cases), Device(threads=1))
+        cases += 1
+    print(f"{compared} outputs of {cases} descs")
+    ran(cases, 1)
+
+
+def test_long_sums(ran: Ran) -> None:
+    """Sums of up to 5,000 terms, and convolutions of many channels."""
+    compared = cases = 0
+    while compared < 10_000 * SOAK:
+        rng = np.random.default_rng((7, cases))
+        desc = gemm(rng, (9, 5000, 30)) if cases % 2 else convolution(rng, most=4, channels=70)
+        compared += run(desc, rng, Device(threads=1), [pick(rng, hurting.KINDS), "cancelling"])
+        cases += 1
+    print(f"{compared} outputs of {cases} descs")
+    ran(cases, 2)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_every_instruction_set(isa: str, ran: Ran) -> None:
+    cases = 0
+    for case in range(12 * SOAK):
+        rng = np.random.default_rng((3, case))
+        cases += run(drawn(rng), rng, Device(isa=isa, threads=1), ["ordinary", "specials", "cancelling"])
+    ran(cases, 1000)
+
+
+# --- the edges of a plan ---
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_sizes_around_every_edge(isa: str, ran: Ran) -> None:
+    """Rows of every tile, columns around a vector, a panel and a group, and sums of few terms."""
+    lanes = next(t for t in targets() if t.name == isa).vector_bytes // 8
+    ends = (1, lanes, 2 * lanes, 3 * lanes, plan.GROUP)
+    columns = sorted({max(n + d, 1) for n in ends for d in (-1, 0, 1)} | {2 * plan.GROUP + 1})
+    rng, compared = np.random.default_rng(11), 0
+    for at, rows in enumerate(range(1, 18)):
+        for k in (1, 2, 3, 17):
+            for n in columns[at % 2 :: 2] if SOAK == 1 else columns:
+                compared += run(rows_times_columns(rows, k, n), rng, Device(isa=isa, threads=1), [pick(rng, hurting.KINDS)])
+    ran(compared, 50_000)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every loop of a plan runs on small tensors, and all have several threads."""
+    monkeypatch.setattr(plan, "ALONE", 0)
+    monkeypatch.setattr(plan, "GROUP", 48)
+    monkeypatch.setattr(plan, "CHUNK", 1 << 12)
+    monkeypatch.setattr(plan, "BLOCK", 1 << 11)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("whole", [0, 1 << 20])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_blocks_of_every_kind(threads: int, whole: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """whole: bytes of rows that are packed at once; with 0, they are packed again for every chunk."""
+    monkeypatch.setattr(plan, "WHOLE", whole)
+    compared = 0
+    for case in range(5 * SOAK):
+        rng = np.random.default_rng((5, case))
+        device = Device(threads=threads, isa=ISAS[case % len(ISAS)])
+        compared += run(gemm(rng, (90, 40, 300)), rng, device, [pick(rng, hurting.KINDS)])
+        compared += run(convolution(rng, most=14, channels=9), rng, device, [pick(rng, hurting.KINDS), "cancelling"])
+    ran(compared, 20_000)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_list_that_holds_few(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """LISTED bounds the rows of a block."""
+    monkeypatch.setattr(plan, "LISTED", 48)
+    monkeypatch.setattr(plan, "BLOCK", 1 << 20)
+    compared = 0
+    for m, k, n in ((1, 3, 200), (8, 9, 49), (17, 30, 100), (40, 20, 200)):
+        for threads in (1, 2):
+            compared += run(rows_times_columns(m, k, n), np.random.default_rng(m), Device(threads=threads))
+    ran(compared, 100_000)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("threads", [2, 3])
+def test_batches_are_shared_among_threads(threads: int, ran: Ran) -> None:
+    """Any number of batches, in one dimension and in two, of which threads take parts."""
+    compared = 0
+    for batch in ((5, 1), (1, 7), (3, 5), (4, 3), (7, 2), (2, 11)):
+        tensors = [TensorDesc(F32, (*batch, *sizes)) for sizes in ((3, 5), (5, 4), (3, 4))]
+        names = ("a_tensor", "b_tensor", "output_tensor")
+        desc = named("GEMM")(**dict(zip(names, tensors, strict=True)))
+        compared += run(desc, np.random.default_rng(1), Device(threads=threads), ["ordinary", "ties", "cancelling"])
+    ran(compared, 1000)
+
+
+def test_a_plan_does_not_grow_with_batches() -> None:
+    sizes = [tuple(TensorDesc(F32, (1, n, 8, 8)) for _ in range(3)) for n in (30, 30_000_001)]
+    steps = []
+    for a, b, output in sizes:
+        lowered = lower_of(named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output), threads=2)
+        steps.append([len(piece) for phase in lowered.rounds[0].phases for piece in phase])
+    assert steps[1] == steps[0]
+
+
+def lower_of(desc: Desc, threads: int) -> Any:
+    from anydml import check
+    from anydml.kernels.contract.floats.family import lower
+    from anydml.kernels.kernel import Lowered, Machine
+    from anydml.schema.statement import stated
+
+    made = lower(stated(desc), check(desc), Machine(None, threads))
+    assert isinstance(made, Lowered), made
+    return made
+
+
+def test_dimensions_in_any_order() -> None:
+    """Three spatial dimensions with the batch innermost: four that columns vary along."""
+    sizes, out = (3, 2, 4, 5, 3), (3, 2, 4, 5, 3)
+    strides = (1, 3, 6, 24, 120)  # the batch lies innermost
+    desc = named("CONVOLUTION")(
+        input_tensor=TensorDesc(F32, sizes), filter_tensor=TensorDesc(F32, (2, 2, 3, 3, 3)),
+        output_tensor=TensorDesc(F32, out, strides=strides), strides=(1,) * 3, dilations=(1,) * 3, start_padding=(1,) * 3,
+        end_padding=(1,) * 3, output_padding=(0,) * 3,
+    )  # fmt: skip
+    assert run(desc, np.random.default_rng(2), Device(threads=1)) == 6 * 360
+
+
+# --- scratch, threads, processes ---
+
+
+def test_a_call_leaves_nothing_behind() -> None:
+    """The same data give the same bits after any other data, many of which list all their elements."""
+    rng = np.random.default_rng(9)
+    bound = Bound(rows_times_columns(20, 33, 50), Device(threads=1), at_end=True)
+    for kind in (*hurting.KINDS, "ordinary", "cancelling", "ordinary", "specials", "ordinary"):
+        bound.fill(rng, kind)
+        bound.check()
+        bound.check()
+    assert bound.executed == 22 * 1000
+
+
+def test_several_calls_at_once(ran: Ran) -> None:
+    """Threads with operators of their own, each with a pool's help or without."""
+    failures: list[BaseException] = []
+    done: list[int] = []
+
+    def work(seed: int) -> None:
+        try:
+            for case in range(3 * SOAK):
+                rng = np.random.default_rng((seed, case))
+                m, k, n = (60, 70, 110) if case % 2 else (20, 30, 40)
+                done.append(run(rows_times_columns(m, k, n), rng, Device(threads=1 + seed % 3), ["ordinary", "cancelling"]))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+    ran(sum(done), 10_000)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_goes_on_with_what_was_bound() -> None:
+    rng = np.random.default_rng(4)
+    bound = Bound(rows_times_columns(70, 80, 130), Device(threads=2), at_end=False)
+    bound.fill(rng, "ordinary")
+    bound.check()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            bound.fill(rng, "cancelling")
+            bound.check()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    bound.check()
+
+
+@pytest.mark.parametrize("state", STATES.values(), ids=STATES)
+def test_the_callers_floating_point_state_does_not_matter(mxcsr: Context, state: int) -> None:  # noqa: F811
+    for number, (isa, threads) in enumerate((isa, threads) for isa in ISAS for threads in (1, 2)):
+        bound = Bound(rows_times_columns(12, 21, 70, alpha=0.1), Device(isa=isa, threads=threads), at_end=True)
+        for kind in ("wide", "specials", "ties"):
+            bound.fill(np.random.default_rng(number), kind)
+            with mxcsr(state):
+                bound.bound.execute()
+            got = bound.output.copy()
+            bound.check()
+            assert got.tobytes() == bound.output.tobytes()
+
+
+# --- what is left to Python ---
+
+MOST_LEFT = {"ordinary": 0.0, "specials": 0.05, "ties": 0.0, "cancelling": 0.0, "wide": 0.05, "small": 0.0}
+
+
+@pytest.mark.parametrize("kind", hurting.KINDS)
+def test_python_decides_few(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The share of elements that machine code leaves open, of plain products and with factors."""
+    for fields in every(alpha=(1.0, 0.1), fused_activation=(None, named("ACTIVATION_RELU")())):
+        with left_open(monkeypatch) as counts:
+            bound = Bound(rows_times_columns(64, 64, 64, **fields), Device(threads=1), at_end=True)
+            for seed in range(4):
+                rng = np.random.default_rng(seed)
+                for array in bound.inputs.values():
+                    array[...] = hurting.values("FLOAT32", array.shape, rng, kind)
+                bound.check()
+        share = sum(counts) / bound.executed
+        print(f"{kind} {fields['alpha']} {fields['fused_activation']}: {sum(counts)} of {bound.executed}, {share:.4%}")
+        assert share <= MOST_LEFT[kind]
