@@ -234,7 +234,7 @@ def test_a_child_goes_on_with_what_was_bound() -> None:
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-def test_the_callers_floating_point_state_does_not_matter(mxcsr: Context, state: int) -> None:  # noqa: F811
+def test_the_callers_floating_point_state_does_not_matter(mxcsr: Context, state: int) -> None:
     for number, (isa, threads) in enumerate((isa, threads) for isa in ISAS for threads in (1, 2)):
         bound = Bound(rows_times_columns(12, 21, 70, alpha=0.1), Device(isa=isa, threads=threads), at_end=True)
         for kind in ("wide", "specials", "ties"):

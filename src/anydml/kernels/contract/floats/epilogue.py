@@ -30,13 +30,15 @@ POINTERS = {"sums", "a_norms", "b_norms", "a_low", "b_low", "list", "counter", "
 
 class Shape(NamedTuple):
     """lies: how each stream that is read lies along a run of columns, and the output, last. height: of the tiles; across:
-    vectors of float64 of a panel. padded: some norms are negative, where terms do not count."""
+    vectors of float64 of a panel. padded: some norms are negative, where terms do not count.
+    measured: each sum has one of its terms' magnitudes, in rows as far apart, in the norms' place."""
 
     stored: Stored
     lies: tuple[str, ...]
     height: int
     across: int
     padded: bool
+    measured: bool = False
 
 
 def names(shape: Shape) -> list[str]:
@@ -58,6 +60,11 @@ def block(target: Target, shape: Shape) -> str:
     body.op("call i64 @block(ptr %arguments)")
     all_ = body.op("mul i64 %rows, %count")
     listed = body.load("i64", "%counter")
+    if shape.measured:
+        body.do("ret i64 0")
+        inner = _Block(target, shape)
+        text = inner.text()
+        return kernel(body, [*dict.fromkeys([*body.declared, *inner.body.declared]), text])
     many = body.op(f"icmp ugt i64 {body.op(f'mul i64 {listed}, {MANY}')}, {all_}")
 
     def exact() -> None:
@@ -121,13 +128,18 @@ class _Block:
         body, lanes = self.body, self.lanes
         self.r = r
         wide = Kind("double")
-        norm = body.loaded(wide, "%a_norms", body.op(f"mul i64 {r}, 8"))
-        self.norm = body.splat(norm, lanes)
         factor = Value(body, body.op("bitcast i64 %factor to double"), wide)
-        self.factor = body.splat(norm * factor, lanes)
-        low = body.loaded(wide, "%a_low", body.op(f"mul i64 {r}, 8"))
-        self.low = body.splat(low * self.exact, lanes)
         sums = body.at("%sums", body.op(f"mul i64 {r}, %sums_row"))
+        sizes = "%b_norms"
+        if self.shape.measured:
+            self.factor = body.splat(factor, lanes)
+            sizes = body.at(sizes, body.op(f"mul i64 {r}, %sums_row"))
+        else:
+            norm = body.loaded(wide, "%a_norms", body.op(f"mul i64 {r}, 8"))
+            self.norm = body.splat(norm, lanes)
+            self.factor = body.splat(norm * factor, lanes)
+            low = body.loaded(wide, "%a_low", body.op(f"mul i64 {r}, 8"))
+            self.low = body.splat(low * self.exact, lanes)
         starts = [body.at(f"%p{k}", body.op(f"mul i64 {r}, %r{k}")) for k in range(OWN, len(self.lies))]
 
         def run(_: str, carried: list[Value]) -> list[Value]:
@@ -144,7 +156,7 @@ class _Block:
             room, left = body.op(f"sub i64 %n2, {x}"), body.op(f"sub i64 %count, {done}")
             length = body.op(f"select i1 {body.op(f'icmp ult i64 {room}, {left}')}, i64 {room}, i64 {left}")
             offset = body.op(f"mul i64 {done}, 8")
-            bases = [body.at(sums, offset), body.at("%b_norms", offset)]
+            bases = [body.at(sums, offset), body.at(sizes, offset)]
             self.b_low = body.at("%b_low", offset)
             for k, start in zip(range(OWN, len(self.lies)), starts, strict=True):
                 offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %z{k}')}, {body.op(f'mul i64 {y}, %y{k}')}")
@@ -193,6 +205,11 @@ class _Block:
         total, norm = loaded[0].cast(wide), loaded[1].cast(wide)
         guard = None
         size = norm
+        read = {k: loaded[OWN + n] for n, k in enumerate(self.shape.stored.others)}
+        if self.shape.measured:
+            if self.shape.padded:  # the sum of nothing is +0
+                guard = total.bits().compared("eq", -(1 << 63))
+            return stored(body, self.shape.stored, read, bounded(total, norm * self.factor, guard), self.lanes)
         if self.shape.padded:
             size = norm.magnitude()
             # zeros and infinities beside what does not count: the sum's sign, or NaN, may come from there
@@ -201,7 +218,6 @@ class _Block:
         low = body.loaded(wide, self.b_low, body.op(f"mul i64 {i}, 8"))
         exact = (self.norm * size).compared("ole", self.low * low)
         error = body.chosen(exact, 0.0, self.factor * size)
-        read = {k: loaded[OWN + n] for n, k in enumerate(self.shape.stored.others)}
         return stored(body, self.shape.stored, read, bounded(total, error, guard), self.lanes)
 
     def _note(self, column: str, bits: str) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import epilogue, panels, refine, rows, tile
+from anydml.kernels.contract.floats import direct_plan, epilogue, panels, refine, rows, tile
 from anydml.kernels.contract.floats.epilogue import Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import ENTRY, Layout, Place
@@ -110,6 +110,10 @@ class Plan:
 
     def _piece(self, piece: Piece, open_: At) -> list[Step | Repeat]:
         found, scratch = self.layout, self.scratch
+        self.open_ = open_
+        if direct_plan.serves(found):
+            direct_plan.take(self, piece)
+            return self._batches(piece)
         height = min(tile.height(self.target), len(piece.rows))
         whole = len(piece.rows) * found.terms * 8 <= WHOLE
         row_bytes = found.terms * 8
@@ -124,7 +128,7 @@ class Plan:
         self.b_norms, self.b_low = scratch.take(columns * 8 + SLACK), scratch.take(columns * 8 + SLACK)
         self.sums, self.rests = (scratch.take(min(most, self.block * height) * group * 8) for _ in range(2))
         self.list = scratch.take((min(most, self.block * height) * group + 64) * 8)
-        self.counter, self.open_, self.whole = scratch.take(64), open_, whole
+        self.counter, self.whole = scratch.take(64), whole
         return self._batches(piece)
 
     def _batches(self, piece: Piece) -> list[Step | Repeat]:
@@ -133,7 +137,7 @@ class Plan:
         def along(before: tuple[int, ...], first: int, end: int) -> list[Step | Repeat]:
             """The batches of such first indices, from one number of them on to before another."""
             if len(before) == len(sizes):
-                return list(self._batch(before, piece))
+                return list(self._one(before, piece))
             below = prod(sizes[len(before) + 1 :])
             whole = range(-(-first // below), end // below)
             found: list[Step | Repeat] = []
@@ -154,12 +158,16 @@ class Plan:
         code = engine.compiled(repeat, self.target)
         return [Repeat(code, len(items), list(steps(items[0])), list(steps(items[1])))]
 
-    def _along(self, items: range, most: int, steps: Callable[[range], Steps]) -> list[Step | Repeat]:
+    def along(self, items: range, most: int, steps: Callable[[range], Steps]) -> list[Step | Repeat]:
         """`steps` of at most so many items at a time."""
         firsts = range(items.start, items.start + len(items) // most * most, most)
         found = self._repeated(firsts, lambda first: steps(range(first, first + most)))
         rest = range(items.start + len(firsts) * most, items.stop)
         return [*found, *steps(rest)] if rest else found
+
+    def _one(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
+        """The steps of one batch."""
+        return (direct_plan.batch_steps if direct_plan.serves(self.layout) else Plan._batch)(self, batch, piece)
 
     def _batch(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
         if self.whole:
@@ -168,7 +176,7 @@ class Plan:
         full = range(piece.columns.start, piece.columns.start + len(piece.columns) // self.width * self.width)
         rest = range(full.stop, piece.columns.stop)
         across = tile.vectors(self.target)
-        yield from self._along(full, self.chunk, lambda c: self._chunk(batch, piece.rows, c, across))
+        yield from self.along(full, self.chunk, lambda c: self._chunk(batch, piece.rows, c, across))
         if rest:
             yield from self._chunk(batch, piece.rows, rest, -(-len(rest) // self.lanes))
 
@@ -193,13 +201,13 @@ class Plan:
                 at = some.start - rows_.start if self.whole else 0
                 if not self.whole:
                     yield self._pack_rows(batch, some, height, 0)
-                yield from self._along(
+                yield from self.along(
                     range(columns.start, columns.stop),
                     GROUP // width * width,
                     lambda c: self._block(batch, some, height, at, c, columns.start, across),
                 )
 
-            yield from self._along(tiles, self.block, block)
+            yield from self.along(tiles, self.block, block)
 
     def _pack_rows(self, batch: tuple[int, ...], some: range, height: int, at: int) -> Step:
         found = self.layout
@@ -246,9 +254,9 @@ class Plan:
         most_listed = len(some) * len(columns) // DENSE
         yield Step(code, (*packed, self.sums, sums_row, self.rests, self.counter, most_listed))
         known = (self.sums, self.rests, sums_row, factor, *norms)
-        yield self._refine(batch, some, columns, shape._replace(height=0, across=0), known, streams)
+        yield self.refine(batch, some, columns, shape._replace(height=0, across=0), known, streams)
 
-    def _refine(
+    def refine(
         self,
         batch: tuple[int, ...],
         some: range,
