@@ -1,21 +1,24 @@
 """Sums of few rows, without packing: the columns' factor is read where it lies, once, and each sum has one of magnitudes.
 
-A sum of n terms is at most (n + 8) u of the sum of their magnitudes away from the real one. What does not count is left out,
-so that zeros and infinities are those of the terms that do.
+A sum of n terms is at most (n + 8) u of the sum of their magnitudes away from the real one. Magnitudes are float32, each at
+least `LEAST`; their sum is one of float32, and short of the real one by less than n 2^-23 of it. What does not count is left
+out, so that zeros and infinities are those of the terms that do.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import arguments, kernel, shuffle, when
+from anydml.kernels.code.emit import arguments, kernel, shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY
+from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
 AT_ONCE = 16  # terms that are added before sums are put back
+LEAST = 2.0**-126  # below it, a product of float32 loses more than its share
 # sizes: sums of magnitudes; block_row: bytes from one row of these and of the sums to the next
 ARGUMENTS = (
     "a", "a_row", "a_term", "b", "n1", "n2", "s0", "s1", "s2", "b_term", "channels", "positions", "table",
@@ -26,13 +29,17 @@ TERM = 32  # bytes of a term of a line: to its elements, to its values of rows, 
 
 
 class Kinds(NamedTuple):
-    """The factors' types; rows; elements of a line from one column to the next, 0 for any; whether some terms do not count."""
+    """The factors' types; rows; elements of a line from one column to the next, 0 for any; whether some terms do not count.
+
+    unrolled: so many terms are added without a loop, where all of them count for a whole group of columns.
+    """
 
     a: DataType
     b: DataType
     rows: int
     step: int
     padded: bool
+    unrolled: int
 
 
 def slack(target: Target) -> int:
@@ -49,7 +56,7 @@ class _Direct:
     def __init__(self, target: Target, kinds: Kinds) -> None:
         self.body, self.kinds = Body(target), kinds
         self.lanes = target.vector_bytes // 4
-        self.iota = self.body.constants("i64", range(self.lanes))
+        self.iota = self.body.constants("i32", range(self.lanes))
 
     def text(self) -> str:
         body, rows = self.body, self.kinds.rows
@@ -69,7 +76,7 @@ class _Direct:
             self.count = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {AT_ONCE}')}, i64 {left}, i64 {AT_ONCE}")
             self.begun = body.op(f"icmp ne i64 {n}, 0")
             body.loop("0", self.count, 1, [], lambda t, _: self._term(t, first))
-            body.loop("0", "%count", 1, [body.constant(Kind("i64"), 0)], self._run)
+            lines(body, "%first", "%count", ("%n1", "%n2"), self._run)
             return []
 
         body.loop("0", up, 1, [], terms)
@@ -93,34 +100,15 @@ class _Direct:
             body.stored(_single(bits, self.kinds.a).converted("fpext", Kind("double")), into, 8 * m)
         return []
 
-    def _run(self, _: str, carried: list[Value]) -> list[Value]:
-        """The columns of a line, as many of them as there are."""
+    def _run(self, _: str, done: str, length: str, z: str, y: str, x: str) -> None:
+        """The columns of a run."""
         body = self.body
-        done = carried[0].name
-        more = body.op(f"icmp ult i64 {done}, %count")
-        before, inside, after = (body.name(x) for x in ("before", "run", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(more, inside, after)
-        body.label(inside)
-        c = body.op(f"add i64 %first, {done}")
-        x, line = body.op(f"urem i64 {c}, %n2"), body.op(f"udiv i64 {c}, %n2")
-        y, z = body.op(f"urem i64 {line}, %n1"), body.op(f"udiv i64 {line}, %n1")
-        room, left = body.op(f"sub i64 %n2, {x}"), body.op(f"sub i64 %count, {done}")
-        length = body.op(f"select i1 {body.op(f'icmp ult i64 {room}, {left}')}, i64 {room}, i64 {left}")
         offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %s0')}, {body.op(f'mul i64 {y}, %s1')}")
         base = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s2')}"))
-        self._columns(base, done, length, self._counting(z, y, x))
-        end = body.name("end")
-        body.jump(end)
-        body.label(end)
-        body.jump(after)
-        body.label(after)
-        taken = body.op(f"phi i64 [ 0, %{before} ], [ {length}, %{end} ]")
-        return [carried[0] + Value(body, taken, Kind("i64"))]
+        self._columns(base, done, length, *self._counting(z, y, x, length))
 
-    def _counting(self, z: str, y: str, x: str) -> str:
-        """Write down the terms that count for a line, and for which of its columns; how many these are."""
+    def _counting(self, z: str, y: str, x: str, length: str) -> tuple[str, str, str]:
+        """Write down the terms that count for a line, and for which of its columns; how many, and for which all count."""
         body = self.body
 
         def one(t: str, found: list[Value]) -> list[Value]:
@@ -129,6 +117,8 @@ class _Direct:
             counts = body.constant(Kind("i64"), 1)
             body.store("i64", body.load("i64", record), into)
             body.store("i64", body.op(f"mul i64 {t}, {8 * self.kinds.rows}"), into, 8)
+            body.store("i64", "0", into, 16)
+            body.store("i64", length, into, 24)
             if self.kinds.padded:
                 entry = body.load("ptr", record, 8)
                 inside = body.constant(Kind("i1"), True)
@@ -136,65 +126,119 @@ class _Direct:
                     at = Value(body, value, Kind("i64"))
                     inside = inside & at.compared("sge", body.loaded(at.kind, entry, 16 + 16 * k))
                     inside = inside & at.compared("slt", body.loaded(at.kind, entry, 24 + 16 * k))
-                for k in (0, 1):
-                    edge = body.op(f"sub i64 {body.load('i64', entry, 48 + 8 * k)}, {x}")
+                edges = [body.op(f"sub i64 {body.load('i64', entry, at)}, {x}") for at in (48, 56)]
+                edges[1] = body.call("llvm.smin.i64", Kind("i64"), f"i64 {edges[1]}", f"i64 {length}").name
+                for k, edge in enumerate(edges):
                     body.store("i64", edge, into, 16 + 8 * k)
                 counts = inside.converted("zext", Kind("i64"))
-            return [found[0] + counts]
+            low, high = (body.loaded(Kind("i64"), into, at) for at in (16, 24))
+            low, high = body.intrinsic("smax", low, found[1]), body.intrinsic("smin", high, found[2])
+            return [found[0] + counts, low, high]
 
-        return body.loop("0", self.count, 1, [body.constant(Kind("i64"), 0)], one)[1][0].name
+        i64 = Kind("i64")
+        starts = [body.constant(i64, 0), body.constant(i64, 0), Value(body, length, i64)]
+        count, low, high = body.loop("0", self.count, 1, starts, one)[1]
+        every = count.compared("eq", self.kinds.unrolled)
+        return count.name, low.name, body.chosen(every, high, 0).name
 
-    def _columns(self, base: str, done: str, length: str, terms: str) -> None:
+    def _columns(self, base: str, done: str, length: str, terms: str, low: str, high: str) -> None:
+        """All columns of a line, in groups; the last one may write behind it, where the next line's come.
+
+        low, high: from .. to before .. all of the terms count.
+        """
         body, lanes = self.body, self.lanes
+        up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
 
-        def whole(i: str, _: list[Value]) -> list[Value]:
-            self._group(base, done, i, None, terms)
+        def group(i: str, _: list[Value]) -> list[Value]:
+            self._group(base, done, i, terms, low, high)
             return []
 
-        i, _ = body.loop("0", length, lanes, [], whole)
-        left = body.op(f"sub i64 {length}, {i}")
-        when(body, body.op(f"icmp ne i64 {left}, 0"), lambda: self._group(base, done, i, length, terms))
+        body.loop("0", up, lanes, [], group)
 
-    def _group(self, base: str, done: str, i: str, length: str | None, terms: str) -> None:
-        """A group of columns from the i-th of a line on: all of them, or those before the length."""
+    def _group(self, base: str, done: str, i: str, terms: str, first: str, last: str) -> None:
+        """A group of columns from the i-th of a line on."""
         body, lanes, rows = self.body, self.lanes, self.kinds.rows
         wide = Kind("double", lanes)
-        at = body.splat(Value(body, i, Kind("i64")), lanes) + self.iota
-        there = None if length is None else at.compared("ult", body.splat(Value(body, length, Kind("i64")), lanes))
-        offset = body.op(f"mul i64 {body.op(f'add i64 {done}, {i}')}, 8")
-        places = [
-            body.at(block, body.op(f"add i64 {offset}, {body.op(f'mul i64 %block_row, {m}')}"))
-            for m in range(rows)
-            for block in ("%sums", "%sizes")
-        ]
-        starts = [self._start(place, wide, -0.0 if k % 2 == 0 else 0.0) for k, place in enumerate(places)]
+        end = body.op(f"add i64 {i}, {lanes}")
+        columns = body.op(f"add i64 {done}, {i}")
+        places = []
+        for block, size in (("%sums", 8), ("%sizes", 4)):
+            offset = body.op(f"mul i64 {columns}, {size}")
+            for m in range(rows):
+                row = body.op(f"mul i64 %block_row, {m}")
+                places.append(body.at(block, body.op(f"add i64 {offset}, {row}")))
+        kinds = [wide] * rows + [wide.of("float")] * rows
+        starts = [self._start(at, kind, -0.0 if kind is wide else 0.0) for at, kind in zip(places, kinds, strict=True)]
 
         def term(t: str, carried: list[Value]) -> list[Value]:
             record = body.at(self.line, body.op(f"mul i64 {t}, {TERM}"))
-            active = there
-            if self.kinds.padded:
-                low, high = (body.splat(body.loaded(Kind("i64"), record, 16 + 8 * k), lanes) for k in (0, 1))
-                counts = at.compared("sge", low) & at.compared("slt", high)
-                active = counts if active is None else counts & active
+            low, high = body.load("i64", record, 16), body.load("i64", record, 24)
+            covers = body.op(f"and i1 {body.op(f'icmp sle i64 {low}, {i}')}, {body.op(f'icmp sge i64 {high}, {end}')}")
             from_ = body.at(base, body.load("i64", record))
-            x = _single(self._read(from_, i, at, active), self.kinds.b).converted("fpext", wide)
-            size = x.magnitude()
             values = body.at(self.values, body.load("i64", record, 8))
-            made = []
-            for m in range(rows):
-                a = body.splat(body.loaded(Kind("double"), values, 8 * m), lanes)
-                total = body.fused(a, x, carried[2 * m])
-                most = body.fused(a.magnitude(), size, carried[2 * m + 1])
-                if active is not None:
-                    total, most = (
-                        body.chosen(active, new, old) for new, old in ((total, carried[2 * m]), (most, carried[2 * m + 1]))
-                    )
-                made += [total, most]
-            return made
+            all_, some, after = (body.name(x) for x in ("all", "some", "after"))
+            body.branch(covers, all_, some)
+            ends, found = [], []
+            for label, active in ((all_, None), (some, (low, high))):
+                body.label(label)
+                found.append(self._added(from_, i, values, carried, active))
+                last = body.name("added")
+                body.jump(last)
+                body.label(last)
+                ends.append(last)
+                body.jump(after)
+            body.label(after)
+            return [
+                body.value(f"phi {x.kind.text} [ {x.name}, %{ends[0]} ], [ {y.name}, %{ends[1]} ]", x.kind)
+                for x, y in zip(*found, strict=True)
+            ]
 
-        found = body.loop("0", terms, 1, starts, term)[1]
-        for value, place in zip(found, places, strict=True):
+        covers = body.op(f"and i1 {body.op(f'icmp sge i64 {i}, {first}')}, {body.op(f'icmp sle i64 {end}, {last}')}")
+        every, each, after = (body.name(x) for x in ("every", "each", "after"))
+        body.branch(covers, every, each)
+        body.label(every)
+        found = starts
+        for t in range(self.kinds.unrolled):
+            from_ = body.at(base, body.load("i64", self.line, t * TERM))
+            found = self._added(from_, i, body.at(self.values, 8 * rows * t), found, None)
+        ends = [body.name("added") for _ in range(2)]
+        body.jump(ends[0])
+        body.label(ends[0])
+        body.jump(after)
+        body.label(each)
+        others = body.loop("0", terms, 1, starts, term)[1]
+        body.jump(ends[1])
+        body.label(ends[1])
+        body.jump(after)
+        body.label(after)
+        made = [
+            body.value(f"phi {x.kind.text} [ {x.name}, %{ends[0]} ], [ {y.name}, %{ends[1]} ]", x.kind)
+            for x, y in zip(found, others, strict=True)
+        ]
+        for value, place in zip(made, places, strict=True):
             body.stored(value, place)
+
+    def _added(self, from_: str, i: str, values: str, carried: list[Value], range_: tuple[str, str] | None) -> list[Value]:
+        """The sums of a group with one more term; in some of the lanes, if a range of columns is given."""
+        body, lanes, rows = self.body, self.lanes, self.kinds.rows
+        active = None
+        if range_ is not None:
+            low, high = (
+                body.splat(Value(body, body.op(f"trunc i64 {body.op(f'sub i64 {x}, {i}')} to i32"), Kind("i32")), lanes)
+                for x in range_
+            )
+            active = self.iota.compared("sge", low) & self.iota.compared("slt", high)
+        x = _single(self._read(from_, i, active), self.kinds.b)
+        wide, size = x.converted("fpext", x.kind.of("double")), x.magnitude()
+        totals, sizes = [], []
+        for m in range(rows):
+            a = body.loaded(Kind("double"), values, 8 * m)
+            single = a.magnitude().converted("fptrunc", Kind("float"))
+            totals.append(body.fused(body.splat(a, lanes), wide, carried[m]))
+            sizes.append(body.fused(body.splat(single, lanes), size, carried[rows + m]))
+        if active is None:
+            return totals + sizes
+        return [body.chosen(active, new, old) for new, old in zip(totals + sizes, carried, strict=True)]
 
     def _start(self, place: str, wide: Kind, start: float) -> Value:
         """What the sums are so far."""
@@ -212,7 +256,7 @@ class _Direct:
 
     # --- elements of a line ---
 
-    def _read(self, from_: str, i: str, at: Value, active: Value | None) -> Value:
+    def _read(self, from_: str, i: str, active: Value | None) -> Value:
         body, lanes, size = self.body, self.lanes, self.kinds.b.dtype.itemsize
         kind = Kind(f"i{8 * size}", lanes)
         if self.kinds.step == 1:
@@ -226,6 +270,7 @@ class _Direct:
             both = self._masked(double, place, mask)
             return Value(body, shuffle(body, both.name, "poison", double.text, range(0, 2 * lanes, 2)), kind)
         active = body.constant(kind.of("i1"), True) if active is None else active
+        at = body.splat(Value(body, i, Kind("i64")), lanes) + body.constants("i64", range(lanes))
         offsets = at * body.splat(Value(body, "%s2", Kind("i64")), lanes)
         places = body.op(f"getelementptr i8, ptr {from_}, {offsets!r}")
         name, pointers = f"llvm.masked.gather.v{lanes}{kind.element}.v{lanes}p0", f"<{lanes} x ptr>"

@@ -43,7 +43,9 @@ def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> I
     found, target = plan.layout, plan.target
     size = plan.factors[1].dtype.itemsize
     step = {size: 1, 2 * size: 2}.get(found.b.columns[2], 0)
-    kinds = direct.Kinds(*plan.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded)
+    kinds = direct.Kinds(
+        *plan.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, min(found.terms, direct.AT_ONCE)
+    )
     a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
     right = (b, *found.sizes[1:], *found.b.columns, found.b_term)
     terms = (found.channels, len(found.table), plan.table)
@@ -54,7 +56,7 @@ def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> I
     streams = [x for p in plan.places for x in (p.of(batch, rows.start), p.row, *p.columns)]
     none = plan.counter  # of what the epilogue of other sums reads
     where = (len(rows), columns.start, len(columns), *found.flat[1:], plan.sums, plan.block_row, factor)
-    packed = (none, 0, 0, none, 0, 0, 0)
+    packed = (none, 0, 0, none, 0, 0, found.terms)
     code = engine.compiled(epilogue.block, target, shape)
     yield Step(code, (*where, none, plan.sizes, none, none, plan.list, plan.counter, *packed, *streams))
     known = (plan.sums, plan.sizes, plan.block_row, factor, none, none, none, none)

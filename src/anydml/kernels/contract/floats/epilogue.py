@@ -13,7 +13,9 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.formula import Stored, bounded, stored
+from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONSTANT, Streams
 from anydml.tensor import DataType
@@ -110,7 +112,11 @@ class _Block:
         self.body, self.shape = Body(target), shape
         self.lanes = target.vector_bytes // 4
         s = shape.stored
-        types = [DataType.FLOAT64] * OWN + [s.types[k] for k in s.others] + [s.types[-1]]
+        types = (
+            [DataType.FLOAT64, DataType.FLOAT32 if shape.measured else DataType.FLOAT64]
+            + [s.types[k] for k in s.others]
+            + [s.types[-1]]
+        )
         self.kinds = [Kind(f"i{t.element_bits}", self.lanes) for t in types]
         self.lies = ("contiguous",) * OWN + shape.lies
         self.streams = Streams(self.body, self.kinds, self.lies)
@@ -132,7 +138,8 @@ class _Block:
         sums = body.at("%sums", body.op(f"mul i64 {r}, %sums_row"))
         sizes = "%b_norms"
         if self.shape.measured:
-            self.factor = body.splat(factor, lanes)
+            self.factor = body.splat(factor * (1 + 2.0**-2), lanes)  # the magnitudes' own roundings
+            self.least = body.splat(Value(body, "%terms", Kind("i64")).converted("uitofp", wide) * LEAST, lanes)
             sizes = body.at(sizes, body.op(f"mul i64 {r}, %sums_row"))
         else:
             norm = body.loaded(wide, "%a_norms", body.op(f"mul i64 {r}, 8"))
@@ -142,36 +149,18 @@ class _Block:
             self.low = body.splat(low * self.exact, lanes)
         starts = [body.at(f"%p{k}", body.op(f"mul i64 {r}, %r{k}")) for k in range(OWN, len(self.lies))]
 
-        def run(_: str, carried: list[Value]) -> list[Value]:
-            done = carried[0].name
-            more = body.op(f"icmp ult i64 {done}, %count")
-            before, inside, after = (body.name(x) for x in ("before", "run", "after"))
-            body.jump(before)
-            body.label(before)
-            body.branch(more, inside, after)
-            body.label(inside)
-            c = body.op(f"add i64 %first, {done}")
-            x, line = body.op(f"urem i64 {c}, %n2"), body.op(f"udiv i64 {c}, %n2")
-            y, z = body.op(f"urem i64 {line}, %n1"), body.op(f"udiv i64 {line}, %n1")
-            room, left = body.op(f"sub i64 %n2, {x}"), body.op(f"sub i64 %count, {done}")
-            length = body.op(f"select i1 {body.op(f'icmp ult i64 {room}, {left}')}, i64 {room}, i64 {left}")
+        def run(_: str, done: str, length: str, z: str, y: str, x: str) -> None:
             offset = body.op(f"mul i64 {done}, 8")
-            bases = [body.at(sums, offset), body.at(sizes, offset)]
+            of_sizes = body.op(f"mul i64 {done}, {self.kinds[1].bits // 8}")
+            bases = [body.at(sums, offset), body.at(sizes, of_sizes)]
             self.b_low = body.at("%b_low", offset)
             for k, start in zip(range(OWN, len(self.lies)), starts, strict=True):
                 offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %z{k}')}, {body.op(f'mul i64 {y}, %y{k}')}")
                 bases.append(body.at(start, body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s{k}')}")))
             self.streams.bases = bases
             self._elements(done, length)
-            end = body.name("end")
-            body.jump(end)
-            body.label(end)
-            body.jump(after)
-            body.label(after)
-            taken = body.op(f"phi i64 [ 0, %{before} ], [ {length}, %{end} ]")
-            return [carried[0] + Value(body, taken, Kind("i64"))]
 
-        body.loop("0", "%count", 1, [body.constant(Kind("i64"), 0)], run)
+        lines(body, "%first", "%count", ("%n1", "%n2"), run)
         return []
 
     def _elements(self, done: str, length: str) -> None:
@@ -202,14 +191,15 @@ class _Block:
 
     def _group(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
         body, wide = self.body, Kind("double", self.lanes)
-        total, norm = loaded[0].cast(wide), loaded[1].cast(wide)
+        total = loaded[0].cast(wide)
         guard = None
-        size = norm
         read = {k: loaded[OWN + n] for n, k in enumerate(self.shape.stored.others)}
         if self.shape.measured:
             if self.shape.padded:  # the sum of nothing is +0
                 guard = total.bits().compared("eq", -(1 << 63))
-            return stored(body, self.shape.stored, read, bounded(total, norm * self.factor, guard), self.lanes)
+            size = loaded[1].cast(wide.of("float")).converted("fpext", wide) + self.least
+            return stored(body, self.shape.stored, read, bounded(total, size * self.factor, guard), self.lanes)
+        size = norm = loaded[1].cast(wide)
         if self.shape.padded:
             size = norm.magnitude()
             # zeros and infinities beside what does not count: the sum's sign, or NaN, may come from there

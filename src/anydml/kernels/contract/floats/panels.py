@@ -5,10 +5,11 @@ Columns lie in runs: those of one line of the innermost dimension. A line is nev
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY
+from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
@@ -65,34 +66,15 @@ class _Panels:
     def _cut(self, first: str, columns: str, norms: str) -> str:
         """Write down the runs of a panel, and the signs of its norms; how many runs there are."""
         body = self.body
-        i64 = Kind("i64")
 
-        def one(n: str, carried: list[Value]) -> list[Value]:
-            done, runs = carried
+        def run(n: str, done: str, length: str, z: str, y: str, x: str) -> None:
+            record = body.at(self.runs, body.op(f"mul i64 {n}, {RUN}"))
+            for k, value in enumerate((done, length, z, y, x)):
+                body.store("i64", value, record, 8 * k)
+            if self.padded:
+                self._flag(body.at(norms, body.op(f"mul i64 {done}, 8")), length, z, y, x)
 
-            def run() -> None:
-                c = body.op(f"add i64 {first}, {done.name}")
-                x, line = body.op(f"urem i64 {c}, %n2"), body.op(f"udiv i64 {c}, %n2")
-                y, z = body.op(f"urem i64 {line}, %n1"), body.op(f"udiv i64 {line}, %n1")
-                room, left = body.op(f"sub i64 %n2, {x}"), body.op(f"sub i64 {columns}, {done.name}")
-                length = body.op(f"select i1 {body.op(f'icmp ult i64 {room}, {left}')}, i64 {room}, i64 {left}")
-                record = body.at(self.runs, body.op(f"mul i64 {n}, {RUN}"))
-                for k, value in enumerate((done.name, length, z, y, x)):
-                    body.store("i64", value, record, 8 * k)
-                if self.padded:
-                    self._flag(body.at(norms, body.op(f"mul i64 {done.name}, 8")), length, z, y, x)
-
-            more = body.op(f"icmp ult i64 {done.name}, {columns}")
-            when(body, more, run)
-            # what the run was is in its record
-            length = body.load("i64", body.at(self.runs, body.op(f"mul i64 {n}, {RUN}")), 8)
-            taken = body.op(f"select i1 {more}, i64 {length}, i64 0")
-            some = Value(body, body.op(f"zext i1 {more} to i64"), i64)
-            return [done + Value(body, taken, i64), runs + some]
-
-        zero = body.constant(i64, 0)
-        _, (_, count) = body.loop("0", columns, 1, [zero, zero], one)
-        return count.name
+        return lines(body, first, columns, ("%n1", "%n2"), run)
 
     def _flag(self, norms: str, length: str, z: str, y: str, x: str) -> None:
         """1 for the columns of a run for which all terms count, -1 for the others."""

@@ -83,6 +83,7 @@ class Plan:
         lies = tuple(
             _lies(p, t, found, last=k == len(streams)) for k, (p, t) in enumerate(zip(self.places, types, strict=True))
         )
+        self.block_row, self.sizes = 0, At("scratch")
         self.shape = Shape(formula, lies, 0, 0, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
