@@ -14,6 +14,7 @@ from anydml.devices.link import link
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.plan import Plan
+from anydml.kernels.contract.problem import of_product
 from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.contraction import contractions
@@ -59,7 +60,7 @@ def plan_of(checked: Checked[Any], target: Target, threads: int) -> Plan:
     """The plan of a product, whatever it takes."""
     found = product(stated(checked.desc), checked)
     assert not isinstance(found, str), found
-    return Plan(found, target, threads)
+    return Plan(of_product(found), target, threads)
 
 
 def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:

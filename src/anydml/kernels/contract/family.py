@@ -1,4 +1,4 @@
-"""The family of compiled products of integer matrices: packed B, dot products of bytes, exact rounding in the tile."""
+"""The family of compiled products and convolutions of integers: packed B, dot products of bytes, exact rounding in the tile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 from anydml.forks import guard
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.product import product, ruled
+from anydml.kernels.match.convolution import Convolution, convolution
+from anydml.kernels.match.product import Product, product, ruled
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
@@ -19,18 +20,22 @@ SHORT = 1 << 20  # products so few that other threads can wait for them
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
     """The steps of a product; its scales are looked at before anything is written."""
-    found = product(statement, checked)
+    found: Product | Convolution | str = product(statement, checked)
     if isinstance(found, str):
-        return Refused(found)
+        reason, found = found, convolution(statement, checked)
+        if isinstance(found, str):
+            return Refused(reason)
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
-    if (k := found.a.desc.sizes[-1]) > MOST_K:
-        return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
     with guard:
         from anydml.kernels.contract.plan import CONSTANTS, Plan  # with all that emits its kernels
+        from anydml.kernels.contract.problem import of_convolution, of_product
 
-    plan = Plan(found, target, machine.threads)
+    problem = of_product(found) if isinstance(found, Product) else of_convolution(found)
+    if problem.k > MOST_K:
+        return Refused(f"K = {problem.k}: panels of more than {MOST_K} rows of B take too much memory")
+    plan = Plan(problem, target, machine.threads)
     tensors = sum(t.element_bytes for t in checked.tensors.values())
     if (needed := plan.scratch.size + plan.packed.size + plan.spare.size) > WORKSPACE + WORKSPACE_PER_BYTE * tensors:
         return Refused(f"{needed} bytes to work in: too many for tensors of {tensors} bytes")
@@ -44,5 +49,5 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         spare=plan.spare.size,
         fails=True,
         judges=ruled(checked) == found.scale_names,
-        short=plan.m * plan.k * plan.n * plan.batches < SHORT,
+        short=problem.products < SHORT,
     )
