@@ -24,12 +24,14 @@ Phases = list[list[list[Step | Repeat]]]
 class Plan:
     """The steps of a problem. `rounds` compute; `packing` packs an owned B, once, into the memory "packed".
 
+    reserved: bytes of scratch at the beginning that are another's.
     There are no more steps for many batches, rows, columns and products than for some: what is repeated is planned once.
     """
 
-    def __init__(self, p: Problem, target: Target, threads: int) -> None:
+    def __init__(self, p: Problem, target: Target, threads: int, reserved: int = 0) -> None:
         self.owned = p.b.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
+        self.scratch.size = -(-reserved // 64) * 64
         self.at = Layout(self._dense(p) if len(p.places) > 1 else p, target)
         self.packing: list[Step | Repeat] = []
         self.threads = partition.threads_for(self.at, threads)

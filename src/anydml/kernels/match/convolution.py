@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -43,6 +44,11 @@ class Convolution(NamedTuple):
     scales: tuple[Beside, Beside, Beside] | None = None
     output_zero_point: Beside | None = None
     bias: Beside | None = None
+
+    @property
+    def terms(self) -> int:
+        """Of every sum."""
+        return math.prod(self.filters.desc.sizes[1:])
 
     @property
     def scale_names(self) -> frozenset[str]:

@@ -39,6 +39,11 @@ class Product(NamedTuple):
     output_zero_point: Operand | None = None
 
     @property
+    def terms(self) -> int:
+        """K."""
+        return int(self.a.desc.sizes[-1])
+
+    @property
     def scale_names(self) -> frozenset[str]:
         return frozenset(scale.name for scale in self.scales or ())
 
@@ -52,7 +57,7 @@ def product(statement: Statement, checked: Checked[Any]) -> Product | str:
         return NO_PRODUCT
     output, i = Operand(name, checked.tensors[name]), nest.variables
     if output.desc.data_type is DataType.INT32:
-        return _sums(nest.body, i, output, checked) or NO_PRODUCT
+        return sums_of(nest.body, i, output, checked) or NO_PRODUCT
     if output.desc.data_type not in EIGHT_BIT:
         return NO_PRODUCT
     return _requantised(nest.body, i, output, checked)
@@ -70,7 +75,7 @@ def _requantised(e: Expr, i: Sequence[Variable], output: Operand, checked: Check
             return NOT_REQUANTISED
     if total.op != "reduce":
         return NOT_REQUANTISED
-    sums = _sums(total, i, output, checked)
+    sums = sums_of(total, i, output, checked)
     if sums is None:
         return NO_PRODUCT
     row, column = (*i[:-1], None), (*i[:-2], None, i[-1])
@@ -122,7 +127,8 @@ def ruled(checked: Checked[Any]) -> frozenset[str]:
     return frozenset([name for name, found in checked.fields.items() if found.field.wire in wires])
 
 
-def _sums(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | None:
+def sums_of(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | None:
+    """The product of 8-bit matrices that an expression is an element of, at the indices i."""
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or len(e.data[1]) != 1 or e.args[0].op != "mul":
         return None
     (k,) = e.data[1]
