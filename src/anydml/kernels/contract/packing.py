@@ -15,9 +15,10 @@ from anydml.kernels.contract.tile import panel_columns
 ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
 FLIP = f"splat (i32 {0x80808080 - (1 << 32)})"  # the highest bit of every byte
 PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad", "offsets", "places")
+PRODUCTS = ("a", "a_row", "products", "products_row")
 
 
-def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0) -> str:
+def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, height: int = 0) -> str:
     """Panels of B, {k, n} with contiguous rows: a vector holds the same few elements of K for each of its columns.
 
     Arguments: PACK. panel: bytes of a packed panel. sums: int32, for each panel those of its columns of packed B. last:
@@ -25,6 +26,8 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0) -> s
     the k-th, 0 once they are packed.
     segments: b is an image that windows are read from. Its row k begins at offsets[k], and a panel's columns are so many
     segments of it, which `image.places` lists.
+    height: panels are not stored, but multiplied with so many rows of A. Arguments: PACK, then PRODUCTS; products: int32, for
+    each row those of every panel, side by side.
     """
     dot, width = dot_of(target), target.vector_bytes
     columns = panel_columns(target)
@@ -33,8 +36,9 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0) -> s
     ones = f"splat (i32 {dot.ones})"
     kind = f"<{columns} x i8>"
     text = Text()
-    arguments(text, PACK, {"b", "packed", "sums", "pad", "offsets", "places"})
-
+    pointers = {"b", "packed", "sums", "pad", "offsets", "places", "a", "products"}
+    arguments(text, (*PACK, *PRODUCTS) if height else PACK, pointers)
+    a_rows = [along(text, "%a", "%a_row", str(m)) for m in range(height)]
     numbers = ", ".join(f"i8 {i}" for i in range(columns))
     if segments:
         text.do("%last_k = sub i64 %k, 1")
@@ -51,10 +55,22 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0) -> s
             value = text.op(f"select <{columns} x i1> {there}, {kind} {text.load(kind, text.at(row, place))}, {kind} {value}")
         return value
 
-    def group(loads: list[str], into: str, sums: list[str]) -> list[str]:
+    def places_of(p: str) -> list[tuple[str, int]]:
+        """Where a panel's sums are: those of its columns, and its products by row, vector by vector."""
+        across = text.op(f"mul i64 {p}, {columns * 4}")
+        first = text.at("%products", across) if height else ""
+        starts = [text.at("%sums", across), *(along(text, first, "%products_row", str(m)) for m in range(height))]
+        return [(start, n * width) for start in starts for n in range(dot.vectors)]
+
+    def group(k: str, loads: list[str], into: str, sums: list[str]) -> list[str]:
         parts = interleaved(text, loads, target, a_signed, b_signed)
-        for part in parts:
-            sums = [dot.emit(text, s, ones, x, a_signed, packed_signed) for s, x in zip(sums, part, strict=True)]
+        at = text.op(f"mul i64 {k}, {dot.depth // dot.group}") if height else ""
+        for j, part in enumerate(parts):
+            factors = [ones, *(splat(text, text.load("i32", text.at(row, at), 4 * j), vector) for row in a_rows)]
+            each = zip(sums, [(f, x) for f in factors for x in part], strict=True)
+            sums = [dot.emit(text, s, f, x, a_signed, packed_signed) for s, (f, x) in each]
+        if height:
+            return sums
         ready = parts[0]
         if dot.square:  # a column's eight bytes side by side
             orders = (0, 4, 1, 5), (2, 6, 3, 7)
@@ -70,7 +86,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0) -> s
         listed = text.at("%places", text.op(f"mul i64 {p}, {RECORD * segments}")) if segments else ""
         found = [segment(text.at(listed, RECORD * s)) for s in range(segments)]
         packed = along(text, "%packed", "%panel", p)
-        totals = text.at("%sums", text.op(f"mul i64 {p}, {columns * 4}"))
+        places = places_of(p)
 
         def row(k: str) -> str:
             if segments:
@@ -87,7 +103,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0) -> s
                 rows = [row(k)]
                 for _ in range(dot.group - 1):
                     rows.append(text.at(rows[-1], "%b_row"))
-            return group([row_of(x, found) for x in rows], into(k), sums)
+            return group(k, [row_of(x, found) for x in rows], into(k), sums)
 
         def partial(k: str, sums: list[str]) -> list[str]:
             loads = []
@@ -100,19 +116,19 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0) -> s
                     loads.append(text.op(f"select i1 {inside}, {kind} {value}, {kind} {padding}"))
                 else:
                     loads.append(text.load(kind, text.op(f"select i1 {inside}, ptr {row(at)}, ptr %pad")))
-            return group(loads, into(k), sums)
+            return group(k, loads, into(k), sums)
 
-        sums = [text.load(vector, totals, n * width) for n in range(dot.vectors)]
+        sums = [text.load(vector, *place) for place in places]
         k, sums = fold(text, begin, end, dot.group, [(vector, x) for x in sums], whole)
         # once more, where rows are left
         left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {dot.group}')}, i64 {k}")
         sums = fold(text, k, left, dot.group, [(vector, x) for x in sums], partial)[1]
-        for n, x in enumerate(sums):
-            text.store(vector, x, totals, n * width)
+        for x, place in zip(sums, places, strict=True):
+            text.store(vector, x, *place)
 
     def clear(p: str, _: list[str]) -> list[str]:
-        for n in range(dot.vectors):
-            text.store(vector, "zeroinitializer", text.at("%sums", text.op(f"mul i64 {p}, {columns * 4}")), n * width)
+        for place in places_of(p):
+            text.store(vector, "zeroinitializer", *place)
         return []
 
     def block(i: str, _: list[str]) -> list[str]:

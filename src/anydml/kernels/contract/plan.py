@@ -84,9 +84,10 @@ class Plan:
 
         def pack(batch: Batch) -> Iterator[Step | Repeat]:
             scratch.size = mark
+            ready = yield from source.ready(at, range(at.panels), scratch)
             begun = yield from source.begin(at, batch, scratch)
             packed, sums = (x.of(batch) for x in shared)
-            yield from source.pack(at, batch, begun, range(at.panels), packed, sums, scratch)
+            yield from source.pack(at, ready, begun, range(at.panels), packed, sums, scratch)
 
         self.packing = each(at.target, range(outer), range(inner), pack)
         return shared

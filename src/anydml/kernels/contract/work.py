@@ -13,6 +13,7 @@ from anydml.kernels.contract.epilogue.rule import ROW
 from anydml.kernels.contract.geometry import Batch, Matrix, Part, Scratch
 from anydml.kernels.contract.layout import Layout
 from anydml.kernels.contract.repeats import along, each
+from anydml.kernels.contract.source import Products, Ready
 from anydml.kernels.contract.tile import multiply
 
 # bytes of A that a core keeps at hand while the panels of B pass by: nearly all of its second cache. benchmarks.tiles block,
@@ -23,7 +24,7 @@ BLOCK = processor.caches().second // 1024 * 1000
 # and 768 KB is better by more than the noise, for any M
 CHUNK = 256 << 10
 
-Both = Generator[Step | Repeat, None, At]
+NOTHING_READY = Ready(At("constants"), At("constants"), 0)
 
 
 class Packed(NamedTuple):
@@ -40,8 +41,7 @@ class Work:
         self.at, self.shared, self.scratch = at, shared, scratch
         p = at.problem
         # B that is neither packed before nor shared, as it lies
-        few = p.m <= thin.MOST_ROWS and at.blocks == 1 and p.n >= at.width and p.b.lies
-        self.thin = few and not shared and p.b.matrix.column == 1 and thin.serves(at.target)
+        self.thin = p.m <= thin.MOST_ROWS and at.blocks == 1 and not shared and p.b.is_thin(at)
         self.by_batch = any(t.varies() for t in by_row(at))
         self.apart = p.k > 1 and not (len(p.terms) == 1 and p.terms[0][1] == 1)
 
@@ -64,6 +64,9 @@ class Work:
         if self.thin:
             chunk = thin.COLUMNS // at.width
         columns = scratch.take(min(chunk, end - first) * at.record_bytes)
+        ready, before = NOTHING_READY, list[Step | Repeat]()
+        if not self.shared:
+            ready = _left_by(at.problem.b.ready(at, part.panels, scratch), before)
         mark = top = scratch.size  # what a batch takes from here on, the next one takes again
 
         def made(batch: Batch) -> Iterator[Step]:
@@ -78,7 +81,7 @@ class Work:
             a = yield from self._left(batch, part.rows, padded)
             if at.blocks == 1:
                 yield row_sums(at, batch, part.rows, *a, at.row_bytes, records, modes)
-            begun = At("") if self.shared else (yield from at.problem.b.begin(at, batch, scratch))
+            begun = ready.places if self.shared else (yield from at.problem.b.begin(at, batch, scratch))
             again = scratch.size
             top = max(top, again)
             beside = records, columns, modes
@@ -86,13 +89,13 @@ class Work:
             def columns_of(panels: range) -> Iterator[Step | Repeat]:
                 nonlocal top
                 scratch.size = again
-                yield from _Chunk(self, batch, part.rows, panels, a, begun, beside).steps()
+                yield from _Chunk(self, batch, part.rows, panels, a, (ready, begun), beside).steps()
                 top = max(top, scratch.size)
 
             yield from along(at.target, part.panels, chunk, columns_of)
 
         once: list[Step | Repeat] = [] if self.by_batch else list(made(part.first))
-        steps = each(at.target, part.outer, part.inner, product)
+        steps = [*before, *each(at.target, part.outer, part.inner, product)]
         scratch.size = top
         return once, steps
 
@@ -118,14 +121,35 @@ class Work:
         return a, a_row
 
 
+def _left_by(steps: Generator[Step | Repeat, None, Ready], into: list[Step | Repeat]) -> Ready:
+    """What steps leave, which are appended."""
+
+    def through() -> Generator[Step | Repeat, None, None]:
+        found.append((yield from steps))
+
+    found: list[Ready] = []
+    into += through()
+    return found[0]
+
+
 class _Chunk:
-    """The products of some rows with some panels. beside: memory for the records of rows and of columns, and the modes."""
+    """The products of some rows with some panels.
+
+    of: what B's source has left. beside: memory for the records of rows and of columns, and the modes.
+    """
 
     def __init__(
-        self, work: Work, batch: Batch, rows: range, panels: range, a: tuple[At, int], begun: At, beside: tuple[At, At, At]
+        self,
+        work: Work,
+        batch: Batch,
+        rows: range,
+        panels: range,
+        a: tuple[At, int],
+        of: tuple[Ready, At],
+        beside: tuple[At, At, At],
     ) -> None:
         self.work, self.at, self.scratch = work, work.at, work.scratch
-        self.batch, self.rows, self.panels, self.a, self.begun = batch, rows, panels, a, begun
+        self.batch, self.rows, self.panels, self.a, self.of = batch, rows, panels, a, of
         self.records, self.columns, self.modes = beside
         self.m, self.count = len(rows), len(panels)
         self.start = self.at.start(panels.start)
@@ -166,15 +190,12 @@ class _Chunk:
         row = 4 * self.count * at.width
         if self.work.thin:
             sums, products = self.scratch.take(row), self.scratch.take(self.m * row)
-            b, p = at.problem.b.matrix, at.problem
-            rows = thin.rows_at_once(b.row)
-            code = engine.compiled(thin.thin, at.target, p.a_signed, p.b_signed, self.m, rows)
-            where = (b.of(self.batch, 0, self.start), b.row, p.k, self.count)
-            yield Step(code, (*self.a, *where, products, row, sums, self.last, at.pad))
+            by = Products(*self.a, self.m, products, row, sums)
+            yield from at.problem.b.multiply(at, *self.of, self.panels, by)
             return products, sums, 0
         packed = self.scratch.take(self.count * at.panel_bytes)
         sums = self.scratch.take(at.blocks * row)
-        yield from at.problem.b.pack(at, self.batch, self.begun, self.panels, packed, sums, self.scratch)
+        yield from at.problem.b.pack(at, *self.of, self.panels, packed, sums, self.scratch)
         return packed, sums, row
 
     def _wide(
