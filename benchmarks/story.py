@@ -22,7 +22,7 @@ from anydml.forks import guard
 from anydml.kernels.code import engine
 from anydml.kernels.code.llvm import binding
 from anydml.kernels.code.targets import Target, named
-from anydml.kernels.contract import plan as matmul_plan
+from anydml.kernels.contract import work as matmul_work
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import records as matmul_records
 from anydml.kernels.contract.tile import Kind, multiply
@@ -91,7 +91,7 @@ class Steps:
         with patched(matmul_records, FAR=-1):
             yield self._made("rounded in the tile, every element by the rule", self.case)
         yield self._made("rounded in the tile: the estimate, and the rule where it cannot tell", self.case)
-        with patched(matmul_plan, multiply=optimised):
+        with patched(matmul_work, multiply=optimised):
             yield self._made("the same after LLVM's O3 pipeline", self.case)
         yield self._made("zero points by row and by column too", self.case._replace(granularity="scales and zero points"))
         yield self._made("scales that are powers of two", self.case._replace(data="powers"))
@@ -149,9 +149,9 @@ def story(target: Target, seconds: float) -> None:
 def blocks(target: Target, seconds: float) -> None:
     """4096 cubed, with all of A passing by each panel of B, and a block of it at a time."""
     case, steps = Case(4096, 4096, 4096, ("u8", "s8", "u8")), []
-    for name, nbytes in (("all of A for each panel of B", 1 << 40), ("blocks of A", matmul_plan.BLOCK)):
+    for name, nbytes in (("all of A for each panel of B", 1 << 40), ("blocks of A", matmul_work.BLOCK)):
         for rows in (dot_of(target).rows, 14):
-            with patched(matmul_plan, BLOCK=nbytes), dot_with(target, rows=rows):
+            with patched(matmul_work, BLOCK=nbytes), dot_with(target, rows=rows):
                 call, output, _ = bound(data(case), dml.Device(threads=1, isa=target.name))
             steps.append(Step(f"{name}, tiles of {rows} rows", call, case.macs))
             call()

@@ -1,7 +1,8 @@
-"""Where the constants of `matmul_dot` and `matmul_plan` come from: python -m benchmarks.tiles [--isa ISA] [PART ..]
+"""Where the constants of `matmul_dot` and `matmul_work` come from: python -m benchmarks.tiles [--isa ISA] [PART ..]
 
 tiles: rows by vectors of a tile, against the bare dot products, operands in cache. heights: rows, in the whole quantised
-product. chains: sums under way where a tile is low. block, chunk, alone: BLOCK, CHUNK and ALONE of `matmul_plan`.
+product. chains: sums under way where a tile is low. block, chunk, alone: BLOCK and CHUNK of `matmul_work`, ALONE of
+`matmul_partition`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import anydml as dml
 from anydml.kernels.code.targets import Target, named, targets
-from anydml.kernels.contract import plan as matmul_plan
+from anydml.kernels.contract import partition as matmul_partition
+from anydml.kernels.contract import work as matmul_work
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.tile import panel_columns
 from benchmarks.limits import dots, instruction_sets
@@ -120,7 +122,7 @@ def _constant(target: Target, constant: str, kilobytes: tuple[int, ...], cases: 
     calls: Calls = {}
     macs: dict[str, int] = {}
     for value in kilobytes:
-        with patched(matmul_plan, **{constant: value * KIB}):
+        with patched(matmul_work, **{constant: value * KIB}):
             for case in cases:
                 name = f"{value}, {case}"
                 calls[name], macs[name] = _bound(case, target), case.macs
@@ -136,7 +138,7 @@ def alone(target: Target, seconds: float) -> None:
     print(f"\n{target.name}: products in 2^20, two threads against one, M = 32 and cubes")
     for n in (64, 96, 128, 160, 192, 224, 256, 320, 384):
         for case in (Case(n, n, n, TYPES), Case(32, n, max(64, n * n // 32), TYPES)):
-            with patched(matmul_plan, ALONE=0):
+            with patched(matmul_partition, ALONE=0):
                 calls = {str(threads): _bound(case, target, threads) for threads in (1, 2)}
             t = best(calls, seconds=seconds)
             print(f"{case.macs / 2**20:8.2f}  {case.shape:20} {t['1'] / t['2']:5.2f}  {t['1'] * 1e6:8.1f} us", flush=True)

@@ -13,7 +13,9 @@ from anydml.devices.families import DEVICES
 from anydml.devices.link import link
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
+from anydml.kernels.contract.family import contraction
 from anydml.kernels.contract.plan import Plan
+from anydml.kernels.contract.problem import of_product
 from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.contraction import contractions
@@ -59,7 +61,7 @@ def plan_of(checked: Checked[Any], target: Target, threads: int) -> Plan:
     """The plan of a product, whatever it takes."""
     found = product(stated(checked.desc), checked)
     assert not isinstance(found, str), found
-    return Plan(found, target, threads)
+    return Plan(of_product(found), target, threads)
 
 
 def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
@@ -94,16 +96,17 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     patterns: dict[str, object] = {
         "copy": moves(statement),
         "contract": product(statement, checked),
+        "contract:compiled": contraction(statement, checked),
         "contract.floats": products_of_floats(statement),
         "elementwise": one_map(statement),
     }
     # products are rows, too, which the kernels of products are there for
-    is_product = any(not isinstance(patterns[name], str) for name in ("contract", "contract.floats"))
+    is_product = any(not isinstance(patterns[name], str) for name in ("contract:compiled", "contract.floats"))
     in_rows = rows(statement) if len(statement) == 1 else staged(statement)
     patterns["reduce"] = "a product" if is_product else in_rows
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():
-        if not isinstance(patterns.get(name.split(":")[0]), str):
+        if not isinstance(patterns.get(name, patterns.get(name.split(":")[0])), str):
             yield Kernel(name, family, operator)
 
 

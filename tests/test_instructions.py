@@ -16,6 +16,7 @@ import pytest
 from anydml.kernels.call import pool_emit, steps
 from anydml.kernels.code import detect, engine, llvm
 from anydml.kernels.code.targets import ARM, OTHER, X86, Target
+from anydml.kernels.contract import image as matmul_image
 from anydml.kernels.contract import packing as matmul_pack
 from anydml.kernels.contract import thin as matmul_thin
 from anydml.kernels.contract import wide as matmul_wide
@@ -101,19 +102,27 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
                 add(multiply, Kind(a, b, output, full), height)
     for output in ("i32", "u8"):
         add(multiply, Kind(False, True, output, True), 3, True)
+    for full in (False, True):
+        add(multiply, Kind(*max(packed), "u8", full, biased=True), heights(row)[-1])
+    for hop in (0, *matmul_image.HOPS):
+        add(matmul_image.fill, hop)
+    add(matmul_image.offsets)
+    add(matmul_image.places)
     for a, b in signs:
-        add(matmul_pack.pack, a, b)
+        for segments in (0, 2, 5):
+            add(matmul_pack.pack, a, b, segments)
         add(matmul_records.row_sums, a, b, a)
+        add(matmul_records.row_sums, a, b, True, True)
         add(matmul_records.columns, a, b, b, 4 if a else 0, 1 if b else 0)
         add(matmul_pack.widen, a)
         if matmul_thin.serves(row):
             for height in (1, matmul_thin.MOST_ROWS):
                 add(matmul_thin.thin, a, b, height, matmul_thin.ROWS)
     for output in ("i32", "u8", "i8"):
-        add(matmul_records.parameters, True, output)
+        add(matmul_records.parameters, True, output, output == "i8")
     add(matmul_wide.carry)
     for signed in (False, True):
-        add(matmul_wide.round_totals, signed)
+        add(matmul_wide.round_totals, signed, not signed)
     for emit in (steps.runner, pool_emit.call, pool_emit.serve):
         add(emit)
     for lines, dense in ((False, False), (True, False), (False, True)):

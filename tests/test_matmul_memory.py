@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import guarded
 from anydml import DataError
-from anydml.kernels.contract import plan as matmul_plan
+from anydml.kernels.contract import partition as matmul_partition
 from anydml.kernels.kernel import Machine
 from every_kernel import Kernel, Ran
 from hard_cases import TYPE_COMBINATIONS, scales_of
@@ -132,7 +132,7 @@ def test_batches_that_do_not_follow_one_another_evenly(
 
     judge_all(kernel, machine, uneven(), ran, 90)
     if kernel.name.endswith(":compiled"):
-        monkeypatch.setattr(matmul_plan, "LONG", 1 << 11)
+        monkeypatch.setattr(matmul_partition, "LONG", 1 << 11)
         judge_all(kernel, machine, uneven(), ran, 90)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from anydml.devices.compiled import BoundOperator
-from anydml.kernels.contract import plan as matmul_plan
+from anydml.kernels.contract import partition as matmul_partition
 from anydml.kernels.kernel import Machine
 from every_kernel import Kernel, Ran
 from hard_cases import TYPE_COMBINATIONS
@@ -54,8 +54,8 @@ def test_long_and_tall_products_are_cut_into_rounds(
     kernel: Kernel, machine: Machine, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Products that take a tenth of a second, or have more rows than there is memory for records, are made to be small."""
-    monkeypatch.setattr(matmul_plan, "LONG", 1 << 9)
-    monkeypatch.setattr(matmul_plan, "MOST_ROWS", 16)
+    monkeypatch.setattr(matmul_partition, "LONG", 1 << 9)
+    monkeypatch.setattr(matmul_partition, "MOST_ROWS", 16)
 
     def cut() -> Iterator[Recipe]:
         for at, ((m, k, n, batch), threads) in enumerate(product(SHAPES, (1, 3))):

@@ -93,9 +93,13 @@ class Taken:
         self.asked = self.taken = self.excused = 0
 
     def compiled(self, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
-        """An operator compiled by the kernel; None where it refuses, for which maps have excuses by data type."""
+        """An operator compiled by the kernel; None where it refuses, for which there are excuses by data type."""
         made = compiled_by(self.kernel, machine, checked)
-        excuse = excused(checked.desc) if self.kernel.name.startswith("elementwise:") else None
+        excuse = None
+        if self.kernel.name.startswith("elementwise:"):
+            excuse = excused(checked.desc)
+        elif self.kernel.name == "contract:compiled" and next(checked.desc.tensors()).desc.data_type.element_bits > 8:
+            excuse = "integers have more than 8 bits"
         self.asked += 1
         self.taken += made is not None
         self.excused += made is None and excuse is not None

@@ -40,6 +40,7 @@ def run(
         "m": height, "a_zero_point": np.zeros(1, np.uint8), "a_zero_point_step": 0, "rows": records, "n": len(q),
         "modes": modes, "bound": int(bound.view(np.uint32)), "a_scale": a_scale, "a_scale_step": 4, "y_scale": y_scale,
         "y_scale_step": 4, "b_scale": b_scale, "b_scale_step": 4, "y_zero_point": zero_points, "y_zero_point_step": 0,
+        "bias": zero_points, "bias_step": 0, "room": 0,
     }  # fmt: skip
     _call(
         target,

@@ -41,9 +41,10 @@ def link(lowered: Lowered) -> Built:
             run = prepared(phases, target, keep, keeps_gil=lowered.short, interruptible=len(sheets) > 1, status=status)
             runs.append(_again(run, numbers, rounds.times, sheet.moves) if rounds.times else run)
         if lowered.decide is not None:
-            (run,) = runs
+            *before, run = runs
             words = memory[start - address_of(memory) :][:scratch].view(np.int64)
-            return _decided(run, partial(lowered.decide, words, arrays), words, once=lowered.once)
+            decided = _decided(run, partial(lowered.decide, words, arrays), words, once=lowered.once)
+            return partial(_in_turn, [*before, decided]) if before else decided
         if single and not lowered.fails:
             return runs[0]
 
@@ -136,6 +137,11 @@ def _decided(run: Callable[[], int], decide: Callable[[], None], scratch: NDArra
             raise
 
     return execute
+
+
+def _in_turn(calls: Sequence[Callable[[], object]]) -> None:
+    for call in calls:
+        call()
 
 
 def _decide(run: Callable[[], int], decide: Callable[[], None], *, once: bool) -> None:

@@ -21,6 +21,7 @@ Arrays = Mapping[str, NDArray[Any]]
 Execute = Callable[[], object]
 Form = tuple[tuple[int, ...], np.dtype[Any]]
 Direct = Callable[[Sequence[NDArray[Any]]], None]
+Decide = Callable[[NDArray[np.int64], Arrays], None]
 
 
 class Machine(NamedTuple):
@@ -48,7 +49,7 @@ class Lowered(NamedTuple):
     "spare". fails: a status that is not 0 says that a value breaks a data rule, and that nothing was written. judges: every
     data rule is looked at so. short: so little work that other threads can wait for it. decide: to be called with the
     scratch, as words, and the arrays, when a call's status is not 0, and then the call again: it stopped, or left elements
-    open. once: the call is over when `decide` has been called.
+    open; where there are several rounds, the last ones alone. once: the call is over when `decide` has been called.
     """
 
     target: Target
@@ -61,7 +62,7 @@ class Lowered(NamedTuple):
     fails: bool = False
     judges: bool = False
     short: bool = False
-    decide: Callable[[NDArray[np.int64], Arrays], None] | None = None
+    decide: Decide | None = None
     once: bool = False
 
 

@@ -1,13 +1,16 @@
-"""The family of compiled products of integer matrices: packed B, dot products of bytes, exact rounding in the tile."""
+"""The family of compiled products and convolutions of integers: packed B, dot products of bytes, exact rounding in the tile."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from anydml.forks import guard
+from anydml.kernels.call.steps import Rounds
 from anydml.kernels.code.targets import wanted
-from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.product import product, ruled
+from anydml.kernels.kernel import Decide, Lowered, Machine, Refused
+from anydml.kernels.match.convolution import Convolution, convolution
+from anydml.kernels.match.product import Product, product, ruled
+from anydml.kernels.match.summed import Summed, summed
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
@@ -17,32 +20,56 @@ WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
 SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
-    """The steps of a product; its scales are looked at before anything is written."""
+def contraction(statement: Statement, checked: Checked[Any]) -> Product | Convolution | Summed | str:
+    """What the statement comes to of what the family computes, or why it is nothing of it."""
     found = product(statement, checked)
+    if not isinstance(found, str):
+        return found
+    for match in (convolution, summed):
+        other = match(statement, checked)
+        if not isinstance(other, str):
+            return other
+    return found
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """The steps of a contraction; its scales are looked at before anything is written."""
+    found = contraction(statement, checked)
     if isinstance(found, str):
         return Refused(found)
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
-    if (k := found.a.desc.sizes[-1]) > MOST_K:
+    if (k := found.terms) > MOST_K:
         return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
-    with guard:
-        from anydml.kernels.contract.plan import CONSTANTS, Plan  # with all that emits its kernels
+    with guard:  # with all that emits its kernels
+        from anydml.kernels.contract.mapped import mapped
+        from anydml.kernels.contract.plan import CONSTANTS, Plan
+        from anydml.kernels.contract.problem import of_convolution, of_product
 
-    plan = Plan(found, target, machine.threads)
+    after: list[Rounds] = []
+    decide: Decide | None = None
+    if isinstance(found, Summed):
+        made = mapped(found, checked, machine, target)
+        if isinstance(made, Refused):
+            return made
+        plan, last, decide = made
+        after = [last]
+    else:
+        plan = Plan(of_product(found) if isinstance(found, Product) else of_convolution(found), target, machine.threads)
     tensors = sum(t.element_bytes for t in checked.tensors.values())
     if (needed := plan.scratch.size + plan.packed.size + plan.spare.size) > WORKSPACE + WORKSPACE_PER_BYTE * tensors:
         return Refused(f"{needed} bytes to work in: too many for tensors of {tensors} bytes")
     return Lowered(
         target,
-        plan.rounds,
+        [*plan.rounds, *after],
         plan.scratch.size,
         constants=CONSTANTS,
         packing=plan.packing if plan.owned else (),
         packed=plan.packed.size,
         spare=plan.spare.size,
-        fails=True,
+        fails=not after,
         judges=ruled(checked) == found.scale_names,
-        short=plan.m * plan.k * plan.n * plan.batches < SHORT,
+        short=plan.at.problem.products < SHORT,
+        decide=decide,
     )

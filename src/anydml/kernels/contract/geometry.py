@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from anydml.kernels.call.steps import At
-from anydml.kernels.match.product import Operand
+from anydml.tensor import TensorDesc
 
 Batch = tuple[int, int]
 
@@ -30,22 +30,15 @@ class Matrix(NamedTuple):
         return bool(self.outer or self.inner)
 
 
-def matrices(operands: Sequence[Operand | None], lead: tuple[int, ...]) -> tuple[list[Matrix], Batch]:
-    """The layouts of operands, zeros for those that are left out, and how many batches there are in two dimensions.
-
-    Batches are in the inner dimension alone where every tensor goes through both at an even pace.
-    """
-    sizes = (1, 1, *lead)[-2:]
-    found = [_matrix(operand) for operand in operands]
+def evened(found: Sequence[Matrix], sizes: Sequence[int]) -> tuple[list[Matrix], Batch]:
+    """Layouts in two dimensions of batches, which are in the inner one alone where all go through both at an even pace."""
     if all(t.outer == t.inner * sizes[1] for t in found) or sizes[1] == 1:
         return [t._replace(outer=0, inner=t.outer if sizes[1] == 1 else t.inner) for t in found], (1, math.prod(sizes))
-    return found, (sizes[0], sizes[1])
+    return list(found), (sizes[0], sizes[1])
 
 
-def _matrix(operand: Operand | None) -> Matrix:
-    if operand is None:
-        return Matrix(At("constants"), 0, 0, 0, 0)
-    name, t = operand
+def matrix(name: str, t: TensorDesc) -> Matrix:
+    """The layout of a tensor whose last dimensions are batches, rows and columns."""
     size = t.data_type.dtype.itemsize
     strides = [stride * size if n > 1 else 0 for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
     outer, inner, row, column = ([0] * 4 + strides)[-4:]

@@ -4,38 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle
+from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
+from anydml.kernels.contract.image import RECORD
 from anydml.kernels.contract.tile import panel_columns
 
 # --- B in panels ---
 
 ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
 FLIP = f"splat (i32 {0x80808080 - (1 << 32)})"  # the highest bit of every byte
-PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad")
+PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad", "offsets", "places")
+PRODUCTS = ("a", "a_row", "products", "products_row")
 
 
-def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
+def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, height: int = 0) -> str:
     """Panels of B, {k, n} with contiguous rows: a vector holds the same few elements of K for each of its columns.
 
     Arguments: PACK. panel: bytes of a packed panel. sums: int32, for each panel those of its columns of packed B. last:
     the column at which the last panel begins. pad: as many bytes as a panel has columns that stand for the rows of B beyond
     the k-th, 0 once they are packed.
+    segments: b is an image that windows are read from. Its row k begins at offsets[k], and a panel's columns are so many
+    segments of it, which `image.places` lists.
+    height: panels are not stored, but multiplied with so many rows of A. Arguments: PACK, then PRODUCTS; products: int32, for
+    each row those of every panel, side by side.
     """
     dot, width = dot_of(target), target.vector_bytes
     columns = panel_columns(target)
     vector = f"<{width // 4} x i32>"
     packed_signed = dot.b_signed(a_signed, b_signed)
     ones = f"splat (i32 {dot.ones})"
+    kind = f"<{columns} x i8>"
     text = Text()
-    arguments(text, PACK, {"b", "packed", "sums", "pad"})
+    pointers = {"b", "packed", "sums", "pad", "offsets", "places", "a", "products"}
+    arguments(text, (*PACK, *PRODUCTS) if height else PACK, pointers)
+    a_rows = [along(text, "%a", "%a_row", str(m)) for m in range(height)]
+    numbers = ", ".join(f"i8 {i}" for i in range(columns))
+    if segments:
+        text.do("%last_k = sub i64 %k, 1")
 
-    def group(rows: list[str], into: str, sums: list[str]) -> list[str]:
-        loads = [text.load(f"<{columns} x i8>", r) for r in rows]
+    def segment(record: str) -> tuple[str, str]:
+        """Where a segment is, and in which columns."""
+        begin = splat(text, text.op(f"trunc i64 {text.load('i64', record, 8)} to i8"), kind)
+        return text.load("i64", record), text.op(f"icmp uge {kind} <{numbers}>, {begin}")
+
+    def row_of(row: str, found: list[tuple[str, str]]) -> str:
+        """A row of a panel: of each segment, the columns from where that one begins."""
+        value = text.load(kind, text.at(row, found[0][0]) if found else row)
+        for place, there in found[1:]:
+            value = text.op(f"select <{columns} x i1> {there}, {kind} {text.load(kind, text.at(row, place))}, {kind} {value}")
+        return value
+
+    def places_of(p: str) -> list[tuple[str, int]]:
+        """Where a panel's sums are: those of its columns, and its products by row, vector by vector."""
+        across = text.op(f"mul i64 {p}, {columns * 4}")
+        first = text.at("%products", across) if height else ""
+        starts = [text.at("%sums", across), *(along(text, first, "%products_row", str(m)) for m in range(height))]
+        return [(start, n * width) for start in starts for n in range(dot.vectors)]
+
+    def group(k: str, loads: list[str], into: str, sums: list[str]) -> list[str]:
         parts = interleaved(text, loads, target, a_signed, b_signed)
-        for part in parts:
-            sums = [dot.emit(text, s, ones, x, a_signed, packed_signed) for s, x in zip(sums, part, strict=True)]
+        at = text.op(f"mul i64 {k}, {dot.depth // dot.group}") if height else ""
+        for j, part in enumerate(parts):
+            factors = [ones, *(splat(text, text.load("i32", text.at(row, at), 4 * j), vector) for row in a_rows)]
+            each = zip(sums, [(f, x) for f in factors for x in part], strict=True)
+            sums = [dot.emit(text, s, f, x, a_signed, packed_signed) for s, (f, x) in each]
+        if height:
+            return sums
         ready = parts[0]
         if dot.square:  # a column's eight bytes side by side
             orders = (0, 4, 1, 5), (2, 6, 3, 7)
@@ -47,38 +82,53 @@ def pack(target: Target, a_signed: bool, b_signed: bool) -> str:
     def panel(p: str, begin: str, end: str) -> None:
         inside = text.op(f"icmp ult i64 {text.op(f'add i64 {p}, 1')}, %panels")
         column = text.op(f"select i1 {inside}, i64 {text.op(f'mul i64 {p}, {columns}')}, i64 %last")
-        b = text.at("%b", column)
+        b = "%b" if segments else text.at("%b", column)
+        listed = text.at("%places", text.op(f"mul i64 {p}, {RECORD * segments}")) if segments else ""
+        found = [segment(text.at(listed, RECORD * s)) for s in range(segments)]
         packed = along(text, "%packed", "%panel", p)
-        totals = text.at("%sums", text.op(f"mul i64 {p}, {columns * 4}"))
+        places = places_of(p)
+
+        def row(k: str) -> str:
+            if segments:
+                return text.at(b, text.load("i64", text.at("%offsets", text.op(f"mul i64 {k}, 8"))))
+            return along(text, b, "%b_row", k)
 
         def into(k: str) -> str:
             return text.at(packed, text.op(f"mul i64 {k}, {columns * dot.depth // dot.group}"))
 
         def whole(k: str, sums: list[str]) -> list[str]:
-            rows = [along(text, b, "%b_row", k)]
-            for _ in range(dot.group - 1):
-                rows.append(text.at(rows[-1], "%b_row"))
-            return group(rows, into(k), sums)
+            if segments:
+                rows = [row(text.op(f"add i64 {k}, {r}")) for r in range(dot.group)]
+            else:
+                rows = [row(k)]
+                for _ in range(dot.group - 1):
+                    rows.append(text.at(rows[-1], "%b_row"))
+            return group(k, [row_of(x, found) for x in rows], into(k), sums)
 
         def partial(k: str, sums: list[str]) -> list[str]:
-            rows: list[str] = []
+            loads = []
             for r in range(dot.group):
                 at = text.op(f"add i64 {k}, {r}")
-                there = along(text, b, "%b_row", at)
-                rows.append(text.op(f"select i1 {text.op(f'icmp ult i64 {at}, %k')}, ptr {there}, ptr %pad"))
-            return group(rows, into(k), sums)
+                inside = text.op(f"icmp ult i64 {at}, %k")
+                if segments:  # the last one again, which is there
+                    value = row_of(row(text.op(f"call i64 @llvm.umin.i64(i64 {at}, i64 %last_k)")), found)
+                    padding = text.load(kind, "%pad")
+                    loads.append(text.op(f"select i1 {inside}, {kind} {value}, {kind} {padding}"))
+                else:
+                    loads.append(text.load(kind, text.op(f"select i1 {inside}, ptr {row(at)}, ptr %pad")))
+            return group(k, loads, into(k), sums)
 
-        sums = [text.load(vector, totals, n * width) for n in range(dot.vectors)]
+        sums = [text.load(vector, *place) for place in places]
         k, sums = fold(text, begin, end, dot.group, [(vector, x) for x in sums], whole)
         # once more, where rows are left
         left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {dot.group}')}, i64 {k}")
         sums = fold(text, k, left, dot.group, [(vector, x) for x in sums], partial)[1]
-        for n, x in enumerate(sums):
-            text.store(vector, x, totals, n * width)
+        for x, place in zip(sums, places, strict=True):
+            text.store(vector, x, *place)
 
     def clear(p: str, _: list[str]) -> list[str]:
-        for n in range(dot.vectors):
-            text.store(vector, "zeroinitializer", text.at("%sums", text.op(f"mul i64 {p}, {columns * 4}")), n * width)
+        for place in places_of(p):
+            text.store(vector, "zeroinitializer", *place)
         return []
 
     def block(i: str, _: list[str]) -> list[str]:

@@ -26,6 +26,7 @@ class Kind(NamedTuple):
     b_signed: bool
     output: str
     full: bool
+    biased: bool = False
 
 
 ARGUMENTS = (
@@ -93,7 +94,7 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
             for n, value in enumerate(row):
                 text.store(f"<{target.vector_bytes // 4} x i32>", value, into, n * target.vector_bytes)
     else:
-        rounding.epilogue(text, target, kind.output == "i8", sums, slots, "%rt", col, "%ct", "%c_row")
+        rounding.epilogue(text, target, kind.output == "i8", sums, slots, "%rt", col, "%ct", "%c_row", kind.biased)
     text.jump("tilenext")
     text.label("tilenext")
     text.do("%tnext = add i64 %t, 1")
@@ -109,7 +110,7 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
     text.do("ret i64 0")
     others = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
     if slots is not None:
-        others += [*rounding.declarations(target), *rule.functions(target, kind.output == "i8")]
+        others += [*rounding.declarations(target), *rule.functions(target, kind.output == "i8", biased=kind.biased)]
     return kernel(text, others)
 
 
@@ -120,13 +121,14 @@ def _start(text: Text, target: Target, kind: Kind, height: int, row: str, column
 
     start: list[list[str]] = []
     terms = [text.load(vector, column, n * width) for n in range(dot.vectors)]
-    zero_points = [text.load(vector, column, (2 * dot.vectors + n) * width) for n in range(dot.vectors)] if kind.full else []
+    by_column = kind.full and not kind.biased
+    zero_points = [text.load(vector, column, (2 * dot.vectors + n) * width) for n in range(dot.vectors)] if by_column else []
     for m in range(height):
         term = splat(text, text.load("i32", row, ROW * m + TERM), vector)
         if kind.full:
             a_zero_point = splat(text, text.load("i32", row, ROW * m + A_ZERO_POINT), vector)
             left = [text.op(f"mul {vector} {a_zero_point}, {x}") for x in terms]
-            right = [text.op(f"mul {vector} {term}, {x}") for x in zero_points]
+            right = [text.op(f"mul {vector} {term}, {x}") for x in zero_points] if by_column else [term] * dot.vectors
             start.append([text.op(f"add {vector} {x}, {y}") for x, y in zip(left, right, strict=True)])
         else:
             start.append([text.op(f"add {vector} {term}, {x}") for x in terms])

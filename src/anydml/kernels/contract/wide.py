@@ -36,7 +36,7 @@ def carry(target: Target) -> str:
 ROUND = ("totals", "totals_row", "m", "panels", "rows", "columns", "c", "c_row", "last")
 
 
-def round_totals(target: Target, signed: bool) -> str:
+def round_totals(target: Target, signed: bool, biased: bool = False) -> str:
     """int64 sums to bytes by the rule. Arguments: ROUND; totals_row, c_row: bytes; last: as for a tile."""
     columns = panel_columns(target)
     text = Text()
@@ -61,4 +61,4 @@ def round_totals(target: Target, signed: bool) -> str:
 
     fold(text, "0", "%panels", 1, [], panel)
     text.do("ret i64 0")
-    return kernel(text, functions(target, signed, wide=True))
+    return kernel(text, functions(target, signed, wide=True, biased=biased))

@@ -12,6 +12,7 @@ from anydml.tensor import DataType, TensorDesc, limits
 
 EIGHT_BIT = (DataType.INT8, DataType.UINT8)
 NO_PRODUCT = "the elements are no sums of products of centred 8-bit integers"
+NOT_RULED = "no data rule says that scales are finite and not 0"
 NOT_REQUANTISED = "the sums are not requantised by three scales, rounded half to even and clamped"
 
 
@@ -38,6 +39,11 @@ class Product(NamedTuple):
     output_zero_point: Operand | None = None
 
     @property
+    def terms(self) -> int:
+        """K."""
+        return int(self.a.desc.sizes[-1])
+
+    @property
     def scale_names(self) -> frozenset[str]:
         return frozenset(scale.name for scale in self.scales or ())
 
@@ -51,46 +57,68 @@ def product(statement: Statement, checked: Checked[Any]) -> Product | str:
         return NO_PRODUCT
     output, i = Operand(name, checked.tensors[name]), nest.variables
     if output.desc.data_type is DataType.INT32:
-        return _sums(nest.body, i, output, checked) or NO_PRODUCT
+        return sums_of(nest.body, i, output, checked) or NO_PRODUCT
     if output.desc.data_type not in EIGHT_BIT:
         return NO_PRODUCT
     return _requantised(nest.body, i, output, checked)
 
 
 def _requantised(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | str:
-    low, high = limits(output.desc.data_type)
-    for op, limit in (("min", high), ("max", low)):
-        if e.op != op:
-            return NOT_REQUANTISED
-        x, y = e.args
-        if _is(x, limit) == _is(y, limit):
-            return NOT_REQUANTISED
-        e = y if _is(x, limit) else x
+    found = requantised(e, output.desc.data_type)
+    if found is None:
+        return NOT_REQUANTISED
+    total, factors, divisor, added = found
     zero_point = None
-    if e.op == "add":
-        e, other = e.args if e.args[0].op == "half_to_even" else e.args[::-1]
-        if not _is(other, 0):
-            zero_point = _beside(other, (*i[:-1], None), output.desc.data_type, checked)
-            if zero_point is None:
-                return NOT_REQUANTISED
-    if e.op != "half_to_even":
+    if added is not None:
+        zero_point = _beside(added, (*i[:-1], None), output.desc.data_type, checked)
+        if zero_point is None:
+            return NOT_REQUANTISED
+    if total.op != "reduce":
         return NOT_REQUANTISED
-    above, under = _quotient(e.args[0])
-    totals = [x for x in above if x.op == "reduce"]
-    factors = [x for x in above if x.op != "reduce"]
-    if (len(totals), len(factors), len(under)) != (1, 2, 1):
-        return NOT_REQUANTISED
-    sums = _sums(totals[0], i, output, checked)
+    sums = sums_of(total, i, output, checked)
     if sums is None:
         return NO_PRODUCT
     row, column = (*i[:-1], None), (*i[:-2], None, i[-1])
     for a, b in (factors, factors[::-1]):
         of_a, of_b = _beside(a, row, DataType.FLOAT32, checked), _beside(b, column, DataType.FLOAT32, checked)
-        of_output = _beside(under[0], row, DataType.FLOAT32, checked)
+        of_output = _beside(divisor, row, DataType.FLOAT32, checked)
         if of_a is not None and of_b is not None and of_output is not None:
             made = sums._replace(scales=(of_a, of_b, of_output), output_zero_point=zero_point)
-            return made if made.scale_names <= ruled(checked) else "no data rule says that scales are finite and not 0"
+            return made if made.scale_names <= ruled(checked) else NOT_RULED
     return NOT_REQUANTISED
+
+
+class Requantised(NamedTuple):
+    """clamp(half_to_even(total * factors[0] * factors[1] / divisor) + added); nothing is added where `added` is None."""
+
+    total: Expr
+    factors: tuple[Expr, Expr]
+    divisor: Expr
+    added: Expr | None
+
+
+def requantised(e: Expr, data_type: DataType) -> Requantised | None:
+    """The requantisation of sums to elements of a type that a formula is; factors and the divisor are elements."""
+    low, high = limits(data_type)
+    for op, limit in (("min", high), ("max", low)):
+        if e.op != op:
+            return None
+        x, y = e.args
+        if _is(x, limit) == _is(y, limit):
+            return None
+        e = y if _is(x, limit) else x
+    added = None
+    if e.op == "add":
+        e, other = e.args if e.args[0].op == "half_to_even" else e.args[::-1]
+        added = None if _is(other, 0) else other
+    if e.op != "half_to_even":
+        return None
+    above, under = _quotient(e.args[0])
+    totals = [x for x in above if x.op != "read"]
+    factors = [x for x in above if x.op == "read"]
+    if (len(totals), len(factors), len(under)) != (1, 2, 1):
+        return None
+    return Requantised(totals[0], (factors[0], factors[1]), under[0], added)
 
 
 def ruled(checked: Checked[Any]) -> frozenset[str]:
@@ -99,7 +127,8 @@ def ruled(checked: Checked[Any]) -> frozenset[str]:
     return frozenset([name for name, found in checked.fields.items() if found.field.wire in wires])
 
 
-def _sums(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | None:
+def sums_of(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | None:
+    """The product of 8-bit matrices that an expression is an element of, at the indices i."""
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or len(e.data[1]) != 1 or e.args[0].op != "mul":
         return None
     (k,) = e.data[1]
@@ -117,7 +146,7 @@ def _centred(
 ) -> tuple[Operand, Operand | None] | None:
     """A factor, and the zero point that is taken from it."""
     factor, zero_point = e.args if e.op == "sub" else (e, None)
-    tensor = _read(factor)
+    tensor = read_of(factor)
     if tensor is None or tensor.data_type not in EIGHT_BIT or len(tensor.sizes) != len(whole):
         return None
     for x, v in zip(factor.args, whole, strict=True):
@@ -132,7 +161,7 @@ def _centred(
 
 def _beside(e: Expr, along: Sequence[Variable | None], data_type: DataType, checked: Checked[Any]) -> Operand | None:
     """A tensor that is read at right-aligned indices, which vary along these variables or not at all."""
-    tensor = _read(e)
+    tensor = read_of(e)
     if tensor is None or tensor.data_type is not data_type:
         return None
     sizes, surplus = tensor.sizes, len(tensor.sizes) - len(along)
@@ -143,7 +172,7 @@ def _beside(e: Expr, along: Sequence[Variable | None], data_type: DataType, chec
     return Operand(tensor.name, checked.tensors[tensor.name])
 
 
-def _read(e: Expr) -> Tensor | None:
+def read_of(e: Expr) -> Tensor | None:
     """The input that an expression is an element of."""
     if e.op != "read" or e.data[1] != "inside" or e.data[0].definition is not None:
         return None

@@ -14,7 +14,7 @@ from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kerne
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.epilogue.rounding import undecided
-from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, ESTIMATE, ROW, TERM, ZERO_POINT, rule_of_row
+from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, BIAS, ESTIMATE, ROW, TERM, ZERO_POINT, rule_of_row
 from anydml.kernels.contract.tile import column_bytes, panel_columns
 
 INFINITE = 0x7F800000
@@ -26,15 +26,19 @@ FAR = 60  # a factor of the estimate within 2^-60 .. 2^60 makes no float32 overf
 PARAMETERS = (
     *("m", "a_zero_point", "a_zero_point_step", "rows", "n", "modes", "bound"),
     *("a_scale", "a_scale_step", "y_scale", "y_scale_step", "b_scale", "b_scale_step", "y_zero_point", "y_zero_point_step"),
+    *("bias", "bias_step", "room"),
 )
-_PARAMETER_POINTERS = {"a_zero_point", "rows", "modes", "a_scale", "y_scale", "b_scale", "y_zero_point"}
+_PARAMETER_POINTERS = {"a_zero_point", "rows", "modes", "a_scale", "y_scale", "b_scale", "y_zero_point", "bias"}
+THRESHOLD, RULE, TAKEN = 0, 4, 8
 
 
-def parameters(target: Target, a_signed: bool, output: str) -> str:
+def parameters(target: Target, a_signed: bool, output: str, biased: bool = False) -> str:
     """The records of m rows but for their term, and the modes; status 1 where a scale is zero, infinite or NaN.
 
-    Arguments: PARAMETERS, steps in bytes; bound: the float32 bits of no less than any |q|. output "i32": AZeroPoint alone.
-    The modes are the threshold of the estimate, float32, and whether the rule decides everything, int32.
+    Arguments: PARAMETERS, steps in bytes; bound: the float32 bits of no less than any |q|; room: the largest magnitude of a
+    bias with which sums still fit int32. output "i32": AZeroPoint alone.
+    The modes are the threshold of the estimate, float32, whether the rule decides everything, int32, and a mask, int32, of
+    biases that are part of the term: all of them or none, which leaves them to the rule.
     """
     text = Text()
     arguments(text, PARAMETERS, _PARAMETER_POINTERS)
@@ -58,20 +62,26 @@ def parameters(target: Target, a_signed: bool, output: str) -> str:
         for field in ESTIMATE:
             text.store("float", estimate, record, field)
         zero_point = extend(text, zero_point, output == "i8")
-        for field in ZERO_POINT:
+        for field in ZERO_POINT[:1] if biased else ZERO_POINT:
             text.store("i32", zero_point, record, field)
         rule_of_row(text, output == "i8", a, y, zero_point, record)
-        low, high, small, large, fraction = found
+        low, high, small, large, fraction, *biases = found
+        if biased:
+            bias = text.load("i32", along(text, "%bias", "%bias_step", i))
+            text.store("i32", bias, record, BIAS)
+            negative = text.op(f"icmp slt i32 {bias}, 0")
+            magnitude = text.op(f"select i1 {negative}, i32 {text.op(f'sub i32 0, {bias}')}, i32 {bias}")
+            biases = [most(biases[0], magnitude)]
         for x in (a, y):
             bits = text.op(f"bitcast float {x} to i32")
             magnitude = text.op(f"and i32 {bits}, {0x7FFFFFFF}")
             low, high = least(low, magnitude), most(high, magnitude)
             fraction = text.op(f"or i32 {fraction}, {bits}")
         magnitude = text.op(f"and i32 {text.op(f'bitcast float {estimate} to i32')}, {0x7FFFFFFF}")
-        return [low, high, least(small, magnitude), most(large, magnitude), fraction]
+        return [low, high, least(small, magnitude), most(large, magnitude), fraction, *biases]
 
-    first = [("i32", "-1"), ("i32", "0"), ("i32", "-1"), ("i32", "0"), ("i32", "0")]
-    _, (low, high, small, large, fraction) = fold(text, "0", "%m", 1, first, row)
+    first = [("i32", "-1"), ("i32", "0"), ("i32", "-1"), ("i32", "0"), ("i32", "0"), *([("i32", "0")] if biased else [])]
+    _, (low, high, small, large, fraction, *biases) = fold(text, "0", "%m", 1, first, row)
 
     # BScale: vectors where it is contiguous, one element where all are the same
     lanes = target.vector_bytes // 4
@@ -113,15 +123,23 @@ def parameters(target: Target, a_signed: bool, output: str) -> str:
 
     in_range = text.op(f"and i1 {within(small, large)}, {within(b_low, b_high)}")
     bound = value(text.op("trunc i64 %bound to i32"))
+    taken = "true"
+    if biased:
+        magnitude = text.op(f"zext i32 {biases[0]} to i64")
+        taken = text.op(f"icmp sle i64 {magnitude}, %room")
+        text.store("i32", text.op(f"sext i1 {taken} to i32"), "%modes", TAKEN)
+        bound = text.op(f"fadd float {bound}, {text.op(f'uitofp i64 {magnitude} to float')}")
+        bound = text.op(f"fmul float {bound}, {real(1 + 2.0**-20)}")  # above what these three roundings may lose
     largest = text.op(f"fmul float {text.op(f'fmul float {value(large)}, {value(b_high)}')}, {bound}")
     in_range = text.op(f"and i1 {in_range}, {text.op(f'fcmp ole float {largest}, {real(2.0**30)}')}")
+    in_range = text.op(f"and i1 {in_range}, {taken}")
     rule = text.op(f"zext i1 {text.op(f'xor i1 {in_range}, true')} to i32")
     # of powers of two, float32 loses nothing while |q| <= 2^24, nor where more than that saturates: 2^24 2^-15 = 512
     coarse = text.op(f"fcmp oge float {text.op(f'fmul float {value(small)}, {value(b_low)}')}, {real(2.0**-15)}")
     coarse = text.op(f"or i1 {coarse}, {text.op(f'fcmp ole float {bound}, {real(2.0**24)}')}")
     powers = text.op(f"and i1 {coarse}, {text.op(f'icmp eq i32 {fraction}, 0')}")
     text.store("float", text.op(f"select i1 {powers}, float 2.0, float {real(undecided(target))}"), "%modes")
-    text.store("i32", rule, "%modes", 4)
+    text.store("i32", rule, "%modes", RULE)
     text.do("ret i64 0")
     kinds = [("i32", ""), (vector, f".v{lanes}i32")]
     declarations = [f"declare {t} @llvm.{how}{x if x else '.i32'}({t}, {t})" for t, x in kinds for how in ("umin", "umax")]
@@ -147,20 +165,23 @@ def _early(text: Text) -> None:
 
 # --- the sums of A's rows ---
 
-ROW_SUMS = ("a", "a_row", "k", "m", "rows", "b_zero_point")
+ROW_SUMS = ("a", "a_row", "k", "m", "rows", "b_zero_point", "bias", "bias_step", "modes")
 
 
-def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
+def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased: bool = False) -> str:
     """The term of each of m row records: -(sum of the row), times the B zero point unless `full`. Nothing is read for 0.
 
+    biased: times the B zero point in any case, and plus the row's bias, unless the modes leave that to the rule.
     Arguments: ROW_SUMS. k: bytes of a row as the tile reads it, a multiple of 4.
     """
     dot, width = dot_of(target), target.vector_bytes
     packed_signed = dot.b_signed(a_signed, b_signed)
     vector = f"<{width // 4} x i32>"
     text = Text()
-    arguments(text, ROW_SUMS, {"a", "rows", "b_zero_point"})
+    arguments(text, ROW_SUMS, {"a", "rows", "b_zero_point", "bias", "modes"})
     rest = text.op(f"alloca [{width} x i8], align {width}")
+    full = full and not biased
+    mask = text.load("i32", "%modes", TAKEN) if biased else ""
     if full:
         factor = "-1"
     else:
@@ -174,7 +195,13 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
             text.label(text.name("unreachable"))
 
     def store(i: str, value: str) -> list[str]:
-        text.store("i32", value, text.at("%rows", text.op(f"mul i64 {i}, {ROW}")), TERM)
+        record = text.at("%rows", text.op(f"mul i64 {i}, {ROW}"))
+        if biased:
+            bias = text.load("i32", along(text, "%bias", "%bias_step", i))
+            taken = text.op(f"and i32 {bias}, {mask}")
+            value = text.op(f"add i32 {value}, {taken}")
+            text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, BIAS)
+        text.store("i32", value, record, TERM)
         return []
 
     if not full:

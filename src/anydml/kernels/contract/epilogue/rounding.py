@@ -42,9 +42,18 @@ def slots(text: Text, target: Target, height: int) -> Slots:
 
 
 def epilogue(
-    text: Text, target: Target, signed: bool, sums: list[list[str]], slots: Slots, row: str, column: str, c: str, c_row: str
+    text: Text,
+    target: Target,
+    signed: bool,
+    sums: list[list[str]],
+    slots: Slots,
+    row: str,
+    column: str,
+    c: str,
+    c_row: str,
+    biased: bool = False,
 ) -> None:
-    """Round a tile's sums and store them at c."""
+    """Round a tile's sums and store them at c. biased: the records of rows have a bias in one zero point's place."""
     dot, width = dot_of(target), target.vector_bytes
     height, row_bytes = len(sums), dot.vectors * width
     decide, guess, judge, redo, done = (text.name(x) for x in ("decide", "guess", "judge", "redo", "rounded"))
@@ -73,7 +82,9 @@ def epilogue(
         for m in pair:
             for n, value in enumerate(sums[m]):
                 factor = splat(text, text.load("float", row, ROW * m + ESTIMATE[n % 2]), f"<{width // 4} x float>")
-                zero_point = splat(text, text.load("i32", row, ROW * m + ZERO_POINT[n % 2]), f"<{width // 4} x i32>")
+                zero_point = splat(
+                    text, text.load("i32", row, ROW * m + ZERO_POINT[0 if biased else n % 2]), f"<{width // 4} x i32>"
+                )
                 rounded, distance = _guess(text, target, value, factor, scales[n])
                 outputs.append(text.op(f"add <{width // 4} x i32> {rounded}, {zero_point}"))
                 distances.append(distance)

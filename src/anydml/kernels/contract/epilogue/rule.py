@@ -16,6 +16,7 @@ from anydml.kernels.contract.dot import dot_of
 ROW = 64
 TERM, A_ZERO_POINT = 0, 4
 ESTIMATE, ZERO_POINT = (8, 12), (16, 20)
+BIAS = 20  # in the place of the second zero point
 ABOUT, A_SCALE, OUTPUT_SCALE, LOW, HIGH = 24, 32, 40, 48, 56
 SCALED = "0x52A0000000000000"  # 2^299: every scale and product of two becomes an integer, all far from float64's ends
 
@@ -43,8 +44,11 @@ def rule_of_row(text: Text, signed: bool, a_scale: str, output_scale: str, zero_
         text.store("double", text.op(f"sitofp i32 {text.op(f'sub i32 {bound}, {zero_point}')} to double"), record, field)
 
 
-def functions(target: Target, signed: bool, *, wide: bool = False) -> list[str]:
-    """`void rule(sums, row record, BScale of the panel's columns, output)`: one row of a tile by the rule; wide: int64 sums."""
+def functions(target: Target, signed: bool, *, wide: bool = False, biased: bool = False) -> list[str]:
+    """`void rule(sums, row record, BScale of the panel's columns, output)`: one row of a tile by the rule.
+
+    wide: int64 sums. biased: the record has a bias, which is added to them.
+    """
     dot, lanes = dot_of(target), target.vector_bytes // 8
     columns = dot.vectors * target.vector_bytes // 4
     doubles, floats, longs, ints = (f"<{lanes} x {x}>" for x in ("double", "float", "i64", "i32"))
@@ -53,9 +57,12 @@ def functions(target: Target, signed: bool, *, wide: bool = False) -> list[str]:
         splat(text, text.load("double", "%row", at), doubles) for at in (ABOUT, A_SCALE, OUTPUT_SCALE, LOW, HIGH)
     )
     offset = splat(text, text.op(f"sext i32 {text.load('i32', '%row', ZERO_POINT[0])} to i64"), longs)
+    bias = splat(text, text.op(f"sitofp i32 {text.load('i32', '%row', BIAS)} to double"), doubles) if biased else ""
     for at in range(0, columns, lanes):
         whole, size = (longs, 8) if wide else (ints, 4)
         q = text.op(f"sitofp {whole} {text.load(whole, '%sums', size * at)} to {doubles}")
+        if biased:
+            q = text.op(f"fadd {doubles} {q}, {bias}")
         b = text.op(f"fpext {floats} {text.load(floats, '%scale', 4 * at)} to {doubles}")
         t = text.op(f"fmul {doubles} {text.op(f'fmul {doubles} {q}, {b}')}, {about}")
         h = text.op(f"fadd {doubles} {_floor(text, target, doubles, t)}, splat (double 5.000000e-01)")

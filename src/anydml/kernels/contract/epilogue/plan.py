@@ -1,0 +1,91 @@
+"""The steps that make the records of rows and of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from anydml.kernels.call.steps import At, Step
+from anydml.kernels.code import engine
+from anydml.kernels.contract.epilogue import records
+from anydml.kernels.contract.geometry import Batch, Matrix, Scratch
+from anydml.kernels.contract.layout import WRAPS, Layout
+from anydml.kernels.contract.problem import NOTHING
+
+LARGEST = 2**31 - 1
+MODES = 16  # bytes
+
+
+def by_row(at: Layout) -> list[Matrix]:
+    """What the records of rows, and the modes, are made from."""
+    p = at.problem
+    return [p.a_zero_point, *(p.scales or ()), *((p.y_zero_point,) if p.scales else ()), *((p.bias,) if p.bias else ())]
+
+
+def parameters(at: Layout, batch: Batch, rows: range, first: int, count: int, into: At, modes: At) -> Step:
+    """The records of rows, but for their terms, and the modes, for so many columns from the first."""
+    p, row, none = at.problem, rows.start, At("constants")
+    code = engine.compiled(records.parameters, at.target, p.a_signed, p.output, at.kind.biased)
+    zero = (p.a_zero_point.of(batch, row), p.a_zero_point.row)
+    if p.scales is None:
+        return Step(code, (len(rows), *zero, into, 0, none, 0, none, 0, none, 0, none, 0, none, 0, none, 0, 0))
+    bound = int(np.nextafter(np.float32(65025 * p.k), np.float32(np.inf)).view(np.uint32))
+    room = LARGEST - 65025 * p.k if p.k <= WRAPS else -1
+    a_scale, b_scale, y_scale = p.scales
+    scales = (a_scale.of(batch, row), a_scale.row, y_scale.of(batch, row), y_scale.row)
+    across = (b_scale.of(batch, 0, first), b_scale.column)
+    output = (p.y_zero_point.of(batch, row), p.y_zero_point.row)
+    bias = p.bias or NOTHING
+    return Step(
+        code,
+        (len(rows), *zero, into, count, modes, bound, *scales, *across, *output, bias.of(batch, row), bias.row, room),
+    )
+
+
+def row_sums(at: Layout, batch: Batch, rows: range, a: At, a_row: int, row_bytes: int, into: At, modes: At) -> Step:
+    """The terms of the records of rows."""
+    p, none = at.problem, At("constants")
+    biased = at.kind.biased and at.blocks == 1
+    code = engine.compiled(records.row_sums, at.target, p.a_signed, p.b_signed, at.kind.full, biased)
+    bias = (p.bias.of(batch, rows.start), p.bias.row) if biased and p.bias is not None else (none, 0)
+    return Step(code, (a, a_row, row_bytes, len(rows), into, p.b_zero_point.of(batch), *bias, modes))
+
+
+class Columns:
+    """The records of some panels' columns. `ready` makes what they are made from; `step` makes them, from sums."""
+
+    def __init__(self, at: Layout, batch: Batch, panels: range, into: At) -> None:
+        self.at, self.batch, self.panels, self.into = at, batch, panels, into
+
+    def ready(self, scratch: Scratch) -> Generator[Step, None, tuple[At, At]]:
+        """Zero points and scales as the kernel reads them: one, or one after the other for a whole panel at least."""
+        scales = self.at.problem.scales
+        zero_point = yield from self._across(self.at.problem.b_zero_point, 1, scratch)
+        scale = At("constants") if scales is None else (yield from self._across(scales[1], 4, scratch))
+        return zero_point, scale
+
+    def _across(self, t: Matrix, size: int, scratch: Scratch) -> Generator[Step, None, At]:
+        at = self.at
+        start = at.start(self.panels.start)
+        n = at.end(self.panels.stop - 1) - start
+        here = t.of(self.batch, 0, start)
+        if t.column == 0 or (t.column == size and n >= at.width):
+            return here
+        values = scratch.take(max(n, at.width) * size)
+        yield at.copied((n,), (t.column,), (size,), size, here, values)
+        return values
+
+    def step(self, sums: At, k: int, values: tuple[At, At]) -> Step:
+        at, p = self.at, self.at.problem
+        code = engine.compiled(
+            records.columns,
+            at.target,
+            p.a_signed,
+            p.b_signed,
+            at.kind.full,
+            None if p.scales is None else 4 if p.scales[1].column else 0,
+            1 if p.b_zero_point.column else 0,
+        )
+        last = at.start(self.panels.stop - 1) - at.start(self.panels.start)
+        return Step(code, (len(self.panels), last, sums, self.into, k, p.a_zero_point.of(self.batch), *values))

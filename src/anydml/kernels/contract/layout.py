@@ -1,0 +1,65 @@
+"""A problem on an instruction set: groups of K, panels of columns, blocks of K, and the properties of its tiles."""
+
+from __future__ import annotations
+
+from anydml.kernels.call.steps import At, Step
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import dot_of, shift_of
+from anydml.kernels.contract.problem import Problem
+from anydml.kernels.contract.tile import Kind, column_bytes, panel_columns
+from anydml.kernels.copy import copies
+
+WRAPS = 33_025  # elements of K up to which a sum of full-range products fits int32
+BLOCK_OF_K = 1 << 15
+
+
+class Layout:
+    """The numbers that all steps of a problem share.
+
+    groups: steps of K. width, panels, panel_bytes: columns of a panel, how many there are, bytes of a packed one. block,
+    blocks: what int32 cannot hold is summed in blocks of K that it can. kind, sum_kind: of the tiles, and of those that sum.
+    """
+
+    def __init__(self, p: Problem, target: Target) -> None:
+        self.problem, self.target, self.dot = p, target, dot_of(target)
+        self.quantized = p.scales is not None
+        self.size = 4 if p.output == "i32" else 1
+        self.groups = -(-p.k // self.dot.group)
+        self.width = panel_columns(target)
+        self.panels = -(-p.n // self.width)
+        self.panel_bytes = self.groups * self.width * self.dot.depth
+        self.row_bytes = self.dot.depth * self.groups  # of A as a tile reads it
+        self.block = BLOCK_OF_K if self.quantized and p.k > WRAPS else p.k
+        self.blocks = -(-p.k // self.block)
+        full = bool(p.a_zero_point.row or p.b_zero_point.column)
+        self.kind = Kind(p.a_signed, self.dot.b_signed(p.a_signed, p.b_signed), p.output, full, p.bias is not None)
+        self.sum_kind = self.kind._replace(output="i32", biased=False) if self.blocks > 1 else self.kind
+        self.shift = shift_of(target, p.a_signed, p.b_signed)
+        self.pad = At("constants", 64 if self.shift else 0)  # rows of B beyond the last
+
+    @property
+    def sums_bytes(self) -> int:
+        """Of the sums of B's columns, in every block of K."""
+        return self.blocks * self.panels * self.width * 4
+
+    @property
+    def record_bytes(self) -> int:
+        """Of the record of a panel's columns."""
+        return column_bytes(self.target)
+
+    def start(self, panel: int) -> int:
+        """The column at which a panel begins: the last one is moved back rather than cut, where there is room."""
+        return max(0, min(panel * self.width, self.problem.n - self.width))
+
+    def end(self, panel: int) -> int:
+        """The column at which a panel ends."""
+        return min(self.start(panel) + self.width, self.problem.n)
+
+    def depth(self, k: int) -> int:
+        """Bytes from the start of a panel to its k-th step, a multiple of a group."""
+        return k // self.dot.group * self.width * self.dot.depth
+
+    def copied(self, sizes: tuple[int, ...], source: tuple[int, ...], into: tuple[int, ...], size: int, a: At, b: At) -> Step:
+        """A strided copy of elements of so many bytes, from a to b; strides in bytes."""
+        (step,) = copies.copy(self.target, sizes, source, into, size).steps(a, b, At("constants"))
+        return step

@@ -1,0 +1,70 @@
+"""The division of a problem's work: parts between which a caller can be interrupted, and a piece of each for every thread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+
+from anydml.kernels.contract.geometry import Part, cut
+from anydml.kernels.contract.layout import Layout
+
+ALONE = 4 << 20  # products below which a second thread costs more than it brings
+LONG = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
+MOST_ROWS = 1 << 16  # of A that have records at once: each takes as much memory as a row of 64 elements
+
+
+def whole(at: Layout) -> Part:
+    """All the work."""
+    outer, inner = at.problem.batches
+    return Part(range(outer), range(inner), range(at.problem.m), range(at.panels))
+
+
+def grid(at: Layout) -> Iterator[tuple[Part, list[tuple[int, Part]]]]:
+    """Parts of the work, with how many times they are moved in each direction, and where they are then.
+
+    The last part in a direction is one of its own.
+    """
+    everything = whole(at)
+    ways = []
+    for items, most in zip(everything, _lengths(at, everything), strict=True):
+        times = (len(items) - 1) // most
+        last = range(times * most, len(items))
+        ways.append([(times, range(most)), (1, last)] if times else [(1, last)])
+    for way in product(*ways):
+        part = Part(*(items for _, items in way))
+        named = zip(Part._fields, way, strict=True)
+        yield part, [(n, part._replace(**{x: range(r.stop, r.stop + len(r))})) for x, (n, r) in named if n > 1]
+
+
+def _lengths(at: Layout, everything: Part) -> tuple[int, int, int, int]:
+    """Batches, rows and panels of a part that takes about a tenth of a second."""
+    k = at.problem.k
+    long = LONG * at.target.vector_bytes // 16 * at.dot.group // 2
+    outer, inner, rows, panels = (len(x) for x in everything)
+    rows = min(rows, MOST_ROWS)
+    # even the smallest product takes as long as some thousands of large ones' products of elements
+    while outer * inner * max(rows * (columns := panels * at.width) * k, long >> 20) > long:
+        if outer > 1:
+            outer = -(-outer // 2)
+        elif inner > 1:
+            inner = -(-inner // 2)
+        elif panels > 1 and (columns >= rows or rows == 1):
+            panels = -(-panels // 2)
+        elif rows > 1:
+            rows = -(-rows // 2)
+        else:
+            break
+    even = (-(-len(x) // -(-len(x) // most)) for x, most in zip(everything, (outer, inner, rows, panels), strict=True))
+    return tuple(even)  # type: ignore[return-value]  # of four
+
+
+def threads_for(at: Layout, most: int) -> int:
+    """How many threads work on the problem."""
+    return most if at.problem.products >= ALONE else 1
+
+
+def pieces(at: Layout, part: Part, threads: int, packed: bool) -> list[Part]:
+    """A part of the work for each thread; packed: B is already, so that pieces are rows, and each thread sums its own."""
+    enough = len(part.rows) >= 2 * threads * at.dot.rows and math.prod(at.problem.batches) < threads
+    return cut(part, threads, "rows" if packed and enough else "")

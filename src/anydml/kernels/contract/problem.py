@@ -1,0 +1,143 @@
+"""A contraction as its plan sees it: matrices by batch, with what goes beside them, wherever they come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from anydml.kernels.call.steps import At
+from anydml.kernels.contract.geometry import Batch, Matrix, evened, matrix
+from anydml.kernels.contract.image import NOT_THERE, Axis
+from anydml.kernels.contract.source import Lying, Source
+from anydml.kernels.contract.windows import Windows
+from anydml.kernels.match.convolution import Beside, Convolution
+from anydml.kernels.match.product import Product
+from anydml.tensor import DataType, TensorDesc, TensorFlags
+
+OUTPUTS = {DataType.INT8: "i8", DataType.UINT8: "u8", DataType.INT32: "i32"}
+Dimensions = tuple[tuple[int, int], ...]
+NOTHING = Matrix(At("constants"), 0, 0, 0, 0)
+
+
+class Problem(NamedTuple):
+    """c[m, n] = the sum over k of (a[m, k] - a_zero_point[m]) * (b[k, n] - b_zero_point[n]), in every batch, modulo 2^32;
+    or, with scales, (that sum, exact, + bias[m]) * a_scale[m] * b_scale[n] / y_scale[m], rounded half to even, plus
+    y_zero_point[m], clamped.
+
+    terms, places: what k and n count through, sizes with strides in bytes, outermost first, in a row of A and of C. output:
+    "i32", "u8" or "i8". scales: a_scale, b_scale and y_scale.
+    """
+
+    m: int
+    k: int
+    n: int
+    batches: Batch
+    a: Matrix
+    terms: Dimensions
+    b: Source
+    c: Matrix
+    places: Dimensions
+    a_signed: bool
+    b_signed: bool
+    output: str
+    a_zero_point: Matrix
+    b_zero_point: Matrix
+    y_zero_point: Matrix = NOTHING
+    scales: tuple[Matrix, Matrix, Matrix] | None = None
+    bias: Matrix | None = None
+
+    @property
+    def products(self) -> int:
+        return self.m * self.k * self.n * math.prod(self.batches)
+
+
+def of_product(p: Product) -> Problem:
+    """The problem of a product of matrices."""
+    a, b = p.a.desc, p.b.desc
+    operands = (p.a, p.b, p.output, p.a_zero_point, p.b_zero_point, p.output_zero_point, *(p.scales or ()))
+    found, batches = evened([NOTHING if x is None else matrix(x.name, x.desc) for x in operands], (1, 1, *a.sizes[:-2])[-2:])
+    left, right, output, a_zero_point, b_zero_point, y_zero_point, *scales = found
+    k, n = int(a.sizes[-1]), int(b.sizes[-1])
+    return Problem(
+        *(int(a.sizes[-2]), k, n, batches),
+        a=left,
+        terms=((k, left.column),),
+        b=Lying(right, bool(b.flags & TensorFlags.OWNED_BY_DML)),
+        c=output,
+        places=((n, output.column),),
+        a_signed=a.data_type is DataType.INT8,
+        b_signed=b.data_type is DataType.INT8,
+        output=OUTPUTS[p.output.desc.data_type],
+        a_zero_point=a_zero_point,
+        b_zero_point=b_zero_point,
+        y_zero_point=y_zero_point,
+        scales=tuple(scales) if scales else None,  # type: ignore[arg-type]  # three
+    )
+
+
+def merged(dimensions: Sequence[tuple[int, int]]) -> Dimensions:
+    """The dimensions, without sizes of 1, and as one where two run on."""
+    found: list[tuple[int, int]] = []
+    for size, stride in dimensions:
+        if size == 1:
+            continue
+        if found and found[-1][1] == size * stride:
+            found[-1] = found[-1][0] * size, stride
+        else:
+            found.append((size, stride))
+    return tuple(found) or ((1, 0),)
+
+
+def of_convolution(p: Convolution) -> Problem:
+    """The problem of a convolution: filters by places of the output, in batches of groups.
+
+    B is the input as it lies where an output reads one place of it, and the next output the next one.
+    """
+    x, f, y = p.x.desc, p.filters.desc, p.output.desc
+    xs, fs, ys = _bytes(x), _bytes(f), _bytes(y)
+    rows, channels = f.sizes[0] // p.groups, f.sizes[1]
+    taps, k = f.sizes[2:], math.prod(f.sizes[1:])
+    axes = tuple(map(Axis, x.sizes[2:], xs[2:], y.sizes[2:], taps, p.strides, p.dilations, p.starts))
+    still = all(a.taps == a.stride == 1 and a.start == 0 and a.outputs == a.size for a in axes)
+    inside = merged([(a.size, a.step) for a in axes])
+    places = merged(list(zip(y.sizes[2:], ys[2:], strict=True)))
+    source = Matrix(At(p.x.name), xs[0], channels * xs[1], xs[1], inside[0][1] if still and len(inside) == 1 else 0)
+    output = Matrix(At(p.output.name), ys[0], rows * ys[1], ys[1], places[0][1])
+    filters = Matrix(At(p.filters.name), 0, rows * fs[0], fs[0], 0)
+    beside = [p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ())]
+    found, batches = evened([source, output, filters, *(_of_rows(b, rows) for b in beside)], (x.sizes[0], p.groups))
+    source, output, filters, a_zero_point, b_zero_point, y_zero_point, bias, *scales = found
+    # those with one place come first, where that leaves the order of elements alone
+    z, y_, x_ = (NOT_THERE, NOT_THERE, *sorted(axes, key=lambda a: a.outputs * a.taps > 1))[-3:]
+    windows = Windows(source, x.element_bytes, channels, source.row, (z, y_, x_))
+    return Problem(
+        *(rows, k, math.prod(y.sizes[2:]), batches),
+        a=filters,
+        terms=merged(list(zip(f.sizes[1:], fs[1:], strict=True))),
+        b=Lying(source, False) if still and len(inside) == 1 else windows,
+        c=output,
+        places=places,
+        a_signed=f.data_type is DataType.INT8,
+        b_signed=x.data_type is DataType.INT8,
+        output=OUTPUTS[y.data_type],
+        a_zero_point=a_zero_point,
+        b_zero_point=b_zero_point,
+        y_zero_point=y_zero_point,
+        scales=tuple(scales) if scales else None,  # type: ignore[arg-type]  # three
+        bias=bias if p.bias else None,
+    )
+
+
+def _bytes(t: TensorDesc) -> list[int]:
+    """Strides in bytes, 0 where there is nothing to step to."""
+    size = t.data_type.dtype.itemsize
+    return [stride * size if n > 1 else 0 for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
+
+
+def _of_rows(b: Beside | None, rows: int) -> Matrix:
+    """What is by output channel, of which a group has so many."""
+    if b is None:
+        return NOTHING
+    step = 0 if b.dimension is None else _bytes(b.operand.desc)[b.dimension]
+    return Matrix(At(b.operand.name), 0, rows * step, step, 0)

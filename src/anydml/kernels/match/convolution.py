@@ -1,0 +1,171 @@
+"""Statements that convolve 8-bit integers with filters, in groups: the sums as they are, or requantised, rounded once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from anydml.kernels.match.affine import affine
+from anydml.kernels.match.product import EIGHT_BIT, Operand, read_of, requantised, ruled
+from anydml.schema.check import Checked
+from anydml.schema.expression import Expr, Variable, is_integer, lift
+from anydml.schema.statement import Statement
+from anydml.tensor import DataType
+
+NO_CONVOLUTION = "the elements are no convolution of centred 8-bit integers"
+INT32, FLOAT32 = DataType.INT32, DataType.FLOAT32
+
+
+class Beside(NamedTuple):
+    """A tensor of one element for each output channel, along a dimension, or of one element where that is None."""
+
+    operand: Operand
+    dimension: int | None
+
+
+class Convolution(NamedTuple):
+    """output[n, m, o] = the sum over c and k of (x[n, g + c, o * stride + k * dilation - start] - x_zero_point) *
+    (filters[m, c, k] - filter_zero_point), where x is inside, modulo 2^32; or, with scales, (that sum + bias) * filter_scale
+    * x_scale / output_scale, rounded half to even, plus output_zero_point, clamped.
+
+    g: the first of the channels of m's group. scales: of filters, x and output. What is by output channel is `Beside`.
+    """
+
+    x: Operand
+    filters: Operand
+    output: Operand
+    groups: int
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    starts: tuple[int, ...]
+    x_zero_point: Beside | None
+    filter_zero_point: Beside | None
+    scales: tuple[Beside, Beside, Beside] | None = None
+    output_zero_point: Beside | None = None
+    bias: Beside | None = None
+
+    @property
+    def terms(self) -> int:
+        """Of every sum."""
+        return math.prod(self.filters.desc.sizes[1:])
+
+    @property
+    def scale_names(self) -> frozenset[str]:
+        return frozenset(scale.operand.name for scale in self.scales or ())
+
+
+def convolution(statement: Statement, checked: Checked[Any]) -> Convolution | str:
+    """The convolution that a statement comes to, or why it is none of this kind."""
+    if len(statement) != 1:
+        return "there are several outputs"
+    ((name, nest),) = statement.items()
+    if nest.moves or not 3 <= len(nest.index) <= 5:
+        return NO_CONVOLUTION
+    output, i = Operand(name, checked.tensors[name]), nest.variables
+    if output.desc.data_type is INT32:
+        return _sums(nest.body, i, output, checked) or NO_CONVOLUTION
+    if output.desc.data_type not in EIGHT_BIT:
+        return NO_CONVOLUTION
+    found = requantised(nest.body, output.desc.data_type)
+    return NO_CONVOLUTION if found is None else _rounded(found, i, output, checked) or NO_CONVOLUTION
+
+
+def _rounded(found: Any, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Convolution | None:
+    total, bias, m = found.total, None, i[1]
+    if total.op == "add":
+        total, added = total.args if total.args[0].op == "reduce" else total.args[::-1]
+        bias = _beside(added, m, INT32, checked)
+        if bias is None:
+            return None
+    sums = _sums(total, i, output, checked)
+    zero_point = None
+    if found.added is not None:
+        zero_point = _beside(found.added, m, output.desc.data_type, checked)
+        if zero_point is None:
+            return None
+    divisor = _beside(found.divisor, m, FLOAT32, checked)
+    if sums is None or divisor is None:
+        return None
+    for f, x in (found.factors, found.factors[::-1]):
+        of_filters, of_x = _beside(f, m, FLOAT32, checked), _beside(x, None, FLOAT32, checked)
+        if of_filters is not None and of_x is not None:
+            made = sums._replace(scales=(of_filters, of_x, divisor), output_zero_point=zero_point, bias=bias)
+            return made if made.scale_names <= ruled(checked) else None
+    return None
+
+
+def _sums(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Convolution | None:
+    if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or len(e.data[1]) != len(i) - 1 or e.args[0].op != "mul":
+        return None
+    for x, f in (e.args[0].args, e.args[0].args[::-1]):
+        if (made := _factors(x, f, i, e.data[1], output, checked)) is not None:
+            return made
+    return None
+
+
+def _factors(
+    x: Expr, f: Expr, i: Sequence[Variable], terms: Sequence[Variable], output: Operand, checked: Checked[Any]
+) -> Convolution | None:
+    n, m, *o = i
+    c, *k = terms
+    (x, x_centre), (f, f_centre) = ((e.args if e.op == "sub" else (e, None)) for e in (x, f))
+    filters = read_of(f)
+    if filters is None or x.op != "read" or x.data[1] not in ("inside", "skipped") or x.data[0].definition is not None:
+        return None
+    source = x.data[0]
+    if source.data_type not in EIGHT_BIT or filters.data_type not in EIGHT_BIT or len(source.sizes) != len(i):
+        return None
+    if not all(index.data is v for index, v in zip(f.args, (m, *terms), strict=True)):
+        return None
+    if filters.sizes != (m.size, *(v.size for v in terms)) or x.args[0].data is not n or source.sizes[0] != n.size:
+        return None
+    groups = _groups(x.args[1], m, c, source.sizes[1])
+    windows = [_window(index, p, u) for index, p, u in zip(x.args[2:], o, k, strict=True)]
+    if groups is None or None in windows:
+        return None
+    x_zero_point = f_zero_point = None
+    if x_centre is not None and (x_zero_point := _beside(x_centre, None, source.data_type, checked)) is None:
+        return None
+    if f_centre is not None and (f_zero_point := _beside(f_centre, m, filters.data_type, checked)) is None:
+        return None
+    strides, dilations, starts = zip(*(w for w in windows if w is not None), strict=True)
+    x_, f_ = (Operand(t.name, checked.tensors[t.name]) for t in (source, filters))
+    return Convolution(x_, f_, output, groups, strides, dilations, starts, x_zero_point, f_zero_point)
+
+
+def _groups(index: Expr, m: Variable, c: Variable, channels: int) -> int | None:
+    """How many groups there are where an index is m // (output channels of a group) * (channels of a group) + c."""
+    if index.data is c:
+        return 1 if c.size == channels else None
+    if index.op != "add" or index.args[1].data is not c:
+        return None
+    e, per, of_group = index.args[0], 1, 1
+    if e.op == "mul" and is_integer(e.args[1]):
+        e, per = e.args[0], int(e.args[1].data.value)
+    if e.op == "floordiv" and is_integer(e.args[1]):
+        e, of_group = e.args[0], int(e.args[1].data.value)
+    if e.data is not m or per != c.size or of_group < 1 or m.size % of_group or m.size // of_group * per != channels:
+        return None
+    groups: int = m.size // of_group
+    return groups
+
+
+def _window(index: Expr, o: Variable, u: Variable) -> tuple[int, int, int] | None:
+    """Stride, dilation and start of o * stride + u * dilation - start."""
+    found = affine(index)
+    if found is None or not found.factors.keys() <= {o, u}:
+        return None
+    stride, dilation = found.factors.get(o, 0), found.factors.get(u, 0)
+    return (stride, dilation, -found.constant) if stride >= 1 and dilation >= 1 else None
+
+
+def _beside(e: Expr, m: Variable | None, data_type: DataType, checked: Checked[Any]) -> Beside | None:
+    """A tensor that is read at the output channel in one dimension, or nowhere, and at 0 in all others."""
+    tensor = read_of(e)
+    if tensor is None or tensor.data_type is not data_type:
+        return None
+    along = [at for at, index in enumerate(e.args) if m is not None and index.data is m]
+    if len(along) > 1 or any(index is not lift(0) for at, index in enumerate(e.args) if at not in along):
+        return None
+    return Beside(Operand(tensor.name, checked.tensors[tensor.name]), along[0] if along else None)

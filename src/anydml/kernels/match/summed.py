@@ -1,0 +1,60 @@
+"""Statements that map sums: every element is a formula of one product of 8-bit integer matrices, and of elements beside it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from anydml.kernels.match.product import Operand, Product, sums_of
+from anydml.schema.check import Checked
+from anydml.schema.expression import Expr, Tensor, bound_by, make, walk
+from anydml.schema.statement import Nest, Statement
+from anydml.tensor import DataType, TensorDesc
+
+SUMS = "(the sums)"  # a tensor that a call has in memory of its own
+EXACT = 33_025  # terms up to which int32 holds every sum
+NO_SUMS = "the elements are no formulas of one product of 8-bit integer matrices"
+
+
+class Summed(NamedTuple):
+    """A product, whose output are the sums in int32, and the statement of the output of what these come to."""
+
+    product: Product
+    statement: Statement
+
+    @property
+    def terms(self) -> int:
+        """Of every sum."""
+        return self.product.terms
+
+    @property
+    def scale_names(self) -> frozenset[str]:
+        """No scales are looked at."""
+        return frozenset()
+
+
+def summed(statement: Statement, checked: Checked[Any]) -> Summed | str:
+    """The product and the map that a statement comes to, or why it is none of this kind."""
+    if len(statement) != 1:
+        return "there are several outputs"
+    ((name, nest),) = statement.items()
+    found = [e for e in walk(nest.body) if bound_by(e)]
+    if nest.moves or len(found) != 1 or not 2 <= len(nest.index) <= 4:
+        return NO_SUMS
+    sizes = tuple(int(v.size) for v in nest.variables)
+    desc = TensorDesc(DataType.INT32, sizes).spelled_out()
+    made = sums_of(found[0], nest.variables, Operand(SUMS, desc), checked)
+    if made is None:
+        return NO_SUMS
+    if (k := made.a.desc.sizes[-1]) > EXACT:
+        return f"K = {k}: int32 does not hold sums of more than {EXACT} products"
+    sums = Tensor(SUMS, sizes, DataType.INT32)[nest.index]
+    return Summed(made, {name: Nest(nest.index, _replaced(nest.body, found[0], sums))})
+
+
+def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:
+    """The expression with another node in one's place."""
+    made: dict[Expr, Expr] = {}
+    for node in walk(e):
+        args = tuple(made[a] for a in node.args)
+        made[node] = new if node is old else node if args == node.args else make(node.op, args, node.data, node.sort)
+    return made[e]
