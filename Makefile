@@ -24,7 +24,8 @@ soak: .venv/test
 	ANYDML_SOAK=100 $(BIN)/python -m pytest --numprocesses auto tests/test_two_inputs.py tests/test_element_wise_unary.py tests/test_pilots_quantised.py
 	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_operators.py tests/test_rules.py tests/test_slice_and_matmul.py
 	ANYDML_SOAK=4 $(BIN)/python -m pytest --numprocesses auto tests/test_matmul_exact.py tests/test_matmul_memory.py tests/test_memory.py tests/test_floating_point_state.py
-	ANYDML_SOAK=10 $(BIN)/python -m pytest --numprocesses auto tests/test_elementwise*.py tests/test_rows.py tests/test_copies.py tests/test_arm*.py
+	ANYDML_SOAK=10 $(BIN)/python -m pytest --numprocesses auto tests/test_elementwise*.py tests/test_rows.py tests/test_copies.py tests/test_arm*.py tests/test_float_contractions.py
+	ANYDML_SOAK=200 $(BIN)/python -m pytest --numprocesses auto tests/test_float_contractions.py -k test_generated
 
 # what is made from the operator files and checked in
 functions: .venv/test

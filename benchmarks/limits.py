@@ -193,6 +193,54 @@ def _inspect(assembly: str, dot: Dot) -> None:
     assert not any("(" in line[1] for line in lines), "the loop reads memory"
 
 
+# --- multiply-adds of float64 ---
+
+CHAINS = 24  # two a cycle that take 4 or 5 cycles each need ten; registers leave room for more
+
+
+def multiply_add_loop(target: Target) -> str:
+    """Nothing but fused multiply-adds of registers of float64, `TURNS` times as many as there are sums."""
+    kind = f"<{target.vector_bytes // 8} x double>"
+    text = Text()
+    x, y = text.load(kind, "%args"), text.load(kind, "%args", 64)
+    count = chains(target)
+    first = [text.load(kind, "%args", 128 + 64 * i) for i in range(count)]
+    text.jump("loop")
+    text.label("loop")
+    text.do("%i = phi i64 [ 0, %entry ], [ %more, %loop ]")
+    for i, value in enumerate(first):
+        text.do(f"%sum{i} = phi {kind} [ {value}, %entry ], [ %next{i}, %loop ]")
+    name = f"llvm.fma.v{target.vector_bytes // 8}f64"
+    for i in range(count):
+        text.do(f"%next{i} = call {kind} @{name}({kind} {x}, {kind} {y}, {kind} %sum{i})")
+    text.do("%more = add i64 %i, 1")
+    text.branch(text.op(f"icmp ult i64 %more, {TURNS}"), "loop", "end")
+    text.label("end")
+    for i in range(count):
+        text.store(kind, f"%next{i}", "%args", 128 + 64 * i)
+    text.do("ret i64 0")
+    declaration = f"declare {kind} @{name}({kind}, {kind}, {kind})"
+    return module([declaration, "define i64 @kernel(ptr %args) {", "entry:", *text.lines, "}"])
+
+
+def chains(target: Target) -> int:
+    """Sums that are under way at once: with both factors, they fit into the registers."""
+    return CHAINS if target.vector_bytes == 64 or target.architecture == "aarch64" else 12
+
+
+def multiply_adds() -> tuple[Callable[[], object], int] | None:
+    """The bare loop of the widest multiply-add of float64, to be timed, and how many a call does; None without one."""
+    target = named(None)
+    if target is None or (target.architecture == "x86" and "fma" not in target.features):
+        return None
+    memory = aligned(4096)
+    words = memory.view(np.float64)
+    words[:] = np.random.default_rng(0).standard_normal(words.size)  # of which power, and so the clock, depend
+    arguments = memory.view(np.int64).reshape(1, -1)
+    call = prepared([table(engine.compiled(multiply_add_loop, target), arguments)], target, (memory,))
+    return call, TURNS * chains(target) * target.vector_bytes // 8
+
+
 # --- reading ---
 
 UNROLL = 8

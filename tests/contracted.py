@@ -5,10 +5,8 @@ What is slow is a kernel that is compiled for the first time; so a desc is bound
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -240,13 +238,3 @@ def left_open(patch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     with patch.context() as within:
         within.setattr(undecided, "_decide", counting)
         yield counts
-
-
-def outputs(desc: Desc) -> int:
-    return math.prod(getattr(desc, desc.spec.outputs[0].name).sizes)
-
-
-def every(**choices: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """Each combination of choices."""
-    for values in product(*choices.values()):
-        yield dict(zip(choices, values, strict=True))

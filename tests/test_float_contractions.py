@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 
 import hurting
-from anydml import DataType, Device, TensorDesc
+from anydml import DataType, Device, TensorDesc, check
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
-from anydml.kernels.contract.floats import plan
+from anydml.kernels.contract.floats import family, plan
+from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.operator import Desc
-from contracted import Bound, Rng, convolution, every, gemm, left_open, named, pick, run
+from anydml.schema.statement import stated
+from contracted import Bound, Rng, convolution, gemm, left_open, named, pick, run
 from every_kernel import SOAK, Ran, without_dot_products
 from guarded import AVAILABLE
 from test_floating_point_state import STATES, Context, mxcsr
@@ -46,7 +48,7 @@ def rows_times_columns(m: int, k: int, n: int, **fields: Any) -> Desc:
 # --- the oracle's bits ---
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 @pytest.mark.parametrize("draw", [gemm, convolution])
 def test_generated(draw: Callable[[Rng], Desc], part: int, ran: Ran) -> None:
     compared = cases = 0
@@ -85,14 +87,15 @@ def test_every_instruction_set(isa: str, ran: Ran) -> None:
 def test_sizes_around_every_edge(isa: str, ran: Ran) -> None:
     """Rows of every tile, columns around a vector, a panel and a group, and sums of few terms."""
     lanes = next(t for t in targets() if t.name == isa).vector_bytes // 8
-    ends = (1, lanes, 2 * lanes, 3 * lanes, plan.GROUP)
-    columns = sorted({max(n + d, 1) for n in ends for d in (-1, 0, 1)} | {2 * plan.GROUP + 1})
-    rng, compared = np.random.default_rng(11), 0
+    near = sorted({max(n + d, 1) for n in (1, lanes, 2 * lanes, 3 * lanes) for d in (-1, 0, 1)})
+    far = [plan.GROUP - 1, plan.GROUP, plan.GROUP + 1, 2 * plan.GROUP + 1]
+    rng, compared, device = np.random.default_rng(11), 0, Device(isa=isa, threads=1)
     for at, rows in enumerate(range(1, 18)):
         for k in (1, 2, 3, 17):
-            for n in columns[at % 2 :: 2] if SOAK == 1 else columns:
-                compared += run(rows_times_columns(rows, k, n), rng, Device(isa=isa, threads=1), [pick(rng, hurting.KINDS)])
-    ran(compared, 50_000)
+            few = [near[(at + k) % len(near)], near[(at + k + 5) % len(near)]] + ([far[at // 4 % 4]] if k == at % 4 else [])
+            for n in few if SOAK == 1 else [*near, *far]:
+                compared += run(rows_times_columns(rows, k, n), rng, device, [pick(rng, hurting.KINDS)])
+    ran(compared, 10_000)
 
 
 @pytest.fixture
@@ -111,7 +114,7 @@ def test_blocks_of_every_kind(threads: int, whole: int, monkeypatch: pytest.Monk
     """whole: bytes of rows that are packed at once; with 0, they are packed again for every chunk."""
     monkeypatch.setattr(plan, "WHOLE", whole)
     compared = 0
-    for case in range(5 * SOAK):
+    for case in range(2 * SOAK):
         rng = np.random.default_rng((5, case))
         device = Device(threads=threads, isa=ISAS[case % len(ISAS)])
         compared += run(gemm(rng, (90, 40, 300)), rng, device, [pick(rng, hurting.KINDS)])
@@ -127,8 +130,10 @@ def test_a_list_that_holds_few(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> Non
     compared = 0
     for m, k, n in ((1, 3, 200), (8, 9, 49), (17, 30, 100), (40, 20, 200)):
         for threads in (1, 2):
-            compared += run(rows_times_columns(m, k, n), np.random.default_rng(m), Device(threads=threads))
-    ran(compared, 100_000)
+            compared += run(
+                rows_times_columns(m, k, n), np.random.default_rng(m), Device(threads=threads), ["cancelling", "wide"]
+            )
+    ran(compared, 40_000)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -145,7 +150,7 @@ def test_batches_are_shared_among_threads(threads: int, ran: Ran) -> None:
 
 
 def test_a_plan_does_not_grow_with_batches() -> None:
-    sizes = [tuple(TensorDesc(F32, (1, n, 8, 8)) for _ in range(3)) for n in (30, 30_000_001)]
+    sizes = [tuple(TensorDesc(F32, (1, n, 8, 8)) for _ in range(3)) for n in (3_001, 30_000_001)]
     steps = []
     for a, b, output in sizes:
         lowered = lower_of(named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output), threads=2)
@@ -154,12 +159,7 @@ def test_a_plan_does_not_grow_with_batches() -> None:
 
 
 def lower_of(desc: Desc, threads: int) -> Any:
-    from anydml import check
-    from anydml.kernels.contract.floats.family import lower
-    from anydml.kernels.kernel import Lowered, Machine
-    from anydml.schema.statement import stated
-
-    made = lower(stated(desc), check(desc), Machine(None, threads))
+    made = family.lower(stated(desc), check(desc), Machine(None, threads))
     assert isinstance(made, Lowered), made
     return made
 
@@ -248,20 +248,51 @@ def test_the_callers_floating_point_state_does_not_matter(mxcsr: Context, state:
 
 # --- what is left to Python ---
 
-MOST_LEFT = {"ordinary": 0.0, "specials": 0.05, "ties": 0.0, "cancelling": 0.0, "wide": 0.05, "small": 0.0}
+
+def test_sums_that_three_float64_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four powers far apart, three of which cancel: the one that is left is lost, and an exact evaluation finds it."""
+    powers, signs = np.array([120, 60, 0, -60, 120, 60, 0]), np.array([1, 1, 1, 1, -1, -1, -1], np.float32)
+    row = np.ldexp(signs, powers)
+    with left_open(monkeypatch) as counts:
+        bound = Bound(rows_times_columns(3, 7, 30), Device(threads=1), at_end=True)
+        bound.arrays["a_tensor"][...] = [row, np.ones(7), row]
+        bound.arrays["b_tensor"][...] = 1
+        bound.check()
+        assert counts == [60]
+        assert (bound.output[0] == 2.0**-60).all()
+        bound.arrays["a_tensor"][...] = 1
+        bound.check()  # nothing is left open, and nothing marked still
+        assert counts == [60]
+
+
+MOST_LEFT = {"small": 0.06}  # with factors: sums of few terms, which are ties
+FUNCTIONS = ("ACTIVATION_SIGMOID", "ACTIVATION_GELU", "ACTIVATION_TANH")
+FUNCTIONS_LEFT = {"ties": 0.02}  # large sums, of which GELU is all but the sum itself
+
+
+def left_of(kind: str, patch: pytest.MonkeyPatch, **fields: Any) -> float:
+    """The share of elements that machine code leaves open."""
+    size, c = 48, TensorDesc(F32, (48, 48)) if "beta" in fields else None
+    with left_open(patch) as counts:
+        bound = Bound(rows_times_columns(size, size, size, c_tensor=c, **fields), Device(threads=1), at_end=True)
+        for seed in range(2):
+            rng = np.random.default_rng(seed)
+            for array in bound.inputs.values():
+                array[...] = hurting.values("FLOAT32", array.shape, rng, kind)
+            bound.check()
+    share = sum(counts) / bound.executed
+    print(f"{kind}, {fields}: {sum(counts)} of {bound.executed}, {share:.4%}")
+    return share
 
 
 @pytest.mark.parametrize("kind", hurting.KINDS)
 def test_python_decides_few(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The share of elements that machine code leaves open, of plain products and with factors."""
-    for fields in every(alpha=(1.0, 0.1), fused_activation=(None, named("ACTIVATION_RELU")())):
-        with left_open(monkeypatch) as counts:
-            bound = Bound(rows_times_columns(64, 64, 64, **fields), Device(threads=1), at_end=True)
-            for seed in range(4):
-                rng = np.random.default_rng(seed)
-                for array in bound.inputs.values():
-                    array[...] = hurting.values("FLOAT32", array.shape, rng, kind)
-                bound.check()
-        share = sum(counts) / bound.executed
-        print(f"{kind} {fields['alpha']} {fields['fused_activation']}: {sum(counts)} of {bound.executed}, {share:.4%}")
-        assert share <= MOST_LEFT[kind]
+    for function in (None, named("ACTIVATION_RELU")()):
+        assert left_of(kind, monkeypatch, fused_activation=function) == 0
+        assert left_of(kind, monkeypatch, alpha=0.1, beta=0.7, fused_activation=function) <= MOST_LEFT.get(kind, 0)
+
+
+@pytest.mark.parametrize("kind", [k for k in hurting.KINDS if k != "wide"])
+def test_python_decides_few_of_functions(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in FUNCTIONS:
+        assert left_of(kind, monkeypatch, fused_activation=named(name)()) <= FUNCTIONS_LEFT.get(kind, 0.001)

@@ -1,0 +1,172 @@
+"""Products of float matrices and convolutions to be timed: ours, on any number of threads, and the others'."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import anydml as dml
+from anydml import DataType, TensorDesc, TensorFlags, operators
+from anydml.schema.operator import Desc
+
+Array = NDArray[Any]
+Call = Callable[[], object]
+ONNXRUNTIME, NUMPY = "onnxruntime", "NumPy"
+
+
+class Layer(NamedTuple):
+    """A convolution of a network: of one image, with a filter that is owned. read, written: channels; size: of the input."""
+
+    read: int
+    written: int
+    filter: int
+    size: int
+    stride: int = 1
+    groups: int = 1
+
+    def __str__(self) -> str:
+        kind = "depthwise, " if self.groups > 1 else ""
+        stride = f", stride {self.stride}" if self.stride > 1 else ""
+        return f"{kind}{self.filter} x {self.filter}, {self.read} to {self.written}, {self.size} x {self.size}{stride}"
+
+    @property
+    def padding(self) -> int:
+        return self.filter // 2
+
+    @property
+    def output(self) -> int:
+        return (self.size + 2 * self.padding - self.filter) // self.stride + 1
+
+    @property
+    def products(self) -> int:
+        return self.written * self.read // self.groups * self.filter**2 * self.output**2
+
+
+RESNET18 = (
+    Layer(3, 64, 7, 224, 2), Layer(64, 64, 3, 56), Layer(64, 128, 3, 56, 2), Layer(64, 128, 1, 56, 2), Layer(128, 128, 3, 28),
+    Layer(128, 256, 3, 28, 2), Layer(256, 256, 3, 14), Layer(256, 512, 3, 14, 2), Layer(512, 512, 3, 7),
+)  # fmt: skip
+MOBILENETV2 = (
+    Layer(3, 32, 3, 224, 2), Layer(32, 32, 3, 112, 1, 32), Layer(32, 16, 1, 112), Layer(16, 96, 1, 112),
+    Layer(96, 96, 3, 112, 2, 96), Layer(144, 24, 1, 56), Layer(144, 144, 3, 56, 1, 144), Layer(32, 192, 1, 28),
+    Layer(384, 64, 1, 14), Layer(576, 576, 3, 14, 1, 576), Layer(160, 960, 1, 7), Layer(960, 320, 1, 7),
+)  # fmt: skip
+
+
+def matrices(m: int, k: int, n: int, data: str = "normal") -> tuple[Array, Array]:
+    """Factors of some kind of data: normal, or what is hard for sums in float64."""
+    rng = np.random.default_rng(0)
+    a: Array = rng.standard_normal((m, k))
+    b: Array = rng.standard_normal((k, n))
+    if data == "integers":
+        a, b = rng.integers(-4096, 4097, (m, k)), rng.integers(-4096, 4097, (k, n))
+    elif data == "zero sums":
+        a[:, 1::2], b[1::2] = -a[:, : k // 2 * 2 : 2], b[: k // 2 * 2 : 2]
+    elif data == "wide":
+        a, b = a * 2.0 ** (10 * rng.standard_normal((m, k))), b * 2.0 ** (10 * rng.standard_normal((k, n)))
+    return a.astype(np.float32), b.astype(np.float32)
+
+
+def ours(desc: Desc, arrays: dict[str, Array], threads: int) -> Call:
+    """A call of our kernel; the output is made here, and owned tensors are bound first."""
+    compiled = dml.Device(threads=threads).compile(desc)
+    assert compiled.kernel_name == "contract:floats", compiled.kernel_name
+    owned = {name for name, _, t in desc.tensors() if t.flags & TensorFlags.OWNED_BY_DML}
+    if owned:
+        compiled.initialize(**{name: x for name, x in arrays.items() if name in owned})
+    output = np.empty(desc.output_tensor.sizes, np.float32)  # type: ignore[attr-defined]  # each desc here has one
+    bound = compiled.bind(**{name: x for name, x in arrays.items() if name not in owned}, output_tensor=output)
+    call = partial(_execute, bound)
+    call.output = output  # type: ignore[attr-defined]  # to be looked at
+    return call
+
+
+def _execute(bound: Any) -> None:
+    bound.execute()
+
+
+def product(a: Array, b: Array, threads: int = 1) -> Call:
+    operator: Any = operators.find("GEMM")
+    tensors = {"a_tensor": TensorDesc.of(a), "b_tensor": TensorDesc.of(b)}
+    output = TensorDesc(DataType.FLOAT32, (a.shape[0], b.shape[1]))
+    return ours(operator(**tensors, output_tensor=output), {"a_tensor": a, "b_tensor": b}, threads)
+
+
+def layer_data(layer: Layer) -> tuple[Array, Array]:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, layer.read, layer.size, layer.size)).astype(np.float32)
+    f = rng.standard_normal((layer.written, layer.read // layer.groups, layer.filter, layer.filter)).astype(np.float32)
+    return x, f
+
+
+def convolution(layer: Layer, x: Array, f: Array, threads: int = 1) -> Call:
+    operator: Any = operators.find("CONVOLUTION")
+    padding = (layer.padding, layer.padding)
+    desc = operator(
+        input_tensor=TensorDesc.of(x),
+        filter_tensor=TensorDesc(DataType.FLOAT32, f.shape, flags=TensorFlags.OWNED_BY_DML),
+        output_tensor=TensorDesc(DataType.FLOAT32, (1, layer.written, layer.output, layer.output)),
+        strides=(layer.stride, layer.stride),
+        dilations=(1, 1),
+        start_padding=padding,
+        end_padding=padding,
+        output_padding=(0, 0),
+        group_count=layer.groups,
+    )
+    return ours(desc, {"input_tensor": x, "filter_tensor": f}, threads)
+
+
+# --- the others ---
+
+
+def numpy_product(a: Array, b: Array) -> Call:
+    """NumPy's own, which takes as many threads as its BLAS is told."""
+    return partial(np.matmul, a, b, out=np.empty((a.shape[0], b.shape[1]), np.float32))
+
+
+def onnxruntime_product(a: Array, b: Array, threads: int = 1) -> dict[str, Call]:
+    return _onnxruntime("MatMul", a, b, (a.shape[0], b.shape[1]), threads, owned=False)
+
+
+def onnxruntime_convolution(layer: Layer, x: Array, f: Array, threads: int = 1) -> dict[str, Call]:
+    output = (1, layer.written, layer.output, layer.output)
+    attributes: dict[str, Any] = dict(strides=[layer.stride] * 2, pads=[layer.padding] * 4, group=layer.groups)
+    return _onnxruntime("Conv", x, f, output, threads, owned=True, **attributes)
+
+
+def _onnxruntime(
+    name: str, a: Array, b: Array, sizes: tuple[int, ...], threads: int, *, owned: bool, **attributes: Any
+) -> dict[str, Call]:
+    """A session of one node; an owned b is an initializer. None where onnxruntime is not there."""
+    with contextlib.suppress(ImportError):
+        import onnxruntime as ort
+        from onnx import TensorProto, helper, numpy_helper
+
+        def value(name: str, sizes: tuple[int, ...]) -> Any:
+            return helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes)
+
+        graph = helper.make_graph(
+            [helper.make_node(name, ["a", "b"], ["output"], **attributes)],
+            "one",
+            [value("a", a.shape)] + ([] if owned else [value("b", b.shape)]),
+            [value("output", sizes)],
+            [numpy_helper.from_array(b, "b")] if owned else [],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        options = ort.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        output, binding = np.empty(sizes, np.float32), session.io_binding()
+        binding.bind_cpu_input("a", a)
+        if not owned:
+            binding.bind_cpu_input("b", b)
+        binding.bind_output("output", "cpu", 0, output.dtype.type, output.shape, output.ctypes.data)
+        call = partial(session.run_with_iobinding, binding)
+        call.output = output  # type: ignore[attr-defined]  # to be looked at; the binding knows an address alone
+        return {ONNXRUNTIME: call}
+    return {}
