@@ -82,15 +82,15 @@ class WinogradPlan(Plan):
         self.some = max(1, min(SUMS // (POSITIONS * 8 * lanes * vectors), LISTED // outputs) // height) * height
         kept, some = min(self.kept, len(piece.rows)), min(self.some, len(piece.rows))
         behind = 8 * TILE * lanes
-        self.a, self.a_norms = scratch.take(POSITIONS * kept * found.channels * 8), scratch.take(kept * 8)
-        self.b = scratch.take(POSITIONS * found.channels * vectors * lanes * 8)
+        self.a, self.a_norms = scratch.take(POSITIONS * _apart(kept * found.channels * 8)), scratch.take(kept * 8)
+        self.b = scratch.take(POSITIONS * _apart(found.channels * vectors * lanes * 8))
         self.b_norms = scratch.take(outputs * 8 + behind)
         up = -(-self.tiles // lanes) * lanes
         self.pitch = -(-TILE * (up + 1) * 4 // self.target.vector_bytes) * self.target.vector_bytes
         self.lines = scratch.take((self.chunk * TILE + READ - TILE) * self.pitch)
         self.apart = scratch.take(POSITIONS * (vectors + 1) * lanes * 4 + behind)
         self.squares = scratch.take(vectors * lanes * 8 + behind)
-        self.products = scratch.take(POSITIONS * some * vectors * lanes * 8 + behind)
+        self.products = scratch.take(POSITIONS * _apart(some * vectors * lanes * 8) + behind)
         self.sums = scratch.take(some * outputs * 8 + behind)
         self.list = scratch.take((some * outputs + 64) * 8)
         self.counter, self.open_ = scratch.take(64), open_
@@ -142,7 +142,7 @@ class WinogradPlan(Plan):
         found, at = self.layout, group.start - kept.start
         code = engine.compiled(winograd_kernels.transformed, self.target, self.factors[0], height)
         from_ = (found.a.of(batch, group.start) + self.windows.a, found.a.row, len(group) // height, found.channels, found.a_term)
-        position = len(kept) * found.channels * 8
+        position = _apart(len(kept) * found.channels * 8)
         return Step(code, (*from_, self.windows.line, self.a + at * found.channels * 8, position, self.a_norms + at * 8))
 
     def _transform_inputs(self, batch: tuple[int, ...], image: int, tile_rows: range) -> Step:
@@ -152,7 +152,7 @@ class WinogradPlan(Plan):
         b = found.b.of(batch) + (windows.b + image * found.b.columns[0])
         where = (b, found.b_term, found.b.columns[1], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
         inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
-        position = found.channels * vectors * lanes * 8
+        position = _apart(found.channels * vectors * lanes * 8)
         panel = found.channels * across * lanes * 8
         into = (self.b, position, panel, self.b_norms)
         return Step(
@@ -170,12 +170,12 @@ class WinogradPlan(Plan):
         of_term = found.channels * 8
         at = some.start - kept.start
         panels, left = divmod(vectors, across)
-        position = len(some) * row
-        a = (self.a + at * of_term, len(kept) * of_term, height * of_term, len(some) // height)
+        position = _apart(len(some) * row)
+        a = (self.a + at * of_term, _apart(len(kept) * of_term), height * of_term, len(some) // height)
         for first, number, each in ((0, panels, across), (panels * across, 1, left)):
             if not number * each:
                 continue
-            b = (self.b + first * lanes * of_term, vectors * lanes * of_term, each * lanes * of_term, number)
+            b = (self.b + first * lanes * of_term, _apart(vectors * lanes * of_term), each * lanes * of_term, number)
             into = (self.products + first * lanes * 8, position, row)
             code = engine.compiled(winograd_kernels.products, target, height, each)
             yield Step(code, (*a, *b, found.channels, *into))
@@ -213,6 +213,12 @@ class WinogradPlan(Plan):
         yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
         known = (self.sums, self.sums, sums_row, factor, norms, self.b_norms, norms, self.b_norms)
         yield self._refine(batch, some, columns, shape, known, streams)
+
+
+def _apart(size: int) -> int:
+    """So many bytes, and some more: what lies so far apart is in different sets of a cache."""
+    lines = -(-size // 64)
+    return 64 * (lines + 1 - lines % 2)
 
 
 def _bits(x: float) -> int:
