@@ -26,7 +26,7 @@ POSITIONS = READ * READ
 A, B = 0.625, 1.625
 A2, B2 = A * A, B * B  # as all that is made of few digits, exact
 ROUNDINGS = 2 * 3 + 2 * 4 + 2 * 4  # in all transforms
-BLOCK = 64  # terms of a product that are added up before they are added to others
+BLOCK = 32  # terms of a product that are added up before they are added to others
 
 # 1 over the products of a point's differences from the others
 _AT_0, _AT_A, _AT_B = 1 / (A2 * B2), 1 / (2 * A2 * (A2 - B2)), 1 / (2 * B2 * (B2 - A2))
@@ -66,10 +66,10 @@ def factor(channels: int) -> float:
     """The bound for so many channels over AMPLIFIED[i] AMPLIFIED[j] |g| |d|.
 
     In a product, a term is rounded once and added up to BLOCK times in its block, and then with one sum of a block after the
-    other. 8 are for what the bound itself is rounded, and for the two ends that it makes.
+    other. 2 are for the two ends that the bound makes, which are rounded; its own roundings are in SLACK.
     """
     roundings = 1 + min(channels, BLOCK) + -(-channels // BLOCK)
-    return (ROUNDINGS + roundings + 8) * 2.0**-53
+    return (ROUNDINGS + roundings + 2) * 2.0**-53
 
 
 def inputs(x: Sequence[Value]) -> list[Value]:

@@ -6,6 +6,8 @@ rows, one for each place in a tile, tiles side by side; these are transformed, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
@@ -21,6 +23,7 @@ ARGUMENTS = (
     "b", "term", "line", "channels", "first", "tile_rows", "tiles", "width", "low1", "high1", "low2", "high2",
     "lines", "pitch", "apart", "squares", "vectors", "full", "into", "position", "panel", "norms",
 )  # fmt: skip
+CHANNELS = 4  # that are copied before they are taken apart, and that before they are transformed
 POINTERS = {"b", "lines", "apart", "squares", "into", "norms"}
 
 
@@ -53,28 +56,51 @@ class _Inputs:
             return []
 
         body.loop("0", "%vectors", 1, [], empty)
-        body.loop("0", "%channels", 1, [], self._channel)
+        up = body.op(f"and i64 {body.op(f'add i64 %channels, {CHANNELS - 1}')}, {-CHANNELS}")
+        body.loop("0", up, CHANNELS, [], self._some)
         self._measure()
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
-    def _channel(self, c: str, _: list[Value]) -> list[Value]:
+    def _some(self, first: str, _: list[Value]) -> list[Value]:
+        """Some channels: step by step for all of them, so that what is read was not written just before."""
         body = self.body
-        from_ = body.at("%b", body.op(f"mul i64 {c}, %term"))
-        count = body.op(f"add i64 {body.op(f'mul i64 %tile_rows, {TILE}')}, {READ - TILE}")
-        body.loop("0", count, 1, [], lambda n, _: self._copy(from_, n))
-        body.loop("0", "%tile_rows", 1, [], self._take_apart)
-        body.loop("0", "%vectors", 1, [], lambda v, _: self._transform(c, v))
+        left = body.op(f"sub i64 %channels, {first}")
+        count = body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", f"i64 {CHANNELS}").name
+        lines = body.op(f"add i64 {body.op(f'mul i64 %tile_rows, {TILE}')}, {READ - TILE}")
+        lines_bytes = body.op(f"mul i64 {lines}, %pitch")
+        apart_bytes = body.op(f"mul i64 {self.apart_row}, {POSITIONS}")
+
+        def each(step: Callable[[str, str, str], None]) -> None:
+            def one(n: str, _: list[Value]) -> list[Value]:
+                at = body.at("%lines", body.op(f"mul i64 {n}, {lines_bytes}"))
+                step(body.op(f"add i64 {first}, {n}"), at, body.at("%apart", body.op(f"mul i64 {n}, {apart_bytes}")))
+                return []
+
+            body.loop("0", count, 1, [], one)
+
+        def copy(c: str, into: str, _: str) -> None:
+            from_ = body.at("%b", body.op(f"mul i64 {c}, %term"))
+            body.loop("0", lines, 1, [], lambda n, _: self._copy(from_, into, n))
+
+        def take_apart(_: str, from_: str, into: str) -> None:
+            body.loop("0", "%tile_rows", 1, [], lambda r, _: self._take_apart(from_, into, r))
+
+        def transform(c: str, _: str, from_: str) -> None:
+            body.loop("0", "%vectors", 1, [], lambda v, _: self._transform(c, from_, v))
+
+        for step in (copy, take_apart, transform):
+            each(step)
         return []
 
-    def _copy(self, from_: str, n: str) -> list[Value]:
+    def _copy(self, from_: str, into: str, n: str) -> list[Value]:
         """A line, with zeros where nothing is read."""
         body, size = self.body, self.data_type.dtype.itemsize
         y = body.op(f"add i64 %first, {n}")
         inside = body.op(f"and i1 {body.op(f'icmp sge i64 {y}, %low1')}, {body.op(f'icmp slt i64 {y}, %high1')}")
         end = body.op(f"select i1 {inside}, i64 %high2, i64 0")
         line = body.at(from_, body.op(f"mul i64 {y}, %line"))
-        to = body.at("%lines", body.op(f"mul i64 {n}, %pitch"))
+        to = body.at(into, body.op(f"mul i64 {n}, %pitch"))
         kind, i64 = Kind(f"i{8 * size}", self.at_once), Kind("i64")
         low, high = (body.splat(Value(body, x, i64), self.at_once) for x in ("%low2", end))
 
@@ -92,7 +118,7 @@ class _Inputs:
         body.loop("0", body.op("udiv i64 %pitch, 4"), self.at_once, [], group)
         return []
 
-    def _take_apart(self, r: str, _: list[Value]) -> list[Value]:
+    def _take_apart(self, lines: str, apart: str, r: str) -> list[Value]:
         """The lines of a row of tiles, each place of a tile in a row of its own; the next row of tiles follows there."""
         body, lanes = self.body, self.lanes
         first = body.op(f"mul i64 {body.op(f'mul i64 {r}, %tiles')}, 4")
@@ -100,9 +126,9 @@ class _Inputs:
 
         def line(i: str, _: list[Value]) -> list[Value]:
             y = body.op(f"add i64 {body.op(f'mul i64 {r}, {TILE}')}, {i}")
-            from_ = body.at("%lines", body.op(f"mul i64 {y}, %pitch"))
+            from_ = body.at(lines, body.op(f"mul i64 {y}, %pitch"))
             row = body.op(f"mul i64 {self.apart_row}, {body.op(f'mul i64 {i}, {READ}')}")
-            to = body.at(body.at("%apart", first), row)
+            to = body.at(body.at(apart, first), row)
 
             def vector(t: str, _: list[Value]) -> list[Value]:
                 at = body.at(from_, body.op(f"mul i64 {t}, {4 * TILE}"))
@@ -123,10 +149,10 @@ class _Inputs:
         body.loop("0", str(READ), 1, [], line)
         return []
 
-    def _transform(self, c: str, v: str) -> list[Value]:
+    def _transform(self, c: str, apart: str, v: str) -> list[Value]:
         body, lanes = self.body, self.lanes
         wide = Kind("double", lanes)
-        at = body.at("%apart", body.op(f"mul i64 {v}, {4 * lanes}"))
+        at = body.at(apart, body.op(f"mul i64 {v}, {4 * lanes}"))
         place = body.op(f"mul i64 {v}, {8 * lanes}")
         squares = body.loaded(wide, "%squares", place)
         read: list[list[Value]] = []

@@ -28,6 +28,7 @@ from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout
 from anydml.kernels.contract.floats.plan import LISTED, Constants, Piece, Plan
 from anydml.kernels.contract.floats.winograd import POSITIONS, READ, TILE
+from anydml.kernels.contract.floats.winograd_inputs import CHANNELS
 from anydml.kernels.contract.floats.winograd_windows import Windows
 from anydml.kernels.contract.geometry import Scratch
 from anydml.tensor import DataType
@@ -87,8 +88,8 @@ class WinogradPlan(Plan):
         self.b_norms = scratch.take(outputs * 8 + behind)
         up = -(-self.tiles // lanes) * lanes
         self.pitch = -(-TILE * (up + 1) * 4 // self.target.vector_bytes) * self.target.vector_bytes
-        self.lines = scratch.take((self.chunk * TILE + READ - TILE) * self.pitch)
-        self.apart = scratch.take(POSITIONS * (vectors + 1) * lanes * 4 + behind)
+        self.lines = scratch.take(CHANNELS * (self.chunk * TILE + READ - TILE) * self.pitch)
+        self.apart = scratch.take(CHANNELS * POSITIONS * (vectors + 1) * lanes * 4 + behind)
         self.squares = scratch.take(vectors * lanes * 8 + behind)
         self.products = scratch.take(POSITIONS * _apart(some * vectors * lanes * 8) + behind)
         self.sums = scratch.take(some * outputs * 8 + behind)
@@ -204,8 +205,7 @@ class WinogradPlan(Plan):
         )
         shape = self.shape._replace(height=0, across=0)
         code = engine.compiled(winograd_redo.summed, target, shape._replace(padded=False), self.factors)
-        # a term is rounded once, and added up with those of its lane, and then with other lanes
-        factor = _bits((found.channels + 1 + 9 + 8) * 2.0**-53)
+        factor = _bits(winograd_redo.factor(found.channels))
         a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line)
         b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, found.b.columns[1], *found.sizes[1:])
         inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])

@@ -23,6 +23,7 @@ ARGUMENTS = (
     "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
 )  # fmt: skip
 POINTERS = {"a", "b", "list", "counter", "norms"}
+BLOCK = 16  # channels that are added up before they are added to others
 LINE = 4  # lanes of a line
 LANES = 2  # an element in all of them, where it is stored
 
@@ -30,6 +31,12 @@ LANES = 2  # an element in all of them, where it is stored
 def names(shape: Shape) -> list[str]:
     """The arguments of the kernel, in order."""
     return [*ARGUMENTS, *places(len(shape.lies))]
+
+
+def factor(channels: int) -> float:
+    """The bound of a sum over the norms of its factors: a term is rounded once, added up in a block and with other blocks,
+    then with other lanes; the rest is for the bound itself."""
+    return (1 + min(channels, BLOCK) + -(-channels // BLOCK) + FILTER * FILTER + 4) * 2.0**-53
 
 
 def summed(target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> str:
@@ -120,7 +127,13 @@ class _Redoing:
                 squares.append(body.fused(u, u, carried[FILTER + p]))
             return [*sums, *squares]
 
-        _, found = body.loop("0", "%channels", 1, starts, channel)
+        def block(first: str, carried: list[Value]) -> list[Value]:
+            end = body.call("llvm.umin.i64", i64, f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %channels").name
+            _, found = body.loop(first, end, 1, starts, channel)
+            return [x + y for x, y in zip(carried, found, strict=True)]
+
+        up = body.op(f"and i64 {body.op(f'add i64 %channels, {BLOCK - 1}')}, {-BLOCK}")
+        _, found = body.loop("0", up, BLOCK, starts, block)
         total, square = body.constant(Kind("double"), -0.0), body.constant(Kind("double"), 0.0)
         for p in range(FILTER):
             # where no term counts, zeros were added up, which may be no -0
