@@ -100,8 +100,8 @@ class WinogradPlan(Plan):
     def _vectors(self, tile_rows: int) -> int:
         return -(-tile_rows * self.tiles // self.lanes)
 
-    def _batch(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
-        yield from self._along(piece.rows, self.kept, lambda kept: self._kept(batch, kept, piece.columns))
+    def _one(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
+        yield from self.along(piece.rows, self.kept, lambda kept: self._kept(batch, kept, piece.columns))
 
     def _kept(self, batch: tuple[int, ...], kept: range, columns: range) -> Iterator[Step | Repeat]:
         """Filters that are transformed, and all tiles with them."""
@@ -123,7 +123,7 @@ class WinogradPlan(Plan):
         # the last row of tiles may have fewer lines
         cut = tile_rows.stop == self.tile_rows and self.layout.sizes[1] % TILE
         even = tile_rows if not cut else range(tile_rows.start, tile_rows.start + (len(tile_rows) - 1) // self.chunk * self.chunk)
-        yield from self._along(even, self.chunk, lambda some: self._chunk_of(batch, kept, image, some))
+        yield from self.along(even, self.chunk, lambda some: self._chunk_of(batch, kept, image, some))
         if rest := range(even.stop, tile_rows.stop):
             yield from self._chunk_of(batch, kept, image, rest)
 
@@ -131,7 +131,7 @@ class WinogradPlan(Plan):
         """Rows of tiles that are transformed, and all filters that are kept with them."""
         yield self._transform_inputs(batch, image, tile_rows)
         for group, height in self._heights(kept):
-            yield from self._along(
+            yield from self.along(
                 range(len(group) // height),
                 max(1, self.some // height),
                 lambda t, group=group, height=height: self._products(  # type: ignore[misc]  # of a lambda with defaults
@@ -212,7 +212,7 @@ class WinogradPlan(Plan):
         listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, norms)
         yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
         known = (self.sums, self.sums, sums_row, factor, norms, self.b_norms, norms, self.b_norms)
-        yield self._refine(batch, some, columns, shape, known, streams)
+        yield self.refine(batch, some, columns, shape, known, streams)
 
 
 def _apart(size: int) -> int:
