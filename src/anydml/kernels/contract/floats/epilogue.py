@@ -33,7 +33,8 @@ POINTERS = {"sums", "a_norms", "b_norms", "a_low", "b_low", "list", "counter", "
 class Shape(NamedTuple):
     """lies: how each stream that is read lies along a run of columns, and the output, last. height: of the tiles; across:
     vectors of float64 of a panel. padded: some norms are negative, where terms do not count.
-    measured: each sum has one of its terms' magnitudes, in rows as far apart, in the norms' place."""
+    measured: each sum has one of its terms' magnitudes, in rows as far apart, in the norms' place. mixed: sums are made of
+    others, whose infinities they have, and whose zeros have lost their signs; there are no tiles and panels."""
 
     stored: Stored
     lies: tuple[str, ...]
@@ -41,6 +42,7 @@ class Shape(NamedTuple):
     across: int
     padded: bool
     measured: bool = False
+    mixed: bool = False
 
 
 def names(shape: Shape) -> list[str]:
@@ -62,7 +64,7 @@ def block(target: Target, shape: Shape) -> str:
     body.op("call i64 @block(ptr %arguments)")
     all_ = body.op("mul i64 %rows, %count")
     listed = body.load("i64", "%counter")
-    if shape.measured:
+    if shape.measured or shape.mixed:
         body.do("ret i64 0")
         inner = _Block(target, shape)
         text = inner.text()
@@ -205,6 +207,10 @@ class _Block:
             # zeros and infinities beside what does not count: the sum's sign, or NaN, may come from there
             odd = total.compared("oeq", 0.0) | total.compared("uno", total)
             guard = norm.bits().compared("slt", 0) & odd  # which -0 is, too
+        if self.shape.mixed:
+            error = self.factor * size
+            guard = total.compared("oeq", 0.0) | ~((total.magnitude() + error).compared("olt", math.inf))
+            return stored(body, self.shape.stored, read, bounded(total, error, guard), self.lanes)
         low = body.loaded(wide, self.b_low, body.op(f"mul i64 {i}, 8"))
         exact = (self.norm * size).compared("ole", self.low * low)
         error = body.chosen(exact, 0.0, self.factor * size)

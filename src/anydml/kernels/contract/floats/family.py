@@ -16,6 +16,8 @@ from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import layout
 from anydml.kernels.contract.floats.plan import Constants, Plan
 from anydml.kernels.contract.floats.undecided import Open, deciding
+from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
+from anydml.kernels.contract.floats.winograd_windows import pays, windows
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
@@ -58,7 +60,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         if made.a.at.base == c.factors[1].name and made.b.at.base == c.factors[0].name:
             factors.reverse()
         with guard:
-            plan = Plan(target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, scratch, constants)
+            stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, scratch, constants)
+            square = windows(made, (factors[0], factors[1])) if pays(made) else None
+            plan = Plan(*stated) if square is None else WinogradPlan(*stated, square)
         plans.append(plan)
         opens.append(Open(c, made.order, plan.bits.offset // 8, plan.open))
         work += prod(made.batches) * made.rows * made.columns * made.terms

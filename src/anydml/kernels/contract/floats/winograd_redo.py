@@ -1,0 +1,154 @@
+"""Listed elements of 3x3 windows from plain sums of their products, which are closer than sums that were transformed.
+
+A vector holds a line of the window and nothing: lines that are partly outside of the tensor have these lanes left out.
+"""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
+from anydml.kernels.contract.floats.formula import bounded, stored
+from anydml.kernels.contract.floats.rows import NORM_SLACK
+from anydml.kernels.contract.floats.tile import DENSE
+from anydml.kernels.contract.floats.winograd import FILTER
+from anydml.kernels.contract.floats.winograd_kernels import wide
+from anydml.tensor import DataType
+
+# a, b: the first elements of filters and windows; line: bytes from a line to the next; low, high: what is inside of the tensor,
+# in lines and places that windows reach; f1, f2: the sizes that streams are found by
+ARGUMENTS = (
+    "a", "a_row", "a_term", "a_line", "b", "b_image", "b_term", "b_line", "n1", "n2", "channels", "low1", "high1", "low2",
+    "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
+)  # fmt: skip
+POINTERS = {"a", "b", "list", "counter", "norms"}
+BLOCK = 16  # channels that are added up before they are added to others
+LINE = 4  # lanes of a line
+LANES = 2  # an element in all of them, where it is stored
+
+
+def names(shape: Shape) -> list[str]:
+    """The arguments of the kernel, in order."""
+    return [*ARGUMENTS, *places(len(shape.lies))]
+
+
+def factor(channels: int) -> float:
+    """The bound of a sum over the norms of its factors: a term is rounded once, added up in a block and with other blocks,
+    then with other lanes; the rest is for the bound itself."""
+    return (1 + min(channels, BLOCK) + -(-channels // BLOCK) + FILTER * FILTER + 4) * 2.0**-53
+
+
+def summed(target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> str:
+    """Decide listed elements, or leave them on the list; arguments: `names`."""
+    return _Redoing(target, shape, factors).text()
+
+
+class _Redoing:
+    def __init__(self, target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> None:
+        self.body, self.shape, self.factors = Body(target), shape, factors
+
+    def text(self) -> str:
+        body = self.body
+        arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
+        zero = body.constant(Kind("i64"), 0)
+        count = body.load("i64", "%counter")
+        body.store("i64", "0", "%counter", DENSE)
+        _, (left,) = body.loop("0", count, 1, [zero], self._entry)
+        body.store("i64", left.name, "%counter")
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _entry(self, e: str, carried: list[Value]) -> list[Value]:
+        body, (left,) = self.body, carried
+        entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
+        row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
+        c = body.op(f"add i64 %first, {column}")
+        total, error = self._sum(row, c)
+        read, output = self._streams(row, c)
+        number = bounded(body.splat(total, LANES), body.splat(error, LANES), None)
+        made, undecided = stored(body, self.shape.stored, read, number, LANES)
+        assert undecided is not None
+        open_ = undecided.lane(0)
+        # it stays where it is written over, if it is not the next one that does
+        body.store("i64", entry, "%list", body.op(f"mul i64 {left.name}, 8"))
+        when(body, body.op(f"xor i1 {open_.name}, true"), lambda: body.stored(made.lane(0), output))
+        return [left + open_.converted("zext", left.kind)]
+
+    def _split(self, c: str, n1: str, n2: str) -> tuple[str, str, str]:
+        body = self.body
+        x, line = body.op(f"urem i64 {c}, {n2}"), body.op(f"udiv i64 {c}, {n2}")
+        return body.op(f"udiv i64 {line}, {n1}"), body.op(f"urem i64 {line}, {n1}"), x
+
+    def _streams(self, row: str, c: str) -> tuple[dict[int, Value], str]:
+        """The streams' elements of a row and a column, in every lane, and where the output's is."""
+        body, s = self.body, self.shape.stored
+        at = self._split(c, "%f1", "%f2")
+        found = []
+        for k in range(OWN, OWN + len(self.shape.lies)):
+            offset = body.op(f"mul i64 {row}, %r{k}")
+            for value, stride in zip(at, "zys", strict=True):
+                offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {value}, %{stride}{k}')}")
+            found.append(body.at(f"%p{k}", offset))
+        read = {
+            k: body.splat(body.loaded(Kind(f"i{s.types[k].element_bits}"), place), LANES)
+            for k, place in zip(s.others, found, strict=False)
+        }
+        return read, found[-1]
+
+    def _sum(self, row: str, c: str) -> tuple[Value, Value]:
+        """The sum of the terms that count, and its bound."""
+        body = self.body
+        z, y, x = self._split(c, "%n1", "%n2")
+        kind, i64 = Kind("double", LINE), Kind("i64")
+        size = self.factors[1].dtype.itemsize
+        a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
+        offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b_image')}, {body.op(f'mul i64 {y}, %b_line')}")
+        b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, {size}')}"))
+        place = body.splat(Value(body, x, i64), LINE) + body.constants("i64", range(LINE))
+        low, high = (body.splat(Value(body, f"%{n}", i64), LINE) for n in ("low2", "high2"))
+        across = place.compared("sge", low) & place.compared("slt", high) & body.constants("i1", [n < FILTER for n in range(LINE)])
+        masks = []
+        for p in range(FILTER):
+            line = Value(body, y, i64) + p
+            inside = line.compared("sge", Value(body, "%low1", i64)) & line.compared("slt", Value(body, "%high1", i64))
+            masks.append(across & body.splat(inside, LINE))
+        starts = [body.constant(kind, -0.0)] * FILTER + [body.constant(kind, 0.0)] * FILTER
+
+        def channel(n: str, carried: list[Value]) -> list[Value]:
+            right, left = (body.op(f"mul i64 {n}, %{x}_term") for x in "ba")
+            sums, squares = [], []
+            for p in range(FILTER):
+                line = body.op(f"add i64 {right}, {body.op(f'mul i64 %b_line, {p}')}")
+                u = wide(self._masked(body.at(b, line), self.factors[1], masks[p]), self.factors[1])
+                line = body.op(f"add i64 {left}, {body.op(f'mul i64 %a_line, {p}')}")
+                v = wide(self._masked(body.at(a, line), self.factors[0], masks[p]), self.factors[0])
+                sums.append(body.fused(u, v, carried[p]))
+                squares.append(body.fused(u, u, carried[FILTER + p]))
+            return [*sums, *squares]
+
+        def block(first: str, carried: list[Value]) -> list[Value]:
+            end = body.call("llvm.umin.i64", i64, f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %channels").name
+            _, found = body.loop(first, end, 1, starts, channel)
+            return [x + y for x, y in zip(carried, found, strict=True)]
+
+        up = body.op(f"and i64 {body.op(f'add i64 %channels, {BLOCK - 1}')}, {-BLOCK}")
+        _, found = body.loop("0", up, BLOCK, starts, block)
+        total, square = body.constant(Kind("double"), -0.0), body.constant(Kind("double"), 0.0)
+        for p in range(FILTER):
+            # where no term counts, zeros were added up, which may be no -0
+            sums = body.chosen(masks[p], found[p], -0.0)
+            for lane in range(FILTER):
+                total, square = total + sums.lane(lane), square + found[FILTER + p].lane(lane)
+        some = masks[0] | masks[1] | masks[2]
+        any_ = some.lane(0) | some.lane(1) | some.lane(2)
+        total = body.chosen(any_, total, 0.0)  # the sum of nothing is +0
+        norm = body.loaded(Kind("double"), "%norms", body.op(f"mul i64 {row}, 8"))
+        factor = Value(body, body.op("bitcast i64 %factor to double"), Kind("double"))
+        return total, square.root() * NORM_SLACK * norm * factor
+
+    def _masked(self, place: str, data_type: DataType, mask: Value) -> Value:
+        body, kind = self.body, Kind(f"i{data_type.element_bits}", LINE)
+        name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
+        body.declared[f"declare {kind.text} @{name}(ptr, i32, <{kind.lanes} x i1>, {kind.text})"] = None
+        return body.value(f"call {kind.text} @{name}(ptr {place}, i32 1, {mask!r}, {kind.text} zeroinitializer)", kind)

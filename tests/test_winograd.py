@@ -1,0 +1,169 @@
+"""Convolutions by Winograd's algorithm: the same bits as sums as they are written, whatever is convolved."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import hurting
+from agreement import SOAK, bits, computed, expected
+from anydml import DataType, Device, TensorDesc, operators
+from anydml.kernels.code import targets
+from anydml.kernels.contract.floats import family, winograd
+from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
+from anydml.schema.operator import Desc
+from tensors import array_for
+
+Array = NDArray[Any]
+ISAS = [t.name for t in targets.targets()]
+KINDS = (*hurting.KINDS, "spoilt", "zeros", "edges")
+
+
+def convolution(x: Array, f: Array, padding: tuple[int, int, int, int], groups: int = 1, **more: Any) -> Desc:
+    """A convolution with padding above, left, below and right."""
+    make: Any = operators.find("CONVOLUTION")
+    sizes = [n + padding[k] + padding[k + 2] - 2 for k, n in enumerate(x.shape[2:])]
+    made: Desc = make(
+        input_tensor=TensorDesc.of(x), filter_tensor=TensorDesc.of(f),
+        output_tensor=TensorDesc(DataType[x.dtype.name.upper()], (x.shape[0], f.shape[0], *sizes)),
+        mode="CROSS_CORRELATION", direction="FORWARD", strides=(1, 1), dilations=(1, 1), start_padding=padding[:2],
+        end_padding=padding[2:], output_padding=(0, 0), group_count=groups, **more,
+    )  # fmt: skip
+    return made
+
+
+def drawn(rng: np.random.Generator, dtype: str, sizes: tuple[int, ...], kind: str) -> Array:
+    """Elements of a kind; spoilt: some infinities and NaN; zeros: lines of zeros of both signs; edges: from tiny to huge."""
+    if kind in hurting.KINDS:
+        return hurting.values(dtype.upper(), sizes, rng, kind)
+    made = rng.standard_normal(sizes)
+    if kind == "spoilt":
+        made[rng.random(sizes) < 0.002] = rng.choice([np.inf, -np.inf, np.nan])
+    elif kind == "zeros":
+        made[rng.random((*sizes[:2], 1, 1)).repeat(sizes[2], 2).repeat(sizes[3], 3) < 0.5] = -0.0
+        made[..., : sizes[2] // 2, :] = rng.choice([0.0, -0.0])
+    else:
+        made = np.ldexp(made, rng.integers(-14, 14, sizes) * (1 if dtype == "float16" else 9))
+    with np.errstate(over="ignore"):
+        return made.astype(dtype)
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[WinogradPlan]:
+    """The plans that are made, of all layouts that can be so computed, were it worth it or not."""
+    made: list[WinogradPlan] = []
+
+    class Noted(WinogradPlan):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(family, "WinogradPlan", Noted)
+    monkeypatch.setattr(family, "pays", lambda found: True)
+    return made
+
+
+def executed(desc: Desc, inputs: dict[str, Array], isa: str, threads: int = 1) -> Array:
+    compiled = Device(isa=isa, threads=threads).compile(desc)
+    assert compiled.kernel_name == "contract.floats:compiled"
+    output = array_for(desc.output_tensor)  # type: ignore[attr-defined]
+    compiled.bind(**inputs, output_tensor=output).execute()
+    return output
+
+
+def both(desc: Desc, inputs: dict[str, Array], isa: str, plans: list[WinogradPlan], threads: int = 1) -> Array:
+    """The output by Winograd's algorithm, which is that without it."""
+    plans.clear()
+    found = executed(desc, inputs, isa, threads)
+    assert len(plans) == 1, "another algorithm was taken"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(family, "pays", lambda found: False)
+        direct = executed(desc, inputs, isa, threads)
+    assert len(plans) == 1
+    different = np.flatnonzero(bits(found) != bits(direct))
+    assert not different.size, f"{different.size} of {found.size} differ, first {different[0]}: {desc}"
+    return found
+
+
+def test_the_transforms_multiply_polynomials() -> None:
+    """A ((G g) * (B d)) is what a filter makes of windows, in fractions; the points' own G is rounded."""
+    a, b = Fraction(winograd.A), Fraction(winograd.B)
+    points = [Fraction(0), a, -a, b, -b]
+    scales = []
+    for p in points:
+        scale = Fraction(1)
+        for other in points:
+            scale *= p - other if other != p else 1
+        scales.append(scale)
+    exact = [[p**n / scale for n in range(3)] for p, scale in zip(points, scales, strict=True)] + [[Fraction(n == 2) for n in range(3)]]
+    for made, wanted in zip(winograd.FILTERS, exact, strict=True):
+        for x, y in zip(made, wanted, strict=True):
+            assert abs(Fraction(float(x)) - y) <= abs(y) * Fraction(1, 2**51)
+    inner = [[Fraction(float(x)) for x in row] for row in winograd.INPUTS]
+    outer = [[Fraction(float(x)) for x in row] for row in winograd.OUTPUTS]
+    for i in range(4):
+        for g in range(3):
+            for d in range(6):
+                found = sum(outer[i][t] * exact[t][g] * inner[t][d] for t in range(6))
+                assert found == (d == i + g)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_random_and_hostile_data(isa: str, plans: list[WinogradPlan]) -> None:
+    """Borders, sizes that 4 does not divide, images, groups and both types, against sums as they are written."""
+    for n in range(18 * SOAK):
+        rng = np.random.default_rng(n)
+        kind, dtype = KINDS[n % len(KINDS)], "float16" if rng.random() < 0.25 else "float32"
+        images, groups = (int(k) for k in rng.integers(1, 3, 2))
+        channels, filters = int(rng.integers(1, 20)), int(rng.integers(1, 12))
+        height, width = (int(k) for k in rng.integers(3, 22, 2))
+        padding = tuple(int(k) for k in rng.integers(0, 3, 4))
+        x = drawn(rng, dtype, (images, groups * channels, height, width), kind)
+        f = drawn(rng, dtype, (groups * filters, channels, 3, 3), "ordinary" if kind in ("spoilt", "zeros") else kind)
+        inputs, more = dict(input_tensor=x, filter_tensor=f), {}
+        if rng.random() < 0.5:
+            inputs["bias_tensor"] = drawn(rng, dtype, (1, groups * filters, 1, 1), "ordinary")
+            more["bias_tensor"] = TensorDesc.of(inputs["bias_tensor"])
+        if rng.random() < 0.3:
+            more["fused_activation"] = operators.find("ACTIVATION_RELU")()
+        both(convolution(x, f, padding, groups, **more), inputs, isa, plans, int(rng.integers(1, 4)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_oracle_has_the_same_bits(kind: str, plans: list[WinogradPlan]) -> None:
+    rng = np.random.default_rng(5)
+    x, f = drawn(rng, "float32", (1, 3, 9, 6), kind), drawn(rng, "float32", (2, 3, 3, 3), "ordinary")
+    desc, inputs = convolution(x, f, (1, 1, 1, 1)), dict(input_tensor=x, filter_tensor=f)
+    found = both(desc, inputs, ISAS[-1], plans)
+    assert (bits(found) == bits(expected(desc, inputs)["output_tensor"])).all()
+    assert (bits(found) == bits(computed(desc, inputs)["output_tensor"])).all()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_many_channels_and_tiles(isa: str, plans: list[WinogradPlan]) -> None:
+    """Several blocks of terms, panels of every width, and several chunks of tiles and filters."""
+    rng = np.random.default_rng(7)
+    for channels, filters, height, width in ((150, 20, 9, 13), (16, 40, 40, 50)):
+        x, f = drawn(rng, "float32", (1, channels, height, width), "ordinary"), drawn(rng, "float32", (filters, channels, 3, 3), "edges")
+        both(convolution(x, f, (1, 0, 1, 2)), dict(input_tensor=x, filter_tensor=f), isa, plans)
+
+
+def test_which_convolutions_are_transformed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with channels, filters and outputs enough."""
+    made = []
+
+    class Noted(WinogradPlan):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(family, "WinogradPlan", Noted)
+    for channels, filters, size, wanted in ((64, 64, 56, 1), (128, 128, 28, 1), (64, 64, 7, 0), (3, 64, 56, 0), (64, 1, 56, 0)):
+        made.clear()
+        x, f = np.zeros((1, channels, size, size), np.float32), np.zeros((filters, channels, 3, 3), np.float32)
+        Device().compile(convolution(x, f, (1, 1, 1, 1)))
+        assert len(made) == wanted, (channels, filters, size)
