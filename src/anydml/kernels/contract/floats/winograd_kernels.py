@@ -15,6 +15,7 @@ from anydml.kernels.contract.floats.winograd import BLOCK, FILTER, POSITIONS, RE
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
+AHEAD = 2048  # bytes of filters that are asked for before they are read
 TRANSFORM = ("a", "row", "tiles", "channels", "term", "line", "into", "position", "norms")
 PRODUCTS = (
     "a", "a_position", "a_tile", "tiles", "b", "b_position", "b_panel", "panels", "terms", "into", "position", "row",
@@ -103,6 +104,9 @@ def products(target: Target, rows: int, across: int) -> str:
                 def step(k: str, carried: list[Value]) -> list[Value]:
                     right = [body.loaded(kind, body.at(b, body.op(f"mul i64 {k}, {row_bytes}")), 8 * lanes * n) for n in range(across)]
                     left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
+                    # filters are read once for each panel, from far away
+                    body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+                    body.do(f"call void @llvm.prefetch.p0(ptr {body.at(left, AHEAD)}, i32 0, i32 3, i32 1)")
                     made = []
                     for m in range(rows):
                         x = body.splat(body.loaded(Kind("double"), left, 8 * m), lanes)

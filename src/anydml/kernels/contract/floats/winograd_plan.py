@@ -34,7 +34,9 @@ from anydml.kernels.contract.geometry import Scratch
 from anydml.tensor import DataType
 
 FILTERS = 32 << 20  # bytes of transformed filters that are kept at once
-TILES = processor.caches().second * 5 // 8  # bytes of transformed tiles that are kept at once
+TILES = processor.caches().second * 5 // 16  # bytes of transformed tiles that are kept at once
+# where filters come from memory each time that tiles are multiplied with them: more tiles, and bytes of filters that are many
+MANY_TILES, MANY_FILTERS = processor.caches().second * 9 // 8, processor.caches().last // 4
 SUMS = processor.caches().second // 4  # bytes of products
 
 
@@ -77,7 +79,9 @@ class WinogradPlan(Plan):
         height = min(tile.height(self.target), len(piece.rows))
         self.kept = max(FILTERS // (POSITIONS * found.channels * 8 * height), 1) * height
         of_tile = POSITIONS * found.channels * 8 * self.tiles
-        self.chunk = min(max(TILES // of_tile, -(-lanes // self.tiles)), self.tile_rows)
+        many = POSITIONS * found.channels * 8 * min(len(piece.rows), self.kept) > MANY_FILTERS
+        most = max((MANY_TILES if many else TILES) // of_tile, -(-lanes // self.tiles))
+        self.chunk = -(-self.tile_rows // -(-self.tile_rows // most))
         vectors = self._vectors(self.chunk)
         outputs = self.chunk * TILE * found.sizes[2]
         self.some = max(1, min(SUMS // (POSITIONS * 8 * lanes * vectors), LISTED // outputs) // height) * height
