@@ -4,20 +4,25 @@ In one dimension, sums y of filters g over windows of d are y = A ((G g) * (B d)
 and g are multiplied at the points 0, a, -a, b, -b and at infinity, and transposed, that makes windows of d. Two dimensions
 are one after the other. a and b are such that coefficients are float64, and bounds are small.
 
-The bound. A computed y is a sum of terms, each a product of coefficients, of an element of g and of one of d, times
-(1 + t) for every rounding that it went through, |t| <= u. At most 3 are in a pass of B, 4 in one of G or of A (with the
-coefficient's own), each passed twice, and `roundings` in the products: n together. So y is at most n u / (1 - n u) times the
-same sum of magnitudes away from the real one. By Cauchy and Schwarz, within a row of B and of G and over all channels, these
-magnitudes are at most AMPLIFIED[i] AMPLIFIED[j] |g| |d| for the output at (i, j) of a tile: |g| and |d| are the norms of the
-filter and of all that the tile's 6x6 elements hold, and AMPLIFIED[i] is the sum over t of |A[i, t]| times the norms of row t
-of B and of G. No number here is beyond the range of float64, or below it.
+The bound. u = 2^-53; |x| is the Euclidean norm over the channels, and for g and d over their elements, too. At position t of
+the transform, U and V are what is computed of g and d, with at most 4 and 3 roundings on every term's way in one dimension,
+so that their errors are at most 8 u g' and 6 u d' in norm, g' = |G[t]| |g|, d' = |B[t]| |d|, by Cauchy and Schwarz within
+the rows of G and B. The sum over channels of U V errs by at most n u |U| |V|, n from `roundings`; what U and V err adds
+8 u g' |V| + 6 u |U| d', and the way through A, and the two ends of the bound, 10 u |U| |V|. With k = n + 10 that is at most
+k u P Q for P = |U| + 8 g' / k and Q = |V| + 6 d' / k; what is missing here, of the order of u^2, is in P Q and in SLACK.
+An output (i, j) errs by at most the sum over t of |A[i, t1]| |A[j, t2]| k u P Q. With any weights s that is, by Cauchy and
+Schwarz, at most k u times the root of the sum of |A| |A| P^2 / s, a row's, times that of |A| |A| s Q^2, a tile's. They lie
+evenly for elements that are independent with s = |G[t]| / |B[t]|; then the row's roots are as AMPLIFIED, and its norm is
+their largest ratio to that. No number here is beyond the range of float64, or below it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anydml.kernels.code.values import Value
 
@@ -25,7 +30,7 @@ TILE, READ, FILTER = 4, 6, 3  # outputs, inputs and elements of a filter, in eac
 POSITIONS = READ * READ
 A, B = 0.625, 1.625
 A2, B2 = A * A, B * B  # as all that is made of few digits, exact
-ROUNDINGS = 2 * 3 + 2 * 4 + 2 * 4  # in all transforms
+OF_FILTERS, OF_INPUTS, OF_OUTPUTS = 2 * 4, 2 * 3, 2 * 4  # roundings in both dimensions
 BLOCK = 32  # terms of a product that are added up before they are added to others
 
 # 1 over the products of a point's differences from the others
@@ -58,18 +63,43 @@ OUTPUTS = np.array(
         [0, A * A2, -A * A2, B * B2, -B * B2, 1],
     ]
 )
-SLACK = 1 + 2.0**-20
-AMPLIFIED = np.abs(OUTPUTS) @ (np.linalg.norm(INPUTS, axis=1) * np.linalg.norm(FILTERS, axis=1)) * SLACK
+SLACK = 1 + 2.0**-20  # for the roundings of bounds
+FILTER_NORMS, INPUT_NORMS = (np.linalg.norm(m, axis=1) * SLACK for m in (FILTERS, INPUTS))
+AMPLIFIED = np.abs(OUTPUTS) @ (INPUT_NORMS * FILTER_NORMS) * SLACK
 
 
-def factor(channels: int) -> float:
-    """The bound for so many channels over AMPLIFIED[i] AMPLIFIED[j] |g| |d|.
+def roundings(channels: int) -> int:
+    """k, the bound over u P Q: a term is rounded once and added up at most BLOCK times in its block, and then with one sum
+    of a block after the other."""
+    return 1 + min(channels, BLOCK) + -(-channels // BLOCK) + OF_OUTPUTS + 2
 
-    In a product, a term is rounded once and added up to BLOCK times in its block, and then with one sum of a block after the
-    other. 2 are for the two ends that the bound makes, which are rounded; its own roundings are in SLACK.
-    """
-    roundings = 1 + min(channels, BLOCK) + -(-channels // BLOCK)
-    return (ROUNDINGS + roundings + 2) * 2.0**-53
+
+def norms(squares: Sequence[Sequence[Value]], whole: Value, rows: NDArray[Any], part: Value) -> list[list[Value]]:
+    """At each position, the norm from its square, and a part of that of the whole times the norms of the transform's rows."""
+    rest = whole.root() * part
+    return [
+        [x.root() * SLACK + rest * float(rows[i] * rows[j] * SLACK) for j, x in enumerate(line)] for i, line in enumerate(squares)
+    ]
+
+
+def weighted(norms: Sequence[Sequence[Value]], weights: NDArray[Any]) -> list[list[Value]]:
+    """For each output, the sum of the squares of norms, times the magnitudes of OUTPUTS and weights, rounded up."""
+    factors = np.abs(OUTPUTS) * weights * SLACK
+
+    def summed(xs: Sequence[Value]) -> list[Value]:
+        made = []
+        for row in factors:
+            total = None
+            for factor, x in zip(row, xs, strict=True):
+                if factor:
+                    term = x * float(factor)
+                    total = term if total is None else total + term
+            assert total is not None
+            made.append(total)
+        return made
+
+    down = [summed([norms[i][j] * norms[i][j] for i in range(READ)]) for j in range(READ)]
+    return [summed([down[j][i] for j in range(READ)]) for i in range(TILE)]
 
 
 def inputs(x: Sequence[Value]) -> list[Value]:

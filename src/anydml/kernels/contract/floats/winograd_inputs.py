@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import winograd
-from anydml.kernels.contract.floats.rows import NORM_SLACK
-from anydml.kernels.contract.floats.winograd import AMPLIFIED, POSITIONS, READ, TILE
+from anydml.kernels.contract.floats.winograd import AMPLIFIED, FILTER_NORMS, INPUT_NORMS, POSITIONS, READ, SLACK, TILE
+from anydml.kernels.contract.floats.winograd_kernels import interleaved
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
@@ -21,7 +23,7 @@ from anydml.tensor import DataType
 # tensor: lines low1 .. high1, and places low2 .. high2 of a line; vectors: of tiles, `full` of them in whole panels
 ARGUMENTS = (
     "b", "term", "line", "channels", "first", "tile_rows", "tiles", "width", "low1", "high1", "low2", "high2",
-    "lines", "pitch", "apart", "squares", "vectors", "full", "into", "position", "panel", "norms",
+    "lines", "pitch", "apart", "squares", "vectors", "full", "into", "position", "panel", "norms", "part",
 )  # fmt: skip
 CHANNELS = 4  # that are copied before they are taken apart, and that before they are transformed
 POINTERS = {"b", "lines", "apart", "squares", "into", "norms"}
@@ -32,8 +34,8 @@ def transformed(target: Target, data_type: DataType, across: int) -> str:
 
     b: the first element that windows reach. lines, apart, squares: memory to work in: lines of `pitch` bytes, and rows of
     as many tiles as there are in vectors, and one vector. into: for each position, `position` bytes apart, panels of `panel`
-    bytes, and then one of the vectors that are left. norms: for each output, the root of the sum of the squares of all that
-    its tile holds, times AMPLIFIED, rounded up, with room for a vector of tiles behind the last.
+    bytes, and then one of the vectors that are left. norms: for each output, what its bound is made of, with room for a vector
+    of tiles behind the last; part: of the norm of all that a tile holds in that, a float64.
     """
     return _Inputs(target, data_type, across).text()
 
@@ -55,7 +57,8 @@ class _Inputs:
             body.stored(body.constant(wide, 0.0), "%squares", body.op(f"mul i64 {v}, {8 * self.lanes}"))
             return []
 
-        body.loop("0", "%vectors", 1, [], empty)
+        # of what is read, and of what becomes of it at each position
+        body.loop("0", body.op(f"mul i64 %vectors, {1 + POSITIONS}"), 1, [], empty)
         up = body.op(f"and i64 {body.op(f'add i64 %channels, {CHANNELS - 1}')}, {-CHANNELS}")
         body.loop("0", up, CHANNELS, [], self._some)
         self._measure()
@@ -164,6 +167,7 @@ class _Inputs:
                 read[i].append(x)
                 at = body.at(at, self.apart_row)
         body.stored(squares, "%squares", place)
+        row = body.op(f"mul i64 %vectors, {8 * lanes}")
         panel = body.op(f"udiv i64 {v}, {self.across}")
         within = body.op(f"sub i64 {v}, {body.op(f'mul i64 {panel}, {self.across}')}")
         left = body.op("sub i64 %vectors, %full")
@@ -177,39 +181,42 @@ class _Inputs:
             for x in winograd.inputs([down[j][i] for j in range(READ)]):
                 body.stored(x, into)
                 into = body.at(into, "%position")
+                place = body.op(f"add i64 {place}, {row}")
+                body.stored(body.fused(x, x, body.loaded(wide, "%squares", place)), "%squares", place)
         return []
 
     def _measure(self) -> None:
         """The norms of the outputs, in lines."""
         body, lanes = self.body, self.lanes
         wide = Kind("double", lanes)
-        across = body.constants("double", [float(AMPLIFIED[n % TILE]) for n in range(TILE * lanes)])
+        part = body.splat(Value(body, body.op("bitcast i64 %part to double"), Kind("double")), lanes)
+        vectors = body.op(f"udiv i64 {body.op(f'add i64 %tiles, {lanes - 1}')}, {lanes}")
+        last, row, line = (body.op(x) for x in (f"sub i64 {vectors}, 1", f"mul i64 %vectors, {8 * lanes}", "mul i64 %width, 8"))
 
         def tile_row(r: str, _: list[Value]) -> list[Value]:
             first = body.op(f"mul i64 {r}, %tiles")
+            lines = body.at("%norms", body.op(f"mul i64 {body.op(f'mul i64 {r}, {TILE}')}, {line}"))
 
-            def line(i: str, _: list[Value]) -> list[Value]:
-                y = body.op(f"add i64 {body.op(f'mul i64 {r}, {TILE}')}, {i}")
-                to = body.at("%norms", body.op(f"mul i64 {body.op(f'mul i64 {y}, %width')}, 8"))
-                down = body.constant(wide, 0.0).lane(0)
-                for n in range(TILE):
-                    here = Value(body, body.op(f"icmp eq i64 {i}, {n}"), Kind("i1"))
-                    down = body.chosen(here, float(AMPLIFIED[n]), down)
-
-                def vector(t: str, _: list[Value]) -> list[Value]:
-                    at = body.op(f"mul i64 {body.op(f'add i64 {first}, {t}')}, 8")
-                    norm = body.loaded(wide, "%squares", at).root() * NORM_SLACK * body.splat(down, lanes)
-                    mask = ", ".join(f"i32 {n // TILE}" for n in range(TILE * lanes))
-                    four = body.value(f"shufflevector {norm!r}, {norm!r}, <{TILE * lanes} x i32> <{mask}>", across.kind)
-                    body.stored(four * across, to, body.op(f"mul i64 {t}, {8 * TILE}"))
-                    return []
-
-                # what a line's last vector writes too much, the next line, and then what is behind the last, takes
-                up = body.op(f"and i64 {body.op(f'add i64 %tiles, {lanes - 1}')}, {-lanes}")
-                body.loop("0", up, lanes, [], vector)
+            def vector(n: str, _: list[Value]) -> list[Value]:
+                # from the last to the first: what the last one writes behind its line, the first of the next writes over
+                t = body.op(f"mul i64 {body.op(f'sub i64 {last}, {n}')}, {lanes}")
+                at = body.at("%squares", body.op(f"mul i64 {body.op(f'add i64 {first}, {t}')}, 8"))
+                whole = body.loaded(wide, at)
+                squares: list[list[Value]] = []
+                for _ in range(READ):
+                    squares.append([])
+                    for _ in range(READ):
+                        at = body.at(at, row)
+                        squares[-1].append(body.loaded(wide, at))
+                norms = winograd.norms(squares, whole, INPUT_NORMS, part)
+                into = body.at(lines, body.op(f"mul i64 {t}, {8 * TILE}"))
+                for i, found in enumerate(winograd.weighted(norms, FILTER_NORMS / INPUT_NORMS)):
+                    made = [x.root() * float(SLACK * np.sqrt(AMPLIFIED[i] * AMPLIFIED[j])) for j, x in enumerate(found)]
+                    body.stored(interleaved(body, made), into)
+                    into = body.at(into, line)
                 return []
 
-            body.loop("0", str(TILE), 1, [], line)
+            body.loop("0", vectors, 1, [], vector)
             return []
 
         body.loop("0", "%tile_rows", 1, [], tile_row)

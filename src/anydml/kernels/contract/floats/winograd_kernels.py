@@ -6,16 +6,29 @@ tiles of outputs, position by position, too.
 
 from __future__ import annotations
 
+import numpy as np
+
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.contract.floats import winograd
-from anydml.kernels.contract.floats.winograd import BLOCK, FILTER, POSITIONS, READ, TILE
+from anydml.kernels.contract.floats.winograd import (
+    AMPLIFIED,
+    BLOCK,
+    FILTER,
+    FILTER_NORMS,
+    INPUT_NORMS,
+    POSITIONS,
+    READ,
+    SLACK,
+    TILE,
+)
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
-TRANSFORM = ("a", "row", "tiles", "channels", "term", "line", "into", "position", "norms")
+AHEAD = 2048  # bytes of filters that are asked for before they are read
+TRANSFORM = ("a", "row", "tiles", "channels", "term", "line", "into", "position", "norms", "plain", "part")
 PRODUCTS = (
     "a", "a_position", "a_tile", "tiles", "b", "b_position", "b_panel", "panels", "terms", "into", "position", "row",
 )  # fmt: skip
@@ -32,17 +45,23 @@ def transformed(target: Target, data_type: DataType, height: int) -> str:
     """Filters transformed, in tiles of so many rows; arguments: TRANSFORM.
 
     row, term, line: bytes from one filter, channel, line of a filter to the next. into: for each position, `position` bytes
-    apart, tile by tile, term by term. norms: of each row, the root of the sum of its squares, rounded up.
+    apart, tile by tile, term by term. plain: of each row, the root of the sum of its squares, rounded up; norms: what the
+    bounds of its sums are made of; part: of plain norms in these, a float64.
     """
     body = Body(target)
-    arguments(body, TRANSFORM, {"a", "into", "norms"})
+    arguments(body, TRANSFORM, {"a", "into", "norms", "plain"})
+    part = body.splat(Value(body, body.op("bitcast i64 %part to double"), Kind("double")), height)
     size = data_type.dtype.itemsize
     lanes, element = Kind("double", height), Kind(f"i{8 * size}")
+    squares_at = body.op(f"alloca [{POSITIONS * height} x double], align 64")
 
     def tile(t: str, _: list[Value]) -> list[Value]:
         first = body.at("%a", body.op(f"mul i64 {body.op(f'mul i64 {t}, {height}')}, %row"))
         filters = [body.at(first, body.op(f"mul i64 %row, {r}")) for r in range(height)]
         to = body.at("%into", body.op(f"mul i64 {body.op(f'mul i64 {t}, %channels')}, {8 * height}"))
+
+        for n in range(POSITIONS):
+            body.stored(body.constant(lanes, 0.0), squares_at, 8 * height * n)
 
         def channel(c: str, carried: list[Value]) -> list[Value]:
             offset = body.op(f"mul i64 {c}, %term")
@@ -52,7 +71,7 @@ def transformed(target: Target, data_type: DataType, height: int) -> str:
                 at = body.op(f"add i64 {offset}, {body.op(f'mul i64 %line, {p}')}")
                 lines.append([])
                 for q in range(FILTER):
-                    bits = body.undefined(element) if not height else body.undefined(Kind(element.element, height))
+                    bits = body.undefined(Kind(element.element, height))
                     for r, place in enumerate(filters):
                         bits = bits.replaced(r, body.loaded(element, body.at(place, at), size * q))
                     x = wide(bits, data_type)
@@ -61,13 +80,25 @@ def transformed(target: Target, data_type: DataType, height: int) -> str:
             down = [winograd.filters([lines[p][q] for p in range(FILTER)]) for q in range(FILTER)]
             place = body.at(to, body.op(f"mul i64 {c}, {8 * height}"))
             for i in range(READ):
-                for x in winograd.filters([down[q][i] for q in range(FILTER)]):
+                for j, x in enumerate(winograd.filters([down[q][i] for q in range(FILTER)])):
                     body.stored(x, place)
                     place = body.at(place, "%position")
+                    before = body.loaded(lanes, squares_at, 8 * height * (i * READ + j))
+                    body.stored(body.fused(x, x, before), squares_at, 8 * height * (i * READ + j))
             return [squares]
 
         squares = body.loop("0", "%channels", 1, [body.constant(lanes, 0.0)], channel)[1][0]
-        body.stored(squares.root() * NORM_SLACK, body.at("%norms", body.op(f"mul i64 {t}, {8 * height}")))
+        at = body.op(f"mul i64 {t}, {8 * height}")
+        body.stored(squares.root() * NORM_SLACK, body.at("%plain", at))
+        made = [[body.loaded(lanes, squares_at, 8 * height * (i * READ + j)) for j in range(READ)] for i in range(READ)]
+        made = winograd.norms(made, squares, FILTER_NORMS, part)
+        largest = body.constant(lanes, 0.0)
+        for i, line in enumerate(winograd.weighted(made, INPUT_NORMS / FILTER_NORMS)):
+            for j, x in enumerate(line):
+                x = x.root() * float(SLACK / np.sqrt(AMPLIFIED[i] * AMPLIFIED[j]))
+                # NaN stays
+                largest = body.chosen(x.compared("olt", largest) | largest.compared("uno", largest), largest, x)
+        body.stored(largest, body.at("%norms", at))
         return []
 
     body.loop("0", "%tiles", 1, [], tile)
@@ -103,6 +134,9 @@ def products(target: Target, rows: int, across: int) -> str:
                 def step(k: str, carried: list[Value]) -> list[Value]:
                     right = [body.loaded(kind, body.at(b, body.op(f"mul i64 {k}, {row_bytes}")), 8 * lanes * n) for n in range(across)]
                     left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
+                    # filters are read once for each panel, from far away
+                    body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+                    body.do(f"call void @llvm.prefetch.p0(ptr {body.at(left, AHEAD)}, i32 0, i32 3, i32 1)")
                     made = []
                     for m in range(rows):
                         x = body.splat(body.loaded(Kind("double"), left, 8 * m), lanes)

@@ -34,7 +34,9 @@ from anydml.kernels.contract.geometry import Scratch
 from anydml.tensor import DataType
 
 FILTERS = 32 << 20  # bytes of transformed filters that are kept at once
-TILES = processor.caches().second * 5 // 8  # bytes of transformed tiles that are kept at once
+TILES = processor.caches().second * 5 // 16  # bytes of transformed tiles that are kept at once
+# where filters come from memory each time that tiles are multiplied with them: more tiles, and bytes of filters that are many
+MANY_TILES, MANY_FILTERS = processor.caches().second * 9 // 8, processor.caches().last // 4
 SUMS = processor.caches().second // 4  # bytes of products
 
 
@@ -77,7 +79,9 @@ class WinogradPlan(Plan):
         height = min(tile.height(self.target), len(piece.rows))
         self.kept = max(FILTERS // (POSITIONS * found.channels * 8 * height), 1) * height
         of_tile = POSITIONS * found.channels * 8 * self.tiles
-        self.chunk = min(max(TILES // of_tile, -(-lanes // self.tiles)), self.tile_rows)
+        many = POSITIONS * found.channels * 8 * min(len(piece.rows), self.kept) > MANY_FILTERS
+        most = max((MANY_TILES if many else TILES) // of_tile, -(-lanes // self.tiles))
+        self.chunk = -(-self.tile_rows // -(-self.tile_rows // most))
         vectors = self._vectors(self.chunk)
         outputs = self.chunk * TILE * found.sizes[2]
         self.some = max(1, min(SUMS // (POSITIONS * 8 * lanes * vectors), LISTED // outputs) // height) * height
@@ -90,7 +94,9 @@ class WinogradPlan(Plan):
         self.pitch = -(-TILE * (up + 1) * 4 // self.target.vector_bytes) * self.target.vector_bytes
         self.lines = scratch.take(CHANNELS * (self.chunk * TILE + READ - TILE) * self.pitch)
         self.apart = scratch.take(CHANNELS * POSITIONS * (vectors + 1) * lanes * 4 + behind)
-        self.squares = scratch.take(vectors * lanes * 8 + behind)
+        self.squares = scratch.take((1 + POSITIONS) * vectors * lanes * 8 + behind)
+        self.plain_norms = scratch.take(kept * 8)
+        self.roundings = winograd.roundings(found.channels)
         self.products = scratch.take(POSITIONS * _apart(some * vectors * lanes * 8) + behind)
         self.sums = scratch.take(some * outputs * 8 + behind)
         self.list = scratch.take((some * outputs + 64) * 8)
@@ -144,7 +150,8 @@ class WinogradPlan(Plan):
         code = engine.compiled(winograd_kernels.transformed, self.target, self.factors[0], height)
         from_ = (found.a.of(batch, group.start) + self.windows.a, found.a.row, len(group) // height, found.channels, found.a_term)
         position = _apart(len(kept) * found.channels * 8)
-        return Step(code, (*from_, self.windows.line, self.a + at * found.channels * 8, position, self.a_norms + at * 8))
+        into = (self.a + at * found.channels * 8, position, self.a_norms + at * 8, self.plain_norms + at * 8)
+        return Step(code, (*from_, self.windows.line, *into, _bits(winograd.OF_FILTERS / self.roundings)))
 
     def _transform_inputs(self, batch: tuple[int, ...], image: int, tile_rows: range) -> Step:
         found, windows, lanes = self.layout, self.windows, self.lanes
@@ -155,7 +162,7 @@ class WinogradPlan(Plan):
         inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
         position = _apart(found.channels * vectors * lanes * 8)
         panel = found.channels * across * lanes * 8
-        into = (self.b, position, panel, self.b_norms)
+        into = (self.b, position, panel, self.b_norms, _bits(winograd.OF_INPUTS / self.roundings))
         return Step(
             code,
             (*where, *inside, self.lines, self.pitch, self.apart, self.squares, vectors, vectors // across * across, *into),
@@ -198,7 +205,7 @@ class WinogradPlan(Plan):
         norms = self.a_norms + at * 8
         shape = self.shape._replace(padded=False, mixed=True)
         nothing = (0,) * 7
-        factor = _bits(winograd.factor(found.channels))
+        factor = _bits(self.roundings * winograd.SLACK * 2.0**-53)
         yield Step(
             engine.compiled(epilogue.block, target, shape),
             (*where, factor, norms, self.b_norms, norms, self.b_norms, self.list, self.counter, *nothing, *streams),
@@ -209,7 +216,7 @@ class WinogradPlan(Plan):
         a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line)
         b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, found.b.columns[1], *found.sizes[1:])
         inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
-        listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, norms)
+        listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, self.plain_norms + at * 8)
         yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
         known = (self.sums, self.sums, sums_row, factor, norms, self.b_norms, norms, self.b_norms)
         yield self.refine(batch, some, columns, shape, known, streams)
