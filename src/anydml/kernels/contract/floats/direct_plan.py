@@ -59,5 +59,5 @@ def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> I
     packed = (none, 0, 0, none, 0, 0, found.terms)
     code = engine.compiled(epilogue.block, target, shape)
     yield Step(code, (*where, none, plan.sizes, none, none, plan.list, plan.counter, *packed, *streams))
-    known = (plan.sums, plan.sizes, plan.block_row, factor, none, none, none, none)
+    known = (plan.sums, plan.sizes, plan.block_row, factor, none, none, none, none, none, 0, 0, none, 0, 0)
     yield plan.refine(batch, rows, columns, plan.shape, known, streams)

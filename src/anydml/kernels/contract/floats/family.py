@@ -12,6 +12,7 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import Text, arguments, fold, kernel
 from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.contract.floats.direct_plan import serves
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import layout
 from anydml.kernels.contract.floats.plan import Constants, Plan
@@ -24,7 +25,7 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
-from anydml.tensor import DataType
+from anydml.tensor import DataType, TensorFlags
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
 MOST_TERMS = 1 << 20  # of longer sums, bounds are of no use
@@ -43,7 +44,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     output = checked.tensors[name].data_type
     if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
         return Refused("the factors are no floats of 32 or 16 bits")
-    scratch, constants = Scratch("scratch"), Constants()
+    scratch, packed, constants = Scratch("scratch"), Scratch("packed"), Constants()
     plans, opens, work = [], [], 0
     for c in found:
         if not all(v.size for v in c.variables):
@@ -61,8 +62,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             factors.reverse()
         with guard:
             stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, scratch, constants)
+            owned = bool(checked.tensors[made.a.at.base].flags & TensorFlags.OWNED_BY_DML) and not serves(made)
             square = windows(made, (factors[0], factors[1])) if pays(made) else None
-            plan = Plan(*stated) if square is None else WinogradPlan(*stated, square)
+            plan = Plan(*stated, packed if owned else None) if square is None else WinogradPlan(*stated, square)
         plans.append(plan)
         opens.append(Open(c, made.order, plan.bits.offset // 8, plan.open))
         work += prod(made.batches) * made.rows * made.columns * made.terms
@@ -75,6 +77,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         [Rounds([*phases, [[ending]]])],
         scratch=scratch.size,
         constants=constants.array(),
+        packing=[step for plan in plans for step in plan.packing],
+        packed=packed.size,
         short=work < SHORT,
         decide=deciding(opens, nest, name, output),
         once=True,

@@ -7,6 +7,7 @@ listed elements are decided, before the next one begins.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -30,6 +31,7 @@ GROUP = 192  # columns whose sums are there at once
 LISTED = 1 << 14  # elements of a block at most
 BLOCK = processor.caches().second // 4  # bytes of rows that are summed with one panel after the other
 CHUNK = processor.caches().second // 2  # bytes of columns that are packed at once, where the rows are all packed
+MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
 WHOLE = 8 << 20  # bytes of rows that are packed at once; more are packed again for every chunk, which is as large then
 DENSE = 16  # elements that are listed are summed all together if they are more than this part of a block
 SLACK = 64  # bytes that the last vector of a panel may write behind it
@@ -64,7 +66,10 @@ class Piece(NamedTuple):
 
 
 class Plan:
-    """The steps of a contraction, for each thread. open: where each counts what it leaves open."""
+    """The steps of a contraction, for each thread. open: where each counts what it leaves open.
+
+    packed: where rows are packed once, by the steps `packing`, if they are.
+    """
 
     def __init__(
         self,
@@ -75,8 +80,11 @@ class Plan:
         threads: int,
         scratch: Scratch,
         constants: Constants,
+        packed: Scratch | None = None,
     ) -> None:
-        self.target, self.layout, self.factors, self.scratch = target, found, factors, scratch
+        self.target, self.layout, self.factors, self.scratch, self.packed = target, found, factors, scratch, packed
+        self.packing: list[Step | Repeat] = []
+        self.shared: dict[range, tuple[At, At]] = {}
         streams = [found.streams[k] for k in formula.others]
         self.places = [*streams, found.output]
         types = [formula.types[k] for k in (*formula.others, -1)]
@@ -116,15 +124,23 @@ class Plan:
             direct_plan.take(self, piece)
             return self._batches(piece)
         height = min(tile.height(self.target), len(piece.rows))
-        whole = len(piece.rows) * found.terms * 8 <= WHOLE
         row_bytes = found.terms * 8
+        whole = len(piece.rows) * row_bytes <= WHOLE or self.packed is not None
         self.block = max(1, min(BLOCK // max(row_bytes * height, 1), LISTED // (GROUP * height)))
         most = len(piece.rows) if whole else self.block * height
-        self.chunk = max(GROUP, (CHUNK if whole else WHOLE) // max(found.terms * 4, 1) // GROUP * GROUP)
+        # of long sums, fewer columns at once
+        self.group = max(self.width, min(GROUP, MOST // max(found.terms * 4, 1)) // self.width * self.width)
+        wanted = (CHUNK if len(piece.rows) * row_bytes <= WHOLE else WHOLE) // max(found.terms * 4, 1)
+        self.chunk = max(1, wanted // self.group) * self.group
         columns = min(self.chunk, -(-len(piece.columns) // self.width) * self.width)
-        group = min(GROUP, columns)
-        self.a = scratch.take(most * row_bytes)
-        self.a_norms, self.a_low = scratch.take(most * 8), scratch.take(most * 8)
+        group = min(self.group, columns)
+        self.a_low = scratch.take(most * 8)
+        if self.packed is None:
+            self.a, self.a_norms = scratch.take(most * row_bytes), scratch.take(most * 8)
+            self.packed_batch = 0, 0
+        else:
+            self.packed_batch = most * row_bytes, -(-most * 8 // 64) * 64
+            self._pack_once(piece)
         self.b = scratch.take(columns * found.terms * 4 + SLACK)
         self.b_norms, self.b_low = scratch.take(columns * 8 + SLACK), scratch.take(columns * 8 + SLACK)
         self.sums, self.rests = (scratch.take(min(most, self.block * height) * group * 8) for _ in range(2))
@@ -132,13 +148,14 @@ class Plan:
         self.counter, self.whole = scratch.take(64), whole
         return self._batches(piece)
 
-    def _batches(self, piece: Piece) -> list[Step | Repeat]:
+    def _batches(self, piece: Piece, steps: Callable[[tuple[int, ...]], Steps] | None = None) -> list[Step | Repeat]:
+        """The steps of a piece's batches, those of all kinds if none are given."""
         sizes = self.layout.batches
 
         def along(before: tuple[int, ...], first: int, end: int) -> list[Step | Repeat]:
             """The batches of such first indices, from one number of them on to before another."""
             if len(before) == len(sizes):
-                return list(self._one(before, piece))
+                return list(self._one(before, piece) if steps is None else steps(before))
             below = prod(sizes[len(before) + 1 :])
             whole = range(-(-first // below), end // below)
             found: list[Step | Repeat] = []
@@ -171,15 +188,25 @@ class Plan:
         return (direct_plan.batch_steps if direct_plan.serves(self.layout) else Plan._batch)(self, batch, piece)
 
     def _batch(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
-        if self.whole:
-            for group, height in self._heights(piece.rows):
-                yield self._pack_rows(batch, group, height, (group.start - piece.rows.start))
-        full = range(piece.columns.start, piece.columns.start + len(piece.columns) // self.width * self.width)
-        rest = range(full.stop, piece.columns.stop)
-        across = tile.vectors(self.target)
-        yield from self.along(full, self.chunk, lambda c: self._chunk(batch, piece.rows, c, across))
-        if rest:
-            yield from self._chunk(batch, piece.rows, rest, -(-len(rest) // self.lanes))
+        if self.whole and self.packed is None:
+            yield from self._pack_all(batch, piece.rows)
+        yield from self.along(piece.columns, self.chunk, lambda c: self._chunk(batch, piece.rows, c))
+
+    def _pack_all(self, batch: tuple[int, ...], some: range) -> Iterator[Step]:
+        for group, height in self._heights(some):
+            yield self._pack_rows(batch, group, height, group.start - some.start)
+
+    def _pack_once(self, piece: Piece) -> None:
+        """Take memory for the rows of all batches, which pieces share, and let them be packed into it, once."""
+        assert self.packed is not None
+        of_rows, of_norms = self.packed_batch
+        count = prod(self.layout.batches)
+        if piece.rows in self.shared:
+            self.a, self.a_norms = self.shared[piece.rows]
+            return
+        self.a, self.a_norms = self.packed.take(count * of_rows), self.packed.take(count * of_norms)
+        self.shared[piece.rows] = self.a, self.a_norms
+        self.packing += self._batches(piece._replace(batches=range(count)), lambda batch: self._pack_all(batch, piece.rows))
 
     def _heights(self, items: range) -> Iterator[tuple[range, int]]:
         """Rows in tiles of two heights that differ by one, so that none is cut."""
@@ -190,10 +217,14 @@ class Plan:
             if group:
                 yield group, h
 
-    def _chunk(self, batch: tuple[int, ...], rows_: range, columns: range, across: int) -> Iterator[Step | Repeat]:
+    def _chunk(self, batch: tuple[int, ...], rows_: range, columns: range) -> Iterator[Step | Repeat]:
         """A chunk of columns that is packed, and all rows with it."""
-        width = across * self.lanes
-        yield self._pack_columns(batch, columns, across)
+        full = range(columns.start, columns.start + len(columns) // self.width * self.width)
+        rest = range(full.stop, columns.stop)
+        parts = [(full, tile.vectors(self.target)), (rest, -(-len(rest) // self.lanes))]
+        for part, across in parts:
+            if part:
+                yield self._pack_columns(batch, part, columns.start, across)
         for group, height in self._heights(rows_):
             tiles = range(len(group) // height)
 
@@ -202,11 +233,9 @@ class Plan:
                 at = some.start - rows_.start if self.whole else 0
                 if not self.whole:
                     yield self._pack_rows(batch, some, height, 0)
-                yield from self.along(
-                    range(columns.start, columns.stop),
-                    GROUP // width * width,
-                    lambda c: self._block(batch, some, height, at, c, columns.start, across),
-                )
+                for part, across in parts:
+                    steps = partial(self._block, batch, some, height, at, columns.start, across)
+                    yield from self.along(part, self.group, steps)
 
             yield from self.along(tiles, self.block, block)
 
@@ -217,29 +246,44 @@ class Plan:
         if found.table.shape[0] and term == size * positions and (found.table[:, 1] == size * np.arange(positions)).all():
             channels, positions, term = channels * positions, 1, size  # they lie side by side
         code = engine.compiled(rows.packed, self.target, self.factors[0], height, positions == 1 and term == size)
-        into, norms = self.a + at * found.terms * 8, self.a_norms + at * 8
+        into, norms = self._rows_at(batch, at)
         a = found.a.of(batch, some.start)
         return Step(code, (a, found.a.row, len(some), channels, term, positions, table, 8 * ENTRY, into, norms))
 
-    def _pack_columns(self, batch: tuple[int, ...], columns: range, across: int) -> Step:
+    def _number(self, batch: tuple[int, ...]) -> int:
+        """A batch's place among all of them."""
+        number = 0
+        for i, n in zip(batch, self.layout.batches, strict=True):
+            number = number * n + i
+        return number
+
+    def _rows_at(self, batch: tuple[int, ...], at: int) -> tuple[At, At]:
+        """Where packed rows of a batch are, from the at-th one on, and their norms."""
+        number = self._number(batch) if self.packed is not None else 0
+        of_rows, of_norms = self.packed_batch
+        return self.a + number * of_rows + at * self.layout.terms * 8, self.a_norms + number * of_norms + at * 8
+
+    def _pack_columns(self, batch: tuple[int, ...], columns: range, first: int, across: int) -> Step:
         found = self.layout
         contiguous = found.b.columns[2] == self.factors[1].dtype.itemsize
         code = engine.compiled(panels.packed, self.target, self.factors[1], across, contiguous, found.padded)
         panel = found.terms * across * self.lanes * 4
         where = (found.b.of(batch), columns.start, len(columns), *found.sizes[1:], *found.b.columns)
         terms = (found.channels, found.b_term, len(found.table), self.table)
-        return Step(code, (*where, *terms, self.b, panel, self.b_norms, *found.inside))
+        done = columns.start - first
+        into, norms = self.b + done * found.terms * 4, self.b_norms + done * 8
+        return Step(code, (*where, *terms, into, panel, norms, *found.inside))
 
     def _block(
-        self, batch: tuple[int, ...], some: range, height: int, at: int, columns: range, first: int, across: int
+        self, batch: tuple[int, ...], some: range, height: int, at: int, first: int, across: int, columns: range
     ) -> Iterator[Step]:
         """The sums of some rows and columns, and the elements that are stored for them."""
         found, target = self.layout, self.target
         width = across * self.lanes
         panels_, tiles = -(-len(columns) // width), len(some) // height
         a_tile, b_panel = found.terms * height * 8, found.terms * width * 4
-        a = self.a + at * found.terms * 8
-        b = self.b + (columns.start - first) // width * b_panel
+        a, a_norms = self._rows_at(batch, at)
+        b = self.b + (columns.start - first) * found.terms * 4
         sums_row = panels_ * width * 8
         code = engine.compiled(tile.sums, target, height, across, False)
         yield Step(code, (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row))
@@ -247,14 +291,14 @@ class Plan:
         factor = int(np.float64((found.terms + 8) * 2.0**-53).view(np.int64))
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
         offset = (columns.start - first) * 8
-        norms = (self.a_norms + at * 8, self.b_norms + offset, self.a_low, self.b_low)
+        norms = (a_norms, self.b_norms + offset, self.a_low, self.b_low)
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row, factor)
         packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms)
         yield Step(engine.compiled(epilogue.block, target, shape), (*where, *norms, self.list, self.counter, *packed, *streams))
         code = engine.compiled(tile.doubled, target, height, across)
         most_listed = len(some) * len(columns) // DENSE
         yield Step(code, (*packed, self.sums, sums_row, self.rests, self.counter, most_listed))
-        known = (self.sums, self.rests, sums_row, factor, *norms)
+        known = (self.sums, self.rests, sums_row, factor, *norms, a, a_tile, height, b, b_panel, width)
         yield self.refine(batch, some, columns, shape._replace(height=0, across=0), known, streams)
 
     def refine(
@@ -268,10 +312,7 @@ class Plan:
     ) -> Step:
         found = self.layout
         code = engine.compiled(refine.refined, self.target, shape, self.factors)
-        number = 0
-        for i, n in zip(batch, found.batches, strict=True):
-            number = number * n + i
-        bit = (number * found.rows + some.start) * found.columns
+        bit = (self._number(batch) * found.rows + some.start) * found.columns
         left = (found.a.of(batch, some.start), found.a.row, found.a_term)
         right = (found.b.of(batch), *found.sizes[1:], *found.b.columns, found.b_term)
         terms = (found.channels, len(found.table), self.table)

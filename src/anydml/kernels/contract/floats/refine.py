@@ -26,8 +26,10 @@ ARGUMENTS = (
     "a", "a_row", "a_term", "b", "n1", "n2", "b0", "b1", "b2", "b_term", "channels", "positions", "table",
     "list", "counter", "first", "f1", "f2", "bits", "bit", "columns", "open",
     "sums", "rests", "sums_row", "factor", "a_norms", "b_norms", "a_low", "b_low",
+    "rows_at", "tile", "height", "panels_at", "panel", "width",
 )  # fmt: skip
 POINTERS = {"a", "b", "table", "list", "counter", "bits", "open", "sums", "rests", "a_norms", "b_norms", "a_low", "b_low"}
+POINTERS |= {"rows_at", "panels_at"}
 
 
 def names(shape: Shape) -> list[str]:
@@ -160,16 +162,63 @@ class _Refining:
         body.label(end)
         body.branch(good, after, terms)
         body.label(terms)
-        summed = self._sum(row, c)
-        last = body.name("summed")
-        body.jump(last)
-        body.label(last)
+        places = (body.name("packed"), body.name("apart"))
+        body.branch(self._lies_packed(row, column), *places)
+        made = [(end, known)]
+        for place in places:
+            body.label(place)
+            values = self._packed(row, column) if place == places[0] else self._sum(row, c)
+            made.append((body.name("summed"), values))
+            body.jump(made[-1][0])
+            body.label(made[-1][0])
+            body.jump(after)
+        body.label(after)
+        found = []
+        for k, v in enumerate(known):
+            ways = ", ".join(f"[ {values[k].name}, %{label} ]" for label, values in made)
+            found.append(body.value(f"phi {v.kind.text} {ways}", v.kind))
+        return found
+
+    def _lies_packed(self, row: str, column: str) -> str:
+        """Whether the terms may be taken from what is packed: zeros stand there for what does not count."""
+        body = self.body
+        there = body.op("icmp ne i64 %height, 0")
+        if not self.shape.padded:
+            return there
+        # such a zero may make a sum's sign, or NaN
+        unpacked, look, after = (body.name(x) for x in ("unpacked", "look", "looked"))
+        body.jump(unpacked)
+        body.label(unpacked)
+        body.branch(there, look, after)
+        body.label(look)
+        total, norm = self._first(row, column), body.loaded(Kind("double"), "%b_norms", body.op(f"mul i64 {column}, 8"))
+        plain = ~(norm.bits().compared("slt", 0) & (total.compared("oeq", 0.0) | total.compared("uno", total)))
         body.jump(after)
         body.label(after)
-        return [
-            body.value(f"phi {v.kind.text} [ {v.name}, %{end} ], [ {w.name}, %{last} ]", v.kind)
-            for v, w in zip(known, summed, strict=True)
-        ]
+        return body.op(f"phi i1 [ false, %{unpacked} ], [ {plain.name}, %{look} ]")
+
+    def _first(self, row: str, column: str) -> Value:
+        """The sum that the first stage made."""
+        body = self.body
+        offset = body.op(f"add i64 {body.op(f'mul i64 {row}, %sums_row')}, {body.op(f'mul i64 {column}, 8')}")
+        return body.loaded(Kind("double"), "%sums", offset)
+
+    def _packed(self, row: str, column: str) -> list[Value]:
+        body, wide = self.body, Kind("double")
+        left = body.at("%rows_at", body.op(f"mul i64 {body.op(f'udiv i64 {row}, %height')}, %tile"))
+        left = body.at(left, body.op(f"mul i64 {body.op(f'urem i64 {row}, %height')}, 8"))
+        right = body.at("%panels_at", body.op(f"mul i64 {body.op(f'udiv i64 {column}, %width')}, %panel"))
+        right = body.at(right, body.op(f"mul i64 {body.op(f'urem i64 {column}, %width')}, 4"))
+        steps = body.op("mul i64 %height, 8"), body.op("mul i64 %width, 4")
+        zero = body.constant(wide, 0.0)
+
+        def term(k: str, carried: list[Value]) -> list[Value]:
+            x = body.loaded(wide, left, body.op(f"mul i64 {k}, {steps[0]}"))
+            y = body.loaded(Kind("float"), right, body.op(f"mul i64 {k}, {steps[1]}"))
+            return _with(carried, x * y.converted("fpext", wide))
+
+        count = body.op("mul i64 %channels, %positions")
+        return body.loop("0", count, 1, [body.constant(wide, -0.0), zero, zero, zero], term)[1]
 
     def _of_block(self, row: str, column: str) -> tuple[list[Value], str]:
         """A sum and its rest, what this lost, and whether it is of use.

@@ -11,8 +11,8 @@ import numpy as np
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.contract.floats import winograd
+from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.contract.floats.winograd import (
     AMPLIFIED,
     BLOCK,

@@ -218,7 +218,7 @@ class WinogradPlan(Plan):
         inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
         listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, self.plain_norms + at * 8)
         yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
-        known = (self.sums, self.sums, sums_row, factor, norms, self.b_norms, norms, self.b_norms)
+        known = (self.sums, self.sums, sums_row, factor, norms, self.b_norms, norms, self.b_norms, norms, 0, 0, norms, 0, 0)
         yield self.refine(batch, some, columns, shape, known, streams)
 
 
