@@ -155,7 +155,7 @@ class RowWalk(Walk):
                 count=self.shape.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,
             )  # fmt: skip
             if isinstance(a, Extreme) and p == self.largest and self.powers is not None:
-                a.plain = True  # of NaN, the sum of powers is NaN
+                a.be_plain()  # of NaN, the sum of powers is NaN
             if isinstance(a, Sum) and a.term.exact and not a.exact:
                 self.improves = True
             made.append(a)
