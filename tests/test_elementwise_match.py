@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import Any
@@ -15,8 +17,28 @@ from hypothesis import strategies as st
 from anydml import DataType, operators
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import SHORT, TILE, Part, parts, shares
-from anydml.kernels.match.maps import OF_MORE, Map, Stream, maps, over_streams
-from anydml.schema.expression import Sum, Tensor, at_limits, each, erf, erfc, exp, log1p, number, over, select, sqrt
+from anydml.kernels.match.maps import OF_MORE, Map, Node, Stream, maps, over_streams
+from anydml.schema.expression import (
+    Constant,
+    Sum,
+    Tensor,
+    at_limits,
+    clamp,
+    each,
+    erf,
+    erfc,
+    exp,
+    floor,
+    half_to_even,
+    log1p,
+    maximum,
+    minimum,
+    number,
+    over,
+    rounded,
+    select,
+    sqrt,
+)  # fmt: skip
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import Nest, move, nest, stated
 from tensors import SETTINGS
@@ -174,6 +196,57 @@ def test_functions_that_are_computed_together(body: Any, op: str | None) -> None
         assert all(a < place for place, node in enumerate(made) for a in node.args)
     else:
         assert made == found.formula
+
+
+Z, WIDE = Tensor("z", SIZES, DataType.UINT8), Tensor("w", SIZES, DataType.INT32)
+ROUNDED = half_to_even(rounded(X[I] / Y[I], F32))
+
+
+@pytest.mark.parametrize(("body", "bounds"), [
+    (clamp(ROUNDED + Z[I], 0, 255), (-255, 255)),
+    (clamp(3 + half_to_even(X[I]), -8, 7), (-11, 4)),
+    (minimum(maximum(Z[I] + ROUNDED, -128), 127), (-383, 127)),
+    (clamp(ROUNDED + WIDE[I], 0, 255), None),
+    (clamp(ROUNDED + X[I], 0, 255), None),
+    (clamp(half_to_even(X[I] / Y[I]) + Z[I], 0, 255), None),
+    (clamp(floor(X[I]) + Z[I], 0, 255), None),
+    (clamp(ROUNDED + Z[I], 0, 0.5), None),
+    (clamp(ROUNDED + Z[I], Y[I], 255), None),
+    (maximum(minimum(ROUNDED + Z[I], 255), 0), None),
+    (minimum(ROUNDED + Z[I], 255), None),
+])  # fmt: skip
+def test_what_is_clamped_behind_a_small_integer_is_clamped_before_it(body: Any, bounds: tuple[int, int] | None) -> None:
+    """The same numbers, of any quotient, and no sum that leaves the range in which float32 has all integers."""
+    found = the_map(nest(I, body))
+    made = combined(found.formula)
+    if bounds is None:
+        assert made == found.formula
+        return
+    low, high = (Node("constant", (), Constant(Fraction(n), True)) for n in bounds)
+    inner = [node for node in made if node.op == "min" and high in [made[a] for a in node.args]]
+    assert any(low in [made[b] for b in made[a].args] for node in inner for a in node.args)
+    assert all(a < place for place, node in enumerate(made) for a in node.args)
+    values = [math.nan, math.inf, -math.inf, -0.0, *map(float, range(-700, 700)), 2.0**100, -(2.0**60)]
+    for z in (0, 1, 100, 254, 255):
+        assert [repr(clamped(made, x, z)) for x in values] == [repr(clamped(found.formula, x, z)) for x in values]
+
+
+def clamped(formula: Any, x: float, z: float) -> float:
+    """A formula of this kind in Python, where rounding has given x."""
+    found: list[float] = []
+    for op, args, data in formula:
+        a = [found[k] for k in args]
+        if op == "half_to_even":
+            found.append(x)
+        elif op == "constant":
+            found.append(float(data.value))
+        elif op in ("max", "min"):
+            found.append(math.nan if math.isnan(sum(map(abs, a))) else (max if op == "max" else min)(a))
+        elif op == "add":
+            found.append(sum(a))
+        else:
+            found.append(z)
+    return found[-1]
 
 
 # --- the order of elements ---

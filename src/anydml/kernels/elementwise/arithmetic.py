@@ -19,6 +19,7 @@ from anydml.kernels.elementwise.numbers import (
     moderate,
     odd_of,
     of_pair,
+    of_single,
     once,
     outward,
     places,
@@ -32,6 +33,8 @@ def _made(x: Number, a: Number, b: Number, *, odd: Lazy | None, native: Callable
     if native and a.single is not None and b.single is not None:
         one, two = a.single, b.single
         x = replace(x, native=once(lambda: native(one, two)))
+        if x.digits <= 24 and x.quantum is not None and x.quantum >= -149 and x.largest < 2.0**127:
+            return replace(of_single(native(one, two), x.digits, x.quantum, x.low, x.high), guard=x.guard)
     if x.digits <= 53:
         return replace(x, exact=True, odd=x.wide)
     return replace(x, rel=U, digits=53, odd=odd and once(odd))

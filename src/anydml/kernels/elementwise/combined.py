@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import permutations
@@ -10,8 +10,10 @@ from itertools import permutations
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
 from anydml.schema.expression import Constant
-from anydml.tensor import DataType
+from anydml.tensor import DataType, limits
 
+FEW_BITS = 16
+SINGLE = (DataType.FLOAT32, DataType.FLOAT16)
 _HALF = Node("constant", (), Constant(Fraction(1, 2), False))
 
 
@@ -19,7 +21,8 @@ _HALF = Node("constant", (), Constant(Fraction(1, 2), False))
 def combined(formula: Formula) -> Formula:
     """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus", a exp(x) - a as a expm1(x) + 0, x times 1 as x.
 
-    And x erfc(-x / sqrt(2)) / 2 of an element x, with a limit, as "gelu". Nodes that nothing uses any more are left out.
+    And x erfc(-x / sqrt(2)) / 2 of an element x, with a limit, as "gelu". What is clamped behind the addition of a small
+    integer is clamped before it, too. Nodes that nothing uses any more are left out.
     """
     made: list[Node] = []
     places: list[int] = []
@@ -31,6 +34,7 @@ def combined(formula: Formula) -> Formula:
             or _softplus(made, moved)
             or _expm1(made, moved)
             or _gelu(made, moved)
+            or _clamped(made, moved)
             or moved
         )
         made.append(found)
@@ -91,7 +95,7 @@ def _gelu(nodes: list[Node], node: Node) -> Node | None:
     if node.op != "limits" or "low" not in dict(node.data):
         return None
     x, product = node.args
-    if nodes[x].op != "stream" or nodes[x].data[1] not in (DataType.FLOAT32, DataType.FLOAT16):
+    if nodes[x].op != "stream" or nodes[x].data[1] not in SINGLE:
         return None
 
     def made(place: int, op: str) -> Sequence[int]:
@@ -106,6 +110,54 @@ def _gelu(nodes: list[Node], node: Node) -> Node | None:
                     nodes.append(Node("gelu", (x,), None))
                     return node._replace(args=(x, len(nodes) - 1))
     return None
+
+
+def _clamped(nodes: list[Node], node: Node) -> Node | None:
+    """min(max(x + z, a), b), where x is a float32 rounded to an integer, and z is an integer of few bits.
+
+    With x between a - max z and b - min z, beyond which the result is a or b anyway, the sum is a float32 as well.
+    """
+    for high, most, inner in _constant_beside(nodes, node, "min"):
+        for low, least, total in _constant_beside(nodes, nodes[inner], "max"):
+            for x, z in permutations(nodes[total].args) if nodes[total].op == "add" else ():
+                ends = _few_bits(nodes[z])
+                if ends is None or nodes[x].op != "half_to_even" or not _is_single(nodes[nodes[x].args[0]]):
+                    continue
+                for op, bound in (("max", least - ends[1]), ("min", most - ends[0])):
+                    nodes.append(Node("constant", (), Constant(Fraction(bound), True)))
+                    nodes.append(Node(op, (x, len(nodes) - 1), None))
+                    x = len(nodes) - 1
+                nodes.append(Node("add", (x, z), None))
+                nodes.append(Node("max", (low, len(nodes) - 1), None))
+                return node._replace(args=(high, len(nodes) - 1))
+    return None
+
+
+def _constant_beside(nodes: list[Node], node: Node, op: str) -> Iterator[tuple[int, int, int]]:
+    """A constant argument of an operation, its value, and the other argument."""
+    for a, b in permutations(node.args) if node.op == op else ():
+        if (value := _integer(nodes[a])) is not None:
+            yield a, value, b
+
+
+def _integer(node: Node) -> int | None:
+    """The integer that a node is, if it is one of few bits."""
+    if node.op != "constant" or not isinstance(node.data.value, Fraction) or node.data.value.denominator != 1:
+        return None
+    return int(node.data.value) if abs(node.data.value) < 1 << FEW_BITS else None
+
+
+def _few_bits(node: Node) -> tuple[int, int] | None:
+    """The least and the greatest value of an integer of few bits."""
+    if node.op == "stream" and node.data[1].dtype.kind in "iu" and node.data[1].element_bits <= FEW_BITS:
+        return limits(node.data[1])
+    value = _integer(node)
+    return None if value is None else (value, value)
+
+
+def _is_single(node: Node) -> bool:
+    """Whether a number is a float32 by the kind of its node."""
+    return (node.op == "round" and node.data in SINGLE) or (node.op == "stream" and node.data[1] in SINGLE)
 
 
 def used(nodes: list[Node]) -> Formula:

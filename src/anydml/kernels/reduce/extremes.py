@@ -13,18 +13,19 @@ from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce.accumulator import Accumulator, masked, part
 
+INFINITE = 0x7F80_0000  # the bits of float32's infinity; those of the negative one, turned, are one's complement
+
 
 class Extreme(Accumulator):
     """The largest or smallest of numbers that are float32 or float64, or of integers.
 
-    plain: NaN need not be found, and any zero is as good as another.
+    keyed: float32 numbers are integers in the same order, -0 below +0, and NaN beyond all others on the side that wins: an
+    instruction compares these, where x86 takes six for floats.
     """
-
-    plain = False
 
     def __init__(self, body: Body, lanes: int, term: Item, which: str) -> None:
         super().__init__(body, lanes)
-        self.term, self.which = term, which
+        self.term, self.which, self.keyed, self.plain = term, which, False, False
         if isinstance(term, Whole):
             kind = term.known().value.kind
             end = term.low if which == "max" else term.high
@@ -34,17 +35,28 @@ class Extreme(Accumulator):
         if not term.exact or term.guard is not None:
             raise Uncompilable("the extreme of numbers that are rounded inside")
         kind = Kind("float" if term.single is not None else "double", lanes)
-        self.starts = [body.constant(kind, -math.inf if which == "max" else math.inf)]
+        self.floating = body.constant(kind, -math.inf if which == "max" else math.inf)
+        self.keyed = term.single is not None and body.target.architecture == "x86"
+        self.starts = [
+            body.constant(kind.integer, -INFINITE - 1 if which == "max" else INFINITE) if self.keyed else self.floating
+        ]
+
+    def be_plain(self) -> None:
+        """NaN need not be found, and any zero is as good as another."""
+        self.keyed, self.plain, self.starts = False, True, [self.floating]
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
         assert isinstance(term, (Whole, Number))
         x = term.value if isinstance(term, Whole) else term.single if term.single is not None else term.wide()
+        if self.keyed:
+            x = self.body.chosen(x.compared("ord", x), _turned(x.bits()), (1 << 31) - 1 if self.which == "max" else -(1 << 31))
         return self.merged(values, [masked(active, x, part(self.starts[0], 0, 1, self.lanes) if active is not None else x)])
 
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
         x, y = a[0], b[0]
-        if isinstance(self.term, Whole):
-            how = ("s" if self.term.low < 0 else "u") + ("gt" if self.which == "max" else "lt")
+        if isinstance(self.term, Whole) or self.keyed:
+            signed = self.keyed or (isinstance(self.term, Whole) and self.term.low < 0)
+            how = ("s" if signed else "u") + ("gt" if self.which == "max" else "lt")
             return [self.body.chosen(x.compared(how, y), x, y)]
         if self.plain:
             return [self.body.chosen(y.compared("ogt" if self.which == "max" else "olt", x), y, x)]
@@ -56,8 +68,14 @@ class Extreme(Accumulator):
             return Whole(x, term.low, term.high)
         assert isinstance(term, Number)
         if term.single is not None:
-            return numbers.of_single(x, term.digits, -149 if term.quantum is None else term.quantum, term.low, term.high)
+            single = _turned(x).cast(x.kind.of("float")) if self.keyed else x
+            return numbers.of_single(single, term.digits, -149 if term.quantum is None else term.quantum, term.low, term.high)
         return replace(term, wide=lambda: x, odd=None, native=None)
+
+
+def _turned(bits: Value) -> Value:
+    """The bits of float32 numbers as integers in the same order, and such integers as bits."""
+    return bits ^ (bits.shifted_right(31, signed=True) & ((1 << 31) - 1))
 
 
 class First(Accumulator):

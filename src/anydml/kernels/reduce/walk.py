@@ -17,6 +17,7 @@ from anydml.kernels.elementwise.formula import Walk
 from anydml.kernels.elementwise.functions import exponentials
 from anydml.kernels.elementwise.functions.approximate import at_least
 from anydml.kernels.elementwise.items import Element, Item, as_number, constant
+from anydml.kernels.elementwise.modular import modular
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
@@ -33,6 +34,8 @@ class RowWalk(Walk):
 
     def __init__(self, body: Body, shape: Shape, same: frozenset[int], *, careful: bool) -> None:
         super().__init__(body, shape.formula, [], shape.types[-1], shape.lanes, "wide", False)
+        # a map's formula is not asked: reductions are none of its operations
+        self.modular = modular(shape.formula) if shape.integral and shape.types[-1].dtype.kind in "iu" else frozenset()
         self.shape, self.careful, self.improves = shape, careful, False
         self.streams: list[Value] = [body.undefined(Kind("i8", shape.lanes))] * (len(shape.types) - 1)
         self.stages = stages(shape.formula, same, mapped=shape.mapped)
@@ -155,7 +158,7 @@ class RowWalk(Walk):
                 count=self.shape.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,
             )  # fmt: skip
             if isinstance(a, Extreme) and p == self.largest and self.powers is not None:
-                a.plain = True  # of NaN, the sum of powers is NaN
+                a.be_plain()  # of NaN, the sum of powers is NaN
             if isinstance(a, Sum) and a.term.exact and not a.exact:
                 self.improves = True
             made.append(a)
