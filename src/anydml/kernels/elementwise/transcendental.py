@@ -25,9 +25,11 @@ STEEP = 2.0**-20  # bounds of arguments above which slopes at their middle say t
 
 class Kind(NamedTuple):
     """A function's values: where they lie, the exponent of the least that is not 0, for arguments that are 0 or at least
-    2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known;
-    everywhere: at every x; room: how far from x it may be more than twice that, None where that is anywhere; outside: of x and
-    what it lacks, more than 0 beyond the domain; level: beyond it, f is its limit within 2^-70."""
+    2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known; everywhere: at
+    every x; room: how far from x it may be more than twice that, None where that is anywhere; outside: of x and what it
+    lacks, more than 0 beyond the domain; local: from x, half of the derivative's largest magnitude within |x| / 4 of x,
+    where that may be far below the slope; level: beyond it, f is its limit within 2^-70.
+    """
 
     low: float
     high: float
@@ -37,6 +39,7 @@ class Kind(NamedTuple):
     saturated: int = 0  # an exponent: see `Number`
     room: Callable[[Value], Value] | None = None
     outside: Callable[[Value, Value], Value] | None = None
+    local: Callable[[Value], Value] | None = None
     level: float = math.inf
 
 
@@ -71,11 +74,11 @@ KINDS = {
     "tan": Kind(-(2.0**160), 2.0**160, -160, lambda x, y: y * y + 1.0),
     "asin": Kind(-2, 2, -152, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_beyond_one),
     "acos": Kind(0, 4, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_beyond_one),
-    "atan": Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True),
+    "atan": Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0)),
     "sinh": Kind(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
     "cosh": Kind(1, _BIG, 0, lambda x, y: y, saturated=1000),
     "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True, level=30.0),
-    "asinh": Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True),
+    "asinh": Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0).root()),
     "acosh": Kind(0, 800, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_below_one),
     "atanh": Kind(-40, 40, -152, lambda x, y: 1.0 / _of_squares(x), room=_beside_one, outside=_beyond_one),
     "erf": Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True, level=30.0),
@@ -142,6 +145,8 @@ def _of_rounded(op: str, kind: Kind, x: Number, made: Number) -> Number:
     change = delta * kind.slope(x.wide(), made.wide()) * (2 * SLACK)
     if kind.room:  # beside a lane that is exact, a slope may be infinite
         change = x.body.chosen(delta.compared("une", 0.0), change, 0.0)
+    if kind.local is not None:
+        change = delta * x.body.chosen((delta * 4.0).compared("ole", size), kind.local(x.wide()), size.lift(1.0)) * (2 * SLACK)
     if kind.level < math.inf:
         level = size.compared("ogt", 2 * kind.level) & delta.compared("olt", size * 0.5)
         change = x.body.chosen(level, 0.0, change)
