@@ -188,14 +188,14 @@ def _power_of_rounded(x: Number, y: Number, made: Number) -> Number:
         distance = (size - 1.0) + rest
         beside = (size - 1.0).magnitude().compared("olt", 2.0**-30) & distance.compared("one", 0.0)
         exponent = power * distance
-        far = beside & exponent.magnitude().compared("ogt", 490.0)  # as even as so large a float32 is
+        far = beside & exponent.magnitude().compared("ogt", 480.0)  # as even as so large a float32 is
         value = body.chosen(far, body.chosen(exponent.compared("ogt", 0.0), math.inf, value.lift(0.0)), value)
         none = beside & power.compared("uno", 0.0)
         value = body.chosen(none, math.nan, value)
         sure = sure | far | none
     some = size.compared("one", math.inf) & relative.compared("une", 0.0) & ~sure
     absolute = body.chosen(some, value.magnitude() * relative * (2 * SLACK), 0.0)
-    made = replace(made, wide=lambda: value, err=lambda: absolute, least=None, saturated=700)
+    made = replace(made, wide=lambda: value, err=lambda: absolute, least=None, saturated=690)
     return made.guarded(some & relative.compared("uge", STEEP))
 
 
