@@ -31,7 +31,7 @@ Function = Callable[[Value], Value]
 
 
 class Shown(NamedTuple):
-    """The results of a kernel for every row of inputs. odd: the value rounded to odd, if that is known."""
+    """The results of a kernel for every row of inputs. odd, rest: the value rounded to odd, and what it lacks, if known."""
 
     value: Array
     error: Array
@@ -41,9 +41,10 @@ class Shown(NamedTuple):
     single_open: Array
     half: Array
     half_open: Array
+    rest: Array
 
 
-DTYPES = (np.float64, np.float64, bool, np.float64, np.float32, bool, np.float16, bool)
+DTYPES = (np.float64, np.float64, bool, np.float64, np.float32, bool, np.float16, bool, np.float64)
 
 
 def _number(body: Body, formula: Formula, types: Types, streams: list[Value]) -> Number:
@@ -79,8 +80,9 @@ def emitted(target: Target, formula: Formula, types: Types) -> str:
         single, single_open = nearest_single(x)
         half, half_open = nearest_half(x)
         odd = wide if x.odd is None else x.odd()
+        rest = wide if x.rest is None else x.rest()
         masks = {2: x.guard, 5: single_open, 7: half_open}
-        for k, made in enumerate((wide, x.error(), None, odd, single, None, half, None)):
+        for k, made in enumerate((wide, x.error(), None, odd, single, None, half, None, rest)):
             if made is None:
                 mask = masks[k]
                 made = (none if mask is None else mask).converted("zext", wide.kind.of("i8"))

@@ -156,7 +156,7 @@ def drawn(data_type: DataType, rng: np.random.Generator, count: int) -> Array:
 
 @every_target
 def test_what_is_said_of_numbers_holds(target: Target, ran: Ran) -> None:
-    counts = dict.fromkeys(("lanes", "exact", "odd", "bounded", "single", "half", "refused"), 0)
+    counts = dict.fromkeys(("lanes", "exact", "odd", "rest", "bounded", "single", "half", "refused"), 0)
     for seed in range(FORMULAS):
         rng, generator = random.Random(seed), np.random.default_rng(seed)
         formula, types = a_formula(rng)
@@ -174,7 +174,7 @@ def test_what_is_said_of_numbers_holds(target: Target, ran: Ran) -> None:
                 judge(target, formula, types, found, lane, t, counts)
     print(counts)
     assert counts["refused"] < FORMULAS / 2
-    assert min(counts[name] for name in ("exact", "odd", "bounded", "single", "half")) > 300, counts
+    assert min(counts[name] for name in ("exact", "odd", "rest", "bounded", "single", "half")) > 300, counts
     ran(counts["lanes"], 2000)
 
 
@@ -207,6 +207,9 @@ def judge(
         odd = float(found.odd[lane])
         assert rounded_to_odd(odd, t), f"{told}; odd: {odd!r}"
         counts["odd"] += 1
+    if x.rest is not None:
+        assert Fraction(value) + Fraction(float(found.rest[lane])) == t, f"{told}; it lacks {found.rest[lane]!r}"
+        counts["rest"] += 1
     if not found.single_open[lane]:
         assert float(found.single[lane]) == as_single(t), f"{told}; float32: {found.single[lane]!r}"
         counts["single"] += 1

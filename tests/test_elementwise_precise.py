@@ -1,4 +1,4 @@
-"""The second stage of maps: by itself it decides what lies beside a tie by next to nothing, ties of quotients, and integers."""
+"""The second stage of maps: by itself it decides what lies beside a tie by next to nothing, ties, integers, ends of domains."""
 
 from __future__ import annotations
 
@@ -133,3 +133,97 @@ def test_powers_of_integers(data_type: DataType, monkeypatch: pytest.MonkeyPatch
         monkeypatch.undo()
         decided(replace(desc, scale_bias=ScaleBias(2.0, 1.0)), inputs, monkeypatch)
     ran(N, 400)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "scale"),
+    [
+        (DataType.FLOAT16, None),
+        (DataType.FLOAT16, ScaleBias(2.0, 1.0)),
+        (DataType.INT32, None),
+        (DataType.INT32, ScaleBias(0.5, 0.0)),
+        (DataType.UINT16, ScaleBias(2.0, 1.0)),
+        (DataType.INT8, ScaleBias(-0.25, 1.0)),
+    ],
+)
+def test_powers_that_are_exact(data_type: DataType, scale: ScaleBias | None, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """Ties of FLOAT16 and integers, with exponents of eighths, and those that are negative."""
+    random = np.random.default_rng(9)
+    roots = random.integers(1, 24, N)
+    eighths = random.choice([1, 2, 4, 8], N)
+    x = np.where(random.random(N) < 0.5, roots ** (8 // eighths), random.integers(1, 60, N))
+    y = np.where(random.random(N) < 0.5, random.integers(1, 40, N) * eighths / 8, random.integers(0, 9, N))
+    x[: N // 4], y[: N // 4] = 2 ** random.integers(0, 7, N // 4), random.integers(-16, 17, N // 4) / 4
+    t, singles = tensor(data_type), tensor(DataType.FLOAT32)
+    inputs = {"input_tensor": np.minimum(x, 127).astype(data_type.dtype), "exponent_tensor": y.astype(np.float32)}
+    inputs = {name: array.reshape(1, 1, 1, N) for name, array in inputs.items()}
+    desc = dml.ElementWisePow(input_tensor=t, exponent_tensor=singles, output_tensor=t, scale_bias=scale)
+    decided(desc, inputs, monkeypatch)
+    ran(N, 400)
+
+
+STEEP: dict[str, Any] = {
+    "ASIN": dml.ElementWiseAsin,
+    "ACOS": dml.ElementWiseAcos,
+    "ACOSH": dml.ElementWiseAcosh,
+    "ATANH": dml.ElementWiseAtanh,
+}
+
+
+@pytest.mark.parametrize("name", STEEP)
+def test_ends_of_a_domain(name: str, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """Arguments that differ from 1 or -1 by anything down to 2^-149, on both sides, and those that are 1 or -1."""
+    random = np.random.default_rng(10)
+    x = (random.standard_normal(N) * 2.0 ** random.integers(-140, 1, N)).astype(np.float32)
+    x[::7] = 0
+    x[1::7] = tiny(11).ravel()[1::7]
+    for scale in (ScaleBias(2.0, 1.0), ScaleBias(1.0, -1.0), ScaleBias(-0.1, 1.0)):
+        desc = STEEP[name](input_tensor=F32, output_tensor=F32, scale_bias=scale)
+        decided(desc, {"input_tensor": x.reshape(1, 1, 1, N)}, monkeypatch)
+        monkeypatch.undo()
+    ran(3 * N, 1200)
+
+
+def test_large_powers_of_numbers_beside_1(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """e^(x y) for x that float64 does not see beside 1, and y of any size."""
+    random = np.random.default_rng(12)
+    x = (random.standard_normal(N) * 2.0 ** random.integers(-120, -20, N)).astype(np.float32)
+    y = (random.standard_normal(N) * 2.0 ** random.integers(-10, 120, N)).astype(np.float32)
+    y[::3] = (random.standard_normal(len(x[::3])) * 60 / x[::3].astype(np.float64)).clip(-3e38, 3e38).astype(np.float32)
+    y[1::9] = random.choice([np.inf, -np.inf, np.nan, 0.0, 3.0], len(y[1::9]))
+    x[2::9] = 0
+    desc = dml.ElementWisePow(input_tensor=F32, exponent_tensor=F32, output_tensor=F32, scale_bias=ScaleBias(1.0, 1.0))
+    inputs = {"input_tensor": x.reshape(1, 1, 1, N), "exponent_tensor": y.reshape(1, 1, 1, N)}
+    decided(desc, inputs, monkeypatch)
+    ran(N, 400)
+
+
+@pytest.mark.parametrize("data_type", [DataType.INT64, DataType.UINT64])
+def test_integers_of_64_bits_that_are_scaled(data_type: DataType, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    random = np.random.default_rng(13)
+    info = np.iinfo(data_type.dtype)
+    x = random.integers(info.min, info.max, N, data_type.dtype, endpoint=True) >> random.integers(0, 64, N).astype(
+        data_type.dtype
+    )
+    x[:8] = [info.min, info.min + 1, info.max, info.max - 1, info.max // 2, info.max // 2 + 1, 0, 1]
+    t, cases = tensor(data_type), 0
+    low, high = info.max // 5, info.max - 1
+    for scale, bias in ((-3.0, 0.1), (0.5, 1.0), (-1.0, 2.0**63), (2.0**-40, 2.0**60)):
+        descs: list[Desc] = [
+            dml.ElementWiseIdentity(input_tensor=t, output_tensor=t, scale_bias=ScaleBias(scale, bias)),
+            dml.ElementWiseClip1(
+                input_tensor=t,
+                output_tensor=t,
+                scale_bias=ScaleBias(scale, bias),
+                min_max_data_type=data_type,
+                min=low,
+                max=high,
+            ),
+        ]
+        if data_type == DataType.INT64:
+            descs.append(dml.ElementWiseAbs(input_tensor=t, output_tensor=t, scale_bias=ScaleBias(scale, bias)))
+        for desc in descs:
+            decided(desc, {"input_tensor": x.reshape(1, 1, 1, N)}, monkeypatch)
+            monkeypatch.undo()
+            cases += N
+    ran(cases, 3200)

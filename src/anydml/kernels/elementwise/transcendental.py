@@ -25,9 +25,11 @@ STEEP = 2.0**-20  # bounds of arguments above which slopes at their middle say t
 
 class Kind(NamedTuple):
     """A function's values: where they lie, the exponent of the least that is not 0, for arguments that are 0 or at least
-    2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known;
-    everywhere: at every x; room: how far from x it may be more than twice that, None where that is anywhere; outside: of x and
-    what it lacks, more than 0 beyond the domain; level: beyond it, f is its limit within 2^-70."""
+    2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known; everywhere: at
+    every x; room: how far from x it may be more than twice that, None where that is anywhere; outside: of x and what it
+    lacks, more than 0 beyond the domain; local: from x, half of the derivative's largest magnitude within |x| / 4 of x,
+    where that may be far below the slope; level: beyond it, f is its limit within 2^-70.
+    """
 
     low: float
     high: float
@@ -37,6 +39,7 @@ class Kind(NamedTuple):
     saturated: int = 0  # an exponent: see `Number`
     room: Callable[[Value], Value] | None = None
     outside: Callable[[Value, Value], Value] | None = None
+    local: Callable[[Value], Value] | None = None
     level: float = math.inf
 
 
@@ -71,11 +74,11 @@ KINDS = {
     "tan": Kind(-(2.0**160), 2.0**160, -160, lambda x, y: y * y + 1.0),
     "asin": Kind(-2, 2, -152, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_beyond_one),
     "acos": Kind(0, 4, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_beyond_one),
-    "atan": Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True),
+    "atan": Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0)),
     "sinh": Kind(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
     "cosh": Kind(1, _BIG, 0, lambda x, y: y, saturated=1000),
     "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True, level=30.0),
-    "asinh": Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True),
+    "asinh": Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0).root()),
     "acosh": Kind(0, 800, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_below_one),
     "atanh": Kind(-40, 40, -152, lambda x, y: 1.0 / _of_squares(x), room=_beside_one, outside=_beyond_one),
     "erf": Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True, level=30.0),
@@ -142,6 +145,8 @@ def _of_rounded(op: str, kind: Kind, x: Number, made: Number) -> Number:
     change = delta * kind.slope(x.wide(), made.wide()) * (2 * SLACK)
     if kind.room:  # beside a lane that is exact, a slope may be infinite
         change = x.body.chosen(delta.compared("une", 0.0), change, 0.0)
+    if kind.local is not None:
+        change = delta * x.body.chosen((delta * 4.0).compared("ole", size), kind.local(x.wide()), size.lift(1.0)) * (2 * SLACK)
     if kind.level < math.inf:
         level = size.compared("ogt", 2 * kind.level) & delta.compared("olt", size * 0.5)
         change = x.body.chosen(level, 0.0, change)
@@ -163,30 +168,35 @@ def _of_rounded(op: str, kind: Kind, x: Number, made: Number) -> Number:
 
 
 def _error_in_lanes(x: Number) -> Value:
-    """The bound of a number: 0 in the lanes where the one rounding of it changed nothing."""
+    """The bound of a number: what a sum lacks, which often is nothing, where that is known."""
     if x.exact:
         return x.wide().lift(0.0)
-    if x.rest is None or x.err is not None:
-        return x.error()
-    return x.body.chosen(x.rest().compared("oeq", 0.0), 0.0, x.error())
+    return x.error() if x.rest is None or x.err is not None else x.rest().magnitude() * SLACK
 
 
 def _power_of_rounded(x: Number, y: Number, made: Number) -> Number:
     """The power that was made of x, with the bound that x is off by as well: |y| times its relative one."""
-    body, value, size = x.body, made.wide(), x.wide().magnitude()
-    if x.rest is not None:  # no number but 1 has a power of NaN
-        value = body.chosen(y.wide().compared("uno", 0.0) & x.rest().compared("one", 0.0), math.nan, value)
-        made = replace(made, wide=lambda: value)
+    body, value, size, power = x.body, made.wide(), x.wide().magnitude(), y.wide()
     delta = _error_in_lanes(x)
-    relative = body.chosen(delta.compared("une", 0.0), y.wide().magnitude() * (delta / size), 0.0)
-    finite = size.compared("one", math.inf)
-    # where x is not beside 1, and the power lies far out, its exponent is off by 2^-9 of itself at most
-    apart = (size - 1.0).magnitude().compared("ogt", 2.0**-30) & delta.compared("olt", size * 2.0**-40)
-    beyond = value.magnitude().compared("ogt", 2.0**1010) | value.magnitude().compared("olt", 2.0**-1010)
-    sure = apart & (beyond | value.compared("uno", value))
-    some = finite & relative.compared("une", 0.0) & ~sure
+    relative = body.chosen(delta.compared("une", 0.0), power.magnitude() * (delta / size), 0.0)
+    # the exponent of a power that lies far out is off by 0.3 of itself at most: where x is so far from 1
+    apart = ((size - 1.0).magnitude() * 0.25).compared("oge", delta) & delta.compared("olt", size * 2.0**-20)
+    sure = apart & (value.magnitude().compared("ogt", 2.0**1010) | value.magnitude().compared("olt", 2.0**-1010))
+    sure = sure | (apart & value.compared("uno", value))
+    if x.rest is not None:  # what is beside 1 has another power of NaN than 1 has, and is e^(x - 1)
+        rest = (x.rest().bits() ^ (x.wide().bits() & -(1 << 63))).cast(value.kind)
+        distance = (size - 1.0) + rest
+        beside = (size - 1.0).magnitude().compared("olt", 2.0**-30) & distance.compared("one", 0.0)
+        exponent = power * distance
+        far = beside & exponent.magnitude().compared("ogt", 480.0)  # as even as so large a float32 is
+        value = body.chosen(far, body.chosen(exponent.compared("ogt", 0.0), math.inf, value.lift(0.0)), value)
+        none = beside & power.compared("uno", 0.0)
+        value = body.chosen(none, math.nan, value)
+        sure = sure | far | none
+    some = size.compared("one", math.inf) & relative.compared("une", 0.0) & ~sure
     absolute = body.chosen(some, value.magnitude() * relative * (2 * SLACK), 0.0)
-    return replace(made, err=lambda: absolute, least=None).guarded(some & relative.compared("uge", STEEP))
+    made = replace(made, wide=lambda: value, err=lambda: absolute, least=None, saturated=690)
+    return made.guarded(some & relative.compared("uge", STEEP))
 
 
 def simple_power(x: Number, exponent: Fraction | float) -> Number | None:

@@ -23,7 +23,8 @@ EXP_FAR = 77.0  # beyond, the tail loses digits below float32's least numbers
 LOG_MARGIN = 2.0**-23  # a part of r^3, beside one of the result
 LOG_LEAST = 2.0**-34.8
 SIGMOID_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}
-SIGMOID_FAR = 18.0
+SIGMOID_FAR = 18.0  # below minus that
+SIGMOID_FULL = 40.0  # from here on it is 1 within 2^-57
 TANH_MARGIN = {False: 2.0**-33, True: 2.0**-32.8}
 SCALED_MARGIN = 2.0**-23.9  # a tail's product and its difference from the margin are rounded by 2^-25 of the tail each
 SCALED_LEAST = 2.0**-90
@@ -123,7 +124,7 @@ def sigmoid(x: Value) -> Pair:
     nothing.
     """
     fused, chosen = x.body.fused, x.body.chosen
-    y = power(-x, far=True)
+    y = power(-at_most(x, SIGMOID_FULL), far=True)
     head, tail = y.pair() if fine(x) else y.rounded()
     large, small = chosen(head.compared("ogt", 1.0), head, 1.0), chosen(head.compared("olt", 1.0), head, 1.0)
     total = large + small
@@ -133,7 +134,7 @@ def sigmoid(x: Value) -> Pair:
         u = fused(u, u, u)
     margin = SIGMOID_MARGIN[fine(x)]
     low, high = u - margin, u + margin
-    return Pair(z, z * low, z * high, _beyond(x, SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z)))
+    return Pair(z, z * low, z * high, x.compared("ult", -SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z)))
 
 
 def tanh(x: Value) -> Pair:

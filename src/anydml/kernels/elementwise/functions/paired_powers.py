@@ -53,5 +53,7 @@ def pow(x: Value, y: Value) -> Pair:
     negative = x.bits().compared("slt", 0)
     outside = (size.bits() - 1).compared("uge", 0x7F7FFFFF) | (negative & ~whole) | z.magnitude().compared("uge", FAR)
     sign = body.chosen(negative & ~even, body.constant(x.kind.integer, -(1 << 31)), 0)
-    low, high = ((power * (1 + e)).converted("fptrunc", x.kind) for e in (-MARGIN, MARGIN))
+    square, of_two = size * size, y.compared("oeq", 2.0)  # many squares are ties, and the product is rounded as they are
+    ends = [(power * (1 + e)).converted("fptrunc", x.kind) for e in (-MARGIN, MARGIN)]
+    low, high = (body.chosen(of_two, square, end) for end in ends)
     return Pair(head, tail - share, tail + share, outside, sign, 2.0**-23, (low, high))
