@@ -20,6 +20,7 @@ from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import product
 from anydml.kernels.match.rows import rows
+from anydml.kernels.match.windows import windows
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import Statement, stated
 
@@ -90,6 +91,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     }
     # products are rows, too, which the kernels of products are there for
     patterns["reduce"] = rows(statement) if isinstance(patterns["contract"], str) else "a product"
+    patterns["windows"] = windows(statement)
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():
         if not isinstance(patterns.get(name.split(":")[0]), str):

@@ -21,9 +21,11 @@ from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
 from anydml.tensor import TensorDesc
 
+GENERAL = 1 << 11  # elements read below which a kernel serves that is compiled for any strides and windows
 SHORT = 1 << 14  # elements read below which other threads can wait
 ALONE = 1 << 15  # elements read below which one thread computes
 LONGEST = 1 << 20  # elements of a line with its padding, and of a window
+LISTED = 1 << 10  # elements on the list of a piece, beside those of two lines
 ROOM = 1 << 24  # bytes of the lines that are kept
 CACHE_LINE = 64  # bytes
 NEAR = 32 << 10  # bytes that a processor keeps next to it
@@ -59,14 +61,16 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused("positions do not fit 63 bits")
     if max(_length(line, 0), line.size, line.output) > LONGEST:
         return Refused(f"lines are longer than {LONGEST} elements")
+    work = prod(a.output * a.window for a in w.axes)
     shape = _shape(target, w, checked, layout)
+    if work < GENERAL:
+        shape = _for_any_size(shape)
     with guard:
         code = engine.compiled(emit.emitted, target, shape)
     memory = _memory(w, layout, shape)
     if memory.size > ROOM:
         return Refused("windows meet too many lines at once")
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
-    work = prod(a.output * a.window for a in w.axes)
     shares = min(machine.threads if work >= ALONE else 1, count)
     pieces: list[list[Step]] = []
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
@@ -156,6 +160,13 @@ def _shape(target: Target, w: Windows, checked: Checked[Any], layout: Layout) ->
     )
 
 
+def _for_any_size(shape: Shape) -> Shape:
+    """The shape with nothing written out for its sizes and strides."""
+    return shape._replace(
+        step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False, additions=2 * GENERAL
+    )
+
+
 def _halves(w: Windows) -> bool:
     """Whether all windows have as many elements, a power of two."""
     whole = all(a.start == 0 and (a.output - 1) * a.stride + (a.window - 1) * a.dilation < a.size for a in w.axes)
@@ -194,7 +205,7 @@ def _memory(w: Windows, layout: Layout, shape: Shape) -> _Memory:
     slots = ring * each
     met = prod(w.axes[d].window for d in layout.taps)
     groups = -(-line.output // shape.lanes)
-    room = 2 * groups * shape.lanes + 2 if shape.listed else 0
+    room = 2 * groups * shape.lanes + LISTED if shape.listed else 0
     places: dict[str, int] = {}
     size = 8 * STATE_WORDS
     places["state"] = 0

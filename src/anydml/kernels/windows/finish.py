@@ -45,7 +45,7 @@ class Finish:
         """Note for each element of a line how many elements of the input its window has along the line."""
         body, shape = self.body, self.shape
         if shape.kind == MEAN:
-            self.inverted = body.op("alloca i64, align 8")
+            self.inverted = body.at("%state", 24)
             body.store("i64", "-1", self.inverted)
         if shape.kind == MAX and shape.indices is None:
             return

@@ -79,19 +79,21 @@ def careful(shape: Shape, total: Value, left: Value, lost: Value, counts: Value)
     lost: the magnitudes of what the additions of that left over.
     """
     body = total.body
+    finite = total.magnitude().compared("olt", math.inf)  # of infinities, NaN is left over
     high, low = two_sum(total, left)
-    none = ~left.compared("one", 0.0)  # of infinities, NaN is left over
-    high, low = body.chosen(none, total, high), body.chosen(none, 0.0, low)
-    unknown = lost.compared("one", 0.0)
-    if shape.kind != MEAN:
-        return as_bits(odd_of(high, low), shape.types[1]), unknown
-    number = number_of(counts)
-    bits = as_bits(quotient(high, number), shape.types[1])
-    v = high / number
-    # t is within u of v, and what is left is another u
-    ends = [as_bits(v * (1 + sign * 4 * U), shape.types[1]) for sign in (-1, 1)]
-    differ = ends[0].compared("ne", ends[1]) & low.compared("une", 0.0)
-    return bits, unknown | differ
+    high = body.chosen(finite & left.compared("une", 0.0), high, total)  # which may be -0
+    low, lost = (body.chosen(finite, x, 0.0) for x in (low, lost))
+    inexact = lost.compared("une", 0.0)
+    if shape.kind == MEAN:
+        number = number_of(counts)
+        made, v = quotient(high, number), high / number
+        inexact = inexact | low.compared("une", 0.0)
+    else:
+        made, v = odd_of(high, low), high
+    # t is within u of v, what is left is another u, and what is lost as it says
+    e = body.fused(v.magnitude(), 4 * U, lost)
+    ends = [as_bits(end, shape.types[1]) for end in (v - e, v + e)]
+    return as_bits(made, shape.types[1]), inexact & ends[0].compared("ne", ends[1])
 
 
 def length(shape: Shape, total: Value) -> tuple[Value, Value | None]:
