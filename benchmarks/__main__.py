@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import anydml
-from benchmarks import calls, maps, matmuls, reference, slices
+from benchmarks import calls, maps, matmuls, reference, slices, windows
 from benchmarks.matmul_peers import HELD
 
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
@@ -24,6 +24,7 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "slice": slices.run,
     "matmul": matmuls.run,
     "map": maps.run,
+    "windows": windows.run,
     "reference": reference.run,
 }
 RESULTS = Path(__file__).with_name("results.json")

@@ -208,68 +208,6 @@ def test_any_layout_between_unmapped_pages(name: str, layout: tuple[int, ...] | 
             assert left.size == buffer.size - found.nbytes
 
 
-# --- sums ---
-
-
-def far_apart(kind: str, sizes: tuple[int, ...]) -> NDArray[Any]:
-    """Elements whose sums need more than 53 bits, or are next to what is half between two results."""
-    rng = np.random.default_rng(4)
-    ordinary = rng.standard_normal(sizes)
-    if kind == "wide":
-        return (ordinary * 2.0 ** rng.integers(-120, 120, sizes)).astype(np.float32)
-    if kind == "tiny":
-        return (ordinary * 2.0**-140).astype(np.float32)
-    if kind == "cancelling":
-        return np.where(rng.random(sizes) < 0.3, 2.0**60, np.where(rng.random(sizes) < 0.4, -(2.0**60), ordinary)).astype(
-            np.float32
-        )
-    if kind == "infinite":
-        return np.where(rng.random(sizes) < 0.05, np.inf * np.sign(ordinary), ordinary).astype(np.float32)
-    if kind == "halves":  # between two results, or next to that
-        return (1 + rng.integers(0, 8, sizes) * 2.0**-23 + np.where(rng.random(sizes) < 0.2, 2.0**-40, 0)).astype(np.float32)
-    if kind == "a little apart":
-        return np.where(rng.random(sizes) < 0.1, 2.0**-24 * ordinary, ordinary).astype(np.float32)
-    return np.where(rng.random(sizes) < 0.5, -0.0, 0.0).astype(np.float32)
-
-
-@pytest.mark.usefixtures("_written_out")
-@pytest.mark.parametrize("kind", ["wide", "tiny", "cancelling", "infinite", "halves", "a little apart", "zeros"])
-def test_sums_that_need_more_bits_or_are_halves(kind: str) -> None:
-    sizes = (1, 2, 9, 33)
-    x = {"input_tensor": far_apart(kind, sizes)}
-    for window in ((3, 3), (2, 2)):
-        kinds: list[tuple[str, dict[str, Any]]] = [
-            ("AVERAGE_POOLING1", {}),
-            ("LP_POOLING1", {"p": 1}),
-            ("LP_POOLING1", {"p": 2}),
-        ]
-        for name, fields in kinds:
-            desc = pooling(name, F32, sizes, window, start=(1, 1), end=(1, 1), **fields)
-            same(desc, x, executed(desc, x))
-
-
-def test_what_is_left_open_goes_to_the_reference_line_by_line() -> None:
-    """Lengths that are half between two elements: 2048^2 + 64^2 + 1 = 2049^2."""
-    x = np.zeros((2, 3, 8, 80), np.float16)
-    x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2] = 2048, 64, 1
-    desc = pooling("LP_POOLING1", F16, x.shape, (2, 2), strides=(2, 2), p=2)
-    for threads in (1, 2):
-        found = executed(desc, {"input_tensor": x}, threads=threads)["output_tensor"]
-        assert (found == 2048).all()
-    scale = np.array([np.inf], np.float32)
-    y = np.random.default_rng(1).integers(0, 3, (1, 3, 9, 40)).astype(np.uint8)
-    given: dict[str, NDArray[Any]] = {
-        "input_tensor": y,
-        "input_scale_tensor": scale,
-        "output_scale_tensor": np.ones(1, np.float32),
-    }
-    one = TensorDesc(F32, (1,))
-    quantized = pooling(
-        "QUANTIZED_LINEAR_AVERAGE_POOLING", DataType.UINT8, y.shape, (3, 3), input_scale_tensor=one, output_scale_tensor=one
-    )
-    same(quantized, given, executed(quantized, given))
-
-
 @pytest.mark.usefixtures("_written_out")
 @pytest.mark.parametrize("isa", ISAS)
 def test_quantised_means(isa: str) -> None:

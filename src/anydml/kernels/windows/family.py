@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
@@ -19,7 +20,8 @@ from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
 from anydml.schema.check import Checked
 from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
-from anydml.tensor import TensorDesc
+from anydml.schema.types import EIGHT_BIT, FLOATS, INDICES
+from anydml.tensor import DataType, TensorDesc, limits
 
 GENERAL = 1 << 11  # elements read below which a kernel serves that is compiled for any strides and windows
 SHORT = 1 << 14  # elements read below which other threads can wait
@@ -51,6 +53,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(target)
     tensors = checked.tensors
     source, output = tensors[w.source], tensors[w.output]
+    if (reason := _misfit(w, tensors)) is not None:
+        return Refused(reason)
     if w.kind == MEAN and _is_whole(w):
         return rows.lower({w.output: _mean_of_all(statement[w.output], w, source)}, checked, machine)
     layout = _layout(w, source, output)
@@ -91,6 +95,22 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         if shape.listed
         else None,
     )
+
+
+def _misfit(w: Windows, tensors: Mapping[str, TensorDesc]) -> str | None:
+    """Why the kernel does not take the data types, if it does not."""
+    x, y = tensors[w.source].data_type, tensors[w.output].data_type
+    if w.kind == QUANTIZED:
+        types = [None if p is None else tensors[p.name].data_type for p in w.parameters]
+        wanted = (DataType.FLOAT32, x, DataType.FLOAT32, y)
+        fits = {x, y} <= {*EIGHT_BIT} and w.ends == limits(y)
+        fits = fits and all(have in (None, want) for have, want in zip(types, wanted, strict=True))
+    elif w.kind == MAX:
+        fits = x == y and x.element_bits >= 8 and x != DataType.FLOAT64
+        fits = fits and (w.indices is None or tensors[w.indices].data_type in INDICES)
+    else:
+        fits = x == y and x in FLOATS
+    return None if fits else "windows of other data types are reduced"
 
 
 def _is_whole(w: Windows) -> bool:
