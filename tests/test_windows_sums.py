@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
 from anydml.kernels.windows import family
-from test_windows import F16, F32, executed, pooling, same
+from test_windows import F16, F32, ISAS, executed, pooling, same
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -74,3 +75,42 @@ def test_what_is_left_open_goes_to_the_reference_line_by_line(monkeypatch: pytes
         "QUANTIZED_LINEAR_AVERAGE_POOLING", DataType.UINT8, y.shape, (3, 3), input_scale_tensor=one, output_scale_tensor=one
     )
     same(quantized, given, executed(quantized, given))
+
+
+def halves(count: int) -> NDArray[Any]:
+    """Windows of 3 x 3 whose means are half between two elements, each in six of its elements; the other three are 0."""
+    rng = np.random.default_rng(9)
+    found = np.zeros((count, 9), np.float32)
+    for window in found:
+        total = 9 * (1 + (2 * int(rng.integers(0, 2**20)) + 1) * Fraction(1, 2**24))
+        window[:4] = 1.5 + rng.integers(0, 2**20, 4) * 2.0**-23
+        rest = total - sum(map(Fraction, window[:4].tolist()))
+        window[4] = float(0.75 + rest % Fraction(1, 2**22))
+        window[5] = float(rest - Fraction(float(window[4])))
+        assert sum(map(Fraction, window.tolist())) == total
+    return found
+
+
+ASIDE = {  # what the last three elements add, and how many bits sums then need: up to 47, up to 53, or more
+    "nothing": (0, 0, 0),
+    "a little": (2.0**-20, -(2.0**-20), 2.0**-20),
+    "a little less": (-(2.0**-20), 0, 0),
+    "the last of 51 bits": (2.0**-23 * (1 + 2.0**-23), -(2.0**-23), 0),
+    "less than nothing, in the last of 51 bits": (-(2.0**-23) * (1 + 2.0**-23), 2.0**-23, 0),
+    "nothing, of 51 bits": (2.0**-23, -(2.0**-23), 0),
+    "more": (2.0**-55, 0, 0),
+    "less": (-(2.0**-55), 0, 0),
+    "what is lost": (2.0**-60, 2.0**-120, -(2.0**-60)),
+    "what is lost, less": (2.0**-60, -(2.0**-120), -(2.0**-60)),
+}
+
+
+@pytest.mark.parametrize("aside", ASIDE)
+def test_means_that_are_half_between_two_elements_or_next_to_that(aside: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(family, "GENERAL", 0)
+    windows = halves(96)
+    windows[:, 6:] = ASIDE[aside]
+    x = np.ascontiguousarray(windows.reshape(2, 48, 3, 3).swapaxes(1, 2).reshape(1, 1, 6, 144))
+    desc = pooling("AVERAGE_POOLING1", F32, x.shape, (3, 3), strides=(3, 3))
+    for isa in ISAS:
+        same(desc, {"input_tensor": x}, executed(desc, {"input_tensor": x}, isa))

@@ -27,6 +27,7 @@ GENERAL = 1 << 11  # elements read below which a kernel serves that is compiled 
 SHORT = 1 << 14  # elements read below which other threads can wait
 ALONE = 1 << 15  # elements read below which one thread computes
 LONGEST = 1 << 20  # elements of a line with its padding, and of a window
+MOST_QUANTIZED = 1 << 15  # elements of a window whose mean is quantised: of more, `results` has no proof
 LISTED = 1 << 10  # elements on the list of a piece, beside those of two lines
 ROOM = 1 << 24  # bytes of the lines that are kept
 CACHE_LINE = 64  # bytes
@@ -59,8 +60,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return rows.lower({w.output: _mean_of_all(statement[w.output], w, source)}, checked, machine)
     layout = _layout(w, source, output)
     line = w.axes[layout.line]
-    if prod(a.window for a in w.axes) > LONGEST:
-        return Refused(f"windows have more than {LONGEST} elements")
+    most = MOST_QUANTIZED if w.kind == QUANTIZED else LONGEST
+    if prod(a.window for a in w.axes) > most:
+        return Refused(f"windows have more than {most} elements")
     if w.indices is not None and prod(a.size for a in w.axes) >= 1 << 63:
         return Refused("positions do not fit 63 bits")
     if max(_length(line, 0), line.size, line.output) > LONGEST:
