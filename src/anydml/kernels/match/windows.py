@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
@@ -11,7 +11,6 @@ from anydml.schema.expression import (
     INDEX,
     Expr,
     Variable,
-    both,
     bound_by,
     clamp,
     half_to_even,
@@ -25,6 +24,7 @@ from anydml.schema.expression import (
 )
 from anydml.schema.statement import Nest, Statement
 from anydml.schema.windows import inside
+from anydml.tensor import DataType, limits
 
 MAX, SUM, MEAN, LENGTH, QUANTIZED = "max", "sum", "mean", "length", "quantized"
 
@@ -56,7 +56,7 @@ class Windows(NamedTuple):
     """What is made of every window. kind: MAX, SUM of magnitudes, MEAN, LENGTH: the root of a sum of squares, or QUANTIZED.
 
     indices: the output of positions, if there is one. padded: a mean divides by the elements of the padding, too.
-    parameters: of a quantised mean, the input's scale and zero point, then the output's.
+    parameters: of a quantised mean, the input's scale and zero point, then the output's; ends: what it saturates at.
     """
 
     kind: str
@@ -66,6 +66,7 @@ class Windows(NamedTuple):
     axes: tuple[Axis, ...]
     padded: bool = False
     parameters: tuple[Parameter | None, ...] = ()
+    ends: tuple[int, int] | None = None
 
 
 class _Unmatched(Exception):
@@ -76,19 +77,28 @@ def windows(statement: Statement) -> Windows | str:
     """The windows that a statement reduces, or why it is none of this kind."""
     names = list(statement)
     try:
-        (key, bound, kind, found, padded, parameters) = _reduced(*statement.values())
-        axes = _axes(key, bound, statement[names[0]], found)
+        found = _reduced(*statement.values())
+        axes = _axes(found.key, found.bound, statement[names[0]], found.counted)
     except _Unmatched as error:
         return str(error)
     indices = names[1] if len(names) > 1 else None
-    return Windows(kind, key.data[0].name, names[0], indices, axes, padded, parameters)
+    source = found.key.data[0].name
+    return Windows(found.kind, source, names[0], indices, axes, found.padded, found.parameters, found.ends)
 
 
-_Reduced = tuple[Expr, tuple[Variable, ...], str, Sequence[int] | None, bool, tuple[Parameter | None, ...]]
+class _Reduced(NamedTuple):
+    """What a window's reduction reads, its variables, and what of `Windows` follows from it. counted: of each `Axis`."""
+
+    key: Expr
+    bound: tuple[Variable, ...]
+    kind: str
+    counted: Sequence[int] | None = None
+    padded: bool = False
+    parameters: tuple[Parameter | None, ...] = ()
+    ends: tuple[int, int] | None = None
 
 
 def _reduced(nest: Nest, indices: Nest | None = None, *others: Nest) -> _Reduced:
-    """The element that a window's reduction reads, its variables, the kind, what means count, and parameters."""
     if others or (indices is not None and not nest.moves):
         raise _Unmatched("there are several outputs")
     if nest.moves:
@@ -97,15 +107,15 @@ def _reduced(nest: Nest, indices: Nest | None = None, *others: Nest) -> _Reduced
     if body.op == "sqrt":
         key, bound = _sum(body.args[0])
         if key.op == "mul" and key.args[0] is key.args[1]:
-            return _read(key.args[0]), bound, LENGTH, None, False, ()
+            return _Reduced(_read(key.args[0]), bound, LENGTH)
     if body.op == "reduce":
         key, bound = _sum(body)
         if key.op == "absolute":
-            return _read(key.args[0]), bound, SUM, None, False, ()
+            return _Reduced(_read(key.args[0]), bound, SUM)
     if body.op == "div":
         key, bound = _sum(body.args[0])
         counted, padded = _counted(body.args[1], _read(key), bound)
-        return key, bound, MEAN, counted, padded, ()
+        return _Reduced(key, bound, MEAN, counted, padded)
     if body.op == "select" and body.args[0].op == "is_nan":
         return _quantized(nest, body.args[0].args[0])
     raise _Unmatched("no sum, mean, length or largest element of windows is computed")
@@ -139,7 +149,7 @@ def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
         or any(a is not b for a, b in zip(body.args[:-1], at, strict=True))
     ):
         raise _Unmatched("another element is moved than the largest")
-    least = -float("inf") if tensor.data_type.dtype.kind == "f" else _lowest(tensor.data_type)
+    least = -math.inf if tensor.data_type.dtype.kind == "f" else limits(tensor.data_type)[0]
     if lowest.op != "constant" or lowest.data.value != least:
         raise _Unmatched("what stands for no element is not the least number")
     if indices is not None:
@@ -147,13 +157,7 @@ def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
             raise _Unmatched("the second output is none of positions")
         if indices.body is not number(select(inside(at[2:], tensor.sizes[2:]), row_major(at, tensor.sizes), 0)):
             raise _Unmatched("the second output is none of positions")
-    return key, bound, MAX, None, False, ()
-
-
-def _lowest(data_type: object) -> int:
-    from anydml.tensor import limits
-
-    return limits(data_type)[0]  # type: ignore[arg-type]
+    return _Reduced(key, bound, MAX)
 
 
 def _put(e: Expr, instead: Mapping[Variable, Expr]) -> Expr:
@@ -194,7 +198,7 @@ def _conjunction(e: Expr) -> list[Expr]:
 def _quantized(nest: Nest, quotient: Expr) -> _Reduced:
     if quotient.op != "div" or quotient.args[0].op != "div":
         raise _Unmatched("no mean is quantised")
-    (mean, y_scale) = quotient.args
+    mean, y_scale = quotient.args
     term, bound = _sum(mean.args[0])
     if term.op != "mul":
         raise _Unmatched("no mean of dequantised elements is quantised")
@@ -206,22 +210,16 @@ def _quantized(nest: Nest, quotient: Expr) -> _Reduced:
     if len(added) != 1:
         raise _Unmatched("no mean is rounded half to even")
     y_zero = added[0].args[1]
-    low, high = nest.body.args[1], None
-    del high
-    from anydml.tensor import DataType, limits
-
-    for data_type in (DataType.INT8, DataType.UINT8):
-        least, most = limits(data_type)
-        if nest.body is number(select(is_nan(quotient), least, clamp(half_to_even(quotient) + y_zero, least, most))):
+    for low, high in map(limits, (DataType.INT8, DataType.UINT8)):
+        if nest.body is number(select(is_nan(quotient), low, clamp(half_to_even(quotient) + y_zero, low, high))):
             break
     else:
         raise _Unmatched("a mean is quantised in another way")
-    del low
     zero = None if is_integer(y_zero) and y_zero.data.value == 0 else y_zero
     if zero is not None and zero.op == "constant":
         raise _Unmatched("a mean is quantised in another way")
     made = tuple(None if e is None else _parameter(e, nest) for e in (x_scale, x_zero, y_scale, zero))
-    return key, bound, QUANTIZED, counted, padded, made
+    return _Reduced(key, bound, QUANTIZED, counted, padded, made, (low, high))
 
 
 def _parameter(e: Expr, nest: Nest) -> Parameter:
@@ -252,7 +250,7 @@ def _axes(key: Expr, bound: tuple[Variable, ...], nest: Nest, counted: Sequence[
         factors = dict(index.factors)
         stride = factors.pop(v, 0)
         if e.op == "variable" and e.data is v and v.size == size:
-            found.append(Axis(size, size))
+            found.append(Axis(size, size, counted=size))
             continue
         u = inner.pop(0) if inner else None
         if u is None:
@@ -265,6 +263,3 @@ def _axes(key: Expr, bound: tuple[Variable, ...], nest: Nest, counted: Sequence[
     if inner:
         raise _Unmatched("a reduction runs over more than a window")
     return tuple(found)
-
-
-__all__ = ["LENGTH", "MAX", "MEAN", "QUANTIZED", "SUM", "Axis", "Parameter", "Windows", "both", "reduce", "windows"]

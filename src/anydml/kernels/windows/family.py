@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
@@ -19,11 +20,15 @@ from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
 from anydml.schema.check import Checked
 from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
-from anydml.tensor import TensorDesc
+from anydml.schema.types import EIGHT_BIT, FLOATS, INDICES
+from anydml.tensor import DataType, TensorDesc, limits
 
+GENERAL = 1 << 11  # elements read below which a kernel serves that is compiled for any strides and windows
 SHORT = 1 << 14  # elements read below which other threads can wait
 ALONE = 1 << 15  # elements read below which one thread computes
 LONGEST = 1 << 20  # elements of a line with its padding, and of a window
+MOST_QUANTIZED = 1 << 15  # elements of a window whose mean is quantised: of more, `results` has no proof
+LISTED = 1 << 10  # elements on the list of a piece, beside those of two lines
 ROOM = 1 << 24  # bytes of the lines that are kept
 CACHE_LINE = 64  # bytes
 NEAR = 32 << 10  # bytes that a processor keeps next to it
@@ -49,24 +54,29 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(target)
     tensors = checked.tensors
     source, output = tensors[w.source], tensors[w.output]
+    if (reason := _misfit(w, tensors)) is not None:
+        return Refused(reason)
     if w.kind == MEAN and _is_whole(w):
         return rows.lower({w.output: _mean_of_all(statement[w.output], w, source)}, checked, machine)
     layout = _layout(w, source, output)
     line = w.axes[layout.line]
-    if prod(a.window for a in w.axes) > LONGEST:
-        return Refused(f"windows have more than {LONGEST} elements")
+    most = MOST_QUANTIZED if w.kind == QUANTIZED else LONGEST
+    if prod(a.window for a in w.axes) > most:
+        return Refused(f"windows have more than {most} elements")
     if w.indices is not None and prod(a.size for a in w.axes) >= 1 << 63:
         return Refused("positions do not fit 63 bits")
     if max(_length(line, 0), line.size, line.output) > LONGEST:
         return Refused(f"lines are longer than {LONGEST} elements")
+    work = prod(a.output * a.window for a in w.axes)
     shape = _shape(target, w, checked, layout)
+    if work < GENERAL:
+        shape = _for_any_size(shape)
     with guard:
         code = engine.compiled(emit.emitted, target, shape)
     memory = _memory(w, layout, shape)
     if memory.size > ROOM:
         return Refused("windows meet too many lines at once")
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
-    work = prod(a.output * a.window for a in w.axes)
     shares = min(machine.threads if work >= ALONE else 1, count)
     pieces: list[list[Step]] = []
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
@@ -87,6 +97,22 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         if shape.listed
         else None,
     )
+
+
+def _misfit(w: Windows, tensors: Mapping[str, TensorDesc]) -> str | None:
+    """Why the kernel does not take the data types, if it does not."""
+    x, y = tensors[w.source].data_type, tensors[w.output].data_type
+    if w.kind == QUANTIZED:
+        types = [None if p is None else tensors[p.name].data_type for p in w.parameters]
+        wanted = (DataType.FLOAT32, x, DataType.FLOAT32, y)
+        fits = {x, y} <= {*EIGHT_BIT} and w.ends == limits(y)
+        fits = fits and all(have in (None, want) for have, want in zip(types, wanted, strict=True))
+    elif w.kind == MAX:
+        fits = x == y and x.element_bits >= 8 and x != DataType.FLOAT64
+        fits = fits and (w.indices is None or tensors[w.indices].data_type in INDICES)
+    else:
+        fits = x == y and x in FLOATS
+    return None if fits else "windows of other data types are reduced"
 
 
 def _is_whole(w: Windows) -> bool:
@@ -156,6 +182,13 @@ def _shape(target: Target, w: Windows, checked: Checked[Any], layout: Layout) ->
     )
 
 
+def _for_any_size(shape: Shape) -> Shape:
+    """The shape with nothing written out for its sizes and strides."""
+    return shape._replace(
+        step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False, additions=2 * GENERAL
+    )
+
+
 def _halves(w: Windows) -> bool:
     """Whether all windows have as many elements, a power of two."""
     whole = all(a.start == 0 and (a.output - 1) * a.stride + (a.window - 1) * a.dilation < a.size for a in w.axes)
@@ -194,7 +227,7 @@ def _memory(w: Windows, layout: Layout, shape: Shape) -> _Memory:
     slots = ring * each
     met = prod(w.axes[d].window for d in layout.taps)
     groups = -(-line.output // shape.lanes)
-    room = 2 * groups * shape.lanes + 2 if shape.listed else 0
+    room = 2 * groups * shape.lanes + LISTED if shape.listed else 0
     places: dict[str, int] = {}
     size = 8 * STATE_WORDS
     places["state"] = 0

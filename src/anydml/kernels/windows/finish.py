@@ -45,7 +45,7 @@ class Finish:
         """Note for each element of a line how many elements of the input its window has along the line."""
         body, shape = self.body, self.shape
         if shape.kind == MEAN:
-            self.inverted = body.op("alloca i64, align 8")
+            self.inverted = body.at("%state", 24)
             body.store("i64", "-1", self.inverted)
         if shape.kind == MAX and shape.indices is None:
             return
@@ -170,11 +170,14 @@ class Finish:
                 found.append(None)
                 continue
             element = Kind("float") if q in (0, 2) else Kind("i8")
-            at = body.at(self.parameters[q], (i * Value(body, f"%gs{q}", WORD)).name)
-            vector = body.undefined(Kind(element.element, shape.lanes))
-            for lane in range(shape.lanes):
-                vector = vector.replaced(lane, body.loaded(element, at))
-                at = body.at(at, f"%gs{q}")
+            if shape.slides:  # along a line, the channel is the same
+                vector = body.splat(body.loaded(element, self.parameters[q]), shape.lanes)
+            else:
+                at = body.at(self.parameters[q], (i * Value(body, f"%gs{q}", WORD)).name)
+                vector = body.undefined(Kind(element.element, shape.lanes))
+                for lane in range(shape.lanes):
+                    vector = vector.replaced(lane, body.loaded(element, at))
+                    at = body.at(at, f"%gs{q}")
             if q not in (0, 2):
                 signed = shape.types[0 if q == 1 else 1].dtype.kind == "i"
                 vector = vector.converted("sext" if signed else "zext", vector.kind.of("i32"))

@@ -1,8 +1,11 @@
 """Results of sums over windows: quotients, roots and quantised means, correctly rounded.
 
-u is 2^-53. A quotient v of exact numbers N and D is within u of t = N / D, and no double lies between them: only where v
-itself is half between two elements, with few digits, does it matter on which side of it t is. The sign of N - v D says so,
-which is exact there: D is taken in two parts, so that its products by v are, and N and v D are close.
+u is 2^-53. A quotient v of exact numbers, rounded once, is rounded once more to few digits; that is as good as one rounding
+unless v is half between two of these, b, and the exact quotient t is not. This does not happen:
+
+- t = N / n for a float64 N and an integer n up to 2^20, b having 25 digits at most: N and n b are then multiples of the last
+  place of N, so that t and b are apart by more than half of the last place of b.
+- t = N / D where N has 47 digits, D 39 and b 11: as integers of a common place, N and b D are apart by 2^-50 of themselves.
 """
 
 from __future__ import annotations
@@ -17,19 +20,6 @@ from anydml.kernels.elementwise.rounding import rounded_to_whole, stored
 from anydml.kernels.match.windows import LENGTH, MEAN, QUANTIZED
 from anydml.kernels.windows.shape import Shape
 from anydml.tensor import DataType, limits
-
-FEW_DIGITS = (1 << 28) - 1  # bits of a float64 that are 0 in a number of 25 digits
-
-
-def quotient(n: Value, d: Value) -> Value:
-    """A number that every type of up to 24 digits rounds as it does n / d."""
-    v = n / d
-    bits = v.bits()
-    high = (d.bits() & -(1 << 27)).cast(d.kind)
-    left = (n - v * high) - v * (d - high)
-    few = (bits & FEW_DIGITS).compared("eq", 0)
-    toward = (bits ^ left.bits()).shifted_right(63, signed=True) | 1  # -1 where t lies toward 0
-    return v.body.chosen(few & left.compared("one", 0.0), bits + toward, bits).cast(v.kind)
 
 
 def as_bits(x: Value, data_type: DataType) -> Value:
@@ -49,28 +39,15 @@ def number_of(counts: Value) -> Value:
 def mean(shape: Shape, total: Value, number: Value, inverse: Value, *, close: bool) -> Value:
     """The bits of exact sums divided by a number of elements; inverse: what is nearest to its reciprocal.
 
-    The product by the reciprocal is within 2 u of the quotient, and of FLOAT32 that is no subnormal number here: it is next
-    to what is half between two elements alone that the side matters on which the quotient is. close: of sums of up to 47
-    bits no quotient is nearer to that than 2^-47 of itself, unless it is just that: then so is the product without its last
-    four bits.
+    close: of sums of up to 47 bits no quotient is nearer to what is half between two float32 than 2^-47 of itself, unless it is
+    just that. The product by the reciprocal is within 2 u of it, and then without its last four bits it is just that, too.
     """
-    body = total.body
-    if shape.types[1] == DataType.FLOAT16:
-        return as_bits(quotient(total, number), shape.types[1])
-    v = total * inverse
-    single = v.kind.of("float")
-    if shape.halves:  # the product is exact
-        return v.converted("fptrunc", single).bits()
-    if close:
-        return ((v.bits() + 8) & -16).cast(v.kind).converted("fptrunc", single).bits()
-    bits = v.bits() + 8
-    near = (bits & FEW_DIGITS).compared("ult", 17)
-    half = bits & ~FEW_DIGITS
-    boundary = half.cast(v.kind)
-    left = body.fused(-boundary, number, total)  # its product by the number is exact
-    toward = (half ^ left.bits()).shifted_right(63, signed=True) | 1
-    moved = body.chosen(left.compared("one", 0.0), half + toward, half)
-    return body.chosen(near, moved.cast(v.kind), v).converted("fptrunc", single).bits()
+    single = total.kind.of("float")
+    if shape.halves and shape.types[1] == DataType.FLOAT32:  # the product is exact
+        return (total * inverse).converted("fptrunc", single).bits()
+    if close and shape.types[1] == DataType.FLOAT32:
+        return (((total * inverse).bits() + 8) & -16).cast(total.kind).converted("fptrunc", single).bits()
+    return as_bits(total / number, shape.types[1])
 
 
 def careful(shape: Shape, total: Value, left: Value, lost: Value, counts: Value) -> tuple[Value, Value | None]:
@@ -79,19 +56,20 @@ def careful(shape: Shape, total: Value, left: Value, lost: Value, counts: Value)
     lost: the magnitudes of what the additions of that left over.
     """
     body = total.body
+    finite = total.magnitude().compared("olt", math.inf)  # of infinities, NaN is left over
     high, low = two_sum(total, left)
-    none = ~left.compared("one", 0.0)  # of infinities, NaN is left over
-    high, low = body.chosen(none, total, high), body.chosen(none, 0.0, low)
-    unknown = lost.compared("one", 0.0)
-    if shape.kind != MEAN:
-        return as_bits(odd_of(high, low), shape.types[1]), unknown
-    number = number_of(counts)
-    bits = as_bits(quotient(high, number), shape.types[1])
-    v = high / number
-    # t is within u of v, and what is left is another u
-    ends = [as_bits(v * (1 + sign * 4 * U), shape.types[1]) for sign in (-1, 1)]
-    differ = ends[0].compared("ne", ends[1]) & low.compared("une", 0.0)
-    return bits, unknown | differ
+    high = body.chosen(finite & left.compared("une", 0.0), high, total)  # which may be -0
+    low, lost = (body.chosen(finite, x, 0.0) for x in (low, lost))
+    inexact = lost.compared("une", 0.0)
+    if shape.kind == MEAN:
+        made = v = high / number_of(counts)
+        inexact = inexact | low.compared("une", 0.0)
+    else:
+        made, v = odd_of(high, low), high
+    # t is within u of v, what is left is another u, and what is lost as it says
+    e = body.fused(v.magnitude(), 4 * U, lost)
+    ends = [as_bits(end, shape.types[1]) for end in (v - e, v + e)]
+    return as_bits(made, shape.types[1]), inexact & ends[0].compared("ne", ends[1])
 
 
 def length(shape: Shape, total: Value) -> tuple[Value, Value | None]:
@@ -114,7 +92,7 @@ def quantized(
     wide = total.kind.of("double")
     n = total.converted("sitofp", wide) * x_scale.converted("fpext", wide)
     d = number_of(counts) * y_scale.converted("fpext", wide)
-    v = quotient(n, d)
+    v = n / d
     low, high = limits(shape.types[1])
     none = v.compared("uno", v)
     far = 1024.0

@@ -14,8 +14,8 @@ from anydml.kernels.kernel import Arrays
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
-STATE_WORDS = 8  # of each piece, in a cache line of its own: the line to go on with, unused, how many are on the list
-STATE = ("line", "unused", "count")
+STATE_WORDS = 8  # of each piece, in a cache line of its own: the line to go on with, a word that is not used, how many are
+# on the list, and a word of the kernel's own
 
 
 class Order(NamedTuple):

@@ -1,0 +1,137 @@
+"""Pooling against onnxruntime, on one thread: the windows of usual networks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import anydml as dml
+from anydml import operators
+from benchmarks.timing import best
+
+Array = NDArray[Any]
+
+
+class Window(NamedTuple):
+    """channels and size: of the input, one image; width, stride, padding: of the window, along both dimensions."""
+
+    name: str
+    channels: int
+    size: int
+    width: int
+    stride: int
+    padding: int
+
+    @property
+    def output(self) -> int:
+        return (self.size + 2 * self.padding - self.width) // self.stride + 1
+
+
+WINDOWS = (
+    Window("3 x 3 by 2, 112 x 112 x 64", 64, 112, 3, 2, 1),
+    Window("2 x 2 by 2, 112 x 112 x 64", 64, 112, 2, 2, 0),
+    Window("3 x 3 by 1, 28 x 28 x 192", 192, 28, 3, 1, 1),
+    Window("global, 7 x 7 x 512", 512, 7, 7, 1, 0),
+)
+KINDS = {  # of ours: the operator, whether with indices, the type, onnxruntime's node
+    "max": ("MAX_POOLING", False, np.float32, "MaxPool"),
+    "max, positions": ("MAX_POOLING1", True, np.float32, None),
+    "max of int8": ("MAX_POOLING", False, np.int8, "MaxPool"),
+    "average": ("AVERAGE_POOLING", False, np.float32, "AveragePool"),
+    "length": ("LP_POOLING", False, np.float32, "LpPool"),
+    "quantised average": ("QUANTIZED_LINEAR_AVERAGE_POOLING", False, np.uint8, None),
+}
+
+
+def run(seconds: float = 0.3) -> list[dict[str, Any]]:
+    rows = []
+    print(f"{'':48}{'us':>8}{'onnxruntime':>13}{'x':>7}  kernel")
+    for window in WINDOWS:
+        for kind in KINDS:
+            rows.append(row := _case(window, kind, seconds))
+            theirs, ratio = (format(row[k], f) if row[k] else "-" for k, f in (("onnxruntime", ".1f"), ("ratio", ".2f")))
+            print(
+                f"{window.name + ', ' + kind:48}{row['microseconds']:>8.1f}{theirs:>13}{ratio:>7}  {row['kernel']}", flush=True
+            )
+    return rows
+
+
+def _case(window: Window, kind: str, seconds: float) -> dict[str, Any]:
+    name, indexed, dtype, node = KINDS[kind]
+    rng = np.random.default_rng(0)
+    sizes = (1, window.channels, window.size, window.size)
+    x = (rng.standard_normal(sizes) * (1 if dtype == np.float32 else 40)).astype(np.int8 if dtype != np.float32 else dtype)
+    x = x.view(dtype)
+    y = np.empty((1, window.channels, window.output, window.output), dtype)
+    compiled, ours = _ours(window, name, indexed, x, y)
+    calls: dict[str, Callable[[], object]] = {"anydml": ours}
+    if node is not None:
+        with contextlib.suppress(ImportError):
+            if (call := _onnxruntime(window, node, x, y)) is not None:
+                calls["onnxruntime"] = call
+    spent = best(calls, seconds=seconds)
+    theirs = spent.get("onnxruntime")
+    return {
+        "window": window.name,
+        "kind": kind,
+        "kernel": compiled.kernel_name,
+        "microseconds": spent["anydml"] * 1e6,
+        "onnxruntime": None if theirs is None else theirs * 1e6,
+        "ratio": None if theirs is None else theirs / spent["anydml"],
+    }
+
+
+def _ours(window: Window, name: str, indexed: bool, x: Array, y: Array) -> tuple[Any, Callable[[], object]]:
+    operator: Any = operators.find(name)
+    pair = {
+        "strides": window.stride,
+        "window_size": window.width,
+        "start_padding": window.padding,
+        "end_padding": window.padding,
+    }
+    fields: dict[str, Any] = {key: (value, value) for key, value in pair.items()}
+    arrays: dict[str, Array] = {"input_tensor": x, "output_tensor": y}
+    if indexed:
+        arrays["output_indices_tensor"] = np.empty(y.shape, np.uint32)
+    if name == "LP_POOLING":
+        fields["p"] = 2
+    if name.startswith("QUANTIZED"):
+        fields["dilations"] = (1, 1)
+        for side, scale in (("input", 0.02), ("output", 0.03)):
+            arrays[f"{side}_scale_tensor"] = np.array([scale], np.float32)
+            arrays[f"{side}_zero_point_tensor"] = np.array([128], np.uint8)
+    tensors = {key: dml.TensorDesc.of(array) for key, array in arrays.items()}
+    compiled = dml.Device("cpu", threads=1).compile(operator(**tensors, **fields))
+    return compiled, compiled.bind(**arrays).execute
+
+
+def _onnxruntime(window: Window, node: str, x: Array, y: Array) -> Callable[[], object] | None:
+    """A model of one node; input and output are bound, so that nothing is copied."""
+    import onnxruntime as ort
+    from onnx import helper
+
+    def value(name: str, array: Array) -> Any:
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+    attributes: dict[str, Any] = dict(kernel_shape=[window.width] * 2, strides=[window.stride] * 2, pads=[window.padding] * 4)
+    graph = helper.make_graph([helper.make_node(node, ["x"], ["y"], **attributes)], "window", [value("x", x)], [value("y", y)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # a refusal is a result here
+    try:
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception:  # its exceptions share no other base
+        return None
+    result = np.empty_like(y)
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_output("y", "cpu", 0, y.dtype.type, y.shape, result.ctypes.data)
+    call = partial(session.run_with_iobinding, binding)
+    call.keep = result, x  # type: ignore[attr-defined]  # the binding knows no more of them than addresses
+    return call
