@@ -24,6 +24,7 @@ from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import product
 from anydml.kernels.match.rows import rows
 from anydml.kernels.match.staged import staged
+from anydml.kernels.match.windows import windows
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import Statement, stated
 
@@ -99,6 +100,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "contract:compiled": contraction(statement, checked),
         "contract.floats": products_of_floats(statement),
         "elementwise": one_map(statement),
+        "windows": windows(statement),
     }
     # products are rows, too, which the kernels of products are there for
     is_product = any(not isinstance(patterns[name], str) for name in ("contract:compiled", "contract.floats"))
