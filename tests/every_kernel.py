@@ -15,13 +15,14 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.family import contraction
 from anydml.kernels.contract.plan import Plan
-from anydml.kernels.contract.problem import of_product
+from anydml.kernels.contract.problem import of_convolution, of_product
 from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.contraction import contractions
+from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
-from anydml.kernels.match.product import product
+from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.rows import rows
 from anydml.kernels.match.staged import staged
 from anydml.kernels.match.windows import windows
@@ -59,10 +60,10 @@ def newest_of(checked: Checked[Desc]) -> Checked[Desc]:
 
 
 def plan_of(checked: Checked[Any], target: Target, threads: int) -> Plan:
-    """The plan of a product, whatever it takes."""
-    found = product(stated(checked.desc), checked)
-    assert not isinstance(found, str), found
-    return Plan(of_product(found), target, threads)
+    """The plan of a product or a convolution of integers, whatever it takes."""
+    found = contraction(stated(checked.desc), checked)
+    assert isinstance(found, Product | Convolution), found
+    return Plan(of_product(found) if isinstance(found, Product) else of_convolution(found), target, threads)
 
 
 def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:

@@ -111,6 +111,7 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
     for a, b in signs:
         for segments in (0, 2, 5):
             add(matmul_pack.pack, a, b, segments)
+        add(matmul_pack.pack, a, b, 2, 4)
         add(matmul_records.row_sums, a, b, a)
         add(matmul_records.row_sums, a, b, True, True)
         add(matmul_records.columns, a, b, b, 4 if a else 0, 1 if b else 0)

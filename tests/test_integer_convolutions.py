@@ -1,30 +1,34 @@
-"""Convolutions of 8-bit integers, and products whose sums are mapped, by compiled tiles: beside the oracle, to the last bit."""
+"""Convolutions of 8-bit integers by compiled tiles: beside the oracle, to the last bit."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-import oracle
 from anydml import DataError, DataType, Device, TensorDesc, TensorFlags, check, operators
 from anydml.devices.compiled import CompiledOperator
+from anydml.devices.link import link
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract import partition
-from anydml.kernels.contract.family import contraction
-from anydml.kernels.kernel import Machine
+from anydml.kernels.contract.plan import CONSTANTS, Plan
+from anydml.kernels.contract.problem import of_convolution
+from anydml.kernels.kernel import Lowered
 from anydml.kernels.match.convolution import NO_CONVOLUTION, convolution
 from anydml.schema.expression import Expr, Sum, Tensor, each
 from anydml.schema.operator import Desc
-from anydml.schema.statement import nest, stated
+from anydml.schema.statement import nest
 from every_kernel import SOAK, run
 from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 from matmul_cases import PLACES
+from oracle import contractions
 
 
 def named(name: str) -> Any:
@@ -34,7 +38,6 @@ def named(name: str) -> Any:
 
 
 INTEGER, QUANTIZED = named("CONVOLUTION_INTEGER"), named("QUANTIZED_LINEAR_CONVOLUTION")
-TO_FLOAT = named("MATRIX_MULTIPLY_INTEGER_TO_FLOAT")
 by_target = pytest.mark.parametrize("isa", [target.name for target in targets()])
 PLAIN = Recipe((EIGHT_BIT[0], EIGHT_BIT[1], EIGHT_BIT[0]), 1, 1, 3, 4, ((20, 3, 1, 1, 1, 1), (19, 3, 1, 1, 1, 1)))
 
@@ -171,7 +174,7 @@ def test_unusable_scales_end_a_call_before_it_writes() -> None:
 # --- what is matched ---
 
 
-@pytest.mark.parametrize("operator", [INTEGER, QUANTIZED, TO_FLOAT], ids=lambda o: o.spec.name)
+@pytest.mark.parametrize("operator", [INTEGER, QUANTIZED], ids=lambda o: o.spec.name)
 def test_first_examples_are_compiled(operator: Any) -> None:
     example = operator.spec.examples[0]
     assert Device().compile(operator(**example.fields)).kernel_name == "contract:compiled"
@@ -207,62 +210,64 @@ def test_what_looks_like_a_convolution() -> None:
     assert found(usual, where=lambda p: p < 3) == NO_CONVOLUTION
 
 
-# --- sums that are mapped ---
+# --- what the operators' descs do not show ---
 
 
-def to_float(rng: np.random.Generator, dtype: Any, m: int, k: int, n: int, batch: tuple[int, ...]) -> dict[str, Any]:
-    a, b = (np.dtype(t) for t in rng.choice(("u1", "i1"), 2))
+def test_three_spatial_dimensions() -> None:
+    """No operator of integers has them, but a statement may."""
+    rng = random.Random(5)
+    for at in range(12):
+        windows = tuple(
+            (rng.randint(4, 9), rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 2), rng.randint(0, 2), rng.randint(0, 2))
+            for _ in range(3)
+        )
+        case = make(replace(PLAIN, groups=1 + at % 2, windows=windows, quantized=False, absent=frozenset(), seed=at))
+        made = {name: x for name, x in case.inputs.items() if name in ("input_tensor", "filter_tensor")}
+        tensors = {name: TensorDesc.of(x.tensor).spelled_out() for name, x in (*made.items(), ("output_tensor", case.output))}
+        x, f = (Tensor(name, tensors[name].sizes, tensors[name].data_type) for name in made)
+        n, m, *o = i = each(tensors["output_tensor"].sizes)
+        c, *k = terms = each(tensors["filter_tensor"].sizes[1:])
+        strides, dilations, starts = (case.attributes[name] for name in ("strides", "dilations", "start_padding"))
+        place = [p * s + u * d - q for p, u, s, d, q in zip(o, k, strides, dilations, starts, strict=True)]
+        channel = m // 4 * 3 + c if at % 2 else c
+        statement = {"output_tensor": nest(i, Sum(terms, x.skipped([n, channel, *place]) * f[[m, *terms]]))}
+        found = convolution(statement, SimpleNamespace(tensors=tensors))  # type: ignore[arg-type]  # all that is looked at
+        assert not isinstance(found, str)
+        plan = Plan(of_convolution(found), targets()[-1], 1)
+        lowered = Lowered(targets()[-1], plan.rounds, plan.scratch.size, constants=CONSTANTS)
+        link(lowered).bind({name: x.tensor for name, x in (*made.items(), ("output_tensor", case.output))})()
+        sums = contractions.convolved(case.attributes, {name: x.tensor for name, x in made.items()}, case.expected.shape)
+        np.testing.assert_array_equal(case.output.tensor, sums.astype(np.int32), err_msg=str(case.recipe))
 
-    def integers(t: Any, *sizes: int) -> Any:
-        return rng.integers(np.iinfo(t).min, np.iinfo(t).max, sizes, t, endpoint=True)
 
-    ones = (1,) * len(batch)
-    return dict(
-        a_tensor=integers(a, *batch, m, k), a_scale_tensor=rng.normal(0, 0.01, (*ones, m, 1)).astype(dtype),
-        a_zero_point_tensor=integers(a, *ones, m, 1), b_tensor=integers(b, *batch, k, n),
-        b_scale_tensor=rng.normal(0, 0.01, (*ones, 1, n)).astype(dtype), b_zero_point_tensor=integers(b, *ones, 1, n),
-        bias_tensor=rng.normal(0, 1, (*batch, m, n)).astype(dtype),
+HUGE: dict[str, dict[str, Any]] = {
+    "batches": dict(input=(1 << 20, 4, 8, 8), filter=(4, 4, 3, 3), padding=(1, 1)),
+    "groups": dict(input=(1, 1 << 16, 8, 8), filter=(1 << 16, 1, 3, 3), padding=(1, 1), groups=1 << 16),
+    "places": dict(input=(1, 1, 1, 1 << 30), filter=(1, 1, 1, 3), padding=(0, 1)),
+    "padding between strides": dict(input=(1, 1, 4, 4), filter=(1, 1, 1, 1), strides=(1 << 28,) * 2, padding=(1 << 30,) * 2),
+    "dilation": dict(input=(1, 1, 1, 1 << 20), filter=(1, 1, 1, 2), dilations=(1, 1 << 20), padding=(0, 1 << 20)),
+    "channels": dict(input=(1, 1 << 20, 3, 3), filter=(2, 1 << 20, 3, 3)),
+    "a filter": dict(input=(1, 1, 1 << 10, 1 << 10), filter=(1, 1, 1 << 10, 1 << 10)),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_no_desc_takes_more_to_lay_out_than_another(name: str) -> None:
+    of = HUGE[name]
+    strides, dilations, padding = (of.get(x, (n, n)) for x, n in (("strides", 1), ("dilations", 1), ("padding", 0)))
+    spatial = zip(of["input"][2:], of["filter"][2:], strides, dilations, padding, strict=True)
+    sizes = (1 + (n + 2 * p - 1 - (t - 1) * d) // s for n, t, s, d, p in spatial)
+    desc = INTEGER(
+        input_tensor=TensorDesc(DataType.UINT8, of["input"]),
+        filter_tensor=TensorDesc(DataType.INT8, of["filter"]),
+        output_tensor=TensorDesc(DataType.INT32, (of["input"][0], of["filter"][0], *sizes)),
+        strides=strides, dilations=dilations, start_padding=padding, end_padding=padding, group_count=of.get("groups", 1),
     )  # fmt: skip
-
-
-def compared(inputs: Mapping[str, Any], output: TensorDesc, machine: Machine) -> None:
-    desc = TO_FLOAT(output_tensor=output, **{name: TensorDesc.of(x) for name, x in inputs.items()})
-    operator = Device(isa=machine.isa, threads=machine.threads).compile(desc)
+    device = Device(threads=2)
+    device.compile(desc)  # and the machine code is made
+    tracemalloc.start()
+    operator = device.compile(desc)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     assert operator.kernel_name == "contract:compiled"
-    found = np.zeros(output.sizes, output.data_type.dtype)
-    run(operator, inputs, found)
-    wanted = oracle.compute("MATRIX_MULTIPLY_INTEGER_TO_FLOAT", {}, inputs, {"output_tensor": (found.shape, found.dtype)})
-    np.testing.assert_array_equal(found, wanted["output_tensor"])
-
-
-@by_target
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_sums_that_become_floats(isa: str, dtype: Any) -> None:
-    rng = np.random.default_rng(0)
-    for at, (m, k, n, batch) in enumerate(((1, 1, 1, ()), (5, 9, 40, ()), (3, 33, 7, (2,)), (2, 5, 3, (2, 2)))):
-        inputs = to_float(rng, dtype, m, k, n, batch)
-        if at % 2:
-            del inputs["bias_tensor"], inputs["a_zero_point_tensor"]
-        compared(inputs, TensorDesc(DataType.of(np.dtype(dtype)), (*batch, m, n)), Machine(isa, 1 + at % 2))
-
-
-def test_ties_of_floats_are_decided_once_the_sums_are_there() -> None:
-    """Every output is half a unit in the last place from two floats, or next to that; the list of them overflows."""
-    m, n = 70, 300
-    inputs = dict(
-        a_tensor=np.full((m, 1), 1, np.uint8), a_scale_tensor=np.ones((1, 1), np.float32),
-        b_tensor=np.tile(np.arange(1, 101, dtype=np.uint8), 3).reshape(1, n),
-        b_scale_tensor=np.full((1, 1), 2.0**-24, np.float32), bias_tensor=np.ones((m, n), np.float32),
-    )  # fmt: skip
-    compared(inputs, TensorDesc(DataType.FLOAT32, (m, n)), Machine(None, 1))
-
-
-def test_sums_beyond_int32_are_no_map_of_int32() -> None:
-    k = 33_026
-    desc = TO_FLOAT(
-        a_tensor=TensorDesc(DataType.UINT8, (1, k)), a_scale_tensor=TensorDesc(DataType.FLOAT32, (1,)),
-        b_tensor=TensorDesc(DataType.UINT8, (k, 1)), b_scale_tensor=TensorDesc(DataType.FLOAT32, (1,)),
-        output_tensor=TensorDesc(DataType.FLOAT32, (1, 1)),
-    )  # fmt: skip
-    assert isinstance(contraction(stated(desc), check(desc)), str)
-    assert Device().compile(desc).kernel_name != "contract:compiled"
+    assert peak < 1 << 18

@@ -99,7 +99,9 @@ def test_the_transforms_multiply_polynomials() -> None:
         for other in points:
             scale *= p - other if other != p else 1
         scales.append(scale)
-    exact = [[p**n / scale for n in range(3)] for p, scale in zip(points, scales, strict=True)] + [[Fraction(n == 2) for n in range(3)]]
+    exact = [[p**n / scale for n in range(3)] for p, scale in zip(points, scales, strict=True)] + [
+        [Fraction(n == 2) for n in range(3)]
+    ]
     for made, wanted in zip(winograd.FILTERS, exact, strict=True):
         for x, y in zip(made, wanted, strict=True):
             assert abs(Fraction(float(x)) - y) <= abs(y) * Fraction(1, 2**51)
@@ -148,7 +150,10 @@ def test_many_channels_and_tiles(isa: str, plans: list[WinogradPlan]) -> None:
     """Several blocks of terms, panels of every width, and several chunks of tiles and filters."""
     rng = np.random.default_rng(7)
     for channels, filters, height, width in ((150, 20, 9, 13), (16, 40, 40, 50)):
-        x, f = drawn(rng, "float32", (1, channels, height, width), "ordinary"), drawn(rng, "float32", (filters, channels, 3, 3), "edges")
+        x, f = (
+            drawn(rng, "float32", (1, channels, height, width), "ordinary"),
+            drawn(rng, "float32", (filters, channels, 3, 3), "edges"),
+        )
         both(convolution(x, f, (1, 0, 1, 2)), dict(input_tensor=x, filter_tensor=f), isa, plans)
 
 

@@ -132,7 +132,10 @@ def products(target: Target, rows: int, across: int) -> str:
                 into = body.at(columns, body.op(f"mul i64 {body.op(f'mul i64 {t}, {rows}')}, %row"))
 
                 def step(k: str, carried: list[Value]) -> list[Value]:
-                    right = [body.loaded(kind, body.at(b, body.op(f"mul i64 {k}, {row_bytes}")), 8 * lanes * n) for n in range(across)]
+                    right = [
+                        body.loaded(kind, body.at(b, body.op(f"mul i64 {k}, {row_bytes}")), 8 * lanes * n)
+                        for n in range(across)
+                    ]
                     left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
                     # filters are read once for each panel, from far away
                     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
@@ -144,7 +147,9 @@ def products(target: Target, rows: int, across: int) -> str:
                     return made
 
                 def block(first: str, _: list[Value]) -> list[Value]:
-                    end = body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %terms").name
+                    end = body.call(
+                        "llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %terms"
+                    ).name
                     zero = body.constant(kind, 0.0)
                     found = body.loop(first, end, 1, [zero] * (rows * across), step)[1]
                     begun = Value(body, body.op(f"icmp eq i64 {first}, 0"), Kind("i1"))

@@ -1,0 +1,131 @@
+"""Quantised convolutions beside onnxruntime's, on one thread: python -m benchmarks.convolutions [--seconds SECONDS]
+
+GMAC/s: 10^9 multiplications with their additions a second. Results are compared where both round alike: to within 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import anydml as dml
+from anydml.kernels.code.targets import targets
+from benchmarks.limits import dots
+from benchmarks.timing import best
+
+
+class Shape(NamedTuple):
+    """Channels in and out, the input's height and width, the filter's, the stride in both, and groups."""
+
+    read: int
+    written: int
+    size: int
+    taps: int
+    stride: int = 1
+    groups: int = 1
+
+    @property
+    def output(self) -> int:
+        return 1 + (self.size + 2 * (self.taps // 2) - self.taps) // self.stride
+
+    @property
+    def macs(self) -> int:
+        return self.written * self.read // self.groups * (self.taps * self.output) ** 2
+
+
+SHAPES = {
+    "64 to 64, 3 x 3, at 56 x 56": Shape(64, 64, 56, 3),
+    "256 to 256, 3 x 3, at 14 x 14": Shape(256, 256, 14, 3),
+    "512 to 512, 3 x 3, at 7 x 7": Shape(512, 512, 7, 3),
+    "256 to 64, 1 x 1, at 56 x 56": Shape(256, 64, 56, 1),
+    "64 to 128, 3 x 3 with stride 2, at 56 x 56": Shape(64, 128, 56, 3, 2),
+    "3 to 64, 7 x 7 with stride 2, at 224 x 224": Shape(3, 64, 224, 7, 2),
+    "64 groups of 1, 3 x 3, at 56 x 56": Shape(64, 64, 56, 3, 1, 64),
+}
+
+
+def arrays(s: Shape) -> dict[str, NDArray[Any]]:
+    """The operator's inputs; about as many outputs saturate as in a network."""
+    numbers = np.random.default_rng(0)
+    of_channel = (1, s.written, 1, 1)
+    spread = 128 * 74 * (s.read // s.groups * s.taps**2) ** 0.5  # of a sum
+    return {
+        "input_tensor": numbers.integers(0, 256, (1, s.read, s.size, s.size)).astype(np.uint8),
+        "input_scale_tensor": np.ones((1, 1, 1, 1), np.float32),
+        "input_zero_point_tensor": np.full((1, 1, 1, 1), 128, np.uint8),
+        "filter_tensor": numbers.integers(-128, 128, (s.written, s.read // s.groups, s.taps, s.taps)).astype(np.int8),
+        "filter_scale_tensor": numbers.uniform(0.5, 1, of_channel).astype(np.float32),
+        "filter_zero_point_tensor": np.zeros((1, 1, 1, 1), np.int8),
+        "bias_tensor": numbers.integers(-1000, 1000, of_channel).astype(np.int32),
+        "output_scale_tensor": np.full((1, 1, 1, 1), spread / 60, np.float32),
+        "output_zero_point_tensor": np.full((1, 1, 1, 1), 128, np.uint8),
+    }
+
+
+def ours(s: Shape, inputs: dict[str, NDArray[Any]], output: NDArray[Any]) -> Callable[[], object]:
+    """The call, bound; filters are bound at execution, like everything else."""
+    tensors: dict[str, Any] = {name: dml.TensorDesc.of(x) for name, x in {**inputs, "output_tensor": output}.items()}
+    desc = dml.QuantizedLinearConvolution(
+        **tensors,
+        strides=(s.stride,) * 2,
+        dilations=(1, 1),
+        start_padding=(s.taps // 2,) * 2,
+        end_padding=(s.taps // 2,) * 2,
+        group_count=s.groups,
+    )
+    operator = dml.Device(threads=1).compile(desc)
+    assert operator.kernel_name == "contract:compiled"
+    return operator.bind(**inputs, output_tensor=output).execute
+
+
+def onnxruntime(s: Shape, inputs: dict[str, NDArray[Any]]) -> Callable[[], Any]:
+    """QLinearConv, its filters and parameters constant."""
+    import onnx
+    import onnxruntime as ort
+
+    kinds = ("input", "filter", "output")
+    order = [f"{of}{what}" for of in kinds[:2] for what in ("_tensor", "_scale_tensor", "_zero_point_tensor")]
+    order += ["output_scale_tensor", "output_zero_point_tensor", "bias_tensor"]
+    flat = {
+        name: x if name == "filter_tensor" else x.reshape(-1) if x.size > 1 else x.reshape(()) for name, x in inputs.items()
+    }
+    made = [onnx.numpy_helper.from_array(flat[name], name) for name in order[1:]]
+    node = onnx.helper.make_node(
+        "QLinearConv", order, ["y"], pads=[s.taps // 2] * 4, strides=[s.stride] * 2, group=s.groups
+    )  # fmt: skip
+    ends = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UINT8, [1, channels, size, size])
+        for name, channels, size in (("input_tensor", s.read, s.size), ("y", s.written, s.output))
+    ]
+    graph = onnx.helper.make_graph([node], "convolution", ends[:1], ends[1:], made)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, {"input_tensor": inputs["input_tensor"]})[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.convolutions", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each call that is timed")
+    seconds = parser.parse_args().seconds
+    limit, macs = dots(targets()[-1].name)
+    print("| | GMAC/s | of the limit | onnxruntime |\n|---|---:|---:|---:|")
+    for name, s in SHAPES.items():
+        inputs, output = arrays(s), np.zeros((1, s.written, s.output, s.output), np.uint8)
+        calls = {"ours": ours(s, inputs, output), "onnxruntime": onnxruntime(s, inputs), "limit": limit}
+        calls["ours"]()
+        apart = np.abs(output.astype(int) - calls["onnxruntime"]())
+        assert apart.max() <= 1
+        t = best(calls, seconds=seconds, clock=time.thread_time)
+        rate = s.macs / t["ours"] / 1e9
+        print(f"| {name} | {rate:.0f} | {rate * t['limit'] / macs * 1e9:.2f} | {s.macs / t['onnxruntime'] / 1e9:.0f} |")
+
+
+if __name__ == "__main__":
+    main()
