@@ -9,8 +9,8 @@ from __future__ import annotations
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.contract.floats import winograd
+from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.contract.floats.winograd import BLOCK, FILTER, POSITIONS, READ, TILE
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
@@ -101,7 +101,10 @@ def products(target: Target, rows: int, across: int) -> str:
                 into = body.at(columns, body.op(f"mul i64 {body.op(f'mul i64 {t}, {rows}')}, %row"))
 
                 def step(k: str, carried: list[Value]) -> list[Value]:
-                    right = [body.loaded(kind, body.at(b, body.op(f"mul i64 {k}, {row_bytes}")), 8 * lanes * n) for n in range(across)]
+                    right = [
+                        body.loaded(kind, body.at(b, body.op(f"mul i64 {k}, {row_bytes}")), 8 * lanes * n)
+                        for n in range(across)
+                    ]
                     left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
                     made = []
                     for m in range(rows):
@@ -110,7 +113,9 @@ def products(target: Target, rows: int, across: int) -> str:
                     return made
 
                 def block(first: str, _: list[Value]) -> list[Value]:
-                    end = body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %terms").name
+                    end = body.call(
+                        "llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %terms"
+                    ).name
                     zero = body.constant(kind, 0.0)
                     found = body.loop(first, end, 1, [zero] * (rows * across), step)[1]
                     begun = Value(body, body.op(f"icmp eq i64 {first}, 0"), Kind("i1"))
