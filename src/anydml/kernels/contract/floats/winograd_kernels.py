@@ -11,8 +11,8 @@ import numpy as np
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.contract.floats import winograd
+from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.contract.floats.winograd import (
     AMPLIFIED,
     BLOCK,
@@ -132,7 +132,10 @@ def products(target: Target, rows: int, across: int) -> str:
                 into = body.at(columns, body.op(f"mul i64 {body.op(f'mul i64 {t}, {rows}')}, %row"))
 
                 def step(k: str, carried: list[Value]) -> list[Value]:
-                    right = [body.loaded(kind, body.at(b, body.op(f"mul i64 {k}, {row_bytes}")), 8 * lanes * n) for n in range(across)]
+                    right = [
+                        body.loaded(kind, body.at(b, body.op(f"mul i64 {k}, {row_bytes}")), 8 * lanes * n)
+                        for n in range(across)
+                    ]
                     left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
                     # filters are read once for each panel, from far away
                     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
@@ -144,7 +147,9 @@ def products(target: Target, rows: int, across: int) -> str:
                     return made
 
                 def block(first: str, _: list[Value]) -> list[Value]:
-                    end = body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %terms").name
+                    end = body.call(
+                        "llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %terms"
+                    ).name
                     zero = body.constant(kind, 0.0)
                     found = body.loop(first, end, 1, [zero] * (rows * across), step)[1]
                     begun = Value(body, body.op(f"icmp eq i64 {first}, 0"), Kind("i1"))
@@ -196,9 +201,9 @@ def sums(target: Target) -> str:
                 v = body.op(f"mul i64 {body.op(f'sub i64 {last}, {n}')}, {lanes}")
                 at = body.at(from_, body.op(f"mul i64 {body.op(f'add i64 {first}, {v}')}, 8"))
                 read: list[list[Value]] = []
-                for _ in range(READ):
+                for _i in range(READ):
                     read.append([])
-                    for _ in range(READ):
+                    for _j in range(READ):
                         read[-1].append(body.loaded(kind, at))
                         at = body.at(at, "%position")
                 down = [winograd.outputs([read[i][j] for i in range(READ)]) for j in range(READ)]
