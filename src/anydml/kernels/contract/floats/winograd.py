@@ -78,7 +78,8 @@ def norms(squares: Sequence[Sequence[Value]], whole: Value, rows: NDArray[Any], 
     """At each position, the norm from its square, and a part of that of the whole times the norms of the transform's rows."""
     rest = whole.root() * part
     return [
-        [x.root() * SLACK + rest * float(rows[i] * rows[j] * SLACK) for j, x in enumerate(line)] for i, line in enumerate(squares)
+        [x.root() * SLACK + rest * float(rows[i] * rows[j] * SLACK) for j, x in enumerate(line)]
+        for i, line in enumerate(squares)
     ]
 
 

@@ -203,9 +203,9 @@ class _Inputs:
                 at = body.at("%squares", body.op(f"mul i64 {body.op(f'add i64 {first}, {t}')}, 8"))
                 whole = body.loaded(wide, at)
                 squares: list[list[Value]] = []
-                for _ in range(READ):
+                for _i in range(READ):
                     squares.append([])
-                    for _ in range(READ):
+                    for _j in range(READ):
                         at = body.at(at, row)
                         squares[-1].append(body.loaded(wide, at))
                 norms = winograd.norms(squares, whole, INPUT_NORMS, part)

@@ -201,9 +201,9 @@ def sums(target: Target) -> str:
                 v = body.op(f"mul i64 {body.op(f'sub i64 {last}, {n}')}, {lanes}")
                 at = body.at(from_, body.op(f"mul i64 {body.op(f'add i64 {first}, {v}')}, 8"))
                 read: list[list[Value]] = []
-                for _ in range(READ):
+                for _i in range(READ):
                     read.append([])
-                    for _ in range(READ):
+                    for _j in range(READ):
                         read[-1].append(body.loaded(kind, at))
                         at = body.at(at, "%position")
                 down = [winograd.outputs([read[i][j] for i in range(READ)]) for j in range(READ)]

@@ -127,10 +127,8 @@ class WinogradPlan(Plan):
 
     def _image(self, batch: tuple[int, ...], kept: range, image: int, tile_rows: range) -> Iterator[Step | Repeat]:
         # the last row of tiles may have fewer lines
-        cut = tile_rows.stop == self.tile_rows and self.layout.sizes[1] % TILE
-        even = (
-            tile_rows if not cut else range(tile_rows.start, tile_rows.start + (len(tile_rows) - 1) // self.chunk * self.chunk)
-        )
+        cut = tile_rows.stop == self.tile_rows and self.layout.sizes[1] % TILE != 0
+        even = range(tile_rows.start, tile_rows.start + (len(tile_rows) - cut) // self.chunk * self.chunk)
         yield from self.along(even, self.chunk, lambda some: self._chunk_of(batch, kept, image, some))
         if rest := range(even.stop, tile_rows.stop):
             yield from self._chunk_of(batch, kept, image, rest)
@@ -150,13 +148,8 @@ class WinogradPlan(Plan):
     def _transform_filters(self, batch: tuple[int, ...], group: range, height: int, kept: range) -> Step:
         found, at = self.layout, group.start - kept.start
         code = engine.compiled(winograd_kernels.transformed, self.target, self.factors[0], height)
-        from_ = (
-            found.a.of(batch, group.start) + self.windows.a,
-            found.a.row,
-            len(group) // height,
-            found.channels,
-            found.a_term,
-        )
+        a = found.a.of(batch, group.start) + self.windows.a
+        from_ = (a, found.a.row, len(group) // height, found.channels, found.a_term)
         position = _apart(len(kept) * found.channels * 8)
         into = (self.a + at * found.channels * 8, position, self.a_norms + at * 8, self.plain_norms + at * 8)
         return Step(code, (*from_, self.windows.line, *into, _bits(winograd.OF_FILTERS / self.roundings)))

@@ -107,9 +107,8 @@ class _Redoing:
         b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, {size}')}"))
         place = body.splat(Value(body, x, i64), LINE) + body.constants("i64", range(LINE))
         low, high = (body.splat(Value(body, f"%{n}", i64), LINE) for n in ("low2", "high2"))
-        across = (
-            place.compared("sge", low) & place.compared("slt", high) & body.constants("i1", [n < FILTER for n in range(LINE)])
-        )
+        across = place.compared("sge", low) & place.compared("slt", high)
+        across = across & body.constants("i1", [n < FILTER for n in range(LINE)])
         masks = []
         for p in range(FILTER):
             line = Value(body, y, i64) + p

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +11,10 @@ from anydml.kernels.contract.floats.layout import Layout
 from anydml.kernels.contract.floats.winograd import FILTER, TILE
 from anydml.tensor import DataType
 
-LEAST_CHANNELS, LEAST_ROWS = 16, 8
-LEAST_TILES = 9  # in an image
+# below, as much is lost in the transforms as is saved in products; fewer products at all are not worth more code
+LEAST_CHANNELS, LEAST_ROWS = 4, 5
+LEAST_OUTPUTS = 64  # of an image; and of its tiles, half are to be outputs
+LEAST_WORK = 1 << 20
 
 
 class Windows(NamedTuple):
@@ -52,6 +55,9 @@ def windows(found: Layout, factors: tuple[DataType, DataType]) -> Windows | None
 
 
 def pays(found: Layout) -> bool:
-    """Whether there are channels, filters and tiles enough for the transforms to cost less than they save."""
+    """Whether there are channels, filters and outputs enough for the transforms to cost less than they save."""
+    outputs = found.sizes[1] * found.sizes[2]
     tiles = -(-found.sizes[1] // TILE) * -(-found.sizes[2] // TILE)
-    return found.channels >= LEAST_CHANNELS and found.rows >= LEAST_ROWS and tiles >= LEAST_TILES
+    many = found.channels >= LEAST_CHANNELS and found.rows >= LEAST_ROWS and outputs >= LEAST_OUTPUTS
+    work = math.prod(found.batches) * found.rows * found.columns * found.terms
+    return many and work >= LEAST_WORK and 2 * outputs >= tiles * TILE * TILE
