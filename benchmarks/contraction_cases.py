@@ -75,7 +75,7 @@ def matrices(m: int, k: int, n: int, data: str = "normal") -> tuple[Array, Array
 def ours(desc: Desc, arrays: dict[str, Array], threads: int) -> Call:
     """A call of our kernel; the output is made here, and owned tensors are bound first."""
     compiled = dml.Device(threads=threads).compile(desc)
-    assert compiled.kernel_name == "contract:floats", compiled.kernel_name
+    assert compiled.kernel_name == "contract.floats:compiled", compiled.kernel_name
     owned = {name for name, _, t in desc.tensors() if t.flags & TensorFlags.OWNED_BY_DML}
     if owned:
         compiled.initialize(**{name: x for name, x in arrays.items() if name in owned})

@@ -22,7 +22,7 @@ from guarded import place
 
 Rng = np.random.Generator
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
-NAME = "contract:floats"
+NAME = "contract.floats:compiled"
 CANARY = 0xA5
 FACTORS = (*[1.0] * 6, 0.0, -0.0, -1.0, 0.5, 0.1, 3.0, 2.0**-149, 3e38, float("inf"), float("nan"))
 

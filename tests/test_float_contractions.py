@@ -17,7 +17,7 @@ import hurting
 from anydml import DataType, Device, TensorDesc, check
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
-from anydml.kernels.contract.floats import family, plan
+from anydml.kernels.contract.floats import direct_plan, family, plan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
@@ -105,6 +105,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "GROUP", 48)
     monkeypatch.setattr(plan, "CHUNK", 1 << 12)
     monkeypatch.setattr(plan, "BLOCK", 1 << 11)
+    monkeypatch.setattr(direct_plan, "STRIP", 40)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -120,6 +121,20 @@ def test_blocks_of_every_kind(threads: int, whole: int, monkeypatch: pytest.Monk
         compared += run(gemm(rng, (90, 40, 300)), rng, device, [pick(rng, hurting.KINDS)])
         compared += run(convolution(rng, most=14, channels=9), rng, device, [pick(rng, hurting.KINDS), "cancelling"])
     ran(compared, 20_000)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("most", [0, 17])
+def test_few_rows_with_packing_and_without(most: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """most: rows that are summed without packing, in strips of columns."""
+    monkeypatch.setattr(direct_plan, "MOST_ROWS", most)
+    compared = 0
+    for case in range(6 * SOAK):
+        rng = np.random.default_rng((6, case))
+        device = Device(threads=1 + case % 2, isa=ISAS[case % len(ISAS)])
+        compared += run(gemm(rng, (5, 40, 150)), rng, device, [pick(rng, hurting.KINDS), "cancelling"])
+        compared += run(convolution(rng, most=14, channels=2), rng, device, [pick(rng, hurting.KINDS), "specials"])
+    ran(compared, 10_000)
 
 
 @pytest.mark.usefixtures("small_blocks")
