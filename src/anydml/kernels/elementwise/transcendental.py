@@ -161,7 +161,10 @@ def _of_rounded(op: str, kind: Kind, x: Number, made: Number) -> Number:
         outside = kind.outside(x.wide(), x.rest()).compared("ogt", 0.0)  # the rounding of x keeps the order
         value = x.body.chosen(outside, math.nan, made.wide())
         return replace(made, wide=lambda: value).guarded(steep & ~outside)
-    far = delta.compared("uge", STEEP) & size.compared("olt", FAR_OUT if kind.saturated else math.inf)
+    near = size.compared("olt", FAR_OUT if kind.saturated else math.inf)
+    if kind.saturated and x.err is not None:  # which may be off by more than it is
+        near = near | (delta.compared("uge", size * 0.25) & finite)
+    far = delta.compared("uge", STEEP) & near
     if op == "log":
         far = delta.compared("uge", size * STEEP) & size.compared("olt", math.inf)
     return made.guarded(far)
