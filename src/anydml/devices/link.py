@@ -27,6 +27,7 @@ def link(lowered: Lowered) -> Built:
     # NumPy's copies have no constants, and no address is 0
     fixed = {} if lowered.constants is None else {"constants": address_of(lowered.constants)}
     single = len(sheets) == 1 and not lowered.rounds[0].times
+    cut = len(sheets) > 1 or lowered.interruptible
     status = lowered.fails or lowered.decide is not None
 
     def bind(arrays: Arrays) -> Execute:
@@ -38,7 +39,7 @@ def link(lowered: Lowered) -> Built:
         runs = []
         for sheet, rounds in zip(sheets, lowered.rounds, strict=True):
             phases, numbers = sheet.bind(_addresses(sheet, arrays, own))
-            run = prepared(phases, target, keep, keeps_gil=lowered.short, interruptible=len(sheets) > 1, status=status)
+            run = prepared(phases, target, keep, keeps_gil=lowered.short, interruptible=cut, status=status)
             runs.append(_again(run, numbers, rounds.times, sheet.moves) if rounds.times else run)
         if lowered.decide is not None:
             *before, run = runs

@@ -49,7 +49,8 @@ class Lowered(NamedTuple):
     "spare". fails: a status that is not 0 says that a value breaks a data rule, and that nothing was written. judges: every
     data rule is looked at so. short: so little work that other threads can wait for it. decide: to be called with the
     scratch, as words, and the arrays, when a call's status is not 0, and then the call again: it stopped, or left elements
-    open; where there are several rounds, the last ones alone. once: the call is over when `decide` has been called.
+    open. once: the call is over when `decide` has been called. interruptible: it is long, and signals are handled between its
+    phases.
     """
 
     target: Target
@@ -64,6 +65,7 @@ class Lowered(NamedTuple):
     short: bool = False
     decide: Decide | None = None
     once: bool = False
+    interruptible: bool = False
 
 
 class Built(NamedTuple):

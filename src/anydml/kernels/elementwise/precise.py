@@ -42,14 +42,27 @@ from anydml.tensor import DataType, limits
 
 
 def stored(
-    body: Body, formula: Formula, streams: Sequence[Value], data_type: DataType, lanes: int, *, integral: bool
+    body: Body,
+    formula: Formula,
+    streams: Sequence[Value],
+    data_type: DataType,
+    lanes: int,
+    *,
+    integral: bool,
+    known: Mapping[int, Precise] | None = None,
 ) -> tuple[Value, Value | None]:
-    """The bits of what a formula gives, and the lanes that stay open; Uncompilable where it has other operations."""
+    """The bits of what a formula gives, and the lanes that stay open; Uncompilable where it has other operations.
+
+    known: nodes by their places, which are not computed.
+    """
     if data_type == DataType.FLOAT64:
         raise Uncompilable(f"{data_type} is not stored in twice float64's precision")
     items: list[Precise | Condition] = []
-    for op, args, data in formula:
-        items.append(_item(body, op, [items[a] for a in args], data, streams, lanes))
+    for place, (op, args, data) in enumerate(formula):
+        if known and place in known:
+            items.append(known[place])
+        else:
+            items.append(_item(body, op, [items[a] for a in args], data, streams, lanes))
     x = items[-1]
     assert isinstance(x, Precise)
     return _rounded(x, data_type) if data_type.dtype.kind == "f" else _cut(x, data_type, integral)

@@ -16,6 +16,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.formula import Stored, bounded, stored
 from anydml.kernels.contract.floats.lines import lines
+from anydml.kernels.contract.floats.tile import DENSE
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONSTANT, Streams
 from anydml.tensor import DataType
@@ -61,6 +62,7 @@ def block(target: Target, shape: Shape) -> str:
     arguments(body, ARGUMENTS, POINTERS)
     body.store("i64", "0", "%counter")
     body.store("double", "0.0", "%counter", 8)
+    body.store("i64", "0", "%counter", DENSE)
     body.op("call i64 @block(ptr %arguments)")
     all_ = body.op("mul i64 %rows, %count")
     listed = body.load("i64", "%counter")

@@ -71,7 +71,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     counters = np.array([at.offset for plan in plans for at in plan.open], np.int64)
     with guard:
         ending = Step(engine.compiled(any_open, target), (constants.add(counters), len(counters), At("scratch")))
-    phases = [plan.pieces for plan in plans]
+    phases = [phase for plan in plans for phase in plan.phases]
     return Lowered(
         target,
         [Rounds([*phases, [[ending]]])],
@@ -82,6 +82,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         short=work < SHORT,
         decide=deciding(opens, nest, name, output),
         once=True,
+        interruptible=any(len(plan.phases) > 1 for plan in plans),
     )
 
 

@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.formula import Walk
 from anydml.kernels.elementwise.items import Item, stored_item
 from anydml.kernels.elementwise.numbers import Number, U, odd_of
+from anydml.kernels.elementwise.precise_arithmetic import Precise
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
 QUANTUM = -298  # products of two float32 are multiples of 2^-298
 FAR = 2.0**300  # no sum is beyond
+_KEEPING = {"stream", "constant", "max", "min", "same", "neg", "absolute"}  # operations that keep what a sum is known to be
 
 
 class Stored(NamedTuple):
@@ -63,6 +67,24 @@ def stored(
         known = {found[0]: total, **known}
     item = _SumWalk(body, s, values, lanes, known).run()
     return stored_item(body, item, s.types[-1], lanes, integral=False)
+
+
+def stored_precisely(
+    body: Body, s: Stored, streams: Mapping[int, Value], total: Precise, lanes: int, *, added: bool = False
+) -> tuple[Value, Value | None] | None:
+    """As `stored`, in twice float64's precision; None where that is of no use, or is not there."""
+    if all(n.op in _KEEPING or (added and n.op == "add") for n in s.formula):
+        return None
+    values = [streams.get(k, body.undefined(Kind("i64", lanes))) for k in range(len(s.types) - 1)]
+    known = {p: total for p, n in enumerate(s.formula) if n.op == "stream" and n.data[0] == s.at}
+    if added and (found := s.added()) is not None:
+        known = {found[0]: total, **known}
+    mark = len(body.lines)
+    try:
+        return precise.stored(body, s.formula, values, s.types[-1], lanes, integral=False, known=known)
+    except Uncompilable:
+        del body.lines[mark:]
+        return None
 
 
 def bounded(total: Value, error: Value, guard: Value | None) -> Number:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from math import prod
 from typing import NamedTuple
 
@@ -27,13 +27,14 @@ from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
 
 ALONE = 1 << 18  # products below which a second thread costs more than it brings
+LONG = 1 << 32  # products that take about a tenth of a second
 GROUP = 192  # columns whose sums are there at once
 LISTED = 1 << 14  # elements of a block at most
 BLOCK = processor.caches().second // 4  # bytes of rows that are summed with one panel after the other
 CHUNK = processor.caches().second // 2  # bytes of columns that are packed at once, where the rows are all packed
 MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
 WHOLE = 8 << 20  # bytes of rows that are packed at once; more are packed again for every chunk, which is as large then
-DENSE = 16  # elements that are listed are summed all together if they are more than this part of a block
+MANY = 16  # elements that are listed are summed all together if they are more than this part of a block
 SLACK = 64  # bytes that the last vector of a panel may write behind it
 
 Steps = Iterable[Step | Repeat]
@@ -66,7 +67,7 @@ class Piece(NamedTuple):
 
 
 class Plan:
-    """The steps of a contraction, for each thread. open: where each counts what it leaves open.
+    """The steps of a contraction, phase by phase, for each thread. open: where each counts what it leaves open.
 
     packed: where rows are packed once, by the steps `packing`, if they are.
     """
@@ -98,11 +99,16 @@ class Plan:
         self.table = constants.add(found.table)
         self.bits = scratch.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
-        self.pieces: list[list[Step | Repeat]] = []
-        self.open: list[At] = []
-        for piece in self._shares(threads if work >= ALONE else 1):
-            self.open.append(scratch.take(64))
-            self.pieces.append(self._piece(piece, self.open[-1]))
+        shares = self._shares(threads if work >= ALONE else 1)
+        self.open = [scratch.take(64) for _ in shares]
+        mark = top = scratch.size
+        self.phases: list[list[list[Step | Repeat]]] = []
+        for turn in zip_longest(*(self._turns(piece, max(1, -(-work // (LONG * len(shares))))) for piece in shares)):
+            scratch.size = mark  # one after another, they work in the same memory
+            pieces = zip(turn, self.open, strict=True)
+            self.phases.append([self._piece(piece, open_) for piece, open_ in pieces if piece is not None])
+            top = max(top, scratch.size)
+        scratch.size = top
 
     def _shares(self, count: int) -> list[Piece]:
         found = self.layout
@@ -114,6 +120,13 @@ class Plan:
         ends = [min(units[name] * k // count * unit, size) for k in range(count)] + [size]
         whole = Piece(range(batches), range(found.rows), range(found.columns))
         return [whole._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
+
+    def _turns(self, piece: Piece, count: int) -> list[Piece]:
+        """A piece in so many, between which a caller can be interrupted."""
+        name, unit = ("batches", 1) if len(piece.batches) >= count else ("columns", self.width)
+        items: range = getattr(piece, name)
+        most = -(-len(items) // (count * unit)) * unit
+        return [piece._replace(**{name: items[i : i + most]}) for i in range(0, len(items), most)]
 
     # --- one thread ---
 
@@ -296,7 +309,7 @@ class Plan:
         packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms)
         yield Step(engine.compiled(epilogue.block, target, shape), (*where, *norms, self.list, self.counter, *packed, *streams))
         code = engine.compiled(tile.doubled, target, height, across)
-        most_listed = len(some) * len(columns) // DENSE
+        most_listed = len(some) * len(columns) // MANY
         yield Step(code, (*packed, self.sums, sums_row, self.rests, self.counter, most_listed))
         known = (self.sums, self.rests, sums_row, factor, *norms, a, a_tile, height, b, b_panel, width)
         yield self.refine(batch, some, columns, shape._replace(height=0, across=0), known, streams)

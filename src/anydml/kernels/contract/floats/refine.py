@@ -12,12 +12,13 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
-from anydml.kernels.contract.floats.formula import rounded, stored
+from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.tile import DENSE
 from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.elementwise.functions.pairs import Pair, two_sum
 from anydml.kernels.elementwise.numbers import SLACK
+from anydml.kernels.elementwise.precise_arithmetic import Precise
 from anydml.tensor import DataType
 
 LANES = 2  # an element in all of them
@@ -64,10 +65,16 @@ class _Refining:
         if added is not None:
             kind = self.shape.stored.types[added[1]]
             values = _with(values, _wide(read[added[1]].lane(0), kind))
-        total, remainder, guard = _result(values)
+        total, remainder, guard, tail, err = _result(values)
         number = rounded(body.splat(total, LANES), body.splat(remainder, LANES), body.splat(guard, LANES))
         made, undecided = stored(body, self.shape.stored, read, number, LANES, added=added is not None)
         assert undecided is not None
+        pair = Pair(body.splat(total, LANES), body.splat(tail, LANES))
+        exact = Precise(pair, body.splat(err, LANES), ~pair.head.magnitude().compared("olt", math.inf))
+        second = stored_precisely(body, self.shape.stored, read, exact, LANES, added=added is not None)
+        if second is not None:
+            made = body.chosen(undecided, second[0], made)
+            undecided = undecided if second[1] is None else undecided & second[1]
         yes, no, after = (body.name(x) for x in ("open", "decided", "after"))
         body.branch(undecided.lane(0).name, yes, no)
         body.label(yes)
@@ -265,8 +272,8 @@ def _with(values: list[Value], x: Value) -> list[Value]:
     return [total, left, rest, lost + more.magnitude()]
 
 
-def _result(values: list[Value]) -> tuple[Value, Value, Value]:
-    """A sum in float64, what is missing, and whether its sign may be another one."""
+def _result(values: list[Value]) -> tuple[Value, Value, Value, Value, Value]:
+    """A sum in float64, what is missing, whether its sign may be another one; a tail, and what lacks of the sum with it."""
     total, left, rest, lost = values
     body = total.body
     head, low = two_sum(total, left)
@@ -278,4 +285,6 @@ def _result(values: list[Value]) -> tuple[Value, Value, Value]:
     alone = (left.compared("oeq", 0.0) & rest.compared("oeq", 0.0)) | ~total.magnitude().compared("olt", math.inf)
     zero = remainder.lift(0.0)
     ends = total.magnitude().compared("olt", math.inf)
-    return body.chosen(alone, total, head), body.chosen(alone, zero, remainder), open_ & ends
+    tail, lack = two_sum(low, least)
+    tails = (body.chosen(alone, zero, tail), body.chosen(alone, zero, (lack.magnitude() + lost) * SLACK))
+    return body.chosen(alone, total, head), body.chosen(alone, zero, remainder), open_ & ends, *tails

@@ -72,6 +72,9 @@ class WinogradPlan(Plan):
         ends = [number * k // count * unit for k in range(count)] + [len(getattr(whole, name))]
         return [whole._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
 
+    def _turns(self, piece: Piece, count: int) -> list[Piece]:
+        return [piece]
+
     # --- one thread ---
 
     def _piece(self, piece: Piece, open_: At) -> list[Step | Repeat]:
