@@ -18,10 +18,11 @@ from anydml import DataType, Device, TensorDesc, check
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.floats import direct_plan, family, plan
+from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
-from contracted import Bound, Rng, convolution, gemm, left_open, named, pick, run
+from contracted import Bound, Rng, activations, convolution, gemm, left_open, named, pick, run
 from every_kernel import SOAK, Ran, without_dot_products
 from guarded import AVAILABLE
 from test_floating_point_state import STATES, Context, mxcsr
@@ -69,6 +70,22 @@ def test_long_sums(ran: Ran) -> None:
         cases += 1
     print(f"{compared} outputs of {cases} descs")
     ran(cases, 2)
+
+
+@pytest.mark.parametrize("rows", [2, 9])
+def test_sums_that_are_less_than_their_bound(rows: int, ran: Ran) -> None:
+    """Beside a large term that cancels, those below it are lost: such sums have the other sign than the exact one."""
+    terms = [2.0**70, *[0.4 * 2**18] * 100, -(2.0**70), -20 * 2.0**18]
+    assert np.sum(terms, dtype=np.float64) > 0 > terms[0] + terms[1] + terms[-2] + terms[-1]
+    compared = 0
+    for function in activations():
+        for isa in ISAS:
+            bound = Bound(rows_times_columns(rows, 103, 20, fused_activation=function), Device(isa=isa, threads=1), at_end=True)
+            bound.arrays["a_tensor"][...] = terms
+            bound.arrays["b_tensor"][...] = np.where(np.arange(20) % 2, 1, -1)
+            bound.check()
+            compared += bound.executed
+    ran(compared, 1000)
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -134,6 +151,29 @@ def test_few_rows_with_packing_and_without(most: int, monkeypatch: pytest.Monkey
         device = Device(threads=1 + case % 2, isa=ISAS[case % len(ISAS)])
         compared += run(gemm(rng, (5, 40, 150)), rng, device, [pick(rng, hurting.KINDS), "cancelling"])
         compared += run(convolution(rng, most=14, channels=2), rng, device, [pick(rng, hurting.KINDS), "specials"])
+    ran(compared, 5_000)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_winograd_between_unmapped_pages(threads: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """Of any layout and any padding, where it pays and where it does not."""
+    made: list[object] = []
+
+    class Noted(WinogradPlan):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(family, "WinogradPlan", Noted)
+    monkeypatch.setattr(family, "pays", lambda found: True)
+    monkeypatch.setattr(plan, "ALONE", 0)
+    compared = 0
+    for case in range(12 * SOAK):
+        rng = np.random.default_rng((8, case))
+        desc = convolution(rng, most=15, channels=10, square=True)
+        device = Device(threads=threads, isa=ISAS[case % len(ISAS)])
+        compared += run(desc, rng, device, [pick(rng, hurting.KINDS), "cancelling", "specials"])
+    assert len(made) >= 6 * SOAK
     ran(compared, 10_000)
 
 

@@ -5,6 +5,8 @@ A vector holds a line of the window and nothing: lines that are partly outside o
 
 from __future__ import annotations
 
+import math
+
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
@@ -66,7 +68,9 @@ class _Redoing:
         c = body.op(f"add i64 %first, {column}")
         total, error = self._sum(row, c)
         read, output = self._streams(row, c)
-        number = bounded(body.splat(total, LANES), body.splat(error, LANES), None)
+        # a norm is of the whole filter: what is no number there may be no factor of any term
+        spoilt = ~error.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
+        number = bounded(body.splat(total, LANES), body.splat(error, LANES), body.splat(spoilt, LANES))
         made, undecided = stored(body, self.shape.stored, read, number, LANES)
         assert undecided is not None
         open_ = undecided.lane(0)
@@ -107,7 +111,9 @@ class _Redoing:
         b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, {size}')}"))
         place = body.splat(Value(body, x, i64), LINE) + body.constants("i64", range(LINE))
         low, high = (body.splat(Value(body, f"%{n}", i64), LINE) for n in ("low2", "high2"))
-        across = place.compared("sge", low) & place.compared("slt", high) & body.constants("i1", [n < FILTER for n in range(LINE)])
+        across = (
+            place.compared("sge", low) & place.compared("slt", high) & body.constants("i1", [n < FILTER for n in range(LINE)])
+        )
         masks = []
         for p in range(FILTER):
             line = Value(body, y, i64) + p
