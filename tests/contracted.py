@@ -47,8 +47,8 @@ def activations() -> tuple[Desc, ...]:
     given: dict[str, dict[str, float]] = {
         "CELU": {"alpha": 0.7}, "ELU": {"alpha": 0.7}, "GELU": {}, "HARD_SIGMOID": {}, "LEAKY_RELU": {"alpha": 0.1},
         "LINEAR": {"alpha": -2.0, "beta": 1.0}, "PARAMETRIC_SOFTPLUS": {"alpha": 0.3, "beta": 1.5}, "RELU": {},
-        "SCALED_ELU": {}, "SCALED_TANH": {"alpha": 0.9, "beta": 0.4}, "SHRINK": {}, "SIGMOID": {}, "SOFTPLUS": {}, "SOFTSIGN": {},
-        "TANH": {}, "THRESHOLDED_RELU": {},
+        "SCALED_ELU": {}, "SCALED_TANH": {"alpha": 0.9, "beta": 0.4}, "SHRINK": {}, "SIGMOID": {}, "SOFTPLUS": {},
+        "SOFTSIGN": {}, "TANH": {}, "THRESHOLDED_RELU": {},
     }  # fmt: skip
     made = [named("ACTIVATION_" + name)(**attributes) for name, attributes in given.items()]
     return (*made, named("ELEMENT_WISE_CLIP")(min=-1.0, max=2.5))
@@ -120,6 +120,12 @@ def gemm(rng: Rng, most: tuple[int, int, int] = (20, 64, 30), **given: Any) -> D
         fused_activation=activation(rng),
     )
     return named("GEMM")(**(fields | given))  # type: ignore[no-any-return]
+
+
+def rows_times_columns(m: int, k: int, n: int, **fields: Any) -> Desc:
+    """A GEMM of packed matrices of FLOAT32."""
+    a, b, output = (TensorDesc(DataType.FLOAT32, sizes) for sizes in ((m, k), (k, n), (m, n)))
+    return named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output, **fields)  # type: ignore[no-any-return]
 
 
 def convolution(rng: Rng, most: int = 9, channels: int = 4, *, square: bool = False, **given: Any) -> Desc:
