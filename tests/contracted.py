@@ -42,14 +42,26 @@ def some(rng: Rng, low: int, high: int, count: int) -> tuple[int, ...]:
     return tuple(int(n) for n in rng.integers(low, high + 1, count))
 
 
+def activations() -> tuple[Desc, ...]:
+    """Every function that can be fused to a convolution, with attributes that change what it is given."""
+    given: dict[str, dict[str, float]] = {
+        "CELU": {"alpha": 0.7}, "ELU": {"alpha": 0.7}, "GELU": {}, "HARD_SIGMOID": {}, "LEAKY_RELU": {"alpha": 0.1},
+        "LINEAR": {"alpha": -2.0, "beta": 1.0}, "PARAMETRIC_SOFTPLUS": {"alpha": 0.3, "beta": 1.5}, "RELU": {},
+        "SCALED_ELU": {}, "SCALED_TANH": {"alpha": 0.9, "beta": 0.4}, "SHRINK": {}, "SIGMOID": {}, "SOFTPLUS": {},
+        "SOFTSIGN": {}, "TANH": {}, "THRESHOLDED_RELU": {},
+    }  # fmt: skip
+    made = [named("ACTIVATION_" + name)(**attributes) for name, attributes in given.items()]
+    return (*made, named("ELEMENT_WISE_CLIP")(min=-1.0, max=2.5))
+
+
 def activation(rng: Rng) -> Desc | None:
-    """A fused activation, or more often none."""
-    choices = (
-        None, None, None, None, named("ACTIVATION_RELU")(), named("ACTIVATION_LEAKY_RELU")(alpha=0.1),
-        named("ACTIVATION_LINEAR")(alpha=-2.0, beta=1.0), named("ELEMENT_WISE_CLIP")(min=-1.0, max=2.5),
-        named("ACTIVATION_SIGMOID")(),
-    )  # fmt: skip
-    return pick(rng, choices)  # type: ignore[no-any-return]  # None, or a desc
+    """A fused activation, or as often none; those of which Python decides some elements come less often."""
+    choice = rng.random()
+    if choice < 0.5:
+        return None
+    every = activations()
+    cheap = [x for x in every if x.spec.name.endswith(("RELU", "LINEAR", "CLIP", "SIGMOID"))]
+    return pick(rng, every if choice > 0.9 else cheap)  # type: ignore[no-any-return]  # a desc
 
 
 # --- layouts ---
@@ -72,6 +84,15 @@ def strides_of(rng: Rng, sizes: Sequence[int], *, output: bool) -> tuple[int, ..
 
 def tensor(rng: Rng, data_type: DataType, sizes: Sequence[int], *, output: bool = False, packed: bool = False) -> TensorDesc:
     return TensorDesc(data_type, tuple(sizes), strides=None if packed else strides_of(rng, sizes, output=output))
+
+
+def with_lines(rng: Rng, data_type: DataType, sizes: Sequence[int]) -> TensorDesc:
+    """A tensor whose last dimension is contiguous, with gaps between the lines."""
+    found, reach = [1], sizes[-1]
+    for n in sizes[:-1][::-1]:
+        found.insert(0, reach + int(rng.integers(0, 3)))
+        reach = (n - 1) * found[0] + reach
+    return TensorDesc(data_type, tuple(sizes), strides=tuple(found))
 
 
 # --- descs ---
@@ -101,15 +122,25 @@ def gemm(rng: Rng, most: tuple[int, int, int] = (20, 64, 30), **given: Any) -> D
     return named("GEMM")(**(fields | given))  # type: ignore[no-any-return]
 
 
-def convolution(rng: Rng, most: int = 9, channels: int = 4, **given: Any) -> Desc:
-    """A convolution of one to three dimensions. most: of the input's sizes in two of them; channels: of a group at most."""
-    data_type, spatial = pick(rng, FLOATS), pick(rng, (1, 2, 2, 2, 3))
-    backward = given.get("direction", pick(rng, ("FORWARD", "FORWARD", "BACKWARD"))) == "BACKWARD"
+def rows_times_columns(m: int, k: int, n: int, **fields: Any) -> Desc:
+    """A GEMM of packed matrices of FLOAT32."""
+    a, b, output = (TensorDesc(DataType.FLOAT32, sizes) for sizes in ((m, k), (k, n), (m, n)))
+    return named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output, **fields)  # type: ignore[no-any-return]
+
+
+def convolution(rng: Rng, most: int = 9, channels: int = 4, *, square: bool = False, **given: Any) -> Desc:
+    """A convolution of one to three dimensions. most: of the input's sizes in two of them; channels: of a group at most.
+
+    square: forward, with a filter of 3 x 3 and steps of 1, lines that lie side by side in the input and in the filter.
+    """
+    data_type, spatial = pick(rng, FLOATS), 2 if square else pick(rng, (1, 2, 2, 2, 3))
+    backward = not square and given.get("direction", pick(rng, ("FORWARD", "FORWARD", "BACKWARD"))) == "BACKWARD"
     groups = pick(rng, (1, 1, 2, 3, 4))
     read, written = some(rng, 1, channels if groups == 1 else min(channels, 2), 2)
     reach = {1: 2 * most, 2: most, 3: max(most // 2, 2)}[spatial]
-    inner, taps = some(rng, 1, reach, spatial), some(rng, 1, 3, spatial)
-    strides, dilations = (some(rng, 1, 3, spatial) if rng.random() < 0.6 else (1,) * spatial for _ in range(2))
+    inner, taps = some(rng, 1, reach, spatial), (3, 3) if square else some(rng, 1, 3, spatial)
+    steps = rng.random(2) < (0 if square else 0.6)
+    strides, dilations = (some(rng, 1, 3, spatial) if step else (1,) * spatial for step in steps)
     start, end = ([int(n) for n in rng.integers(0, 4, spatial)] for _ in range(2))
     outer = []
     for a, (size, stride) in enumerate(zip(inner, strides, strict=True)):
@@ -128,12 +159,13 @@ def convolution(rng: Rng, most: int = 9, channels: int = 4, **given: Any) -> Des
     bias = None
     if rng.random() < 0.5:
         bias = tensor(rng, data_type, (1, groups * written, *(1,) * spatial), packed=True)
+    make = with_lines if square else tensor
     fields = dict(
-        input_tensor=tensor(rng, data_type, (batches, groups * read, *inner)),
-        filter_tensor=tensor(rng, data_type, (*shape, *taps)),
+        input_tensor=make(rng, data_type, (batches, groups * read, *inner)),
+        filter_tensor=make(rng, data_type, (*shape, *taps)),
         bias_tensor=bias,
         output_tensor=tensor(rng, data_type, (batches, groups * written, *outer), output=True),
-        mode=pick(rng, ("CONVOLUTION", "CROSS_CORRELATION")),
+        mode="CROSS_CORRELATION" if square else pick(rng, ("CONVOLUTION", "CROSS_CORRELATION")),
         direction="BACKWARD" if backward else "FORWARD",
         strides=strides,
         dilations=dilations,

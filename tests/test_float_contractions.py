@@ -18,10 +18,11 @@ from anydml import DataType, Device, TensorDesc, check
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.floats import direct_plan, family, plan
+from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
-from contracted import Bound, Rng, convolution, gemm, left_open, named, pick, run
+from contracted import Bound, Rng, activations, convolution, gemm, named, pick, rows_times_columns, run
 from every_kernel import SOAK, Ran, without_dot_products
 from guarded import AVAILABLE
 from test_floating_point_state import STATES, Context, mxcsr
@@ -37,12 +38,6 @@ assert mxcsr  # a fixture
 
 def drawn(rng: Rng) -> Desc:
     return gemm(rng) if rng.random() < 0.5 else convolution(rng)
-
-
-def rows_times_columns(m: int, k: int, n: int, **fields: Any) -> Desc:
-    """A GEMM of packed matrices of FLOAT32."""
-    a, b, output = (TensorDesc(F32, sizes) for sizes in ((m, k), (k, n), (m, n)))
-    return named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output, **fields)  # type: ignore[no-any-return]
 
 
 # --- the oracle's bits ---
@@ -69,6 +64,22 @@ def test_long_sums(ran: Ran) -> None:
         cases += 1
     print(f"{compared} outputs of {cases} descs")
     ran(cases, 2)
+
+
+@pytest.mark.parametrize("rows", [2, 9])
+def test_sums_that_are_less_than_their_bound(rows: int, ran: Ran) -> None:
+    """Beside a large term that cancels, those below it are lost: such sums have the other sign than the exact one."""
+    terms = [2.0**70, *[0.4 * 2**18] * 100, -(2.0**70), -20 * 2.0**18]
+    assert np.sum(terms, dtype=np.float64) > 0 > terms[0] + terms[1] + terms[-2] + terms[-1]
+    compared = 0
+    for function in activations():
+        for isa in ISAS:
+            bound = Bound(rows_times_columns(rows, 103, 20, fused_activation=function), Device(isa=isa, threads=1), at_end=True)
+            bound.arrays["a_tensor"][...] = terms
+            bound.arrays["b_tensor"][...] = np.where(np.arange(20) % 2, 1, -1)
+            bound.check()
+            compared += bound.executed
+    ran(compared, 1000)
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -134,6 +145,29 @@ def test_few_rows_with_packing_and_without(most: int, monkeypatch: pytest.Monkey
         device = Device(threads=1 + case % 2, isa=ISAS[case % len(ISAS)])
         compared += run(gemm(rng, (5, 40, 150)), rng, device, [pick(rng, hurting.KINDS), "cancelling"])
         compared += run(convolution(rng, most=14, channels=2), rng, device, [pick(rng, hurting.KINDS), "specials"])
+    ran(compared, 5_000)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_winograd_between_unmapped_pages(threads: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """Of any layout and any padding, where it pays and where it does not."""
+    made: list[object] = []
+
+    class Noted(WinogradPlan):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(family, "WinogradPlan", Noted)
+    monkeypatch.setattr(family, "pays", lambda found: True)
+    monkeypatch.setattr(plan, "ALONE", 0)
+    compared = 0
+    for case in range(12 * SOAK):
+        rng = np.random.default_rng((8, case))
+        desc = convolution(rng, most=15, channels=10, square=True)
+        device = Device(threads=threads, isa=ISAS[case % len(ISAS)])
+        compared += run(desc, rng, device, [pick(rng, hurting.KINDS), "cancelling", "specials"])
+    assert len(made) >= 6 * SOAK
     ran(compared, 10_000)
 
 
@@ -259,55 +293,3 @@ def test_the_callers_floating_point_state_does_not_matter(mxcsr: Context, state:
             got = bound.output.copy()
             bound.check()
             assert got.tobytes() == bound.output.tobytes()
-
-
-# --- what is left to Python ---
-
-
-def test_sums_that_three_float64_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four powers far apart, three of which cancel: the one that is left is lost, and an exact evaluation finds it."""
-    powers, signs = np.array([120, 60, 0, -60, 120, 60, 0]), np.array([1, 1, 1, 1, -1, -1, -1], np.float32)
-    row = np.ldexp(signs, powers)
-    with left_open(monkeypatch) as counts:
-        bound = Bound(rows_times_columns(3, 7, 30), Device(threads=1), at_end=True)
-        bound.arrays["a_tensor"][...] = [row, np.ones(7), row]
-        bound.arrays["b_tensor"][...] = 1
-        bound.check()
-        assert counts == [60]
-        assert (bound.output[0] == 2.0**-60).all()
-        bound.arrays["a_tensor"][...] = 1
-        bound.check()  # nothing is left open, and nothing marked still
-        assert counts == [60]
-
-
-MOST_LEFT = {"small": 0.06}  # with factors: sums of few terms, which are ties
-FUNCTIONS = ("ACTIVATION_SIGMOID", "ACTIVATION_GELU", "ACTIVATION_TANH")
-FUNCTIONS_LEFT = {"ties": 0.02}  # large sums, of which GELU is all but the sum itself
-
-
-def left_of(kind: str, patch: pytest.MonkeyPatch, **fields: Any) -> float:
-    """The share of elements that machine code leaves open."""
-    size, c = 48, TensorDesc(F32, (48, 48)) if "beta" in fields else None
-    with left_open(patch) as counts:
-        bound = Bound(rows_times_columns(size, size, size, c_tensor=c, **fields), Device(threads=1), at_end=True)
-        for seed in range(2):
-            rng = np.random.default_rng(seed)
-            for array in bound.inputs.values():
-                array[...] = hurting.values("FLOAT32", array.shape, rng, kind)
-            bound.check()
-    share = sum(counts) / bound.executed
-    print(f"{kind}, {fields}: {sum(counts)} of {bound.executed}, {share:.4%}")
-    return share
-
-
-@pytest.mark.parametrize("kind", hurting.KINDS)
-def test_python_decides_few(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for function in (None, named("ACTIVATION_RELU")()):
-        assert left_of(kind, monkeypatch, fused_activation=function) == 0
-        assert left_of(kind, monkeypatch, alpha=0.1, beta=0.7, fused_activation=function) <= MOST_LEFT.get(kind, 0)
-
-
-@pytest.mark.parametrize("kind", [k for k in hurting.KINDS if k != "wide"])
-def test_python_decides_few_of_functions(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in FUNCTIONS:
-        assert left_of(kind, monkeypatch, fused_activation=named(name)()) <= FUNCTIONS_LEFT.get(kind, 0.001)

@@ -5,6 +5,8 @@ A vector holds a line of the window and nothing: lines that are partly outside o
 
 from __future__ import annotations
 
+import math
+
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
@@ -66,7 +68,9 @@ class _Redoing:
         c = body.op(f"add i64 %first, {column}")
         total, error = self._sum(row, c)
         read, output = self._streams(row, c)
-        number = bounded(body.splat(total, LANES), body.splat(error, LANES), None)
+        # a norm is of the whole filter: what is no number there may be no factor of any term
+        spoilt = ~error.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
+        number = bounded(body.splat(total, LANES), body.splat(error, LANES), body.splat(spoilt, LANES))
         made, undecided = stored(body, self.shape.stored, read, number, LANES)
         assert undecided is not None
         open_ = undecided.lane(0)
