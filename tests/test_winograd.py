@@ -178,6 +178,28 @@ def test_the_oracle_has_the_same_bits(isa: str, plans: list[WinogradPlan]) -> No
 
 
 @pytest.mark.parametrize("isa", ISAS)
+def test_zeros_keep_their_signs_and_infinities_their_windows(isa: str, plans: list[WinogradPlan]) -> None:
+    """Where all terms are -0 the sum is, at the borders, too; and what no window holds spoils no output."""
+    rng = np.random.default_rng(3)
+    x, f = np.zeros((1, 3, 10, 11), np.float32), -np.abs(rng.standard_normal((8, 3, 3, 3))).astype(np.float32)
+    f[0] = -f[0]
+    inputs = dict(input_tensor=x, filter_tensor=f)
+    found = both(convolution(x, f, (1, 1, 1, 1)), inputs, isa, plans)
+    assert not found.any()
+    assert np.signbit(found[:, 1:]).all()
+    assert not np.signbit(found[:, 0]).any()
+    x[...] = rng.standard_normal(x.shape)
+    for value in (np.inf, -np.inf, np.nan):
+        for row, column in ((4, 4), (5, 6), (0, 10)):
+            x[0, 1, row, column] = value
+            found = both(convolution(x, f, (1, 1, 1, 1)), inputs, isa, plans)
+            near = (abs(np.arange(10)[:, None] - row) <= 1) & (abs(np.arange(11) - column) <= 1)
+            assert (np.isfinite(found) == ~near).all()
+            assert (np.isnan(found) == (near & np.isnan(value))).all()
+            x[0, 1, row, column] = 1
+
+
+@pytest.mark.parametrize("isa", ISAS)
 def test_many_channels_and_tiles(isa: str, plans: list[WinogradPlan]) -> None:
     """Several blocks of terms, panels of every width, and several chunks of tiles and filters."""
     rng = np.random.default_rng(7)
