@@ -64,7 +64,8 @@ class Work:
         if self.thin:
             chunk = thin.COLUMNS // at.width
         columns = scratch.take(min(chunk, end - first) * at.record_bytes)
-        ready, before = NOTHING_READY, list[Step | Repeat]()
+        ready = NOTHING_READY
+        before: list[Step | Repeat] = []
         if not self.shared:
             ready = _left_by(at.problem.b.ready(at, part.panels, scratch), before)
         mark = top = scratch.size  # what a batch takes from here on, the next one takes again

@@ -20,7 +20,6 @@ from anydml.kernels.contract.tile import column_bytes, panel_columns
 INFINITE = 0x7F800000
 FAR = 60  # a factor of the estimate within 2^-60 .. 2^60 makes no float32 overflow or become subnormal on the way
 
-
 # --- parameters ---
 
 PARAMETERS = (
