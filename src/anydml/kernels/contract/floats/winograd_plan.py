@@ -66,6 +66,9 @@ class WinogradPlan(Plan):
             "columns": (found.sizes[0] * self.tile_rows, 1),
             "rows": (-(-found.rows // height), height),
         }
+        # each thread transforms what it has of both; a tile costs about twice as much as a filter
+        if found.rows > 2 * found.sizes[0] * self.tile_rows * self.tiles:
+            units = {name: units[name] for name in ("batches", "rows", "columns")}
         name = next((x for x, (n, _) in units.items() if n >= 2 * count), max(units, key=lambda x: units[x][0]))
         (number, unit), whole = units[name], Piece(*map(range, (units["batches"][0], found.rows, units["columns"][0])))
         count = min(count, number)
