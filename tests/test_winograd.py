@@ -14,7 +14,7 @@ import hurting
 from agreement import SOAK, bits
 from anydml import DataType, Device, TensorDesc, operators
 from anydml.kernels.code import targets
-from anydml.kernels.contract.floats import family, winograd
+from anydml.kernels.contract.floats import family, plan, winograd
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.schema.operator import Desc
 from contracted import NAME, run
@@ -197,6 +197,18 @@ def test_zeros_keep_their_signs_and_infinities_their_windows(isa: str, plans: li
             assert (np.isfinite(found) == ~near).all()
             assert (np.isnan(found) == (near & np.isnan(value))).all()
             x[0, 1, row, column] = 1
+
+
+def test_long_calls_are_cut(plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between phases a caller can be interrupted."""
+    monkeypatch.setattr(plan, "LONG", 1 << 16)
+    rng = np.random.default_rng(9)
+    for images, groups in ((3, 1), (1, 5)):
+        x = drawn(rng, "float32", (images, 4 * groups, 13, 14), "ordinary")
+        f = drawn(rng, "float32", (8 * groups, 4, 3, 3), "ordinary")
+        for threads in (1, 2):
+            both(convolution(x, f, (1, 1, 1, 1), groups), dict(input_tensor=x, filter_tensor=f), ISAS[0], plans, threads)
+            assert len(plans[0].phases) > 1
 
 
 @pytest.mark.parametrize("isa", ISAS)

@@ -76,7 +76,11 @@ class WinogradPlan(Plan):
         return [whole._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
 
     def _turns(self, piece: Piece, count: int) -> list[Piece]:
-        return [piece]
+        """A piece in so many, between which a caller can be interrupted."""
+        name = "batches" if len(piece.batches) >= count else "columns"
+        items: range = getattr(piece, name)
+        most = -(-len(items) // count)
+        return [piece._replace(**{name: items[i : i + most]}) for i in range(0, len(items), most)]
 
     # --- one thread ---
 
