@@ -14,7 +14,7 @@ import hurting
 from agreement import SOAK, bits
 from anydml import DataType, Device, TensorDesc, operators
 from anydml.kernels.code import targets
-from anydml.kernels.contract.floats import family, winograd
+from anydml.kernels.contract.floats import family, plan, winograd
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.schema.operator import Desc
 from contracted import NAME, run
@@ -199,14 +199,27 @@ def test_zeros_keep_their_signs_and_infinities_their_windows(isa: str, plans: li
             x[0, 1, row, column] = 1
 
 
+def test_long_calls_are_cut(plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between phases a caller can be interrupted."""
+    monkeypatch.setattr(plan, "LONG", 1 << 16)
+    rng = np.random.default_rng(9)
+    for images, groups in ((3, 1), (1, 5)):
+        x = drawn(rng, "float32", (images, 4 * groups, 13, 14), "ordinary")
+        f = drawn(rng, "float32", (8 * groups, 4, 3, 3), "ordinary")
+        for threads in (1, 2):
+            both(convolution(x, f, (1, 1, 1, 1), groups), dict(input_tensor=x, filter_tensor=f), ISAS[0], plans, threads)
+            assert len(plans[0].phases) > 1
+
+
 @pytest.mark.parametrize("isa", ISAS)
 def test_many_channels_and_tiles(isa: str, plans: list[WinogradPlan]) -> None:
     """Several blocks of terms, panels of every width, and several chunks of tiles and filters."""
     rng = np.random.default_rng(7)
-    for channels, filters, height, width in ((150, 20, 9, 13), (16, 40, 40, 50)):
+    for channels, filters, height, width in ((150, 40, 9, 13), (16, 40, 40, 50)):
         x = drawn(rng, "float32", (1, channels, height, width), "ordinary")
         f = drawn(rng, "float32", (filters, channels, 3, 3), "edges")
-        both(convolution(x, f, (1, 0, 1, 2)), dict(input_tensor=x, filter_tensor=f), isa, plans)
+        desc, inputs = convolution(x, f, (1, 0, 1, 2)), dict(input_tensor=x, filter_tensor=f)
+        assert (bits(both(desc, inputs, isa, plans)) == bits(both(desc, inputs, isa, plans, 3))).all()
 
 
 def test_which_convolutions_are_transformed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,9 @@ class WinogradPlan(Plan):
             "columns": (found.sizes[0] * self.tile_rows, 1),
             "rows": (-(-found.rows // height), height),
         }
+        # each thread transforms what it has of both; a tile costs about twice as much as a filter
+        if found.rows > 2 * found.sizes[0] * self.tile_rows * self.tiles:
+            units = {name: units[name] for name in ("batches", "rows", "columns")}
         name = next((x for x, (n, _) in units.items() if n >= 2 * count), max(units, key=lambda x: units[x][0]))
         (number, unit), whole = units[name], Piece(*map(range, (units["batches"][0], found.rows, units["columns"][0])))
         count = min(count, number)
@@ -73,7 +76,11 @@ class WinogradPlan(Plan):
         return [whole._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
 
     def _turns(self, piece: Piece, count: int) -> list[Piece]:
-        return [piece]
+        """A piece in so many, between which a caller can be interrupted."""
+        name = "batches" if len(piece.batches) >= count else "columns"
+        items: range = getattr(piece, name)
+        most = -(-len(items) // count)
+        return [piece._replace(**{name: items[i : i + most]}) for i in range(0, len(items), most)]
 
     # --- one thread ---
 
