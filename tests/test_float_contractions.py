@@ -72,14 +72,14 @@ def test_sums_that_are_less_than_their_bound(rows: int, ran: Ran) -> None:
     terms = [2.0**70, *[0.4 * 2**18] * 100, -(2.0**70), -20 * 2.0**18]
     assert np.sum(terms, dtype=np.float64) > 0 > terms[0] + terms[1] + terms[-2] + terms[-1]
     compared = 0
-    for function in activations():
-        for isa in ISAS:
+    for at, function in enumerate(activations()):
+        for isa in (ISAS[at % len(ISAS)],) if SOAK == 1 else ISAS:
             bound = Bound(rows_times_columns(rows, 103, 20, fused_activation=function), Device(isa=isa, threads=1), at_end=True)
             bound.arrays["a_tensor"][...] = terms
             bound.arrays["b_tensor"][...] = np.where(np.arange(20) % 2, 1, -1)
             bound.check()
             compared += bound.executed
-    ran(compared, 1000)
+    ran(compared, 17 * 20 * rows)
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -116,6 +116,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "GROUP", 48)
     monkeypatch.setattr(plan, "CHUNK", 1 << 12)
     monkeypatch.setattr(plan, "BLOCK", 1 << 11)
+    monkeypatch.setattr(plan, "LONG", 1 << 16)  # several phases
     monkeypatch.setattr(direct_plan, "STRIP", 40)
 
 
@@ -199,7 +200,7 @@ def test_batches_are_shared_among_threads(threads: int, ran: Ran) -> None:
 
 
 def test_a_plan_does_not_grow_with_batches() -> None:
-    sizes = [tuple(TensorDesc(F32, (1, n, 8, 8)) for _ in range(3)) for n in (3_001, 30_000_001)]
+    sizes = [tuple(TensorDesc(F32, (1, n, 8, 8)) for _ in range(3)) for n in (3_001, 3_000_001)]
     steps = []
     for a, b, output in sizes:
         lowered = lower_of(named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output), threads=2)
