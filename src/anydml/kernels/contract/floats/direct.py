@@ -17,7 +17,6 @@ from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
-AT_ONCE = 16  # terms that are added before sums are put back
 LEAST = 2.0**-126  # below it, a product of float32 loses more than its share
 # sizes: sums of magnitudes; block_row: bytes from one row of these and of the sums to the next
 ARGUMENTS = (
@@ -31,7 +30,7 @@ TERM = 32  # bytes of a term of a line: to its elements, to its values of rows, 
 class Kinds(NamedTuple):
     """The factors' types; rows; elements of a line from one column to the next, 0 for any; whether some terms do not count.
 
-    unrolled: so many terms are added without a loop, where all of them count for a whole group of columns.
+    at_once: so many terms are added before sums are put back; without a loop, where all count for a whole group of columns.
     """
 
     a: DataType
@@ -39,7 +38,7 @@ class Kinds(NamedTuple):
     rows: int
     step: int
     padded: bool
-    unrolled: int
+    at_once: int
 
 
 def slack(target: Target) -> int:
@@ -61,19 +60,20 @@ class _Direct:
     def text(self) -> str:
         body, rows = self.body, self.kinds.rows
         arguments(body, ARGUMENTS, POINTERS)
-        self.values = body.op(f"alloca [{AT_ONCE * rows} x double], align 64")
-        self.all = body.op(f"alloca [{AT_ONCE * TERM} x i8], align 64")
-        self.line = body.op(f"alloca [{AT_ONCE * TERM} x i8], align 64")
+        self.values = body.op(f"alloca [{self.kinds.at_once * rows} x double], align 64")
+        self.all = body.op(f"alloca [{self.kinds.at_once * TERM} x i8], align 64")
+        self.line = body.op(f"alloca [{self.kinds.at_once * TERM} x i8], align 64")
         total = body.op("mul i64 %channels, %positions")
         none = body.op(f"icmp eq i64 {total}, 0")
         # of no terms, sums are begun all the same
         end = body.op(f"add i64 {total}, {body.op(f'zext i1 {none} to i64')}")
-        up = body.op(f"udiv i64 {body.op(f'add i64 {end}, {AT_ONCE - 1}')}, {AT_ONCE}")
+        most = self.kinds.at_once
+        up = body.op(f"udiv i64 {body.op(f'add i64 {end}, {most - 1}')}, {most}")
 
         def terms(n: str, _: list[Value]) -> list[Value]:
-            first = body.op(f"mul i64 {n}, {AT_ONCE}")
+            first = body.op(f"mul i64 {n}, {most}")
             left = body.op(f"sub i64 {total}, {first}")
-            self.count = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {AT_ONCE}')}, i64 {left}, i64 {AT_ONCE}")
+            self.count = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {most}')}, i64 {left}, i64 {most}")
             self.begun = body.op(f"icmp ne i64 {n}, 0")
             body.loop("0", self.count, 1, [], lambda t, _: self._term(t, first))
             lines(body, "%first", "%count", ("%n1", "%n2"), self._run)
@@ -138,7 +138,7 @@ class _Direct:
         i64 = Kind("i64")
         starts = [body.constant(i64, 0), body.constant(i64, 0), Value(body, length, i64)]
         count, low, high = body.loop("0", self.count, 1, starts, one)[1]
-        every = count.compared("eq", self.kinds.unrolled)
+        every = count.compared("eq", self.kinds.at_once)
         return count.name, low.name, body.chosen(every, high, 0).name
 
     def _columns(self, base: str, done: str, length: str, terms: str, low: str, high: str) -> None:
@@ -198,7 +198,7 @@ class _Direct:
         body.branch(covers, every, each)
         body.label(every)
         found = starts
-        for t in range(self.kinds.unrolled):
+        for t in range(self.kinds.at_once):
             from_ = body.at(base, body.load("i64", self.line, t * TERM))
             found = self._added(from_, i, body.at(self.values, 8 * rows * t), found, None)
         ends = [body.name("added") for _ in range(2)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from anydml.kernels.contract.floats.plan import Piece, Plan
 
 MOST_ROWS = 4
-STRIP = 2048  # columns: their sums stay near while the terms pass by
+STRIP = 4096  # columns: their sums stay near while the terms pass by
 
 
 def serves(found: Layout) -> bool:
@@ -42,10 +42,9 @@ def batch_steps(plan: Plan, batch: tuple[int, ...], piece: Piece) -> Iterator[St
 def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> Iterator[Step]:
     found, target = plan.layout, plan.target
     size = plan.factors[1].dtype.itemsize
+    at_once = max(1, min(found.terms, 16 if len(found.table) > 1 else 8))  # of a matrix, rows that are far apart
     step = {size: 1, 2 * size: 2}.get(found.b.columns[2], 0)
-    kinds = direct.Kinds(
-        *plan.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, min(found.terms, direct.AT_ONCE)
-    )
+    kinds = direct.Kinds(*plan.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, at_once)
     a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
     right = (b, *found.sizes[1:], *found.b.columns, found.b_term)
     terms = (found.channels, len(found.table), plan.table)
