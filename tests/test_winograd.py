@@ -24,7 +24,7 @@ from tensors import array_for
 Array = NDArray[Any]
 # one for each size of vectors: others differ in what integers need
 ISAS = list({t.vector_bytes: t.name for t in reversed(targets.targets())}.values())
-KINDS = (*hurting.KINDS, "spoilt", "zeros", "edges")
+KINDS = (*hurting.KINDS, "spoilt", "zeros", "edges", "signs")
 
 
 def described(x: TensorDesc, f: TensorDesc, y: TensorDesc, padding: Sequence[int], groups: int = 1, **more: Any) -> Desc:
@@ -45,7 +45,8 @@ def convolution(x: Array, f: Array, padding: Sequence[int], groups: int = 1, **m
 
 
 def drawn(rng: np.random.Generator, dtype: str, sizes: tuple[int, ...], kind: str) -> Array:
-    """Elements of a kind; spoilt: some infinities and NaN; zeros: lines of zeros of both signs; edges: from tiny to huge."""
+    """Elements of a kind; spoilt: some infinities and NaN; zeros: lines of zeros of both signs; edges: from tiny to huge;
+    signs: 1 and -1."""
     if kind in hurting.KINDS:
         return hurting.values(dtype.upper(), sizes, rng, kind)
     made = rng.standard_normal(sizes)
@@ -54,6 +55,8 @@ def drawn(rng: np.random.Generator, dtype: str, sizes: tuple[int, ...], kind: st
     elif kind == "zeros":
         made[rng.random((*sizes[:2], 1, 1)).repeat(sizes[2], 2).repeat(sizes[3], 3) < 0.5] = -0.0
         made[..., : sizes[2] // 2, :] = rng.choice([0.0, -0.0])
+    elif kind == "signs":
+        made = np.sign(made)
     else:
         made = np.ldexp(made, rng.integers(-14, 14, sizes) * (1 if dtype == "float16" else 9))
     with np.errstate(over="ignore"):
@@ -128,8 +131,8 @@ def test_random_and_hostile_data(isa: str, plans: list[WinogradPlan]) -> None:
         rng = np.random.default_rng(n)
         kind, dtype = KINDS[n % len(KINDS)], "float16" if rng.random() < 0.25 else "float32"
         images, groups = (int(k) for k in rng.integers(1, 3, 2))
-        channels, filters = int(rng.integers(1, 20)), int(rng.integers(8, 10))
-        height, width = (int(k) for k in rng.integers(3, 22, 2))
+        channels, filters = int(rng.integers(4, 20)), int(rng.integers(8, 10))  # fewer channels are taken for places
+        height, width = (int(k) for k in rng.integers(4, 22, 2))
         padding = [int(k) for k in rng.integers(0, 3, 4)]
         x = drawn(rng, dtype, (images, groups * channels, height, width), kind)
         f = drawn(rng, dtype, (groups * filters, channels, 3, 3), "ordinary" if kind == "zeros" else kind)

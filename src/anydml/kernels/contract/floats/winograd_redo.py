@@ -26,6 +26,7 @@ ARGUMENTS = (
 )  # fmt: skip
 POINTERS = {"a", "b", "list", "counter", "norms"}
 BLOCK = 16  # channels that are added up before they are added to others
+SHORT = 12  # the last digits of a sum that are 0 where it is worth a look whether it is exact
 LINE = 4  # lanes of a line
 LANES = 2  # an element in all of them, where it is stored
 
@@ -120,17 +121,25 @@ class _Redoing:
             masks.append(across & body.splat(inside, LINE))
         starts = [body.constant(kind, -0.0)] * FILTER + [body.constant(kind, 0.0)] * FILTER
 
-        def channel(n: str, carried: list[Value]) -> list[Value]:
+        def factors(n: str) -> list[tuple[Value, Value]]:
             right, left = (body.op(f"mul i64 {n}, %{x}_term") for x in "ba")
-            sums, squares = [], []
+            made = []
             for p in range(FILTER):
                 line = body.op(f"add i64 {right}, {body.op(f'mul i64 %b_line, {p}')}")
                 u = wide(self._masked(body.at(b, line), self.factors[1], masks[p]), self.factors[1])
                 line = body.op(f"add i64 {left}, {body.op(f'mul i64 %a_line, {p}')}")
-                v = wide(self._masked(body.at(a, line), self.factors[0], masks[p]), self.factors[0])
-                sums.append(body.fused(u, v, carried[p]))
-                squares.append(body.fused(u, u, carried[FILTER + p]))
-            return [*sums, *squares]
+                made.append((u, wide(self._masked(body.at(a, line), self.factors[0], masks[p]), self.factors[0])))
+            return made
+
+        def channel(n: str, carried: list[Value]) -> list[Value]:
+            pairs = factors(n)
+            sums = [body.fused(u, v, old) for (u, v), old in zip(pairs, carried, strict=False)]
+            return [*sums, *(body.fused(u, u, old) for (u, _), old in zip(pairs, carried[FILTER:], strict=True))]
+
+        def digits(n: str, carried: list[Value]) -> list[Value]:
+            for pair in factors(n):
+                carried = [_least(old, x) for old, x in zip(carried, pair, strict=True)]
+            return carried
 
         def block(first: str, carried: list[Value]) -> list[Value]:
             end = body.call("llvm.umin.i64", i64, f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %channels").name
@@ -150,10 +159,30 @@ class _Redoing:
         total = body.chosen(any_, total, 0.0)  # the sum of nothing is +0
         norm = body.loaded(Kind("double"), "%norms", body.op(f"mul i64 {row}, 8"))
         factor = Value(body, body.op("bitcast i64 %factor to double"), Kind("double"))
-        return total, square.root() * NORM_SLACK * norm * factor
+        bound = square.root() * NORM_SLACK * norm
+        # a sum is exact where all of its terms are multiples of one number that it is at most 2^53 times of: it has few digits
+        short = (total.bits() & ((1 << SHORT) - 1)).compared("eq", 0) & square.compared("one", 0.0)
+        count = body.op(f"select i1 {short.name}, i64 %channels, i64 0")
+        most = body.constant(Kind("double"), 2.0**53)
+        for least in body.loop("0", count, 1, [body.constant(kind, math.inf)] * 2, digits)[1]:
+            one = least.lane(0)
+            for lane in range(1, FILTER):
+                one = body.chosen(least.lane(lane).compared("olt", one), least.lane(lane), one)
+            most = most * one
+        exact = short & bound.compared("ole", most)
+        return total, body.chosen(exact, 0.0, bound * factor)
 
     def _masked(self, place: str, data_type: DataType, mask: Value) -> Value:
         body, kind = self.body, Kind(f"i{data_type.element_bits}", LINE)
         name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
         body.declared[f"declare {kind.text} @{name}(ptr, i32, <{kind.lanes} x i1>, {kind.text})"] = None
         return body.value(f"call {kind.text} @{name}(ptr {place}, i32 1, {mask!r}, {kind.text} zeroinitializer)", kind)
+
+
+def _least(least: Value, x: Value) -> Value:
+    """The lesser of a power of two and, of x, the largest that it is a multiple of; 0 is one of any."""
+    body = x.body
+    bits = x.bits()
+    rest = (x - (bits & (bits - 1)).cast(x.kind)).magnitude()
+    low = body.chosen((bits & ((1 << 52) - 1)).compared("eq", 0), x.magnitude(), rest)
+    return body.chosen(low.compared("olt", least) & x.compared("one", 0.0), low, least)
