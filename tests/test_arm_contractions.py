@@ -18,6 +18,7 @@ from anydml import DataType, TensorDesc, check
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.contract.floats import family, plan
+from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.statement import stated
 from contracted import Rng, convolution, fill, gemm, named, pick
@@ -112,4 +113,28 @@ def test_blocks(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     cases = [case_of(desc, np.random.default_rng(1), kind, seen) for kind in ("ordinary", "cancelling", "small")]
     run(recorder, cases, tmp_path)
     assert seen.compared >= 3 * 17 * 110
+    assert seen.left == 0
+
+
+def test_winograd(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of 3 x 3 by Winograd's algorithm, with borders and sizes that 4 does not divide."""
+    taken: list[WinogradPlan] = []
+
+    def noted(*arguments: Any) -> WinogradPlan:
+        taken.append(WinogradPlan(*arguments))
+        return taken[-1]
+
+    monkeypatch.setattr(family, "pays", lambda found: True)
+    monkeypatch.setattr(family, "WinogradPlan", noted)
+    seen, cases = Open(), []
+    for data_type in (DataType.FLOAT32, DataType.FLOAT16):
+        x, f, y = (TensorDesc(data_type, sizes) for sizes in ((1, 5, 9, 10), (7, 5, 3, 3), (1, 7, 9, 10)))
+        desc = named("CONVOLUTION")(
+            input_tensor=x, filter_tensor=f, output_tensor=y, mode="CROSS_CORRELATION", direction="FORWARD", strides=(1, 1),
+            dilations=(1, 1), start_padding=(1, 1), end_padding=(1, 1), output_padding=(0, 0), group_count=1,
+        )  # fmt: skip
+        cases += [case_of(desc, np.random.default_rng(2), kind, seen) for kind in ("ordinary", "cancelling", "specials")]
+    run(recorder, cases, tmp_path)
+    assert len(taken) == len(cases) == 6
+    assert seen.compared >= 6 * 7 * 90
     assert seen.left == 0
