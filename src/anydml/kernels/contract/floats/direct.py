@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import arguments, kernel, shuffle
+from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.lines import lines
-from anydml.kernels.elementwise import halves
+from anydml.kernels.contract.floats.masks import Masks
+from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.tensor import DataType
 
 LEAST = 2.0**-126  # below it, a product of float32 loses more than its share
-# sizes: sums of magnitudes; block_row: bytes from one row of these and of the sums to the next
+# sizes: sums of magnitudes; block_row: bytes from one row of these and of the sums to the next. from0 .. end1: the lines for
+# which all terms count somewhere
 ARGUMENTS = (
     "a", "a_row", "a_term", "b", "n1", "n2", "s0", "s1", "s2", "b_term", "channels", "positions", "table",
-    "first", "count", "sums", "sizes", "block_row",
+    "first", "count", "sums", "sizes", "block_row", "from0", "end0", "from1", "end1",
 )  # fmt: skip
 POINTERS = {"a", "b", "table", "sums", "sizes"}
 TERM = 32  # bytes of a term of a line: to its elements, to its values of rows, and the columns that it counts for
@@ -56,6 +58,9 @@ class _Direct:
         self.body, self.kinds = Body(target), kinds
         self.lanes = target.vector_bytes // 4
         self.iota = self.body.constants("i32", range(self.lanes))
+        self.reader = Reader(self.body, kinds.b, kinds.step, self.lanes)
+        masked = kinds.padded and kinds.step and "avx512bw" in target.features
+        self.masks = Masks(self.body, kinds.step, kinds.at_once) if masked else None
 
     def text(self) -> str:
         body, rows = self.body, self.kinds.rows
@@ -63,6 +68,8 @@ class _Direct:
         self.values = body.op(f"alloca [{self.kinds.at_once * rows} x double], align 64")
         self.all = body.op(f"alloca [{self.kinds.at_once * TERM} x i8], align 64")
         self.line = body.op(f"alloca [{self.kinds.at_once * TERM} x i8], align 64")
+        if self.masks is not None:
+            self.masks.begin()
         total = body.op("mul i64 %channels, %positions")
         none = body.op(f"icmp eq i64 {total}, 0")
         # of no terms, sums are begun all the same
@@ -97,7 +104,9 @@ class _Direct:
         for m in range(self.kinds.rows):
             bits = body.loaded(Kind(f"i{self.kinds.a.element_bits}"), a, body.op(f"mul i64 %a_row, {m}"))
             into = body.at(self.values, body.op(f"mul i64 {t}, {8 * self.kinds.rows}"))
-            body.stored(_single(bits, self.kinds.a).converted("fpext", Kind("double")), into, 8 * m)
+            body.stored(single(bits, self.kinds.a).converted("fpext", Kind("double")), into, 8 * m)
+        if self.masks is not None:
+            self.masks.write(t, body.load("i64", entry, 48), body.load("i64", entry, 56), "%n2")
         return []
 
     def _run(self, _: str, done: str, length: str, z: str, y: str, x: str) -> None:
@@ -105,7 +114,44 @@ class _Direct:
         body = self.body
         offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %s0')}, {body.op(f'mul i64 {y}, %s1')}")
         base = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s2')}"))
+        if self.masks is None:
+            self._columns(base, done, length, *self._counting(z, y, x, length))
+            return
+        inside = self.masks.fits("%n2")
+        for condition in (
+            f"icmp eq i64 {length}, %n2",  # from its first column on
+            f"icmp eq i64 {self.count}, {self.kinds.at_once}",
+            *(f"icmp sge i64 {value}, %from{k}" for k, value in enumerate((z, y))),
+            *(f"icmp slt i64 {value}, %end{k}" for k, value in enumerate((z, y))),
+        ):
+            inside = body.op(f"and i1 {inside}, {body.op(condition)}")
+        even, uneven, after = (body.name(x) for x in ("even", "uneven", "after"))
+        body.branch(inside, even, uneven)
+        body.label(even)
+        self._masked_columns(self.masks, base, done, length)
+        body.jump(after)
+        body.label(uneven)
         self._columns(base, done, length, *self._counting(z, y, x, length))
+        body.jump(after)
+        body.label(after)
+
+    def _masked_columns(self, masks: Masks, base: str, done: str, length: str) -> None:
+        """All columns of a line that the masks were made for."""
+        body, lanes, rows = self.body, self.lanes, self.kinds.rows
+
+        def group(i: str, _: list[Value]) -> list[Value]:
+            places, starts = self._so_far(done, i)
+            g, found = body.op(f"udiv i64 {i}, {lanes}"), starts
+            for t in range(self.kinds.at_once):
+                from_ = body.at(base, body.load("i64", self.all, t * TERM))
+                read, active = masks.of(g, t)
+                found = self._more(self.reader.read(from_, i, read), body.at(self.values, 8 * rows * t), found, active)
+            for value, place in zip(found, places, strict=True):
+                body.stored(value, place)
+            return []
+
+        up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
+        body.loop("0", up, lanes, [], group)
 
     def _counting(self, z: str, y: str, x: str, length: str) -> tuple[str, str, str]:
         """Write down the terms that count for a line, and for which of its columns; how many, and for which all count."""
@@ -155,11 +201,10 @@ class _Direct:
 
         body.loop("0", up, lanes, [], group)
 
-    def _group(self, base: str, done: str, i: str, terms: str, first: str, last: str) -> None:
-        """A group of columns from the i-th of a line on."""
-        body, lanes, rows = self.body, self.lanes, self.kinds.rows
-        wide = Kind("double", lanes)
-        end = body.op(f"add i64 {i}, {lanes}")
+    def _so_far(self, done: str, i: str) -> tuple[list[str], list[Value]]:
+        """Where a group's sums are, rows and then their magnitudes, and what they are so far."""
+        body, rows = self.body, self.kinds.rows
+        wide = Kind("double", self.lanes)
         columns = body.op(f"add i64 {done}, {i}")
         places = []
         for block, size in (("%sums", 8), ("%sizes", 4)):
@@ -168,7 +213,13 @@ class _Direct:
                 row = body.op(f"mul i64 %block_row, {m}")
                 places.append(body.at(block, body.op(f"add i64 {offset}, {row}")))
         kinds = [wide] * rows + [wide.of("float")] * rows
-        starts = [self._start(at, kind, -0.0 if kind is wide else 0.0) for at, kind in zip(places, kinds, strict=True)]
+        return places, [self._start(at, kind, -0.0 if kind is wide else 0.0) for at, kind in zip(places, kinds, strict=True)]
+
+    def _group(self, base: str, done: str, i: str, terms: str, first: str, last: str) -> None:
+        """A group of columns from the i-th of a line on."""
+        body, lanes, rows = self.body, self.lanes, self.kinds.rows
+        end = body.op(f"add i64 {i}, {lanes}")
+        places, starts = self._so_far(done, i)
 
         def term(t: str, carried: list[Value]) -> list[Value]:
             record = body.at(self.line, body.op(f"mul i64 {t}, {TERM}"))
@@ -220,7 +271,7 @@ class _Direct:
 
     def _added(self, from_: str, i: str, values: str, carried: list[Value], range_: tuple[str, str] | None) -> list[Value]:
         """The sums of a group with one more term; in some of the lanes, if a range of columns is given."""
-        body, lanes, rows = self.body, self.lanes, self.kinds.rows
+        body, lanes = self.body, self.lanes
         active = None
         if range_ is not None:
             low, high = (
@@ -228,14 +279,20 @@ class _Direct:
                 for x in range_
             )
             active = self.iota.compared("sge", low) & self.iota.compared("slt", high)
-        x = _single(self._read(from_, i, active), self.kinds.b)
+        bits = self.reader.read(from_, i, None if active is None else self.reader.to_read(active))
+        return self._more(bits, values, carried, active)
+
+    def _more(self, bits: Value, values: str, carried: list[Value], active: Value | None) -> list[Value]:
+        """The sums with one more term, whose elements are these."""
+        body, lanes, rows = self.body, self.lanes, self.kinds.rows
+        x = single(bits, self.kinds.b)
         wide, size = x.converted("fpext", x.kind.of("double")), x.magnitude()
         totals, sizes = [], []
         for m in range(rows):
             a = body.loaded(Kind("double"), values, 8 * m)
-            single = a.magnitude().converted("fptrunc", Kind("float"))
+            of_a = a.magnitude().converted("fptrunc", Kind("float"))
             totals.append(body.fused(body.splat(a, lanes), wide, carried[m]))
-            sizes.append(body.fused(body.splat(single, lanes), size, carried[rows + m]))
+            sizes.append(body.fused(body.splat(of_a, lanes), size, carried[rows + m]))
         if active is None:
             return totals + sizes
         return [body.chosen(active, new, old) for new, old in zip(totals + sizes, carried, strict=True)]
@@ -253,47 +310,3 @@ class _Direct:
         body.label(after)
         first = body.constant(wide, start)
         return body.value(f"phi {wide.text} [ {first.name}, %{before} ], [ {found.name}, %{load} ]", wide)
-
-    # --- elements of a line ---
-
-    def _read(self, from_: str, i: str, active: Value | None) -> Value:
-        body, lanes, size = self.body, self.lanes, self.kinds.b.dtype.itemsize
-        kind = Kind(f"i{8 * size}", lanes)
-        if self.kinds.step == 1:
-            place = body.at(from_, body.op(f"mul i64 {i}, {size}"))
-            return body.loaded(kind, place) if active is None else self._masked(kind, place, active)
-        if self.kinds.step == 2:
-            place = body.at(from_, body.op(f"mul i64 {i}, {2 * size}"))
-            active = body.constant(kind.of("i1"), True) if active is None else active
-            double = Kind(kind.element, 2 * lanes)
-            mask = self._spread(active)
-            both = self._masked(double, place, mask)
-            return Value(body, shuffle(body, both.name, "poison", double.text, range(0, 2 * lanes, 2)), kind)
-        active = body.constant(kind.of("i1"), True) if active is None else active
-        at = body.splat(Value(body, i, Kind("i64")), lanes) + body.constants("i64", range(lanes))
-        offsets = at * body.splat(Value(body, "%s2", Kind("i64")), lanes)
-        places = body.op(f"getelementptr i8, ptr {from_}, {offsets!r}")
-        name, pointers = f"llvm.masked.gather.v{lanes}{kind.element}.v{lanes}p0", f"<{lanes} x ptr>"
-        body.declared[f"declare {kind.text} @{name}({pointers}, i32, <{lanes} x i1>, {kind.text})"] = None
-        return body.value(
-            f"call {kind.text} @{name}({pointers} {places}, i32 1, {active!r}, {kind.text} zeroinitializer)", kind
-        )
-
-    def _spread(self, active: Value) -> Value:
-        """The lanes of every second element, and no others."""
-        body, lanes = self.body, self.lanes
-        none = body.constant(active.kind, False)
-        order = [k // 2 if k % 2 == 0 else lanes for k in range(2 * lanes)]
-        made = shuffle(body, active.name, none.name, active.kind.text, order)
-        return Value(body, made, Kind("i1", 2 * lanes))
-
-    def _masked(self, kind: Kind, place: str, active: Value) -> Value:
-        body = self.body
-        name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
-        body.declared[f"declare {kind.text} @{name}(ptr, i32, <{kind.lanes} x i1>, {kind.text})"] = None
-        call = f"call {kind.text} @{name}(ptr {place}, i32 1, {active!r}, {kind.text} zeroinitializer)"
-        return body.value(call, kind)
-
-
-def _single(bits: Value, data_type: DataType) -> Value:
-    return halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anydml.kernels.call.steps import Repeat, Step
+from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats import direct, epilogue
 from anydml.kernels.contract.floats.layout import Layout
@@ -48,7 +48,7 @@ def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> I
     a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
     right = (b, *found.sizes[1:], *found.b.columns, found.b_term)
     terms = (found.channels, len(found.table), plan.table)
-    blocks = (plan.sums, plan.sizes, plan.block_row)
+    blocks: tuple[At | int, ...] = (plan.sums, plan.sizes, plan.block_row, *found.inside[:4])
     yield Step(engine.compiled(direct.sums, target, kinds), (*a, *right, *terms, columns.start, len(columns), *blocks))
     shape = plan.shape._replace(measured=True)
     factor = int(np.float64((found.terms + 8) * 2.0**-53).view(np.int64))

@@ -1,0 +1,74 @@
+"""Masks of a line's columns, a group and a term each: made once, they serve every line for which all terms count somewhere."""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import fold
+from anydml.kernels.code.values import Body, Kind, Value
+
+LANES = 16
+
+
+class Masks:
+    """A table on the stack. step: elements from one column to the next, 1 or 2; at_once: terms of a group.
+
+    An entry is 16 bits, a column each; where the step is 2, 8 bytes: 32 bits, an element each, and then those.
+    """
+
+    def __init__(self, body: Body, step: int, at_once: int) -> None:
+        self.body, self.step, self.at_once = body, step, at_once
+        self.entry, self.groups = (2, 32) if step == 1 else (8, 16)
+
+    def begin(self) -> None:
+        """Take the memory on the stack."""
+        self.table = self.body.op(f"alloca [{self.groups * self.at_once * self.entry} x i8], align 64")
+
+    def fits(self, columns: str) -> str:
+        """Whether lines of so many columns have room."""
+        return self.body.op(f"icmp ule i64 {columns}, {self.groups * LANES}")
+
+    def write(self, t: str, low: str, high: str, columns: str) -> None:
+        """The entries of a term that counts for columns from .. to before .. of a line."""
+        body = self.body
+        count = body.op(f"udiv i64 {body.op(f'add i64 {columns}, {LANES - 1}')}, {LANES}")
+        count = body.op(f"select i1 {self.fits(columns)}, i64 {count}, i64 0")
+        high = body.call("llvm.smin.i64", Kind("i64"), f"i64 {high}", f"i64 {columns}").name
+
+        def group(g: str, _: list[str]) -> list[str]:
+            place = body.at(self.table, self._offset(g, t))
+            first = body.op(f"mul i64 {g}, {LANES}")
+            start, end = (body.op(f"trunc i64 {body.op(f'sub i64 {x}, {first}')} to i32") for x in (low, high))
+            bits = self._bits([*range(LANES)], start, end)
+            if self.step == 1:
+                body.store("i16", bits, place)
+            else:
+                spread = self._bits([n // 2 if n % 2 == 0 else -1 for n in range(2 * LANES)], start, end)
+                body.store("i32", spread, place)
+                body.store("i16", bits, place, 4)
+            return []
+
+        fold(body, "0", count, 1, [], group)
+
+    def _bits(self, columns: list[int], start: str, end: str) -> str:
+        """A bit for each lane whose column is from .. to before ..; of column -1, none."""
+        body = self.body
+        at = body.constants("i32", [x if x >= 0 else -(1 << 20) for x in columns])
+        low, high = (body.splat(Value(body, x, Kind("i32")), len(columns)) for x in (start, end))
+        there = body.constants("i1", [x >= 0 for x in columns])
+        mask = at.compared("sge", low) & at.compared("slt", high) & there
+        return body.op(f"bitcast {mask.kind.text} {mask.name} to i{len(columns)}")
+
+    def _offset(self, g: str, t: str) -> str:
+        body = self.body
+        row = body.op(f"mul i64 {g}, {self.at_once}")
+        return body.op(f"mul i64 {body.op(f'add i64 {row}, {t}')}, {self.entry}")
+
+    def of(self, g: str, t: int) -> tuple[Value, Value]:
+        """The mask of the elements that are read, and that of the columns."""
+        body = self.body
+        place = body.at(self.table, self._offset(g, str(t)))
+        if self.step == 1:
+            mask = body.loaded(Kind("i16"), place).cast(Kind("i1", LANES))
+            return mask, mask
+        return body.loaded(Kind("i32"), place).cast(Kind("i1", 2 * LANES)), body.loaded(Kind("i16"), place, 4).cast(
+            Kind("i1", LANES)
+        )
