@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import anydml as dml
+from anydml.kernels.elementwise import undecided
 from anydml.schema.operator import Desc
 
 Array = NDArray[Any]
 NUMPY, ONNXRUNTIME, TORCH, BEST = "numpy", "onnxruntime", "torch", "best peer"
 CACHE, MEMORY = "cache", "memory"
+MOST_HOSTILE = 3  # times what normal data take
 BYTES = {CACHE: 256 << 10, MEMORY: 256 << 20}
 
 
@@ -49,6 +51,28 @@ class Case:
     def named(self, arrays: tuple[Array, ...], out: Array) -> dict[str, Array]:
         names = [f.name for f in self.operator.spec.inputs][: len(arrays)]
         return dict(zip(names, arrays, strict=True)) | {self.operator.spec.outputs[0].name: out}
+
+
+def bound(case: Case, arrays: tuple[Array, ...], out: Array) -> tuple[str, Callable[[], object]]:
+    """The name of the kernel, and its call on one thread."""
+    compiled = dml.Device(threads=1).compile(case.desc(arrays, out))
+    return compiled.kernel_name, compiled.bind(**case.named(arrays, out)).execute
+
+
+def left(call: Callable[[], object]) -> int:
+    """The outputs of a call that were decided in Python."""
+    exactly, found = undecided.exactly, []
+
+    def counted(formula: Any, types: Any, inputs: Any) -> Any:
+        found.append(len(inputs))
+        return exactly(formula, types, inputs)
+
+    undecided.exactly = counted
+    try:
+        call()
+    finally:
+        undecided.exactly = exactly
+    return sum(found)
 
 
 def normal(count: int, arrays: int = 1, scale: float = 1.0, dtype: Any = np.float32) -> tuple[Array, ...]:

@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 
 import anydml as dml
-from anydml.kernels.elementwise import undecided
-from benchmarks import map_cases, map_chain
+from benchmarks import map_cases, map_chain, map_hard
 from benchmarks.map_cases import (
     BEST,
     BYTES,
     CACHE,
     CASES,
     MEMORY,
+    MOST_HOSTILE,
     NUMPY,
     ONNXRUNTIME,
     ROWS,
     Array,
     Case,
+    bound,
     hostile,
     layouts,
+    left,
     mean,
 )
 from benchmarks.map_peers import peers
@@ -36,7 +38,6 @@ Rows = list[dict[str, Any]]
 OURS, COMPILED = "anydml", ":compiled"
 FUSED = 2.5  # times NumPy, of four maps in one kernel
 LEAST_MEAN, LEAST = 1.5, 0.9  # times NumPy, of inputs that do not run on
-MOST_HOSTILE = 3  # times what normal data take
 MOST_LEFT = 1e-6  # of all outputs, those decided in Python
 EAGER, FURTHER, FIRST = 6, 200, 60_000  # microseconds
 
@@ -45,7 +46,7 @@ def run(names: list[str] | None = None, sizes: tuple[str, ...] = (CACHE, MEMORY)
     """Every table; names: only these functions, against the peers alone."""
     rows = _against_peers(names, sizes, seconds)
     if not names:
-        rows += _chains(sizes, seconds) + _layouts(seconds) + _hostile(seconds) + _latencies()
+        rows += _chains(sizes, seconds) + _layouts(seconds) + _hostile(seconds) + map_hard.run(seconds / 4) + _latencies()
     missed = [row for row in rows if not row.get("met", True)]
     print(f"{len(rows)} rows, {len(missed)} of them missed")
     return rows
@@ -53,11 +54,6 @@ def run(names: list[str] | None = None, sizes: tuple[str, ...] = (CACHE, MEMORY)
 
 def _verdict(met: bool) -> str:
     return "" if met else "  MISSED"
-
-
-def _bound(case: Case, arrays: tuple[Array, ...], out: Array) -> tuple[str, Callable[[], object]]:
-    compiled = dml.Device(threads=1).compile(case.desc(arrays, out))
-    return compiled.kernel_name, compiled.bind(**case.named(arrays, out)).execute
 
 
 # --- against peers ---
@@ -72,7 +68,7 @@ def _against_peers(names: list[str] | None, sizes: tuple[str, ...], seconds: flo
 def _one(case: Case, size: str, seconds: float) -> dict[str, Any]:
     arrays = case.inputs(BYTES[size] // np.dtype(np.float32).itemsize)
     out = np.zeros(arrays[0].shape, case.output)
-    kernel, call = _bound(case, arrays, out)
+    kernel, call = bound(case, arrays, out)
     if not kernel.endswith(COMPILED):
         print(f"{case.name:26} {size:8} {'':10}  by {kernel}  MISSED", flush=True)
         return {"case": case.name, "size": size, "kernel": kernel, "met": False}
@@ -132,7 +128,7 @@ def _layouts(seconds: float) -> Rows:
             case = by[name]
             arrays = (a, b)[: len(case.operator.spec.inputs)]
             out = np.empty(a.shape, np.float32)
-            kernel, call = _bound(case, arrays, out)
+            kernel, call = bound(case, arrays, out)
             assert case.numpy is not None
             calls = {OURS: call, NUMPY: _numpy(case, arrays, np.empty_like(out))}
             spent = best(calls, seconds=seconds / 2, clock=time.thread_time)
@@ -160,14 +156,14 @@ def _hostile(seconds: float) -> Rows:
     rows: Rows = []
     for name, (case, normal, other) in hostile().items():
         out = np.empty(normal[0].shape, case.output)
-        calls, left = {}, 0
+        calls, undone = {}, 0
         for key, arrays in (("normal", normal), ("hostile", other)):
-            kernel, calls[key] = _bound(case, arrays, out)
+            kernel, calls[key] = bound(case, arrays, out)
             if not kernel.endswith(COMPILED):
                 break
-            left = max(left, _left(calls[key]))
+            undone = max(undone, left(calls[key]))
         else:
-            rows.append(_hostile_row(name, kernel, calls, left, out.size, seconds))
+            rows.append(_hostile_row(name, kernel, calls, undone, out.size, seconds))
             continue
         print(f"{name:36} {'':9} {'':10}  by {kernel}  MISSED", flush=True)
         rows.append({"case": name, "kernel": kernel, "met": False})
@@ -182,22 +178,6 @@ def _hostile_row(
     met = ratio <= MOST_HOSTILE and share <= MOST_LEFT
     print(f"{name:36} {ratio:9.2f} {left:10}{_verdict(met)}", flush=True)
     return {"case": name, "kernel": kernel, "times_normal": ratio, "share_in_python": share, "met": met}
-
-
-def _left(call: Callable[[], object]) -> int:
-    """The outputs of a call that were decided in Python."""
-    exactly, found = undecided.exactly, []
-
-    def counted(formula: Any, types: Any, inputs: Any) -> Any:
-        found.append(len(inputs))
-        return exactly(formula, types, inputs)
-
-    undecided.exactly = counted
-    try:
-        call()
-    finally:
-        undecided.exactly = exactly
-    return sum(found)
 
 
 # --- what a call costs besides ---

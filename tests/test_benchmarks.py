@@ -12,7 +12,7 @@ from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import named, targets
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from benchmarks import contraction_cases, contractions, limits
+from benchmarks import contraction_cases, contractions, limits, map_hard
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None or not targets(), reason="nothing can be compiled")
 
@@ -54,3 +54,38 @@ def test_the_contractions_that_are_timed_are_the_same() -> None:
     wrong = contraction_cases.onnxruntime_convolution(layer, -x, f)
     with pytest.raises(AssertionError):
         contractions._agree({"ours": contraction_cases.convolution(layer, x, f), **wrong})
+
+
+def test_hard_data_are_of_their_kind() -> None:
+    """Sums of ties among them halfway between two elements, which is where their last place does not decide."""
+    add, log = (next(case.operator for case in map_hard.CASES if case.name == name) for name in ("add", "log"))
+    draw = {kind: map_hard.drawn(kind, add, 4096) for kind in map_hard.KINDS}
+    a, b = (x.astype(np.float64) for x in draw["ties"])
+    off = np.abs(a + b - (a + b).astype(np.float32))  # exact, as all have few bits
+    halves = np.abs(np.spacing((a + b).astype(np.float32))).astype(np.float64) / 2
+    assert 100 < np.count_nonzero(off == halves) < 2000
+    tiny = np.finfo(np.float32).tiny
+    assert all(np.all((x != 0) & (np.abs(x) < tiny)) for x in draw["subnormals"])
+    assert all({str(v) for v in x if v == v} == {"0.0", "-0.0", "inf", "-inf"} and np.isnan(x).any() for x in draw["specials"])
+    assert all(np.isfinite(x).all() and np.abs(x).max() > 1e38 and np.abs(x).min() < 1e-36 for x in draw["wide"])
+    assert all(set(x.tolist()) == set(range(-4, 5)) for x in draw["integers"])
+    (x,) = map_hard.drawn("wide", log, 64)
+    assert not np.signbit(x).any()
+
+
+def test_hard_data_are_timed_of_every_kind_and_printed_where_they_take_longer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = tuple(case for case in map_hard.CASES if case.name in ("add", "floor, ScaleBias"))
+    spent = dict(zip((map_hard.NORMAL, *map_hard.KINDS), (2.0, 2.0, 3.0, 4.0, 6.0, 8.0), strict=True))
+    monkeypatch.setattr(map_hard, "best", lambda calls, **_: {kind: calls[kind]() or s for kind, s in spent.items()})
+    rows = map_hard.run(0, cases, 64)
+    assert [(row["case"], row["data"]) for row in rows] == [(c.name, kind) for c in cases for kind in map_hard.KINDS]
+    assert all(row["kernel"] == "elementwise:compiled" and row["in_python"] == 0 for row in rows)
+    assert [row["times_normal"] for row in rows] == [1, 1.5, 2, 3, 4] * 2
+    assert [row["met"] for row in rows] == [True, True, True, True, False] * 2
+    printed = capsys.readouterr().out.split("\n")
+    assert sum(" 2.00 " in line for line in printed) == 2
+    assert sum("MISSED" in line and "integers" in line for line in printed) == 2
+    assert len([line for line in printed if ": " in line]) == 6
+    assert "4 of 10 pairs" in printed[-2]
