@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import anydml
-from benchmarks import calls, contractions, maps, matmuls, reference, slices, windows
+from benchmarks import calls, contractions, convolutions, maps, matmuls, reference, slices, windows
 from benchmarks.matmul_peers import HELD
 
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
@@ -25,6 +25,7 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "matmul": matmuls.run,
     "map": maps.run,
     "contract": contractions.run,
+    "convolution": convolutions.run,
     "windows": windows.run,
     "reference": reference.run,
 }

@@ -1,11 +1,10 @@
-"""Quantised convolutions beside onnxruntime's, on one thread: python -m benchmarks.convolutions [--seconds SECONDS]
+"""Quantised convolutions beside onnxruntime's, on one thread: part `convolution` of `make bench`.
 
 GMAC/s: 10^9 multiplications with their additions a second. Results are compared where both round alike: to within 1.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -49,21 +48,28 @@ SHAPES = {
 }
 
 
-def arrays(s: Shape) -> dict[str, NDArray[Any]]:
+PAIRS = (("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8"))  # of the input and the filter
+ALL_PAIRS = ("64 to 64, 3 x 3, at 56 x 56", "256 to 64, 1 x 1, at 56 x 56")
+
+
+def arrays(s: Shape, pair: tuple[str, str]) -> dict[str, NDArray[Any]]:
     """The operator's inputs; about as many outputs saturate as in a network."""
     numbers = np.random.default_rng(0)
     of_channel = (1, s.written, 1, 1)
+    low, filter_low = (np.iinfo(name).min for name in pair)
+    x = numbers.integers(low, low + 256, (1, s.read, s.size, s.size)).astype(pair[0])
+    filters = numbers.integers(filter_low, filter_low + 256, (s.written, s.read // s.groups, s.taps, s.taps)).astype(pair[1])
     spread = 128 * 74 * (s.read // s.groups * s.taps**2) ** 0.5  # of a sum
     return {
-        "input_tensor": numbers.integers(0, 256, (1, s.read, s.size, s.size)).astype(np.uint8),
+        "input_tensor": x,
         "input_scale_tensor": np.ones((1, 1, 1, 1), np.float32),
-        "input_zero_point_tensor": np.full((1, 1, 1, 1), 128, np.uint8),
-        "filter_tensor": numbers.integers(-128, 128, (s.written, s.read // s.groups, s.taps, s.taps)).astype(np.int8),
+        "input_zero_point_tensor": np.full((1, 1, 1, 1), low + 128, pair[0]),
+        "filter_tensor": filters,
         "filter_scale_tensor": numbers.uniform(0.5, 1, of_channel).astype(np.float32),
-        "filter_zero_point_tensor": np.zeros((1, 1, 1, 1), np.int8),
+        "filter_zero_point_tensor": np.full((1, 1, 1, 1), filter_low + 128, pair[1]),
         "bias_tensor": numbers.integers(-1000, 1000, of_channel).astype(np.int32),
         "output_scale_tensor": np.full((1, 1, 1, 1), spread / 60, np.float32),
-        "output_zero_point_tensor": np.full((1, 1, 1, 1), 128, np.uint8),
+        "output_zero_point_tensor": np.full((1, 1, 1, 1), low + 128, pair[0]),
     }
 
 
@@ -99,7 +105,7 @@ def onnxruntime(s: Shape, inputs: dict[str, NDArray[Any]]) -> Callable[[], Any]:
         "QLinearConv", order, ["y"], pads=[s.taps // 2] * 4, strides=[s.stride] * 2, group=s.groups
     )  # fmt: skip
     ends = [
-        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UINT8, [1, channels, size, size])
+        onnx.helper.make_tensor_value_info(name, made[1].data_type, [1, channels, size, size])
         for name, channels, size in (("input_tensor", s.read, s.size), ("y", s.written, s.output))
     ]
     graph = onnx.helper.make_graph([node], "convolution", ends[:1], ends[1:], made)
@@ -110,22 +116,23 @@ def onnxruntime(s: Shape, inputs: dict[str, NDArray[Any]]) -> Callable[[], Any]:
     return lambda: session.run(None, {"input_tensor": inputs["input_tensor"]})[0]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.convolutions", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=0.5, help="for each call that is timed")
-    seconds = parser.parse_args().seconds
+def run(seconds: float = 0.4) -> list[dict[str, Any]]:
     limit, macs = dots(targets()[-1].name)
-    print("| | GMAC/s | of the limit | onnxruntime |\n|---|---:|---:|---:|")
+    rows = []
+    print("| | input, filter | GMAC/s | of the limit | onnxruntime | its time over ours |\n|---|---|---:|---:|---:|---:|")
     for name, s in SHAPES.items():
-        inputs, output = arrays(s), np.zeros((1, s.written, s.output, s.output), np.uint8)
-        calls = {"ours": ours(s, inputs, output), "onnxruntime": onnxruntime(s, inputs), "limit": limit}
-        calls["ours"]()
-        apart = np.abs(output.astype(int) - calls["onnxruntime"]())
-        assert apart.max() <= 1
-        t = best(calls, seconds=seconds, clock=time.thread_time)
-        rate = s.macs / t["ours"] / 1e9
-        print(f"| {name} | {rate:.0f} | {rate * t['limit'] / macs * 1e9:.2f} | {s.macs / t['onnxruntime'] / 1e9:.0f} |")
-
-
-if __name__ == "__main__":
-    main()
+        for pair in PAIRS if name in ALL_PAIRS else PAIRS[:1]:
+            inputs, output = arrays(s, pair), np.zeros((1, s.written, s.output, s.output), pair[0])
+            calls = {"ours": ours(s, inputs, output), "onnxruntime": onnxruntime(s, inputs), "limit": limit}
+            calls["ours"]()
+            apart = np.abs(output.astype(int) - calls["onnxruntime"]())
+            assert apart.max() <= 1
+            t = best(calls, seconds=seconds, clock=time.thread_time)
+            rate, theirs = (s.macs / t[of] / 1e9 for of in ("ours", "onnxruntime"))
+            row = {"shape": name, "types": pair, "rate": rate, "limit": rate * t["limit"] / macs * 1e9, "onnxruntime": theirs}
+            rows.append(row)
+            print(
+                f"| {name} | {', '.join(pair)} | {rate:.0f} | {row['limit']:.2f} | {theirs:.0f} | {rate / theirs:.2f} |",
+                flush=True,
+            )
+    return rows
