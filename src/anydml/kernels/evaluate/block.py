@@ -10,6 +10,7 @@ from flint import fmpq
 from anydml.exact import functions
 from anydml.exact.reals import Real
 from anydml.kernels.evaluate.elements import FORMATS, stores
+from anydml.kernels.evaluate.ends import ends
 from anydml.kernels.evaluate.places import is_plain
 from anydml.schema.expression import Expr, Tensor, bound_by, walk
 from anydml.tensor import DataType
@@ -45,10 +46,13 @@ class Block:
 
     def loops(self, e: Expr) -> Iterator[str]:
         """The loops of a reduction, and what leaves a term out of it; then the block is inside them."""
-        for v in bound_by(e):
-            yield f"{'    ' * self.depth}for {self.source.variable(v)} in range({v.size}):"
+        bound = bound_by(e)
+        guards = _guards(e)
+        for i, v in enumerate(bound):
+            within = ends(self.source, v, e, guards, bound[i + 1 :])
+            yield f"{'    ' * self.depth}for {self.source.variable(v)} in range({within}):"
             self.depth += 1
-        for guard in _guards(e):
+        for guard in guards:
             self._line(f"if not ({self.guard(guard)}): continue")
         if e.op == "reduce" and len(e.args) > 1:
             self._line(f"if not {self.value(e.args[1])}: continue")

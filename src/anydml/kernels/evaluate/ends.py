@@ -1,0 +1,58 @@
+"""The ends of a reduction's loops: what is left out is not gone through.
+
+A window may be as large as a number of 32 bits, and the tensor beside it small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from anydml.kernels.match.affine import Affine, affine
+from anydml.schema.expression import Expr, Variable
+
+if TYPE_CHECKING:
+    from anydml.kernels.evaluate.source import Source
+
+
+def ends(source: Source, v: Variable, e: Expr, guards: Sequence[Expr], later: Sequence[Variable]) -> str:
+    """The text of where a variable's loop begins and ends.
+
+    guards: the reads that leave a term out where they lie outside; later: the variables that are not known yet.
+    """
+    low, high = ["0"], [str(v.size)]
+    for found in (*_inside(guards), *(_true(e.args[1]) if e.op == "reduce" and len(e.args) > 1 else ())):
+        factor = found.factors.get(v)
+        if factor is None or any(x in later for x in found.factors):
+            continue
+        others = [f"{f} * {source.variable(x)}" for x, f in found.factors.items() if x is not v]
+        rest = f"({' + '.join([str(found.constant), *others])})"
+        if factor > 0:
+            low.append(f"-({rest} // {factor})")
+        else:
+            high.append(f"{rest} // {-factor} + 1")
+    text = [f"max({', '.join(low)})" if len(low) > 1 else low[0], f"min({', '.join(high)})" if len(high) > 1 else high[0]]
+    return ", ".join(text)
+
+
+def _inside(guards: Sequence[Expr]) -> Iterator[Affine]:
+    """Numbers that are not negative where reads lie inside."""
+    for guard in guards:
+        for index, size in zip(guard.args, guard.data[0].sizes, strict=True):
+            if (found := affine(index)) is not None:
+                yield found
+                yield Affine(size - 1 - found.constant, {v: -f for v, f in found.factors.items()})
+
+
+def _true(condition: Expr) -> Iterator[Affine]:
+    """Numbers that are not negative where a condition holds; none of what is no comparison of indices."""
+    if condition.op == "both":
+        for part in condition.args:
+            yield from _true(part)
+    elif condition.op in ("less", "less_equal") and all(a.sort == "index" or a.op == "constant" for a in condition.args):
+        x, y = (affine(a) for a in condition.args)
+        if x is not None and y is not None:
+            factors = dict(y.factors)
+            for v, f in x.factors.items():
+                factors[v] = factors.get(v, 0) - f
+            yield Affine(y.constant - x.constant - (condition.op == "less"), {v: f for v, f in factors.items() if f})
