@@ -35,6 +35,25 @@ def ends(source: Source, v: Variable, e: Expr, guards: Sequence[Expr], later: Se
     return ", ".join(text)
 
 
+def count(source: Source, e: Expr) -> str | None:
+    """The text of how many terms a sum of a constant has; None where that does not follow from its loops' ends."""
+    conditions = list(_parts(e.args[1])) if len(e.args) > 1 else []
+    bound = set(e.data[1])
+    for condition in conditions:
+        found = list(_true(condition))
+        if not found or any(len(bound & f.factors.keys()) != 1 for f in found):
+            return None
+    return " * ".join(f"len(range({ends(source, v, e, (), ())}))" for v in e.data[1])
+
+
+def _parts(condition: Expr) -> Iterator[Expr]:
+    if condition.op == "both":
+        for part in condition.args:
+            yield from _parts(part)
+    else:
+        yield condition
+
+
 def _inside(guards: Sequence[Expr]) -> Iterator[Affine]:
     """Numbers that are not negative where reads lie inside."""
     for guard in guards:
@@ -46,10 +65,9 @@ def _inside(guards: Sequence[Expr]) -> Iterator[Affine]:
 
 def _true(condition: Expr) -> Iterator[Affine]:
     """Numbers that are not negative where a condition holds; none of what is no comparison of indices."""
-    if condition.op == "both":
-        for part in condition.args:
-            yield from _true(part)
-    elif condition.op in ("less", "less_equal") and all(a.sort == "index" or a.op == "constant" for a in condition.args):
+    for part in _parts(condition) if condition.op == "both" else ():
+        yield from _true(part)
+    if condition.op in ("less", "less_equal") and all(a.sort == "index" or a.op == "constant" for a in condition.args):
         x, y = (affine(a) for a in condition.args)
         if x is not None and y is not None:
             factors = dict(y.factors)
