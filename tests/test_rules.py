@@ -159,7 +159,7 @@ def test_check_is_total(operator: Operator, ran: Ran) -> None:
 
     judge()
     print(f"{accepted} accepted")
-    ran(refused, 10 * SOAK)
+    ran(refused, 5 * SOAK)
 
 
 # --- each sentence names precisely what its predicate reads ---
