@@ -1,4 +1,4 @@
-"""What compiled contractions of floats leave to Python: few elements, each decided exactly."""
+"""The elements that compiled contractions of floats leave to Python: few elements, each decided exactly."""
 
 from __future__ import annotations
 

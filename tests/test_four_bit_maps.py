@@ -192,7 +192,7 @@ I = each(SIZES)  # noqa: E741  # an index
 
 
 def lowered(made: Nest, output: DataType, threads: int = 1, **inputs: TensorDesc) -> Lowered | Refused:
-    """What the family makes of a statement of such tensors."""
+    """The family's answer to a statement of such tensors."""
     tensors = {**inputs, "output": TensorDesc(output, SIZES)}
     checked: Any = SimpleNamespace(tensors=tensors)  # all that it looks at
     return family.lower({"output": made}, checked, Machine(None, threads))

@@ -85,7 +85,7 @@ def test_the_reference_gives_the_oracles_bits(name: str) -> None:
 
 
 def pooled(name: str, x: NDArray[Any], output: tuple[int, ...], **fields: Any) -> dict[str, Any]:
-    """What an operator gives for one batch and channel, on the reference device."""
+    """An operator's output for one batch and channel, on the reference device."""
     image = x.reshape(1, 1, *x.shape)
     ones = (1,) * x.ndim
     arrays = dict(strides=ones, start_padding=(0,) * x.ndim, end_padding=(0,) * x.ndim, dilations=ones) | fields

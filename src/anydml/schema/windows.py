@@ -56,7 +56,7 @@ def undilated(d: Any) -> Mapping[str, Any]:
 
 
 def _room(d: Any, i: int, *, dilated: bool) -> int:
-    """How far a window can be moved in the padded input along a spatial dimension; negative if it is too long."""
+    """The steps that a window can be moved in the padded input along a spatial dimension; negative if it is too long."""
     padded = d.input_tensor.sizes[i + 2] + d.start_padding[i] + d.end_padding[i]
     room: int = padded - 1 - (d.window_size[i] - 1) * (d.dilations[i] if dilated else 1)
     return room

@@ -21,7 +21,7 @@ SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
 def contraction(statement: Statement, checked: Checked[Any]) -> Product | Convolution | Summed | str:
-    """What the statement comes to of what the family computes, or why it is nothing of it."""
+    """The product or convolution that the statement comes to, or why it is none."""
     found = product(statement, checked)
     if not isinstance(found, str):
         return found

@@ -60,7 +60,7 @@ def _lengths(at: Layout, everything: Part) -> tuple[int, int, int, int]:
 
 
 def threads_for(at: Layout, most: int) -> int:
-    """How many threads work on the problem."""
+    """The number of threads that work on the problem."""
     return most if at.problem.products >= ALONE else 1
 
 

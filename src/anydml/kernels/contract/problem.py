@@ -136,7 +136,7 @@ def _bytes(t: TensorDesc) -> list[int]:
 
 
 def _of_rows(b: Beside | None, rows: int) -> Matrix:
-    """What is by output channel, of which a group has so many."""
+    """A tensor by output channel, of which a group has so many."""
     if b is None:
         return NOTHING
     step = 0 if b.dimension is None else _bytes(b.operand.desc)[b.dimension]

@@ -123,7 +123,7 @@ class Work:
 
 
 def _left_by(steps: Generator[Step | Repeat, None, Ready], into: list[Step | Repeat]) -> Ready:
-    """What steps leave, which are appended."""
+    """The result of steps, which are appended."""
 
     def through() -> Generator[Step | Repeat, None, None]:
         found.append((yield from steps))

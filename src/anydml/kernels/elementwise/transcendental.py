@@ -44,7 +44,7 @@ class Kind(NamedTuple):
 
 
 def _beside_one(x: Value) -> Value:
-    """How far a magnitude is from 1, where a derivative is infinite."""
+    """The distance of a magnitude from 1, where a derivative is infinite."""
     return (x.magnitude() - 1.0).magnitude()
 
 
@@ -137,7 +137,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
 
 
 def _of_rounded(op: str, kind: Kind, x: Number, made: Number) -> Number:
-    """What was made of x, with the bound that x is off by as well."""
+    """The result made of x, with the bound that x is off by as well."""
     assert kind.slope is not None
     delta = _error_in_lanes(x) if kind.room else x.error()
     size = x.wide().magnitude()

@@ -135,7 +135,7 @@ def _factors(
 
 
 def _groups(index: Expr, m: Variable, c: Variable, channels: int) -> int | None:
-    """How many groups there are where an index is m // (output channels of a group) * (channels of a group) + c."""
+    """The number of groups where an index is m // (output channels of a group) * (channels of a group) + c."""
     if index.data is c:
         return 1 if c.size == channels else None
     if index.op != "add" or index.args[1].data is not c:

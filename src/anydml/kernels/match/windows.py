@@ -53,7 +53,7 @@ class Parameter(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """What is made of every window. kind: MAX, SUM of magnitudes, MEAN, LENGTH: the root of a sum of squares, or QUANTIZED.
+    """The reduction of every window. kind: MAX, SUM of magnitudes, MEAN, LENGTH: the root of a sum of squares, or QUANTIZED.
 
     indices: the output of positions, if there is one. padded: a mean divides by the elements of the padding, too.
     parameters: of a quantised mean, the input's scale and zero point, then the output's; ends: what it saturates at.
@@ -87,7 +87,7 @@ def windows(statement: Statement) -> Windows | str:
 
 
 class _Reduced(NamedTuple):
-    """What a window's reduction reads, its variables, and what of `Windows` follows from it. counted: of each `Axis`."""
+    """The read of a window's reduction, its variables, and what of `Windows` follows from it. counted: of each `Axis`."""
 
     key: Expr
     bound: tuple[Variable, ...]

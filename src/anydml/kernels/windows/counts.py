@@ -41,7 +41,7 @@ def within(
 
 
 def _until(body: Body, first: Value, limit: Value, dilation: Value, window: Value, dense: bool) -> Value:
-    """How many elements from the first on lie before a limit."""
+    """The number of elements from the first on that lie before a limit."""
     found = body.chosen(first.compared("slt", limit), _steps(limit - first, dilation, dense), 0)
     return body.chosen(found.compared("ult", window), found, window)
 

@@ -1,4 +1,4 @@
-"""What windows are reduced to: how an element is kept, what stands for none, and how elements and lines are taken together."""
+"""The kinds that windows are reduced by: how an element is kept, what stands for none, how elements and lines are united."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Reduction(ABC):
 
     @abstractmethod
     def read(self, bits: Value) -> list[Value]:
-        """What is kept of elements, from their bits."""
+        """The values kept of elements, from their bits."""
 
     def unknown(self, lanes: int) -> list[Value]:
-        """What is known of no elements; lanes: of the groups that are read."""
+        """The values of no elements; lanes: of the groups that are read."""
         return []
 
     def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
-        """What is known of elements and of others; x: what `read` makes of their bits."""
+        """The values of elements and of others; x: what `read` makes of their bits."""
         return []
 
     def usual(self, values: list[Value]) -> Value | None:

@@ -96,7 +96,7 @@ class Lines:
         self.body.stored(value, self.body.at(base, (at * (value.kind.bits // 8)).name))
 
     def unknown(self) -> list[Value]:
-        """What `noted` begins with."""
+        """The values that `noted` begins with."""
         return self.kind.unknown(self.shape.lanes_in if self.shape.slides else self.shape.lanes)
 
     def noted(self, values: list[Value]) -> Value | None:

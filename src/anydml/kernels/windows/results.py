@@ -31,7 +31,7 @@ def as_bits(x: Value, data_type: DataType) -> Value:
 
 
 def number_of(counts: Value) -> Value:
-    """How many elements a mean divides by."""
+    """The number of elements that a mean divides by."""
     least = counts.body.chosen(counts.compared("eq", 0), 1, counts)
     return least.converted("sitofp", counts.kind.of("double"))
 

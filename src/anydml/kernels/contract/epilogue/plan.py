@@ -18,7 +18,7 @@ MODES = 16  # bytes
 
 
 def by_row(at: Layout) -> list[Matrix]:
-    """What the records of rows, and the modes, are made from."""
+    """The sources of the records of rows, and of the modes."""
     p = at.problem
     return [p.a_zero_point, *(p.scales or ()), *((p.y_zero_point,) if p.scales else ()), *((p.bias,) if p.bias else ())]
 

@@ -298,7 +298,7 @@ class _Direct:
         return [body.chosen(active, new, old) for new, old in zip(totals + sizes, carried, strict=True)]
 
     def _start(self, place: str, wide: Kind, start: float) -> Value:
-        """What the sums are so far."""
+        """The sums so far."""
         body = self.body
         before, load, after = (body.name(x) for x in ("before", "load", "after"))
         body.jump(before)

@@ -59,7 +59,7 @@ class Constants:
 
 
 class Piece(NamedTuple):
-    """What one thread does: some of the batches, rows and columns."""
+    """The part of one thread: some of the batches, rows and columns."""
 
     batches: range
     rows: range
