@@ -37,6 +37,9 @@ Ran = Callable[[int, int], None]
 
 
 assert copies
+for _families in DEVICES.values():  # whose limits tests take away
+    for _imported in _families.values():
+        _imported()
 
 
 @dataclass(frozen=True)
