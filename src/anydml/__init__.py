@@ -15,12 +15,14 @@ from anydml.errors import (
     DescError,
     Error,
     Fault,
+    GraphError,
     ProgramError,
     UnsupportedError,
     Violation,
 )
 from anydml.feature_level import FeatureLevel
 from anydml.forks import guard
+from anydml.graphs.desc import ConstantNode, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge
 from anydml.schema.check import Checked, check
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
@@ -42,6 +44,7 @@ __all__ = [
     "Checked",
     "Comparison",
     "CompiledOperator",
+    "ConstantNode",
     "DataError",
     "DataType",
     "DescError",
@@ -50,6 +53,12 @@ __all__ = [
     "ExecutionFlags",
     "Fault",
     "FeatureLevel",
+    "GraphDesc",
+    "GraphError",
+    "InputEdge",
+    "IntermediateEdge",
+    "OperatorNode",
+    "OutputEdge",
     "Program",
     "ProgramError",
     "TensorDesc",

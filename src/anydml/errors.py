@@ -136,6 +136,15 @@ class BindingError(_FaultsError):
     """Arguments do not fit the call, or arrays the tensors they are bound to: `faults` holds everything wrong with it."""
 
 
+class GraphError(_FaultsError):
+    """A graph cannot be compiled as described: `faults` holds everything wrong with it; `hresult` is E_INVALIDARG.
+
+    A fault's pointer is the node or edge, `nodes[2]` or `input_edges[0]`; its violation, the broken rule of a node's desc.
+    """
+
+    hresult = E_INVALIDARG
+
+
 class ProgramError(_FaultsError):
     """A program cannot be run as written: `faults` holds everything wrong with it."""
 

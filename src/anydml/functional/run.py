@@ -140,7 +140,7 @@ def announced(desc: Desc, inputs: dict[str, NDArray[Any]]) -> None:
 def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
     """Execute into a fresh array or into `out`, and return it; BindingError where `out` is not as the result is."""
     announced(operator.desc, inputs)
-    desc: TensorDesc = operator.desc.output_tensor  # type: ignore[attr-defined]  # all four operators have it
+    desc: TensorDesc = operator.desc.output_tensor  # all four operators have it
     sizes, dtype = desc.sizes, desc.data_type.dtype
     if out is not None:
         if out.shape != sizes or out.dtype != dtype:
