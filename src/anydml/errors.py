@@ -18,7 +18,15 @@ _WIRE_MAXIMA = frozenset({2**31 - 1, 2**32 - 1, 2**64 - 1})
 
 
 class Error(Exception):
-    """The root of every error that anydml raises on purpose."""
+    """The root of every error that anydml raises on purpose.
+
+    where: the line of the program that asked for a node, where a graph is built; messages end with it.
+    """
+
+    where = ""
+
+    def _placed(self, text: str) -> str:
+        return f"{text}\n    at {self.where}" if self.where else text
 
 
 class UnsupportedError(Error, RuntimeError):
@@ -102,7 +110,7 @@ class DescError(Error, ValueError):
         self.violations = tuple(violations)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.violations))
+        return self._placed("\n".join(map(str, self.violations)))
 
 
 @dataclass(frozen=True)
@@ -129,7 +137,7 @@ class _FaultsError(Error, ValueError):
         self.faults = tuple(faults)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.faults))
+        return self._placed("\n".join(map(str, self.faults)))
 
 
 class BindingError(_FaultsError):

@@ -103,7 +103,7 @@ class GraphCall:
             if bound.buffer in self.layout.offsets or bound.buffer in memory or bound.buffer in self._fixed:
                 later.append(bound)
             else:
-                memory[bound.buffer] = _bytes_of(arrays[bound.name], bound.tensor)
+                memory[bound.buffer] = bytes_of(arrays[bound.name], bound.tensor)
         memory |= self._bound(self._checked.inputs, arrays)
         memory |= {int(name[1:]): array for name, array in arrays.items() if name.startswith("#")}
         memory |= scratch(self.layout, {b: self._checked.buffers[b].bytes for b in self.layout.offsets})
@@ -113,12 +113,12 @@ class GraphCall:
             made.append((part, part.prepared({**self._views(part, memory), **packed})))
         for bound in later:
             tensor = self._written[bound.buffer]
-            source, target = memory[bound.buffer], _bytes_of(arrays[bound.name], bound.tensor)
+            source, target = memory[bound.buffer], bytes_of(arrays[bound.name], bound.tensor)
             made.append((None, partial(np.copyto, laid_over(target, tensor), laid_over(source, tensor))))
         return made
 
     def _bound(self, inputs: Sequence[Bound], arrays: Arrays) -> dict[int, NDArray[Any]]:
-        memory = {b.buffer: _bytes_of(arrays[b.name], b.tensor) for b in inputs if b.name in arrays}
+        memory = {b.buffer: bytes_of(arrays[b.name], b.tensor) for b in inputs if b.name in arrays}
         for i in self._fixed:
             if (constant := self._checked.constant(i)) is not None:
                 memory[i] = constant.data
@@ -137,7 +137,7 @@ def scratch(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]
     return {b: memory[start + at : start + at + sizes[b]] for b, at in layout.offsets.items()}
 
 
-def _bytes_of(array: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
+def bytes_of(array: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
     """The bytes of an array in tensor form, from its first element to its last."""
     if tensor.data_type.element_bits == 4:
         return array
