@@ -12,8 +12,8 @@ from anydml.kernels.contract.floats.winograd import FILTER, TILE
 from anydml.tensor import DataType
 
 # below, as much is lost in the transforms as is saved in products; fewer products at all are not worth more code
-LEAST_CHANNELS, LEAST_ROWS = 4, 5
-LEAST_OUTPUTS = 64  # of an image; and of its tiles, half are to be outputs
+LEAST_CHANNELS, LEAST_ROWS = 3, 5
+LEAST_OUTPUTS = 25  # of an image; and of its tiles, half are to be outputs
 LEAST_WORK = 1 << 20
 
 
