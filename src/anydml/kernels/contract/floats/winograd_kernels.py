@@ -53,7 +53,7 @@ class Products:
             def line(i: str, _: list[Value]) -> list[Value]:
                 at = body.at(table, body.op(f"mul i64 {i}, {8 * FILTER}"))
                 scalars = [body.loaded(Kind("double"), at, 8 * n) for n in range(FILTER)]
-                self._transform(filters, [body.splat(x, self.lanes) for x in scalars])
+                self._transform(filters, [body.splat(x, self.lanes) for x in scalars], i)
                 first = body.op(f"mul i64 {i}, {READ}")
 
                 def position(j: str, _: list[Value]) -> list[Value]:
@@ -72,17 +72,21 @@ class Products:
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
-    def _transform(self, filters: str, factors: list[Value]) -> None:
-        """A line of the positions of some filters."""
+    def _transform(self, filters: str, factors: list[Value], i: str) -> None:
+        """A line of the positions of some filters; with each, a part of the next ones, which are far away, is asked for."""
         body, single = self.body, self.kind.of("float")
+        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+        of_filter = 4 * self.lanes * FILTER * FILTER
+        ahead = body.op(f"add i64 {body.op(f'mul i64 %vector, {self.across}')}, {body.op(f'mul i64 {i}, {of_filter // READ}')}")
 
         def term(k: str, _: list[Value]) -> list[Value]:
-            from_ = body.at(filters, body.op(f"mul i64 {k}, {4 * self.lanes * FILTER * FILTER}"))
+            from_ = body.at(filters, body.op(f"mul i64 {k}, {of_filter}"))
             to = body.at("%line", body.op(f"mul i64 {k}, {self.of_term}"))
             for n in range(self.across):
                 read = [body.loaded(single, from_, 4 * self.lanes * m) for m in range(FILTER * FILTER)]
                 for j, x in enumerate(winograd.filters([x.converted("fpext", self.kind) for x in read], factors)):
                     body.stored(x, to, self.of_position * j + 8 * self.lanes * n)
+                body.do(f"call void @llvm.prefetch.p0(ptr {body.at(from_, ahead)}, i32 0, i32 2, i32 1)")
                 from_ = body.at(from_, "%vector")
             return []
 
