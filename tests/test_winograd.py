@@ -149,12 +149,18 @@ def test_random_and_hostile_data(isa: str, plans: list[WinogradPlan]) -> None:
 
 
 def spread(rng: np.random.Generator, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a tensor whose lines, channels and images may lie apart, its channels innermost but for the lines or not."""
+    """Strides of a tensor whose lines, channels and images may lie apart; its channels are planes, lines or innermost."""
     _, channels, height, width = sizes
     gaps = [int(n) for n in rng.integers(0, 4, 3)]
-    if rng.random() < 0.3:  # a line of one channel after that of the other
+    kind = rng.random()
+    if kind < 0.2:  # a line of one channel after that of the other
         line = channels * width + gaps[0]
         return line * height + gaps[1], width, line, 1
+    if kind < 0.6:  # all channels of a place, and perhaps in steps
+        channel = 1 + int(kind < 0.3)
+        place = channel * channels + gaps[0]
+        line = place * width + gaps[1]
+        return line * height + gaps[2], channel, line, place
     line = width + gaps[0]
     plane = line * height + gaps[1]
     return plane * channels + gaps[2], plane, line, 1
@@ -170,7 +176,8 @@ def test_the_oracle_has_the_same_bits(isa: str, plans: list[WinogradPlan]) -> No
         rng = np.random.default_rng((11, n))
         data_type, groups = (DataType.FLOAT16 if n % 4 == 3 else DataType.FLOAT32), 1 + n % 2
         height, width = (int(k) for k in rng.integers(4, 10, 2))
-        padding = [int(k) for k in rng.integers(0, 4, 4)]
+        # without any, filters whose outputs are innermost are columns
+        padding = [int(rng.integers(1, 4)), *(int(k) for k in rng.integers(0, 4, 3))]
         sizes = [(2, 4 * groups, height, width), (2 * groups, 4, 3, 3)]  # as many channels as tell them from places
         sizes.append((2, 2 * groups, height + padding[0] + padding[2] - 2, width + padding[1] + padding[3] - 2))
         x, f, y = (TensorDesc(data_type, s, strides=spread(rng, s)) for s in sizes)

@@ -63,7 +63,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         with guard:
             stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, scratch, constants)
             owned = bool(checked.tensors[made.a.at.base].flags & TensorFlags.OWNED_BY_DML) and not serves(made)
-            square = windows(made, (factors[0], factors[1])) if pays(made) else None
+            square = windows(made) if pays(made) else None
             kept = packed if owned else None
             plan = Plan(*stated, kept) if square is None else WinogradPlan(*stated, kept, square)
         plans.append(plan)

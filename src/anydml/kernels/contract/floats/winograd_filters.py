@@ -26,15 +26,16 @@ from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
 ELEMENTS = FILTER * FILTER
-PACK = ("a", "row", "rows", "channels", "term", "line", "into", "norms", "plain", "part")
+PACK = ("a", "row", "rows", "channels", "term", "line", "place", "into", "norms", "plain", "part")
 
 
 def packed(target: Target, data_type: DataType) -> str:
     """Filters packed; arguments: PACK.
 
-    row, term, line: bytes from one filter, channel, line of a filter to the next. into: vector by vector of filters, channel by
-    channel, element by element; the last vector is filled up with the last filter. plain: of each filter, the root of the sum
-    of its squares, rounded up; norms: what the bounds of its sums are made of; part: of plain norms in these, a float64.
+    row, term, line, place: bytes from one filter, channel, line, place of a filter to the next. into: vector by vector of
+    filters, channel by channel, element by element; the last vector is filled up with the last filter. plain: of each filter,
+    the root of the sum of its squares, rounded up; norms: what the bounds of its sums are made of; part: of plain norms in
+    these, a float64.
     """
     body = Body(target)
     arguments(body, PACK, {"a", "into", "norms", "plain"})
@@ -65,9 +66,10 @@ def packed(target: Target, data_type: DataType) -> str:
             for p in range(FILTER):
                 at = body.op(f"add i64 {offset}, {body.op(f'mul i64 %line, {p}')}")
                 for q in range(FILTER):
+                    here = body.op(f"add i64 {at}, {body.op(f'mul i64 %place, {q}')}")
                     bits = body.undefined(Kind(element.element, lanes))
                     for r, filter_ in enumerate(filters):
-                        bits = bits.replaced(r, body.loaded(element, body.at(filter_, at), size * q))
+                        bits = bits.replaced(r, body.loaded(element, body.at(filter_, here)))
                     single = halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(wide.of("float"))
                     body.stored(single, place, 4 * lanes * len(read))
                     x = single.converted("fpext", wide)

@@ -136,6 +136,19 @@ class Products:
                 body.stored(found[m * across + n] + before, at, 8 * self.lanes * n)
 
 
+def masked(body: Body, kind: Kind, place: str, step: str | None, active: Value) -> Value:
+    """The elements of some lanes, side by side or so many bytes apart, and zeros."""
+    mask = f"<{kind.lanes} x i1>"
+    if step is None:
+        name, pointers, at = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0", "ptr", f"ptr {place}"
+    else:
+        lanes = body.constants("i64", range(kind.lanes)) * body.splat(Value(body, step, Kind("i64")), kind.lanes)
+        name, pointers = f"llvm.masked.gather.v{kind.lanes}{kind.element}.v{kind.lanes}p0", f"<{kind.lanes} x ptr>"
+        at = f"{pointers} {body.op(f'getelementptr i8, ptr {place}, {lanes!r}')}"
+    body.declared[f"declare {kind.text} @{name}({pointers}, i32, {mask}, {kind.text})"] = None
+    return body.value(f"call {kind.text} @{name}({at}, i32 1, {active!r}, {kind.text} zeroinitializer)", kind)
+
+
 def products(target: Target, height: int, rest: int, across: int) -> str:
     """At each position, the sums of tiles and filters, of BLOCK terms or less; arguments: PRODUCTS.
 

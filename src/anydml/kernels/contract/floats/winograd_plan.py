@@ -120,6 +120,10 @@ class WinogradPlan(Plan):
     def _vectors(self, tile_rows: int) -> int:
         return -(-tile_rows * self.tiles // self.lanes)
 
+    def _contiguous(self, k: int) -> bool:
+        """Whether the lines of a factor have no gaps."""
+        return (self.windows.place, self.layout.b.columns[2])[k] == self.factors[k].dtype.itemsize
+
     # --- filters ---
 
     def _place_filters(self, piece: Piece) -> None:
@@ -145,7 +149,7 @@ class WinogradPlan(Plan):
         from_ = (found.a.of(batch, rows.start) + self.windows.a, found.a.row, len(rows), found.channels, found.a_term)
         into = (*self._filters(batch, 0), _bits(winograd.OF_FILTERS / self.roundings))
         code = engine.compiled(winograd_filters.packed, self.target, self.factors[0])
-        return Step(code, (*from_, self.windows.line, *into))
+        return Step(code, (*from_, self.windows.line, self.windows.place, *into))
 
     # --- tiles ---
 
@@ -207,9 +211,9 @@ class WinogradPlan(Plan):
     def _transform_inputs(self, batch: tuple[int, ...], image: int, tile_rows: range) -> Step:
         found, windows, lanes = self.layout, self.windows, self.lanes
         across, vectors = tile.height(self.target) // lanes, self._vectors(len(tile_rows))
-        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across)
+        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across, self._contiguous(1))
         b = found.b.of(batch) + (windows.b + image * found.b.columns[0])
-        where = (b, found.b_term, found.b.columns[1], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
+        where = (b, found.b_term, *found.b.columns[1:], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
         inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
         position = _apart(found.channels * vectors * lanes * 8)
         panel = found.channels * across * lanes * 8
@@ -252,10 +256,11 @@ class WinogradPlan(Plan):
             (*where, factor, norms, self.b_norms, norms, self.b_norms, self.list, self.counter, *nothing, *streams),
         )
         shape = self.shape._replace(height=0, across=0)
-        code = engine.compiled(winograd_redo.summed, target, shape._replace(padded=False), self.factors)
+        contiguous = self._contiguous(0), self._contiguous(1)
+        code = engine.compiled(winograd_redo.summed, target, shape._replace(padded=False), self.factors, contiguous)
         factor = _bits(winograd_redo.factor(found.channels))
-        a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line)
-        b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, found.b.columns[1], *found.sizes[1:])
+        a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
+        b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
         inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
         listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, plain)
         yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
