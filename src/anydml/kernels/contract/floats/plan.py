@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import direct_plan, epilogue, panels, refine, rows, tile
+from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, panels, refine, rows, tile
 from anydml.kernels.contract.floats.epilogue import Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import ENTRY, Layout, Place
@@ -93,7 +93,7 @@ class Plan:
             _lies(p, t, found, last=k == len(streams)) for k, (p, t) in enumerate(zip(self.places, types, strict=True))
         )
         self.block_row, self.sizes = 0, At("scratch")
-        self.shape = Shape(formula, lies, 0, 0, found.padded)
+        self.shape = Shape(formula, lies, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
         self.table = constants.add(found.table)
@@ -298,21 +298,20 @@ class Plan:
         a, a_norms = self._rows_at(batch, at)
         b = self.b + (columns.start - first) * found.terms * 4
         sums_row = panels_ * width * 8
-        code = engine.compiled(tile.sums, target, height, across, False)
-        yield Step(code, (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row))
-        shape = self.shape._replace(height=height, across=across)
+        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
+        yield Step(engine.compiled(tile.sums, target, height, across), packed)
         factor = int(np.float64((found.terms + 8) * 2.0**-53).view(np.int64))
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
-        offset = (columns.start - first) * 8
-        norms = (a_norms, self.b_norms + offset, self.a_low, self.b_low)
-        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row, factor)
-        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms)
-        yield Step(engine.compiled(epilogue.block, target, shape), (*where, *norms, self.list, self.counter, *packed, *streams))
-        code = engine.compiled(tile.doubled, target, height, across)
+        norms = (a_norms, self.b_norms + (columns.start - first) * 8)
+        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row, factor, *norms)
+        made = (*where, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
+        yield Step(engine.compiled(epilogue.block, target, self.shape), made)
         most_listed = len(some) * len(columns) // MANY
-        yield Step(code, (*packed, self.sums, sums_row, self.rests, self.counter, most_listed))
-        known = (self.sums, self.rests, sums_row, factor, *norms, a, a_tile, height, b, b_panel, width)
-        yield self.refine(batch, some, columns, shape._replace(height=0, across=0), known, streams)
+        again = (*packed, self.rests, most_listed, *norms, self.a_low, self.b_low)
+        yield Step(engine.compiled(doubled.sums, target, height, across), again)
+        yield Step(engine.compiled(epilogue.block, target, self.shape._replace(paired=True)), made)
+        known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
+        yield self.refine(batch, some, columns, self.shape, known, streams)
 
     def refine(
         self,

@@ -249,23 +249,21 @@ class WinogradPlan(Plan):
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         _, norms, plain = self._filters(batch, at)
         shape = self.shape._replace(padded=False, mixed=True)
-        nothing = (0,) * 7
         factor = _bits(self.roundings * winograd.SLACK * 2.0**-53)
         yield Step(
             engine.compiled(epilogue.block, target, shape),
-            (*where, factor, norms, self.b_norms, norms, self.b_norms, self.list, self.counter, *nothing, *streams),
+            (*where, factor, norms, self.b_norms, self.list, self.counter, 0, 0, 0, 0, *streams),
         )
-        shape = self.shape._replace(height=0, across=0)
         contiguous = self._contiguous(0), self._contiguous(1)
-        code = engine.compiled(winograd_redo.summed, target, shape._replace(padded=False), self.factors, contiguous)
+        code = engine.compiled(winograd_redo.summed, target, self.shape._replace(padded=False), self.factors, contiguous)
         factor = _bits(winograd_redo.factor(found.channels))
         a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
         b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
         inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
         listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, plain)
         yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
-        known = (self.sums, self.sums, sums_row, factor, norms, self.b_norms, norms, self.b_norms, norms, 0, 0, norms, 0, 0)
-        yield self.refine(batch, some, columns, shape, known, streams)
+        known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
+        yield self.refine(batch, some, columns, self.shape, known, streams)
 
 
 def _evenly(count: int, most: int) -> list[tuple[int, int]]:

@@ -13,7 +13,6 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.rows import NORM_SLACK
-from anydml.kernels.contract.floats.tile import DENSE
 from anydml.kernels.contract.floats.winograd import FILTER
 from anydml.kernels.contract.floats.winograd_kernels import masked, wide
 from anydml.tensor import DataType
@@ -57,7 +56,6 @@ class _Redoing:
         arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
         zero = body.constant(Kind("i64"), 0)
         count = body.load("i64", "%counter")
-        body.store("i64", "0", "%counter", DENSE)
         _, (left,) = body.loop("0", count, 1, [zero], self._entry)
         body.store("i64", left.name, "%counter")
         body.do("ret i64 0")
