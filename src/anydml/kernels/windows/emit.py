@@ -12,9 +12,10 @@ from collections.abc import Callable
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.windows.columns import Columns
 from anydml.kernels.windows.counts import Range, ranged
 from anydml.kernels.windows.finish import Finish, Met
-from anydml.kernels.windows.kinds import Largest, reduction
+from anydml.kernels.windows.kinds import reduction
 from anydml.kernels.windows.lines import Lines
 from anydml.kernels.windows.shape import Shape, names, pointers, present
 
@@ -32,6 +33,7 @@ class _Kernel:
         self.kind = reduction(self.body, shape)
         self.lines = Lines(self.body, shape, self.kind)
         self.finish = Finish(self.body, shape, self.kind, self.lines)
+        self.columns = Columns(self.body, shape, self.kind, self.lines, self.finish)
 
     def _argument(self, name: str) -> Value:
         return Value(self.body, f"%{name}", WORD)
@@ -39,7 +41,10 @@ class _Kernel:
     def text(self) -> str:
         body, shape, arg = self.body, self.shape, self._argument
         arguments(body, names(shape), pointers(shape))
-        self.lines.begin()
+        if shape.down:
+            self.columns.begin()
+        else:
+            self.lines.begin()
         self.finish.begin()
         first = arg("first")
         start = Value(body, body.load("i64", "%state"), WORD) if shape.listed else body.constant(WORD, 0)
@@ -123,15 +128,20 @@ class _Kernel:
             until = body.chosen(until.compared("sgt", first), until, first)
             self.lines.first = first
 
-            def read(slot: Value, at: Value, values: list[Value]) -> list[Value]:
-                def one(y: str, values: list[Value]) -> list[Value]:
-                    line = Value(body, y, WORD)
-                    row = body.at(x, (at + line * arg(f"tx{last}")).name)
-                    return self.lines.copied(row, slot + line - first, values)
+            def over(do: Callable[[Value, str, list[Value]], list[Value]], values: list[Value]) -> list[Value]:
+                """Something for each line of the input, with the place in which it is kept, and where it lies."""
 
-                return body.loop(first.name, until.name, 1, values, one)[1]
+                def read(slot: Value, at: Value, values: list[Value]) -> list[Value]:
+                    def one(y: str, values: list[Value]) -> list[Value]:
+                        line = Value(body, y, WORD)
+                        return do(slot + line - first, body.at(x, (at + line * arg(f"tx{last}")).name), values)
 
-            noted = self.lines.noted(self._each(ranges, read, self.lines.unknown()))
+                    return body.loop(first.name, until.name, 1, values, one)[1]
+
+                return self._each(ranges, read, values)
+
+            def copied(slot: Value, row: str, values: list[Value]) -> list[Value]:
+                return self.lines.copied(row, slot, values)
 
             def reduced() -> None:
                 if shape.slides:
@@ -150,6 +160,7 @@ class _Kernel:
                 def one(o: str, _: list[Value]) -> list[Value]:
                     at = Value(body, o, WORD)
                     self.finish.row = done + at
+                    self.columns.at = at - start
                     if shape.listed:
                         self._stop_if_full()
                     here = [*ranges, ranged(body, last, at, padded=shape.padded, dense=shape.dense)]
@@ -159,22 +170,41 @@ class _Kernel:
 
                 body.loop(start.name, end.name, 1, [], one)
 
-            if noted is None:
+            def anew() -> None:
+                self.lines.begin()
+                over(lambda slot, row, _: copied(slot, row, self.lines.unknown()) and [], [])
                 reduced()
+
+            values = self.lines.unknown()
+            if shape.down:
+                self.kind.plain = True
+                values = self.columns.down(x, start, end, values)
+                self.kind.plain = False
+            else:
+                values = over(copied, values)
+
+            def usual() -> None:
+                if shape.down:
+                    each(self.columns.along)
+                else:
+                    reduced()
+
+            noted = self.lines.noted(values)
+            if noted is None:
+                usual()
             elif shape.ranged:
-                when(body, noted.name, reduced)
+                when(body, noted.name, usual)
                 when(body, (~noted).name, lambda: each(self.finish.careful))
             else:
-                when(body, noted.name, lambda: self._without_nan(reduced))
-                when(body, (~noted).name, reduced)
+                when(body, noted.name, lambda: self._plainly(usual))
+                when(body, (~noted).name, anew if shape.down else reduced)
             return []
 
         body.loop("0", count.name, 1, [], band)
 
-    def _without_nan(self, reduced: Callable[[], None]) -> None:
-        assert isinstance(self.kind, Largest)
+    def _plainly(self, do: Callable[[], None]) -> None:
         self.kind.plain = True
-        reduced()
+        do()
         self.kind.plain = False
 
     def _each(
