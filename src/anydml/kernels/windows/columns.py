@@ -6,6 +6,8 @@ are two columns apart, those of even places are kept apart from those of odd one
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.windows import MEAN
@@ -121,21 +123,27 @@ class Columns:
                 part = body.value(f"shufflevector {made!r}, {made.kind.text} poison, <{few.lanes} x i32> <{mask}>", few)
             body.stored(part, body.at(line, place))
 
-    def along(self, met: Met, out: list[str]) -> None:
-        """Reduce what is kept along the line, and store the results."""
+    def along(self, o: Value, met: Callable[[], Met], out: list[str]) -> None:
+        """Reduce what is kept of an output's line along it, and store the results. met: the lines that its windows meet."""
         body, shape, kind = self.body, self.shape, self.kind
-        if shape.kind == MEAN:
-            self.finish.invert(met)
-        if shape.kind == MEAN and not shape.halves and shape.types[1] == DataType.FLOAT32:
+        if shape.kind != MEAN:
+            self._along(met, out, close=False)
+            return
+        # of most lines all windows are inside, as those of the line before
+        first = o * self._argument("ts0") - self._argument("tp0")
+        inside = (first + self._argument("extent")).compared("ule", self._argument("tn0")) & first.compared("sge", 0)
+        known = inside & self.finish.inverted_for(shape.lines)
+        when(body, (~known).name, lambda: self.finish.invert(met()))
+        if shape.types[1] == DataType.FLOAT32 and not shape.halves:
             assert isinstance(kind, Total)
             when(body, kind.close.name, lambda: self._along(met, out, close=True))
             when(body, (~kind.close).name, lambda: self._along(met, out, close=False))
         else:
             self._along(met, out, close=False)
 
-    def _along(self, met: Met, out: list[str], *, close: bool) -> None:
+    def _along(self, met: Callable[[], Met], out: list[str], *, close: bool) -> None:
         body, kind = self.body, self.kind.raw[0]
-        line = self._line(self.at)
+        line, lines = self._line(self.at), met()
         taps = [body.at(line, tap.name) for tap in self.taps]
 
         def group(i: Value, _: list[Value]) -> list[Value]:
@@ -143,7 +151,7 @@ class Columns:
             made = [first]
             for x in others:
                 made = self.kind.along(made, [x], None, None)
-            self.finish.finished(met, made, i, out, close=close)
+            self.finish.finished(lines, made, i, out, close=close)
             return []
 
         self.lines.groups("%m", self.shape.lanes, [], group)

@@ -154,18 +154,21 @@ class _Kernel:
                         return body.loop("0", (until - first).name, 1, values, one)[1]
 
                     self._each(ranges, along, [])
-                each(self.finish.line)
+                each(lambda _, met, to: self.finish.line(met(), to))
 
-            def each(finish: Callable[[Met, list[str]], None]) -> None:
+            def each(finish: Callable[[Value, Callable[[], Met], list[str]], None]) -> None:
                 def one(o: str, _: list[Value]) -> list[Value]:
                     at = Value(body, o, WORD)
                     self.finish.row = done + at
                     self.columns.at = at - start
                     if shape.listed:
                         self._stop_if_full()
-                    here = [*ranges, ranged(body, last, at, padded=shape.padded, dense=shape.dense)]
                     to = [body.at(p, (at * arg(f"t{s}{last}")).name) for s, p in zip("yz", out, strict=True)]
-                    finish(self._met(here, x, weight, first), to)
+
+                    def met() -> Met:
+                        return self._met([*ranges, ranged(body, last, at, padded=shape.padded, dense=shape.dense)], x, weight, first)
+
+                    finish(at, met, to)
                     return []
 
                 body.loop(start.name, end.name, 1, [], one)
@@ -194,7 +197,7 @@ class _Kernel:
                 usual()
             elif shape.ranged:
                 when(body, noted.name, usual)
-                when(body, (~noted).name, lambda: each(self.finish.careful))
+                when(body, (~noted).name, lambda: each(lambda _, met, to: self.finish.careful(met(), to)))
             else:
                 when(body, noted.name, lambda: self._plainly(usual))
                 when(body, (~noted).name, anew if shape.down else reduced)

@@ -139,6 +139,11 @@ class Finish:
 
         when(body, body.op(f"xor i1 {known}, true"), anew)
 
+    def inverted_for(self, counted: int) -> Value:
+        """Whether that is noted for windows of lines that count so many."""
+        body = self.body
+        return Value(body, body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {2 * counted}"), Kind("i1"))
+
     def finished(self, met: Met, parts: list[Value], i: Value, out: list[str], *, close: bool) -> None:
         """Store the results of a group of windows, from what their elements come to. close: see `results.mean`."""
         body, shape = self.body, self.shape
