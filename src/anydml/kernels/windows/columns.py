@@ -1,7 +1,8 @@
 """Windows of a line of the output, reduced down their columns first, then along the line: where the order makes no difference.
 
-Each column of the input is read where it lies, and what it comes to is kept in a line with padding on both sides. Where windows
-are two columns apart, those of even places are kept apart from those of odd ones: so every load is one of elements side by side.
+Each column of the input is read where it lies, and what it comes to is kept in a line with padding on both sides. Where
+windows are two columns apart, those of even places are kept apart from those of odd ones, so that loads are of elements side by
+side.
 """
 
 from __future__ import annotations

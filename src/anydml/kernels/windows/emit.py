@@ -8,6 +8,7 @@ the kind, and on how lines lie; sizes, strides and paddings are arguments.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
@@ -20,6 +21,7 @@ from anydml.kernels.windows.lines import Lines
 from anydml.kernels.windows.shape import Shape, names, pointers, present
 
 WORD = Kind("i64")
+T = TypeVar("T")
 
 
 def emitted(target: Target, shape: Shape) -> str:
@@ -128,20 +130,16 @@ class _Kernel:
             until = body.chosen(until.compared("sgt", first), until, first)
             self.lines.first = first
 
-            def over(do: Callable[[Value, str, list[Value]], list[Value]], values: list[Value]) -> list[Value]:
-                """Something for each line of the input, with the place in which it is kept, and where it lies."""
-
+            def copied() -> list[Value]:
                 def read(slot: Value, at: Value, values: list[Value]) -> list[Value]:
                     def one(y: str, values: list[Value]) -> list[Value]:
                         line = Value(body, y, WORD)
-                        return do(slot + line - first, body.at(x, (at + line * arg(f"tx{last}")).name), values)
+                        row = body.at(x, (at + line * arg(f"tx{last}")).name)
+                        return self.lines.copied(row, slot + line - first, values)
 
                     return body.loop(first.name, until.name, 1, values, one)[1]
 
-                return self._each(ranges, read, values)
-
-            def copied(slot: Value, row: str, values: list[Value]) -> list[Value]:
-                return self.lines.copied(row, slot, values)
+                return self._each(ranges, read, self.lines.unknown())
 
             def reduced() -> None:
                 if shape.slides:
@@ -166,7 +164,9 @@ class _Kernel:
                     to = [body.at(p, (at * arg(f"t{s}{last}")).name) for s, p in zip("yz", out, strict=True)]
 
                     def met() -> Met:
-                        return self._met([*ranges, ranged(body, last, at, padded=shape.padded, dense=shape.dense)], x, weight, first)
+                        return self._met(
+                            [*ranges, ranged(body, last, at, padded=shape.padded, dense=shape.dense)], x, weight, first
+                        )
 
                     finish(at, met, to)
                     return []
@@ -175,23 +175,13 @@ class _Kernel:
 
             def anew() -> None:
                 self.lines.begin()
-                over(lambda slot, row, _: copied(slot, row, self.lines.unknown()) and [], [])
+                copied()
                 reduced()
 
-            values = self.lines.unknown()
-            if shape.down:
-                self.kind.plain = True
-                values = self.columns.down(x, start, end, values)
-                self.kind.plain = False
-            else:
-                values = over(copied, values)
-
             def usual() -> None:
-                if shape.down:
-                    each(self.columns.along)
-                else:
-                    reduced()
+                each(self.columns.along) if shape.down else reduced()
 
+            values = self._plainly(lambda: self.columns.down(x, start, end, self.lines.unknown())) if shape.down else copied()
             noted = self.lines.noted(values)
             if noted is None:
                 usual()
@@ -205,10 +195,12 @@ class _Kernel:
 
         body.loop("0", count.name, 1, [], band)
 
-    def _plainly(self, do: Callable[[], None]) -> None:
+    def _plainly(self, do: Callable[[], T]) -> T:
+        """What is emitted for elements of which none is NaN, nor -0 where that matters."""
         self.kind.plain = True
-        do()
+        made = do()
         self.kind.plain = False
+        return made
 
     def _each(
         self, ranges: list[Range], do: Callable[[Value, Value, list[Value]], list[Value]], values: list[Value]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from anydml.forks import guard
 from anydml.kernels.call.steps import At, Rounds, Step
@@ -14,10 +14,10 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, Windows, windows
 from anydml.kernels.reduce import family as rows
-from anydml.kernels.windows import emit
-from anydml.kernels.windows.memory import length_of, memory_of, sizes_and_strides
+from anydml.kernels.windows import emit, whole
+from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
 from anydml.kernels.windows.shape import FEW, Layout, Shape, names, raw
-from anydml.kernels.windows.undecided import Order, deciding
+from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
 from anydml.schema.check import Checked
 from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
@@ -27,6 +27,7 @@ from anydml.tensor import DataType, TensorDesc, limits
 GENERAL = 1 << 11  # elements read below which a kernel serves that is compiled for any strides and windows
 SHORT = 1 << 14  # elements read below which other threads can wait
 ALONE = 1 << 15  # elements read below which one thread computes
+MOST_SUMMED = 1 << 8  # elements of an image up to which one that is not exactly summed is a rare one
 LONGEST = 1 << 20  # elements of a line with its padding, and of a window
 MOST_QUANTIZED = 1 << 15  # elements of a window whose mean is quantised: of more, `results` has no proof
 ROOM = 1 << 24  # bytes of the lines that are kept
@@ -45,6 +46,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     source, output = tensors[w.source], tensors[w.output]
     if (reason := _misfit(w, tensors)) is not None:
         return Refused(reason)
+    if _is_whole(w) and (images := _images(w, source, output)) is not None:
+        return _lowered_images(statement, w, images, checked, target, machine.threads)
     if w.kind == MEAN and _is_whole(w):
         return rows.lower({w.output: _mean_of_all(statement[w.output], w, source)}, checked, machine)
     layout = _layout(w, source, output)
@@ -102,6 +105,69 @@ def _misfit(w: Windows, tensors: Mapping[str, TensorDesc]) -> str | None:
     else:
         fits = x == y and x in FLOATS
     return None if fits else "windows of other data types are reduced"
+
+
+class Images(NamedTuple):
+    """Windows that are whole images, each a run of elements: how many there are, how many elements each has; strides."""
+
+    number: int
+    size: int
+    source: int
+    output: int
+
+
+def _images(w: Windows, source: TensorDesc, output: TensorDesc) -> Images | None:
+    """Where each window is an image whose elements lie side by side, and images are equally far apart."""
+    size = prod(a.size for a in w.axes[2:])
+    if w.indices is not None or w.kind not in (MAX, MEAN) or (w.kind, source.data_type) == (MAX, DataType.FLOAT16):
+        return None
+    if size > (MOST_SUMMED if w.kind == MEAN else LONGEST):
+        return None
+    run = 1
+    for n, stride in zip(reversed(source.sizes[2:]), reversed(source.explicit_strides[2:]), strict=True):
+        if n != 1 and stride != run:
+            return None
+        run *= n
+    (batches, channels), apart = source.sizes[:2], []
+    for t in (source, output):
+        batch, channel = t.explicit_strides[:2]
+        if batches > 1 and channels > 1 and batch != channel * channels:
+            return None
+        apart.append(channel if channels > 1 else batch)
+    return Images(batches * channels, size, *apart)
+
+
+def _lowered_images(
+    statement: Statement, w: Windows, images: Images, checked: Checked[Any], target: Target, threads: int
+) -> Lowered:
+    source, output = checked.tensors[w.source], checked.tensors[w.output]
+    data_type, size = source.data_type, source.data_type.dtype.itemsize
+    lanes = _power_below(images.size, target.vector_bytes // (size if w.kind == MAX else 4))
+    shares = min(threads if images.number * images.size >= ALONE else 1, images.number)
+    together = _power_below(images.number // shares, min(lanes, target.vector_bytes // 8))
+    shape = Shape(
+        w.kind, (data_type, output.data_type), None, True, 1, 0, 0, 0, 0, lanes, lanes,
+        (True, images.output == 1 or images.number == 1, True), False, True, False, 0, (), 1,
+    )  # fmt: skip
+    with guard:
+        code = engine.compiled(whole.emitted, target, shape, together)
+    room = 2 * together + LISTED if shape.listed else 0
+    words = -(-(STATE_WORDS + 2 * (room + 1)) // STATE_WORDS) * STATE_WORDS
+    pieces: list[list[Step]] = []
+    for first, end in pairwise(images.number * k // shares for k in range(shares + 1)):
+        state = At("scratch", 8 * words * len(pieces))
+        numbers = (room, first, end - first, images.size, images.size.bit_length())
+        strides = images.source * size, images.output * size
+        pieces.append([Step(code, (state, state + 8 * STATE_WORDS, *numbers, At(w.source), At(w.output), *strides))])
+    order = Order((0, 1, *range(2, len(w.axes) - 1)), tuple(a.output for a in w.axes[:-1]), len(w.axes) - 1)
+    starts = [words * k for k in range(shares)]
+    return Lowered(
+        target,
+        [Rounds([pieces])],
+        scratch=8 * words * shares,
+        short=images.number * images.size < SHORT,
+        decide=deciding(order, w.output, statement[w.output], output.data_type, starts) if shape.listed else None,
+    )
 
 
 def _is_whole(w: Windows) -> bool:
@@ -173,8 +239,8 @@ def _shape(target: Target, w: Windows, checked: Checked[Any], layout: Layout) ->
 def _for_any_size(shape: Shape) -> Shape:
     """The shape with nothing written out for its sizes and strides."""
     return shape._replace(
-        step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False, additions=2 * GENERAL,
-        down=0,
+        step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False,
+        additions=2 * GENERAL, down=0,
     )  # fmt: skip
 
 

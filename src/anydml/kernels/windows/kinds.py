@@ -60,7 +60,7 @@ class Reduction(ABC):
 class Largest(Reduction):
     """The first of the largest elements, all its bits, and its position, if that is asked for.
 
-    Of FLOAT16 two parts are kept: an integer in the order of the numbers, zeros equal and NaN above all, and the bits.    """
+    Of FLOAT16 two parts are kept: an integer in the order of the numbers, zeros equal and NaN above all, and the bits."""
 
     def __init__(self, body: Body, shape: Shape) -> None:
         super().__init__(body, shape)

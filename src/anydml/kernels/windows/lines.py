@@ -33,6 +33,7 @@ class Lines:
 
     def fill(self, at: str, count: str, value: Value) -> None:
         """Put a value in so many elements."""
+
         def one(i: str, _: list[Value]) -> list[Value]:
             self.body.stored(value, self.body.at(at, self.body.op(f"mul i64 {i}, {value.kind.bits // 8}")))
             return []

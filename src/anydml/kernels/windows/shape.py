@@ -28,7 +28,8 @@ class Shape(NamedTuple):
     lanes: of a group of elements of the input's line and of the output's. contiguous: whether lines of the input, of the
     output and of positions are. padded: see `Windows`. dense: no window has a dilation, but along the line. halves: a mean
     divides by one power of two. additions: one that is at least those of a sum. parameters: whether each scale and zero
-    point is there. down: windows are reduced down their columns first, then along lines, and so many lines are new to each; else 0.
+    point is there. down: windows are reduced down their columns first, then along lines, and of each so many lines are not in
+    the one above it; else 0.
     """
 
     kind: str
