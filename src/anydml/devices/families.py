@@ -86,3 +86,6 @@ DEVICES: Mapping[str, Families] = {
     },
     "reference": {"reference": reference},
 }
+
+# those that take statements which no operator states: they look at nothing but the tensors
+FUSED: Mapping[str, Families] = {"cpu": {"elementwise:compiled": elementwise_compiled}, "reference": {}}
