@@ -55,8 +55,7 @@ def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> I
     streams = [x for p in plan.places for x in (p.of(batch, rows.start), p.row, *p.columns)]
     none = plan.counter  # of what the epilogue of other sums reads
     where = (len(rows), columns.start, len(columns), *found.flat[1:], plan.sums, plan.block_row, factor)
-    packed = (none, 0, 0, none, 0, 0, found.terms)
     code = engine.compiled(epilogue.block, target, shape)
-    yield Step(code, (*where, none, plan.sizes, none, none, plan.list, plan.counter, *packed, *streams))
-    known = (plan.sums, plan.sizes, plan.block_row, factor, none, none, none, none, none, 0, 0, none, 0, 0)
+    yield Step(code, (*where, none, plan.sizes, plan.list, plan.counter, found.terms, none, none, none, *streams))
+    known = (plan.sums, plan.block_row, none, none, 0, 0, none, 0, 0)
     yield plan.refine(batch, rows, columns, plan.shape, known, streams)

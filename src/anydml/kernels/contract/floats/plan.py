@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import direct_plan, epilogue, panels, refine, rows, tile
+from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, panels, refine, rows, tile
 from anydml.kernels.contract.floats.epilogue import Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import ENTRY, Layout, Place
@@ -32,8 +32,9 @@ GROUP = 192  # columns whose sums are there at once
 LISTED = 1 << 14  # elements of a block at most
 BLOCK = processor.caches().second // 4  # bytes of rows that are summed with one panel after the other
 CHUNK = processor.caches().second // 2  # bytes of columns that are packed at once, where the rows are all packed
+DEPTH = 128  # terms of a sum that are added up before they are added to others
 MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
-WHOLE = 8 << 20  # bytes of rows that are packed at once; more are packed again for every chunk, which is as large then
+FAR = 8 << 20  # the same where rows are packed again for every chunk, block by block; and bytes of these rows
 MANY = 16  # elements that are listed are summed all together if they are more than this part of a block
 SLACK = 64  # bytes that the last vector of a panel may write behind it
 
@@ -93,7 +94,7 @@ class Plan:
             _lies(p, t, found, last=k == len(streams)) for k, (p, t) in enumerate(zip(self.places, types, strict=True))
         )
         self.block_row, self.sizes = 0, At("scratch")
-        self.shape = Shape(formula, lies, 0, 0, found.padded)
+        self.shape = Shape(formula, lies, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
         self.table = constants.add(found.table)
@@ -138,12 +139,13 @@ class Plan:
             return self._batches(piece)
         height = min(tile.height(self.target), len(piece.rows))
         row_bytes = found.terms * 8
-        whole = len(piece.rows) * row_bytes <= WHOLE or self.packed is not None
-        self.block = max(1, min(BLOCK // max(row_bytes * height, 1), LISTED // (GROUP * height)))
+        at_once = max(min(found.terms, DEPTH) * 8 * height, 1)
+        self.block = max(1, min(BLOCK // at_once, LISTED // (GROUP * height), FAR // max(row_bytes * height, 1)))
+        whole = len(piece.rows) <= self.block * height or self.packed is not None
         most = len(piece.rows) if whole else self.block * height
         # of long sums, fewer columns at once
         self.group = max(self.width, min(GROUP, MOST // max(found.terms * 4, 1)) // self.width * self.width)
-        wanted = (CHUNK if len(piece.rows) * row_bytes <= WHOLE else WHOLE) // max(found.terms * 4, 1)
+        wanted = (CHUNK if whole else FAR) // max(found.terms * 4, 1)
         self.chunk = max(1, wanted // self.group) * self.group
         columns = min(self.chunk, -(-len(piece.columns) // self.width) * self.width)
         group = min(self.group, columns)
@@ -258,7 +260,8 @@ class Plan:
         size = self.factors[0].dtype.itemsize
         if found.table.shape[0] and term == size * positions and (found.table[:, 1] == size * np.arange(positions)).all():
             channels, positions, term = channels * positions, 1, size  # they lie side by side
-        code = engine.compiled(rows.packed, self.target, self.factors[0], height, positions == 1 and term == size)
+        side = rows.CHANNELS if positions == 1 and term == size else rows.ROWS if found.a.row == size else rows.APART
+        code = engine.compiled(rows.packed, self.target, self.factors[0], height, side)
         into, norms = self._rows_at(batch, at)
         a = found.a.of(batch, some.start)
         return Step(code, (a, found.a.row, len(some), channels, term, positions, table, 8 * ENTRY, into, norms))
@@ -278,8 +281,10 @@ class Plan:
 
     def _pack_columns(self, batch: tuple[int, ...], columns: range, first: int, across: int) -> Step:
         found = self.layout
-        contiguous = found.b.columns[2] == self.factors[1].dtype.itemsize
-        code = engine.compiled(panels.packed, self.target, self.factors[1], across, contiguous, found.padded)
+        step, rest = divmod(found.b.columns[2], self.factors[1].dtype.itemsize)
+        if rest or step not in (1, 2):
+            step = 0
+        code = engine.compiled(panels.packed, self.target, self.factors[1], across, step, found.padded)
         panel = found.terms * across * self.lanes * 4
         where = (found.b.of(batch), columns.start, len(columns), *found.sizes[1:], *found.b.columns)
         terms = (found.channels, found.b_term, len(found.table), self.table)
@@ -298,21 +303,22 @@ class Plan:
         a, a_norms = self._rows_at(batch, at)
         b = self.b + (columns.start - first) * found.terms * 4
         sums_row = panels_ * width * 8
-        code = engine.compiled(tile.sums, target, height, across, False)
-        yield Step(code, (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row))
-        shape = self.shape._replace(height=height, across=across)
-        factor = int(np.float64((found.terms + 8) * 2.0**-53).view(np.int64))
+        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter, DEPTH)
+        yield Step(engine.compiled(tile.sums, target, height, across), packed)
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
-        offset = (columns.start - first) * 8
-        norms = (a_norms, self.b_norms + offset, self.a_low, self.b_low)
-        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row, factor)
-        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms)
-        yield Step(engine.compiled(epilogue.block, target, shape), (*where, *norms, self.list, self.counter, *packed, *streams))
-        code = engine.compiled(tile.doubled, target, height, across)
+        norms = (a_norms, self.b_norms + (columns.start - first) * 8)
+        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
+        rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
+        longest = _factor(min(found.terms, DEPTH) + -(-found.terms // DEPTH))
+        yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
         most_listed = len(some) * len(columns) // MANY
-        yield Step(code, (*packed, self.sums, sums_row, self.rests, self.counter, most_listed))
-        known = (self.sums, self.rests, sums_row, factor, *norms, a, a_tile, height, b, b_panel, width)
-        yield self.refine(batch, some, columns, shape._replace(height=0, across=0), known, streams)
+        again = (*packed, self.rests, most_listed, *norms, self.a_low, self.b_low)
+        yield Step(engine.compiled(doubled.sums, target, height, across), again)
+        yield Step(
+            engine.compiled(epilogue.block, target, self.shape._replace(paired=True)), (*where, _factor(found.terms), *rest)
+        )
+        known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
+        yield self.refine(batch, some, columns, self.shape, known, streams)
 
     def refine(
         self,
@@ -331,6 +337,11 @@ class Plan:
         terms = (found.channels, len(found.table), self.table)
         listed = (self.list, self.counter, columns.start, *found.flat[1:])
         return Step(code, (*left, *right, *terms, *listed, self.bits, bit, found.columns, self.open_, *known, *streams))
+
+
+def _factor(additions: int) -> int:
+    """The bits of a sum's bound for so many additions, one after another, but for the norms."""
+    return int(np.float64((additions + 8) * 2.0**-53).view(np.int64))
 
 
 def _lies(p: Place, data_type: DataType, found: Layout, *, last: bool) -> str:
