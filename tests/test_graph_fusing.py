@@ -50,18 +50,27 @@ FUSED: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "an activation with a table of its own": (lambda x, y: dml.activation_gelu(add(x, y)), [f"{ADD} + {GELU}"]),
     "types that change": (halves, [f"{CAST} + {CAST}_2 + {TIMES} + {CAST}_3"]),
 }
+PRODUCTS: dict[str, tuple[Callable[..., Any], list[str]]] = {
+    "a product and maps of arithmetic": (
+        lambda x, y: relu(add(dml.gemm(x, y, trans_b="TRANSPOSE"), 1.0)),
+        [f"gemm + {ADD} + {RELU}"],
+    ),
+    "a product and a function": (lambda x, y: exp(dml.gemm(x, y, trans_b="TRANSPOSE")), ["gemm", EXP]),
+    "a product between maps": (lambda x, y: relu(dml.gemm(relu(x), y, trans_b="TRANSPOSE")), [RELU, f"gemm + {RELU}_2"]),
+}
 ALONE: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "an output of the graph": (lambda x, y: (s := add(x, y), relu(s)), [ADD, RELU]),
     "two readers": (twice_read, [ADD, RELU, SOFTMAX, f"{SOFTMAX}_2", MINUS]),
     "a read at other places": (lambda x, y: add(x, relu(dml.slice(y, (0, 0), (6, 1)))), [SLICE, RELU, ADD]),
+    "a sum of no products": (lambda x, y: add(relu(dml.reduce(x, function="SUM", axes=(1,))), y), ["reduce", RELU, ADD]),
     "a move": (lambda x, y: dml.element_wise_identity(add(x, y)), [ADD, SAME]),
 }
 
 
-@pytest.mark.parametrize("case", [*FUSED, *ALONE])
+@pytest.mark.parametrize("case", [*FUSED, *PRODUCTS, *ALONE])
 def test_the_bits_are_those_of_the_operators(case: str) -> None:
     """Fused, unfused, and as eager calls, on numbers that hurt: 300 elements of each kind."""
-    function, titles = {**FUSED, **ALONE}[case]
+    function, titles = {**FUSED, **PRODUCTS, **ALONE}[case]
     made = dml.graph(function, x=T, y=T)
     found = works(made.desc)
     if case in FUSED:

@@ -87,5 +87,8 @@ DEVICES: Mapping[str, Families] = {
     "reference": {"reference": reference},
 }
 
-# those that take statements which no operator states: they look at nothing but the tensors
-FUSED: Mapping[str, Families] = {"cpu": {"elementwise:compiled": elementwise_compiled}, "reference": {}}
+# those that take statements of no operator: they look at nothing but the tensors
+FUSED: Mapping[str, Families] = {
+    "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},
+    "reference": {},
+}

@@ -74,7 +74,7 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     once = [_part(families, checked, work, frozenset(), machine) for work in first]
     parts = []
     for work in fuse(checked, every) if fusing else every:
-        if work.nest is not None and (part := _fused(fusing, checked, work, machine)) is not None:
+        if work.nest is not None and (part := _fused(fusing, checked, work, fixed, machine)) is not None:
             parts.append(part)
         else:
             parts += [_part(families, checked, one, fixed, machine) for one in every if one.node in work.nodes]
@@ -105,12 +105,13 @@ def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozense
     return Part(work, compiled.kernel_name, compiled.built, compiled, title(checked, work.node))
 
 
-def _fused(families: Families, checked: CheckedGraph, work: Work, machine: Machine) -> Part | None:
+def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
     """A fused work with its kernel; None where no family takes it."""
     assert work.nest is not None
-    tensors = {name: use.tensor for name, use in (*work.reads.items(), *work.writes.items())}
-    stands_in = cast(Checked[Any], SimpleNamespace(tensors=tensors))
-    for name, answer in lowerings(families, {OUTPUT: work.nest}, stands_in, machine):
+    tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
+    tensors |= {name: use.tensor for name, use in work.writes.items()}
+    of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
+    for name, answer in lowerings(families, {OUTPUT: work.nest}, of_no_operator, machine):
         if isinstance(answer, Lowered):
             try:
                 built = linked(answer)
