@@ -99,9 +99,9 @@ def test_biases_that_int32_has_no_room_for() -> None:
 
 
 def test_ties() -> None:
-    """Data that consist of them, so that the rule decides nearly everything; scales that are no powers of two."""
+    """Data that consist of them, so that the rule decides nearly everything; 1 / 82 in float32 is not half of 1 / 41."""
     case = make(replace(PLAIN, by_channel=(True, False), absent=frozenset(("bias_tensor",))))
-    for name, scale in (("filter", 3.0), ("input", 1.0), ("output", 6.0)):
+    for name, scale in (("filter", 41.0), ("input", 1.0), ("output", 82.0)):
         case.inputs[f"{name}_scale_tensor"].tensor[...] = scale
     for name in ("input", "filter"):
         case.inputs[f"{name}_zero_point_tensor"].tensor[...] = 0
