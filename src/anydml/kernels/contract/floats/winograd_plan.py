@@ -38,7 +38,7 @@ from anydml.tensor import DataType
 
 TILES = processor.caches().second * 9 // 8  # bytes of transformed tiles that are kept at once
 FEWEST = 16  # tiles for which filters are worth to be transformed
-PRODUCTS = processor.caches().second * 3 // 8  # bytes of products
+PRODUCTS = processor.caches().second // 8  # bytes of products
 SUMS = processor.caches().second // 8  # bytes of sums
 
 
