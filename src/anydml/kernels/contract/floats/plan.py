@@ -281,8 +281,10 @@ class Plan:
 
     def _pack_columns(self, batch: tuple[int, ...], columns: range, first: int, across: int) -> Step:
         found = self.layout
-        contiguous = found.b.columns[2] == self.factors[1].dtype.itemsize
-        code = engine.compiled(panels.packed, self.target, self.factors[1], across, contiguous, found.padded)
+        step, rest = divmod(found.b.columns[2], self.factors[1].dtype.itemsize)
+        if rest or step not in (1, 2):
+            step = 0
+        code = engine.compiled(panels.packed, self.target, self.factors[1], across, step, found.padded)
         panel = found.terms * across * self.lanes * 4
         where = (found.b.of(batch), columns.start, len(columns), *found.sizes[1:], *found.b.columns)
         terms = (found.channels, found.b_term, len(found.table), self.table)
