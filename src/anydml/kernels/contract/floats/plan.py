@@ -22,6 +22,7 @@ from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, panel
 from anydml.kernels.contract.floats.epilogue import Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import ENTRY, Layout, Place
+from anydml.kernels.contract.floats.planes_plan import Planes
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
@@ -97,7 +98,9 @@ class Plan:
         self.shape = Shape(formula, lies, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
+        self.constants = constants
         self.table = constants.add(found.table)
+        self.planes = Planes.of(self)
         self.bits = scratch.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(threads if work >= ALONE else 1)
@@ -134,6 +137,8 @@ class Plan:
     def _piece(self, piece: Piece, open_: At) -> list[Step | Repeat]:
         found, scratch = self.layout, self.scratch
         self.open_ = open_
+        if self.planes is not None:
+            return self.planes.steps(piece)
         if direct_plan.serves(found):
             direct_plan.take(self, piece)
             return self._batches(piece)
@@ -163,14 +168,23 @@ class Plan:
         self.counter, self.whole = scratch.take(64), whole
         return self._batches(piece)
 
-    def _batches(self, piece: Piece, steps: Callable[[tuple[int, ...]], Steps] | None = None) -> list[Step | Repeat]:
-        """The steps of a piece's batches, those of all kinds if none are given."""
+    def _batches(
+        self,
+        piece: Piece,
+        steps: Callable[[tuple[int, ...]], Steps] | None = None,
+        ranges: Callable[[tuple[int, ...], range], Steps] | None = None,
+    ) -> list[Step | Repeat]:
+        """The steps of a piece's batches, those of all kinds if none are given. ranges: of some that follow one another."""
         sizes = self.layout.batches
 
         def along(before: tuple[int, ...], first: int, end: int) -> list[Step | Repeat]:
             """The batches of such first indices, from one number of them on to before another."""
             if len(before) == len(sizes):
+                if ranges is not None:  # of none
+                    return list(ranges(before, range(1)))
                 return list(self._one(before, piece) if steps is None else steps(before))
+            if ranges is not None and len(before) == len(sizes) - 1:
+                return list(ranges(before, range(first, end)))
             below = prod(sizes[len(before) + 1 :])
             whole = range(-(-first // below), end // below)
             found: list[Step | Repeat] = []
