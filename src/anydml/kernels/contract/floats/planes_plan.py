@@ -221,7 +221,7 @@ class Planes:
         bit = (plan._number(batch) * found.rows + row) * found.columns + z * plane
         listed = (plan.list, plan.counter, 0, count, width, plan.bits, bit, found.rows * found.columns - plane, plan.open_)
         none = plan.counter  # of sums that are in memory, there are none
-        known = (none, none, 0, 0, none, none, none, none, none, 0, 0, none, 0, 0)
+        known = (none, 0, none, none, 0, 0, none, 0, 0)
         places = [x for p in plan.places for x in (at(p), next_(p), 0, *p.columns[1:])]
         yield Step(code, (*left, *right, *terms, *listed, *known, *places))
 
