@@ -17,13 +17,13 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import tile
+from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import SLACK
 
 # most: entries on the list up to which nothing is done
 ARGUMENTS = (*tile.ARGUMENTS, "rests", "most", "a_norms", "b_norms", "a_low", "b_low")
 POINTERS = {"a", "b", "sums", "counter", "rests", "a_norms", "b_norms", "a_low", "b_low"}
-DENSE = 16  # where the counter says that there are pairs
 EXPONENT = 0x7FF << 52
 BIAS = 24.0  # the norms' powers of two may be half of the norms: sums are below 4 of their product, and 20 to 28 lie together
 

@@ -2,7 +2,7 @@
 
 A sum of n float64 terms is at most (n + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of
 its column (Cauchy and Schwarz). It is exact where nothing has been rounded, which the processor notes. Where many elements are
-left open, it comes again, with pairs.
+left open, it comes again, with better bounds, and with pairs.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import compensated
 from anydml.kernels.contract.floats.direct import LEAST
-from anydml.kernels.contract.floats.doubled import DENSE, lost
+from anydml.kernels.contract.floats.doubled import lost
 from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored
 from anydml.kernels.contract.floats.lines import lines
+from anydml.kernels.contract.floats.magnitudes import DENSE, NEAR
 from anydml.kernels.contract.floats.tile import BOUND
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONSTANT, Streams
 from anydml.tensor import DataType
 
 OWN = 2  # streams before those of the formula: the sums, and the columns' norms
-# counter: entries on the list, then what `tile` and `doubled` say of the sums. rests, a_low, b_low: of pairs
+MAGNITUDES, PAIRS = "magnitudes", "pairs"
+# counter: entries on the list, then what is known of the sums. rests: of pairs, or magnitudes; a_low, b_low: of pairs
 ARGUMENTS = (
     "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "list", "counter", "terms",
     "rests", "a_low", "b_low",
@@ -36,14 +38,15 @@ class Shape(NamedTuple):
     """lies: how each stream that is read lies along a run of columns, and the output, last. padded: some norms are negative,
     where terms do not count.
     measured: each sum has one of its terms' magnitudes, in rows as far apart, in the norms' place. mixed: sums are made of
-    others, whose infinities they have, and whose zeros have lost their signs. paired: sums are pairs, if there are any."""
+    others, whose infinities they have, and whose zeros have lost their signs. again: what there is beside each sum, where the
+    counter says so; nothing is done elsewhere."""
 
     stored: Stored
     lies: tuple[str, ...]
     padded: bool
     measured: bool = False
     mixed: bool = False
-    paired: bool = False
+    again: str = ""
 
 
 def names(shape: Shape) -> list[str]:
@@ -74,6 +77,7 @@ class _Block:
         self.kinds = [Kind(f"i{t.element_bits}", self.lanes) for t in types]
         self.lies = ("contiguous",) * OWN + shape.lies
         self.streams = Streams(self.body, self.kinds, self.lies)
+        self.near: tuple[Value, Value] | None = None  # a group's sums and their bounds, where it matters whether these hold 0
 
     def text(self) -> str:
         body = self.body
@@ -82,9 +86,10 @@ class _Block:
 
         def rows() -> None:
             body.store("i64", "0", "%counter")
+            body.store("i64", "0", "%counter", NEAR)
             body.loop("0", "%rows", 1, [], self._row)
 
-        if self.shape.paired:
+        if self.shape.again:
             when(body, body.op(f"icmp ne i64 {body.load('i64', '%counter', DENSE)}, 0"), rows)
         else:
             rows()
@@ -104,8 +109,8 @@ class _Block:
             sizes = body.at(sizes, body.op(f"mul i64 {r}, %sums_row"))
         else:
             size = body.loaded(wide, "%a_norms", body.op(f"mul i64 {r}, 8")) * factor
-            if self.shape.paired:
-                self.small = body.splat(factor, lanes)
+            self.small = body.splat(factor, lanes)
+            if self.shape.again:
                 self.rests = body.at("%rests", body.op(f"mul i64 {r}, %sums_row"))
                 self.low = body.splat(body.loaded(wide, "%a_low", body.op(f"mul i64 {r}, 8")), lanes)
             elif not self.shape.mixed:
@@ -173,18 +178,20 @@ class _Block:
             error = self.factor * size
             guard = total.compared("oeq", 0.0) | ~((total.magnitude() + error).compared("olt", math.inf))
             return stored(body, self.shape.stored, read, bounded(total, error, guard), self.lanes)
-        if self.shape.paired:
-            return self._pairs(i, total, self.factor * size, read, guard)
-        return stored(body, self.shape.stored, read, bounded(total, self.factor * size, guard), self.lanes)
+        error = self.factor * size
+        if self.shape.again:
+            offset = body.op(f"add i64 {self.run}, {body.op(f'mul i64 {i}, 8')}")
+            beside = body.loaded(wide, self.rests, offset)
+            if self.shape.again == PAIRS:
+                low = self.low * body.loaded(wide, "%b_low", offset)
+                return self._pairs([total, beside, beside.lift(0.0), lost(error, self.small, low)], read, guard)
+            error = self.small * beside
+        else:
+            self.near = total, error
+        return stored(body, self.shape.stored, read, bounded(total, error, guard), self.lanes)
 
-    def _pairs(
-        self, i: str, total: Value, most: Value, read: dict[int, Value], guard: Value | None
-    ) -> tuple[Value, Value | None]:
-        body, s, wide = self.body, self.shape.stored, total.kind
-        offset = body.op(f"add i64 {self.run}, {body.op(f'mul i64 {i}, 8')}")
-        low = self.low * body.loaded(wide, "%b_low", offset)
-        zero = body.constant(wide, 0.0)
-        values = [total, body.loaded(wide, self.rests, offset), zero, lost(most, self.small, low)]
+    def _pairs(self, values: list[Value], read: dict[int, Value], guard: Value | None) -> tuple[Value, Value | None]:
+        body, s, total = self.body, self.shape.stored, values[0]
         added = s.added()
         if added is not None:
             values = compensated.plus(values, compensated.wide(read[added[1]], s.types[added[1]]))
@@ -196,13 +203,20 @@ class _Block:
     def _note(self, column: str, bits: str) -> None:
         """Put the undecided lanes on the list: the row, and the column in 32 bits."""
         body = self.body
-        before, head, after = (body.name(x) for x in ("before", "note", "after"))
+        before, some, head, after = (body.name(x) for x in ("before", "some", "note", "after"))
         body.jump(before)
         body.label(before)
-        body.branch(body.op(f"icmp ne i64 {bits}, 0"), head, after)
+        body.branch(body.op(f"icmp ne i64 {bits}, 0"), some, after)
+        body.label(some)
+        if self.near is not None:
+            total, error = self.near
+            near = body.op(f"and i64 {bits}, {lanes_as_bits(total.magnitude().compared('ole', error))}")
+            count = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {near}").name
+            body.store("i64", body.op(f"add i64 {count}, {body.load('i64', '%counter', NEAR)}"), "%counter", NEAR)
+        body.jump(head)
         body.label(head)
         left, rest, end = f"%{body.name('l')}", f"%{body.name('r')}", body.name("noted")
-        body.do(f"{left} = phi i64 [ {bits}, %{before} ], [ {rest}, %{end} ]")
+        body.do(f"{left} = phi i64 [ {bits}, %{some} ], [ {rest}, %{end} ]")
         count = body.load("i64", "%counter")
         lane = body.call("llvm.cttz.i64", Kind("i64"), f"i64 {left}", "i1 true").name
         entry = body.op(f"or i64 {body.op(f'shl i64 {self.r}, 32')}, {body.op(f'add i64 {column}, {lane}')}")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, panels, refine, rows, tile
-from anydml.kernels.contract.floats.epilogue import Shape
+from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, magnitudes, panels, refine, rows, tile
+from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import ENTRY, Layout, Place
 from anydml.kernels.contract.geometry import Scratch
@@ -34,7 +34,8 @@ BLOCK = processor.caches().second // 4  # bytes of rows that are summed with one
 CHUNK = processor.caches().second // 2  # bytes of columns that are packed at once, where the rows are all packed
 MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
 WHOLE = 8 << 20  # bytes of rows that are packed at once; more are packed again for every chunk, which is as large then
-MANY = 16  # elements that are listed are summed all together if they are more than this part of a block
+MANY = 32  # magnitudes are summed where more than this part of a block is listed, which costs about as much,
+VERY_MANY = 12  # and pairs where it is more than this part
 SLACK = 64  # bytes that the last vector of a panel may write behind it
 
 Steps = Iterable[Step | Repeat]
@@ -298,18 +299,22 @@ class Plan:
         a, a_norms = self._rows_at(batch, at)
         b = self.b + (columns.start - first) * found.terms * 4
         sums_row = panels_ * width * 8
-        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
-        yield Step(engine.compiled(tile.sums, target, height, across), packed)
+        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms)
+        elements = len(some) * len(columns)
+        summed = (*packed, self.sums, sums_row, self.counter)
+        yield Step(engine.compiled(tile.sums, target, height, across), summed)
         factor = int(np.float64((found.terms + 8) * 2.0**-53).view(np.int64))
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
         norms = (a_norms, self.b_norms + (columns.start - first) * 8)
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row, factor, *norms)
         made = (*where, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
         yield Step(engine.compiled(epilogue.block, target, self.shape), made)
-        most_listed = len(some) * len(columns) // MANY
-        again = (*packed, self.rests, most_listed, *norms, self.a_low, self.b_low)
-        yield Step(engine.compiled(doubled.sums, target, height, across), again)
-        yield Step(engine.compiled(epilogue.block, target, self.shape._replace(paired=True)), made)
+        code = engine.compiled(magnitudes.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, sums_row, self.counter, elements // MANY))
+        yield Step(engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES)), made)
+        code = engine.compiled(doubled.sums, target, height, across)
+        yield Step(code, (*summed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
+        yield Step(engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS)), made)
         known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
         yield self.refine(batch, some, columns, self.shape, known, streams)
 
