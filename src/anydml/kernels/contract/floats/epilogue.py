@@ -18,7 +18,7 @@ from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.doubled import lost
 from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored
 from anydml.kernels.contract.floats.lines import lines
-from anydml.kernels.contract.floats.magnitudes import DENSE, NEAR
+from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.tile import BOUND
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONSTANT, Streams
@@ -77,7 +77,6 @@ class _Block:
         self.kinds = [Kind(f"i{t.element_bits}", self.lanes) for t in types]
         self.lies = ("contiguous",) * OWN + shape.lies
         self.streams = Streams(self.body, self.kinds, self.lies)
-        self.near: tuple[Value, Value] | None = None  # a group's sums and their bounds, where it matters whether these hold 0
 
     def text(self) -> str:
         body = self.body
@@ -86,7 +85,6 @@ class _Block:
 
         def rows() -> None:
             body.store("i64", "0", "%counter")
-            body.store("i64", "0", "%counter", NEAR)
             body.loop("0", "%rows", 1, [], self._row)
 
         if self.shape.again:
@@ -186,8 +184,6 @@ class _Block:
                 low = self.low * body.loaded(wide, "%b_low", offset)
                 return self._pairs([total, beside, beside.lift(0.0), lost(error, self.small, low)], read, guard)
             error = self.small * beside
-        else:
-            self.near = total, error
         return stored(body, self.shape.stored, read, bounded(total, error, guard), self.lanes)
 
     def _pairs(self, values: list[Value], read: dict[int, Value], guard: Value | None) -> tuple[Value, Value | None]:
@@ -203,20 +199,13 @@ class _Block:
     def _note(self, column: str, bits: str) -> None:
         """Put the undecided lanes on the list: the row, and the column in 32 bits."""
         body = self.body
-        before, some, head, after = (body.name(x) for x in ("before", "some", "note", "after"))
+        before, head, after = (body.name(x) for x in ("before", "note", "after"))
         body.jump(before)
         body.label(before)
-        body.branch(body.op(f"icmp ne i64 {bits}, 0"), some, after)
-        body.label(some)
-        if self.near is not None:
-            total, error = self.near
-            near = body.op(f"and i64 {bits}, {lanes_as_bits(total.magnitude().compared('ole', error))}")
-            count = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {near}").name
-            body.store("i64", body.op(f"add i64 {count}, {body.load('i64', '%counter', NEAR)}"), "%counter", NEAR)
-        body.jump(head)
+        body.branch(body.op(f"icmp ne i64 {bits}, 0"), head, after)
         body.label(head)
         left, rest, end = f"%{body.name('l')}", f"%{body.name('r')}", body.name("noted")
-        body.do(f"{left} = phi i64 [ {bits}, %{some} ], [ {rest}, %{end} ]")
+        body.do(f"{left} = phi i64 [ {bits}, %{before} ], [ {rest}, %{end} ]")
         count = body.load("i64", "%counter")
         lane = body.call("llvm.cttz.i64", Kind("i64"), f"i64 {left}", "i1 true").name
         entry = body.op(f"or i64 {body.op(f'shl i64 {self.r}, 32')}, {body.op(f'add i64 {column}, {lane}')}")

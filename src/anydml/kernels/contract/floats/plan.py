@@ -310,7 +310,7 @@ class Plan:
         made = (*where, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
         yield Step(engine.compiled(epilogue.block, target, self.shape), made)
         code = engine.compiled(magnitudes.sums, target, height, across)
-        yield Step(code, (*packed, self.rests, sums_row, self.counter, elements // MANY))
+        yield Step(code, (*summed, self.rests, elements // MANY, elements, factor))
         yield Step(engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES)), made)
         code = engine.compiled(doubled.sums, target, height, across)
         yield Step(code, (*summed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
