@@ -114,6 +114,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every loop of a plan runs on small tensors, and all have several threads."""
     monkeypatch.setattr(plan, "ALONE", 0)
     monkeypatch.setattr(plan, "GROUP", 48)
+    monkeypatch.setattr(plan, "DEPTH", 7)
     monkeypatch.setattr(plan, "CHUNK", 1 << 12)
     monkeypatch.setattr(plan, "BLOCK", 1 << 11)
     monkeypatch.setattr(plan, "LONG", 1 << 16)  # several phases
@@ -121,11 +122,11 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("whole", [0, 1 << 20])
+@pytest.mark.parametrize("far", [0, 1 << 13, 1 << 20])
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_blocks_of_every_kind(threads: int, whole: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """whole: bytes of rows that are packed at once; with 0, they are packed again for every chunk."""
-    monkeypatch.setattr(plan, "WHOLE", whole)
+def test_blocks_of_every_kind(threads: int, far: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """far: bytes of columns that are packed at once where rows are packed again for them, and of these rows."""
+    monkeypatch.setattr(plan, "FAR", far)
     compared = 0
     for case in range(2 * SOAK):
         rng = np.random.default_rng((5, case))

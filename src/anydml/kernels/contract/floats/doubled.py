@@ -22,7 +22,7 @@ from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import SLACK
 
 # most: entries on the list up to which nothing is done
-ARGUMENTS = (*tile.ARGUMENTS, "rests", "most", "a_norms", "b_norms", "a_low", "b_low")
+ARGUMENTS = (*tile.SUMMED, "rests", "most", "a_norms", "b_norms", "a_low", "b_low")
 POINTERS = {"a", "b", "sums", "counter", "rests", "a_norms", "b_norms", "a_low", "b_low"}
 EXPONENT = 0x7FF << 52
 BIAS = 24.0  # the norms' powers of two may be half of the norms: sums are below 4 of their product, and 20 to 28 lie together

@@ -13,7 +13,7 @@ from anydml.kernels.contract.floats import tile
 from anydml.kernels.elementwise.levels import lanes_as_bits
 
 # most: entries on the list up to which nothing is done; elements: of the block; factor: of the magnitudes, a sum's bound
-ARGUMENTS = (*tile.ARGUMENTS, "rests", "most", "elements", "factor")
+ARGUMENTS = (*tile.SUMMED, "rests", "most", "elements", "factor")
 DENSE = 16  # where the counter says whether there are magnitudes, and afterwards, whether there are pairs
 
 

@@ -32,8 +32,9 @@ GROUP = 192  # columns whose sums are there at once
 LISTED = 1 << 14  # elements of a block at most
 BLOCK = processor.caches().second // 4  # bytes of rows that are summed with one panel after the other
 CHUNK = processor.caches().second // 2  # bytes of columns that are packed at once, where the rows are all packed
+DEPTH = 128  # terms of a sum that are added up before they are added to others
 MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
-WHOLE = 8 << 20  # bytes of rows that are packed at once; more are packed again for every chunk, which is as large then
+FAR = 8 << 20  # the same where rows are packed again for every chunk, block by block; and bytes of these rows
 MANY = 32  # magnitudes are summed where more than this part of a block is listed, which costs about as much,
 VERY_MANY = 12  # and pairs where it is more than this part
 SLACK = 64  # bytes that the last vector of a panel may write behind it
@@ -139,12 +140,13 @@ class Plan:
             return self._batches(piece)
         height = min(tile.height(self.target), len(piece.rows))
         row_bytes = found.terms * 8
-        whole = len(piece.rows) * row_bytes <= WHOLE or self.packed is not None
-        self.block = max(1, min(BLOCK // max(row_bytes * height, 1), LISTED // (GROUP * height)))
+        at_once = max(min(found.terms, DEPTH) * 8 * height, 1)
+        self.block = max(1, min(BLOCK // at_once, LISTED // (GROUP * height), FAR // max(row_bytes * height, 1)))
+        whole = len(piece.rows) <= self.block * height or self.packed is not None
         most = len(piece.rows) if whole else self.block * height
         # of long sums, fewer columns at once
         self.group = max(self.width, min(GROUP, MOST // max(found.terms * 4, 1)) // self.width * self.width)
-        wanted = (CHUNK if len(piece.rows) * row_bytes <= WHOLE else WHOLE) // max(found.terms * 4, 1)
+        wanted = (CHUNK if whole else FAR) // max(found.terms * 4, 1)
         self.chunk = max(1, wanted // self.group) * self.group
         columns = min(self.chunk, -(-len(piece.columns) // self.width) * self.width)
         group = min(self.group, columns)
@@ -259,7 +261,8 @@ class Plan:
         size = self.factors[0].dtype.itemsize
         if found.table.shape[0] and term == size * positions and (found.table[:, 1] == size * np.arange(positions)).all():
             channels, positions, term = channels * positions, 1, size  # they lie side by side
-        code = engine.compiled(rows.packed, self.target, self.factors[0], height, positions == 1 and term == size)
+        side = rows.CHANNELS if positions == 1 and term == size else rows.ROWS if found.a.row == size else rows.APART
+        code = engine.compiled(rows.packed, self.target, self.factors[0], height, side)
         into, norms = self._rows_at(batch, at)
         a = found.a.of(batch, some.start)
         return Step(code, (a, found.a.row, len(some), channels, term, positions, table, 8 * ENTRY, into, norms))
@@ -299,22 +302,23 @@ class Plan:
         a, a_norms = self._rows_at(batch, at)
         b = self.b + (columns.start - first) * found.terms * 4
         sums_row = panels_ * width * 8
-        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms)
         elements = len(some) * len(columns)
-        summed = (*packed, self.sums, sums_row, self.counter)
-        yield Step(engine.compiled(tile.sums, target, height, across), summed)
-        factor = int(np.float64((found.terms + 8) * 2.0**-53).view(np.int64))
+        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
+        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH))
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
         norms = (a_norms, self.b_norms + (columns.start - first) * 8)
-        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row, factor, *norms)
-        made = (*where, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
-        yield Step(engine.compiled(epilogue.block, target, self.shape), made)
+        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
+        rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
+        longest = _factor(min(found.terms, DEPTH) + -(-found.terms // DEPTH))
+        yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
         code = engine.compiled(magnitudes.sums, target, height, across)
-        yield Step(code, (*summed, self.rests, elements // MANY, elements, factor))
-        yield Step(engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES)), made)
+        yield Step(code, (*packed, self.rests, elements // MANY, elements, longest))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
+        yield Step(code, (*where, longest, *rest))
         code = engine.compiled(doubled.sums, target, height, across)
-        yield Step(code, (*summed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
-        yield Step(engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS)), made)
+        yield Step(code, (*packed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
+        yield Step(code, (*where, _factor(found.terms), *rest))
         known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
         yield self.refine(batch, some, columns, self.shape, known, streams)
 
@@ -335,6 +339,11 @@ class Plan:
         terms = (found.channels, len(found.table), self.table)
         listed = (self.list, self.counter, columns.start, *found.flat[1:])
         return Step(code, (*left, *right, *terms, *listed, self.bits, bit, found.columns, self.open_, *known, *streams))
+
+
+def _factor(additions: int) -> int:
+    """The bits of a sum's bound for so many additions, one after another, but for the norms."""
+    return int(np.float64((additions + 8) * 2.0**-53).view(np.int64))
 
 
 def _lies(p: Place, data_type: DataType, found: Layout, *, last: bool) -> str:
