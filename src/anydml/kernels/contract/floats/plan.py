@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, panels, refine, rows, tile
-from anydml.kernels.contract.floats.epilogue import Shape
+from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, magnitudes, panels, refine, rows, tile
+from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import ENTRY, Layout, Place
 from anydml.kernels.contract.floats.planes_plan import Planes
@@ -36,7 +36,8 @@ CHUNK = processor.caches().second // 2  # bytes of columns that are packed at on
 DEPTH = 128  # terms of a sum that are added up before they are added to others
 MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
 FAR = 8 << 20  # the same where rows are packed again for every chunk, block by block; and bytes of these rows
-MANY = 16  # elements that are listed are summed all together if they are more than this part of a block
+MANY = 32  # magnitudes are summed where more than this part of a block is listed, which costs about as much,
+VERY_MANY = 12  # and pairs where it is more than this part
 SLACK = 64  # bytes that the last vector of a panel may write behind it
 
 Steps = Iterable[Step | Repeat]
@@ -317,20 +318,23 @@ class Plan:
         a, a_norms = self._rows_at(batch, at)
         b = self.b + (columns.start - first) * found.terms * 4
         sums_row = panels_ * width * 8
-        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter, DEPTH)
-        yield Step(engine.compiled(tile.sums, target, height, across), packed)
+        elements = len(some) * len(columns)
+        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
+        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH))
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
         norms = (a_norms, self.b_norms + (columns.start - first) * 8)
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
         longest = _factor(min(found.terms, DEPTH) + -(-found.terms // DEPTH))
         yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
-        most_listed = len(some) * len(columns) // MANY
-        again = (*packed, self.rests, most_listed, *norms, self.a_low, self.b_low)
-        yield Step(engine.compiled(doubled.sums, target, height, across), again)
-        yield Step(
-            engine.compiled(epilogue.block, target, self.shape._replace(paired=True)), (*where, _factor(found.terms), *rest)
-        )
+        code = engine.compiled(magnitudes.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // MANY, elements, longest))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
+        yield Step(code, (*where, longest, *rest))
+        code = engine.compiled(doubled.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
+        yield Step(code, (*where, _factor(found.terms), *rest))
         known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
         yield self.refine(batch, some, columns, self.shape, known, streams)
 
