@@ -87,6 +87,34 @@ def test_results_that_are_known(name: str) -> None:
         assert not different.size, (isa, x.ravel()[different[:4]], found.ravel()[different[:4]], wanted.ravel()[different[:4]])
 
 
+def test_powers_that_are_known() -> None:
+    random = np.random.default_rng(8)
+    ends = [0, 2.0**-149, 2.0**-126, 0.5, 1 - 2.0**-24, 1, 1 + 2.0**-23, 2, 3, 4, 129, 130, 150, 152, 2.0**24, 2.0**100, np.inf]
+    one = np.array([*ends, np.nan, *(-np.array(ends))], np.float32)
+    x, y = (v.ravel() for v in np.meshgrid(one, one))
+    bases = random.integers(0, 1 << 32, 4000, dtype=np.uint32).view(np.float32)
+    steep = bases[np.abs(bases) > 0]
+    with np.errstate(all="ignore"):  # powers about 2^128 and 2^-150
+        sizes = np.log2(np.abs(steep).astype(float))
+        about = random.choice([127.9, 128, 128.1, 129.9, 130.1, -149.5, -150, -150.5, -152.1], steep.size) / sizes
+    far = random.integers(0, 1 << 32, bases.size, dtype=np.uint32).view(np.float32)
+    x, y = np.concatenate([x, bases, steep]), np.concatenate([y, far, about.astype(np.float32)])
+    x, y = x[None, None, None], y[None, None, None].astype(np.float32)
+    t = TensorDesc(DataType.FLOAT32, x.shape)
+    desc = dml.ElementWisePow(input_tensor=t, exponent_tensor=t, output_tensor=t)
+    assert settled.function(formula_of(desc)) == "pow"
+    inputs = {"input_tensor": x, "exponent_tensor": y}
+    (wanted,) = expected(desc, inputs).values()
+    assert x.size > 9000
+    for isa in ISAS:
+        compiled = device(isa).cached(compiled_on, desc)
+        assert compiled.kernel_name == COMPILED
+        found = np.empty_like(x)
+        compiled.bind(**inputs, output_tensor=found).execute()
+        different = np.flatnonzero(bits(found) != bits(wanted))
+        assert not different.size, (isa, [(v.ravel()[different[:4]]) for v in (x, y, found, wanted)])
+
+
 def test_formulas_that_are_something_else() -> None:
     scale = ScaleBias(2, 0)
     for desc in (

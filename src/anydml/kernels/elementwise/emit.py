@@ -216,7 +216,7 @@ class _Kernel:
         body.branch(self._many(bits), again if name is None else known, after, seldom=True)
         if name is not None:
             body.label(known)
-            results, where = settled.settled(name, streams[0])
+            results, where = settled.settled(name, streams)
             made = body.chosen(where, results, made)
             bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {lanes_as_bits(where)}, -1')}")
             found.append((made, bits, known))

@@ -1,25 +1,35 @@
-"""Results of functions of one float32 that are known without computing them, for groups of which pairs leave many open.
+"""Results of functions of float32 that are known without computing them, for groups of which pairs leave many open.
 
-NaN; arguments so far out that the result is a limit; zeros; arguments so small that a result lies beside half the argument,
-or beside 1/2 and a quarter of it, by next to nothing: where that is a tie, the sign of next to nothing decides.
+NaN; arguments so far out that the result is a limit; zeros; powers out of range; arguments so small that a result lies beside
+half the argument, or beside 1/2 and a quarter of it, by next to nothing: where that is a tie, the sign of next to nothing
+decides.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import paired
+from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.numbers import odd_of
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.elementwise.rounding import rounded_to_whole
+from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.maps import formula as formula_of
 from anydml.tensor import DataType
 
 TINY = 2.0**-60  # below, x / 2 + x^2 / 4 and x / 2 + 0.4 x^2 are nearer to x / 2 than any other half of a float32 is
 NEAR = 2.0**-12  # below, x^3 / 48 is less than what 1/2 + x / 4 can be away from a tie, unless it is one
 SMALL, LEAST = 2.0**-16, 2.0**-28  # between, x^3 / 24 is less than a unit of float64, and 1/2 + x / 4 is one
 ERF_SLOPE, ERF_TINY = 2 / math.sqrt(math.pi), 2.0**-30  # beside 2 x / sqrt(pi), the next term is below 2^-60 of it
+ONE = 127 << 23  # the bits of 1
 SECOND_BINADE = 2 << 23  # the bits of a float32 below which it is as many times 2^-149
+
+_POWER = formula_of(
+    (Node("stream", (), (0, DataType.FLOAT32)), Node("stream", (), (1, DataType.FLOAT32)), Node("pow", (0, 1), None))
+)
 
 
 class Ends(NamedTuple):
@@ -44,7 +54,9 @@ ENDS = {
 
 
 def function(formula: Formula) -> str | None:
-    """The function that a formula is of one element, if results of it are known."""
+    """The function that a formula is of its elements, if results of it are known."""
+    if formula == _POWER:
+        return "pow"
     if [node.data for node in formula if node.op == "stream"] != [(0, DataType.FLOAT32)]:
         return None
     others = [node for node in formula if node.op not in ("stream", "same")]
@@ -56,10 +68,12 @@ def function(formula: Formula) -> str | None:
     return ops[0] if len(ops) == 1 and ops[0] in ENDS and ops[0] != "gelu" else None
 
 
-def settled(name: str, bits: Value) -> tuple[Value, Value]:
-    """The bits of results, and the lanes in which these are known; bits: of the arguments."""
-    body = bits.body
-    x = bits.cast(bits.kind.of("float"))
+def settled(name: str, streams: Sequence[Value]) -> tuple[Value, Value]:
+    """The bits of results, and the lanes in which these are known; streams: the bits of the arguments."""
+    x, *others = (bits.cast(bits.kind.of("float")) for bits in streams)
+    if others:
+        return _power(x, *others)
+    body = x.body
     made, known = _inside(name, x)
     ends = ENDS[name]
 
@@ -132,3 +146,26 @@ def _tiny_erf(x: Value) -> tuple[Value, Value]:
     wide = x.converted("fpext", x.kind.of("double")) * ERF_SLOPE
     low, high = ((wide * (1 + e)).converted("fptrunc", x.kind) for e in (-(2.0**-51), 2.0**-51))
     return high.bits(), low.compared("oeq", high) & x.magnitude().compared("olt", ERF_TINY)
+
+
+def _power(x: Value, y: Value) -> tuple[Value, Value]:
+    """Powers that are too large or too small, of zeros and infinities among them; those that are NaN; and those that are 1.
+
+    The bits of a number tell log2 |x| between l and l + 0.09, or less if it is subnormal.
+    """
+    body, size = x.body, x.magnitude()
+    least = (size.bits() - ONE).converted("sitofp", x.kind) * 2.0**-23
+    near = body.chosen(least.compared("ogt", 0.0), least, at_most(least + 0.09, 0.0))  # the end nearer to 0
+    near = body.chosen(size.compared("oeq", 0.0), x.lift(-math.inf), near)
+    exponent = y * body.chosen(size.compared("oeq", math.inf), size, near)
+    large, small = exponent.compared("oge", 130.0), exponent.compared("ole", -152.0)
+    whole, even = (rounded_to_whole("half_to_even", v).compared("oeq", v) for v in (y, y * 0.5))
+    negative = x.bits().compared("slt", 0)
+    made = body.chosen(large, x.lift(math.inf), 0.0).bits()
+    made = made | body.chosen(negative & whole & ~even, body.constant(made.kind, -(1 << 31)), 0)
+    none = negative & ~whole & size.compared("olt", math.inf) & size.compared("one", 0.0)
+    none = none | x.compared("uno", y)
+    one = y.compared("oeq", 0.0) | x.compared("oeq", 1.0)
+    one = one | (size.compared("oeq", 1.0) & y.magnitude().compared("oeq", math.inf))
+    made = body.chosen(none, body.constant(x.kind, math.nan).bits(), made)
+    return body.chosen(one, body.constant(made.kind, ONE), made), large | small | none | one
