@@ -14,7 +14,6 @@ from typing import NamedTuple
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.functions.approximate import at_most
-from anydml.kernels.elementwise.numbers import odd_of
 from anydml.kernels.elementwise.rounding import rounded_to_whole
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.match.maps import formula as formula_of
@@ -22,7 +21,7 @@ from anydml.tensor import DataType
 
 TINY = 2.0**-60  # below, x / 2 + x^2 / 4 and x / 2 + 0.4 x^2 are nearer to x / 2 than any other half of a float32 is
 NEAR = 2.0**-12  # below, x^3 / 48 is less than what 1/2 + x / 4 can be away from a tie, unless it is one
-SMALL, LEAST = 2.0**-16, 2.0**-28  # between, x^3 / 24 is less than a unit of float64, and 1/2 + x / 4 is one
+SMALL = 2.0**-16  # below, x^4 / 48 is less than the last place of x^2 / 4
 ERF_SLOPE, ERF_TINY = 2 / math.sqrt(math.pi), 2.0**-30  # beside 2 x / sqrt(pi), the next term is below 2^-60 of it
 ONE = 127 << 23  # the bits of 1
 SECOND_BINADE = 2 << 23  # the bits of a float32 below which it is as many times 2^-149
@@ -133,13 +132,14 @@ def _beside_half(x: Value) -> Value:
 
 
 def _small_swish(x: Value) -> tuple[Value, Value]:
-    """The bits of x / 2 + x^2 / 4, less x^4 / 48, where the sum is a float64."""
-    size, wide = x.magnitude(), x.converted("fpext", x.kind.of("double"))
-    share = x.body.fused(wide, 0.25, 0.5)  # exact
-    made = wide * share
-    exact = x.body.fused(wide, share, -made).compared("oeq", 0.0)
-    known = exact & size.compared("olt", SMALL) & size.compared("oge", LEAST)
-    return odd_of(made, made.lift(-1.0)).converted("fptrunc", x.kind).bits(), known
+    """The bits of x / 2 + x^2 / 4, less x^4 / 48, where the square is a float32."""
+    body, size, half = x.body, x.magnitude(), x * 0.5
+    square = half * half
+    made = half + square
+    twice = (square - (made - half)) * 2.0  # what was rounded off, exactly: at a tie, a unit
+    tie = ((made + twice) - made).compared("oeq", twice) & twice.compared("olt", 0.0)
+    known = body.fused(half, half, -square).compared("oeq", 0.0) & size.compared("olt", SMALL) & size.compared("oge", TINY)
+    return body.chosen(tie, made + twice, made).bits(), known
 
 
 def _tiny_erf(x: Value) -> tuple[Value, Value]:
