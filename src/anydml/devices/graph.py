@@ -14,10 +14,12 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
+from anydml.devices.profile import Profile, profiled
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import OUTPUT, fuse
 from anydml.graphs.memory import Layout, laid_out, lives
 from anydml.graphs.plan import Work, fixed_buffers, read_beyond, split, works_of
+from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.lower import lowerings
@@ -48,7 +50,13 @@ class CompiledGraph(CompiledOperator):
             self._persistent = dict(self.call.initialize({}))
 
     def __repr__(self) -> str:
-        return f"<CompiledGraph of {len(self.desc.nodes)} nodes>"
+        return f"<CompiledGraph: {summary(self._checked, [part.work for part in self.call.parts])}>"
+
+    def profile(self, times: int = 10, **arrays: Any) -> Profile:
+        """The time that each call takes, the least of so many. arrays: what bind takes, by name."""
+        if times < 1:
+            raise ValueError(f"times is {times}, and a graph is executed once at least")
+        return profiled(self.call.runs(self.bind(**arrays).arrays), times)
 
     @computed_once
     def _optional(self) -> frozenset[str]:
@@ -102,7 +110,7 @@ def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozense
     assert operator is not None
     owned = [name for name, use in work.reads.items() if use.buffer in fixed]
     compiled, _ = chosen(families, _owning(operator, owned), machine)
-    return Part(work, compiled.kernel_name, compiled.built, compiled, title(checked, work.node))
+    return Part(work, compiled.kernel_name, compiled.built, compiled, called(checked, work.node))
 
 
 def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
@@ -117,14 +125,8 @@ def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozens
                 built = linked(answer)
             except Uncompilable:
                 continue
-            return Part(work, name, built, None, " + ".join(title(checked, node) for node in work.nodes))
+            return Part(work, name, built, None, " + ".join(called(checked, node) for node in work.nodes))
     return None
-
-
-def title(checked: CheckedGraph, node: int) -> str:
-    """A node as messages name it: by its name, else by its operator and number."""
-    made: Any = checked.desc.nodes[node]
-    return made.name or f"nodes[{node}] {type(made.desc).__name__}"
 
 
 def _owning(checked: Checked[Desc], names: Sequence[str]) -> Checked[Desc]:
