@@ -13,6 +13,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.contract.floats.rows import NORM_SLACK
+from anydml.kernels.contract.floats.tile import LINE
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
@@ -23,7 +24,6 @@ ARGUMENTS = (
     "from0", "end0", "from1", "end1", "from2", "end2",
 )  # fmt: skip
 POINTERS = {"b", "table", "into", "norms"}
-AHEAD = 8  # channels that are fetched before they are packed
 RUN = 40  # bytes of a run: where it begins in the panel, its length, its place in the outer dimensions and its first column
 
 
@@ -130,11 +130,13 @@ class _Panels:
     def _copy(self, into: str, norms: str) -> None:
         """A panel of one run, all of whose terms count; its columns' norms are made with it."""
         body, wide = self.body, Kind("double", self.wide)
+        row = self.width * self.data_type.dtype.itemsize
         offset = self._offset(*(body.load("i64", self.runs, 8 * k) for k in range(2, 5)))
 
         def term(_: str, from_: str, to: str, squares: list[Value]) -> list[Value]:
             from_ = body.at(from_, offset)
-            prefetch(body, 1, from_, body.op(f"mul i64 %term, {AHEAD}"))
+            for place in range(row, 2 * row, LINE):  # what the next panel has of it
+                prefetch(body, 2, from_, place)
             xs = [single.converted("fpext", wide) for single in self._straight(from_, to)]
             return [body.fused(x, x, square) for x, square in zip(xs, squares, strict=True)]
 

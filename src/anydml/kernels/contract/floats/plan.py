@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, panels, refine, rows, tile
-from anydml.kernels.contract.floats.epilogue import Shape
+from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, magnitudes, panels, refine, rows, tile
+from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import ENTRY, Layout, Place
+from anydml.kernels.contract.floats.planes_plan import Planes
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
@@ -35,7 +36,8 @@ CHUNK = processor.caches().second // 2  # bytes of columns that are packed at on
 DEPTH = 128  # terms of a sum that are added up before they are added to others
 MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
 FAR = 8 << 20  # the same where rows are packed again for every chunk, block by block; and bytes of these rows
-MANY = 16  # elements that are listed are summed all together if they are more than this part of a block
+MANY = 32  # magnitudes are summed where more than this part of a block is listed, which costs about as much,
+VERY_MANY = 12  # and pairs where it is more than this part
 SLACK = 64  # bytes that the last vector of a panel may write behind it
 
 Steps = Iterable[Step | Repeat]
@@ -97,7 +99,9 @@ class Plan:
         self.shape = Shape(formula, lies, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
+        self.constants = constants
         self.table = constants.add(found.table)
+        self.planes = Planes.of(self)
         self.bits = scratch.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(threads if work >= ALONE else 1)
@@ -134,6 +138,8 @@ class Plan:
     def _piece(self, piece: Piece, open_: At) -> list[Step | Repeat]:
         found, scratch = self.layout, self.scratch
         self.open_ = open_
+        if self.planes is not None:
+            return self.planes.steps(piece)
         if direct_plan.serves(found):
             direct_plan.take(self, piece)
             return self._batches(piece)
@@ -163,14 +169,23 @@ class Plan:
         self.counter, self.whole = scratch.take(64), whole
         return self._batches(piece)
 
-    def _batches(self, piece: Piece, steps: Callable[[tuple[int, ...]], Steps] | None = None) -> list[Step | Repeat]:
-        """The steps of a piece's batches, those of all kinds if none are given."""
+    def _batches(
+        self,
+        piece: Piece,
+        steps: Callable[[tuple[int, ...]], Steps] | None = None,
+        ranges: Callable[[tuple[int, ...], range], Steps] | None = None,
+    ) -> list[Step | Repeat]:
+        """The steps of a piece's batches, those of all kinds if none are given. ranges: of some that follow one another."""
         sizes = self.layout.batches
 
         def along(before: tuple[int, ...], first: int, end: int) -> list[Step | Repeat]:
             """The batches of such first indices, from one number of them on to before another."""
             if len(before) == len(sizes):
+                if ranges is not None:  # of none
+                    return list(ranges(before, range(1)))
                 return list(self._one(before, piece) if steps is None else steps(before))
+            if ranges is not None and len(before) == len(sizes) - 1:
+                return list(ranges(before, range(first, end)))
             below = prod(sizes[len(before) + 1 :])
             whole = range(-(-first // below), end // below)
             found: list[Step | Repeat] = []
@@ -303,20 +318,23 @@ class Plan:
         a, a_norms = self._rows_at(batch, at)
         b = self.b + (columns.start - first) * found.terms * 4
         sums_row = panels_ * width * 8
-        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter, DEPTH)
-        yield Step(engine.compiled(tile.sums, target, height, across), packed)
+        elements = len(some) * len(columns)
+        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
+        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH))
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
         norms = (a_norms, self.b_norms + (columns.start - first) * 8)
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
         longest = _factor(min(found.terms, DEPTH) + -(-found.terms // DEPTH))
         yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
-        most_listed = len(some) * len(columns) // MANY
-        again = (*packed, self.rests, most_listed, *norms, self.a_low, self.b_low)
-        yield Step(engine.compiled(doubled.sums, target, height, across), again)
-        yield Step(
-            engine.compiled(epilogue.block, target, self.shape._replace(paired=True)), (*where, _factor(found.terms), *rest)
-        )
+        code = engine.compiled(magnitudes.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // MANY, elements, longest))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
+        yield Step(code, (*where, longest, *rest))
+        code = engine.compiled(doubled.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
+        yield Step(code, (*where, _factor(found.terms), *rest))
         known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
         yield self.refine(batch, some, columns, self.shape, known, streams)
 
