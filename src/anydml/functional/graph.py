@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.computed import computed_once
 from anydml.devices.binding import as_array
-from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
+from anydml.devices.graph import CompiledGraph
 from anydml.devices.graph_call import laid_over
 from anydml.errors import BindingError, DescError, Fault
 from anydml.functional import graph_files
@@ -71,9 +71,9 @@ class Graph:
         ]
         return cls(desc, tensors[0], tensors[1], form)
 
-    def compile(self, device: Device | str | None = None, *, fuse: bool = True) -> CompiledOperator:
+    def compile(self, device: Device | str | None = None, *, fuse: bool = True) -> CompiledGraph:
         """The graph for a device, the cpu without one: initialize it where an input is OWNED_BY_DML, then bind."""
-        return device_of(device).compile(self.desc, fuse=fuse)
+        return cast(CompiledGraph, device_of(device).compile(self.desc, fuse=fuse))
 
     def run(
         self, inputs: Mapping[str, Any], device: Device | str | None = None, *, keep: Literal["outputs", "all"] = "outputs"
@@ -129,7 +129,7 @@ def _fresh(t: TensorDesc, scratch: int) -> NDArray[Any]:
     return laid_over(allocate((t.element_bytes,), np.dtype(np.uint8), scratch), t)
 
 
-def _compiled(device: Device, made: Graph) -> CompiledOperator:
+def _compiled(device: Device, made: Graph) -> CompiledGraph:
     return made.compile(device)
 
 
