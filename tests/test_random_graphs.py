@@ -30,17 +30,22 @@ def apart(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:
     return made
 
 
+def together(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:
+    """One scratch between unmapped pages, in which buffers lie over one another, full of what no operator wrote."""
+    memory = guarded.guarded(max(layout.bytes, 1), at_end=True)
+    memory[:] = 0xA5
+    return {buffer: memory[at : at + sizes[buffer]] for buffer, at in layout.offsets.items()}
+
+
 def bits_of(x: NDArray[Any]) -> bytes:
     return x.tobytes()
 
 
-@pytest.fixture
-def pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    if guarded.AVAILABLE:
-        monkeypatch.setattr(graph_call, "scratch", apart)
+needs_pages = pytest.mark.skipif(not guarded.AVAILABLE, reason="there is no mprotect")
 
 
-def test_nets_of_functions(pages: None) -> None:
+@needs_pages
+def test_nets_of_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs that dml.graph makes: matrices and images, casts, moves, sums, products, shared inputs, several outputs."""
     rng, device = random.Random(5), dml.Device("cpu", threads=1)
     fewer = ran = 0
@@ -51,9 +56,9 @@ def test_nets_of_functions(pages: None) -> None:
             compiled: Any = device.compile(made.desc, fuse=fuse)
             fewer += len(compiled.call.parts) * (-1 if fuse else 1)
             outputs = {name: np.empty(t.sizes, t.data_type.dtype) for name, t in made.outputs.items()}
-            bound = compiled.bind(**{name: net.values[at] for name, at in net.inputs.items()}, **outputs)
-            for _ in range(2):
-                bound.execute()
+            for scratch in (apart, together):
+                monkeypatch.setattr(graph_call, "scratch", scratch)
+                compiled.bind(**{name: net.values[at] for name, at in net.inputs.items()}, **outputs).execute()
                 for x, at in zip(outputs.values(), net.outputs, strict=True):
                     assert bits_of(x) == bits_of(net.values[at]), (fuse, net.steps)
         ran += 1
@@ -62,8 +67,9 @@ def test_nets_of_functions(pages: None) -> None:
     assert fewer > NETS // 2
 
 
+@needs_pages
 @pytest.mark.parametrize("name", WIRINGS)
-def test_any_operators_wired_by_bytes(name: str, pages: None) -> None:
+def test_any_operators_wired_by_bytes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Examples of all operators, each reading bytes of the others' results: what they are alone."""
     rng, device = random.Random(6), dml.Device(name, threads=1)
     seen: set[str] = set()
@@ -73,10 +79,13 @@ def test_any_operators_wired_by_bytes(name: str, pages: None) -> None:
             continue
         seen |= {type(node.desc).__name__ for node in wired.desc.nodes if isinstance(node, dml.OperatorNode)}
         for fuse in (True, False):
-            outputs = {output: np.zeros_like(x) for output, x in wired.outputs.items()}
-            device.compile(wired.desc, fuse=fuse).bind(**wired.inputs, **outputs).execute()
-            for output, x in outputs.items():
-                assert bits_of(x) == bits_of(wired.outputs[output]), (output, fuse, wired.desc)
+            compiled = device.compile(wired.desc, fuse=fuse)
+            for scratch in (apart, together):
+                monkeypatch.setattr(graph_call, "scratch", scratch)
+                outputs = {output: np.zeros_like(x) for output, x in wired.outputs.items()}
+                compiled.bind(**wired.inputs, **outputs).execute()
+                for output, x in outputs.items():
+                    assert bits_of(x) == bits_of(wired.outputs[output]), (output, fuse, wired.desc)
         ran += 1
     print(f"{ran} graphs of {len(seen)} operators")
     assert len(seen) > WIRINGS[name]
