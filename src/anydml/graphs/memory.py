@@ -9,7 +9,8 @@ from typing import NamedTuple
 from anydml.graphs.plan import Work, lie_alike
 
 LINE = 64
-ATTEMPTS = 200  # orders that are tried where the simple ones leave holes
+ATTEMPTS = 200  # orders that are tried where the simple ones leave holes,
+WORK = 1 << 20  # and as many pairs of buffers as are looked at then
 
 
 class Life(NamedTuple):
@@ -96,7 +97,7 @@ def laid_out(found: Mapping[int, Life]) -> Layout:
     ]
     best, order = min(((_placed(found, o), o) for o in orders), key=lambda x: x[0].bytes)
     rng = random.Random(len(found))
-    attempts = ATTEMPTS if len(found) < ATTEMPTS else 0
+    attempts = min(ATTEMPTS, WORK // max(1, len(found) ** 2))
     while best.bytes > least and attempts:
         attempts -= 1
         changed = [*order]
