@@ -20,8 +20,8 @@ from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
 from anydml.kernels.match.affine import Affine, affine, below
 from anydml.kernels.match.moves import Move, moves
-from anydml.kernels.match.rows import rows
 from anydml.kernels.match.product import NO_PRODUCT, NOT_REQUANTISED, product
+from anydml.kernels.match.rows import rows
 from anydml.schema.expression import Expr, Sum, Tensor, Variable, clamp, each, half_to_even, maximum, number, select
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import Nest, Statement, move, nest, stated
