@@ -61,7 +61,7 @@ class _Panels:
             norms = body.at("%norms", body.op(f"mul i64 {done}, 8"))
             into = body.at("%into", body.op(f"mul i64 {p}, %panel"))
             count = self._cut(body.op(f"add i64 %first, {done}"), columns, norms)
-            if not self.contiguous:
+            if self.step != 1:
                 self._fill(into, count)
                 self._measure(into, norms)
                 return []
@@ -216,7 +216,7 @@ class _Panels:
 
         # the last group may be a part: it is counted up to whole ones
         up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
-        if self.contiguous and self.padded:  # the whole panel, all of which counts, is copied as it lies
+        if self.step == 1 and self.padded:  # the whole panel, all of which counts, is copied as it lies
             all_ = body.op(f"and i1 {self.one}, {body.op(f'icmp eq i64 {start}, 0')}")
             all_ = body.op(f"and i1 {all_}, {body.op(f'icmp eq i64 {end}, {self.width}')}")
 
