@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from anydml.kernels.contract.floats.epilogue import Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout, Place
 from anydml.kernels.contract.floats.packed import SLACK, Packed
+from anydml.kernels.contract.floats.shares import Piece, pieces, turns
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
@@ -57,14 +57,6 @@ class Constants:
 
     def array(self) -> NDArray[np.uint8]:
         return np.frombuffer(bytearray().join(self.parts), np.uint8)
-
-
-class Piece(NamedTuple):
-    """The part of one thread: some of the batches, rows and columns."""
-
-    batches: range
-    rows: range
-    columns: range
 
 
 class Plan:
@@ -117,22 +109,11 @@ class Plan:
         scratch.size = top
 
     def _shares(self, count: int) -> list[Piece]:
-        found = self.layout
-        batches, height = prod(found.batches), tile.height(self.target)
-        units = {"batches": batches, "columns": -(-found.columns // self.width), "rows": -(-found.rows // height)}
-        name = next((x for x, n in units.items() if n >= 2 * count), max(units, key=lambda x: units[x]))
-        count = min(count, units[name])
-        size, unit = {"batches": (batches, 1), "columns": (found.columns, self.width), "rows": (found.rows, height)}[name]
-        ends = [min(units[name] * k // count * unit, size) for k in range(count)] + [size]
-        whole = Piece(range(batches), range(found.rows), range(found.columns))
-        return [whole._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
+        done = self.packed is not None, self.packed_columns is not None
+        return pieces(self.layout, tile.height(self.target), self.width, count, done)
 
     def _turns(self, piece: Piece, count: int) -> list[Piece]:
-        """A piece in so many, between which a caller can be interrupted."""
-        name, unit = ("batches", 1) if len(piece.batches) >= count else ("columns", self.width)
-        items: range = getattr(piece, name)
-        most = -(-len(items) // (count * unit)) * unit
-        return [piece._replace(**{name: items[i : i + most]}) for i in range(0, len(items), most)]
+        return turns(piece, self.width, count)
 
     # --- one thread ---
 
