@@ -1,8 +1,9 @@
 """The end of a block of sums: elements are stored, and what the bounds of their sums leave open goes on a list.
 
-A sum of n float64 terms is at most (n + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of
-its column (Cauchy and Schwarz). It is exact where nothing has been rounded, which the processor notes. Where many elements are
-left open, it comes again, with better bounds, and with pairs.
+A sum of n float64 terms that are added up m at a time goes through m + n / m roundings at most, so that it is at most
+(m + n / m + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of its column (Cauchy and
+Schwarz). It is exact where nothing has been rounded, which the processor notes. Where many elements are left open, it comes
+again, with better bounds, and with pairs.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.contract.floats.rows import NORM_SLACK
+from anydml.kernels.contract.floats.tile import LINE
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
@@ -23,28 +24,28 @@ ARGUMENTS = (
     "from0", "end0", "from1", "end1", "from2", "end2",
 )  # fmt: skip
 POINTERS = {"b", "table", "into", "norms"}
-AHEAD = 8  # channels that are fetched before they are packed
 RUN = 40  # bytes of a run: where it begins in the panel, its length, its place in the outer dimensions and its first column
 
 
-def packed(target: Target, data_type: DataType, across: int, contiguous: bool, padded: bool) -> str:
+def packed(target: Target, data_type: DataType, across: int, step: int, padded: bool) -> str:
     """Pack panels of so many vectors of float64; arguments: ARGUMENTS.
 
     first: the first column; count: so many, the last panel perhaps in part. panel: bytes from one panel to the next. norms: of
-    each column, the root of the sum of squares, rounded up; negative where terms do not count. contiguous: a run's elements
-    lie side by side. padded: whether there are such columns.
+    each column, the root of the sum of squares, rounded up; negative where terms do not count. step: elements from one of a run
+    to the next, 1 or 2, or 0 for any number. padded: whether there are such columns.
     """
-    return _Panels(target, data_type, across, contiguous, padded).text()
+    return _Panels(target, data_type, across, step, padded).text()
 
 
 class _Panels:
-    def __init__(self, target: Target, data_type: DataType, across: int, contiguous: bool, padded: bool) -> None:
+    def __init__(self, target: Target, data_type: DataType, across: int, step: int, padded: bool) -> None:
         self.body, self.target = Body(target), target
-        self.data_type, self.contiguous, self.padded = data_type, contiguous, padded
+        self.data_type, self.step, self.padded = data_type, step, padded
         self.wide = target.vector_bytes // 8  # float64 of a vector
         self.width, self.across = across * self.wide, across
-        self.lanes = target.vector_bytes // 4
-        self.iota = self.body.constants("i64", range(self.lanes))
+        # that are stored at once: of each other element, a vector that is read has half as many
+        self.lanes = target.vector_bytes // 4 // max(step, 1)
+        self.places = [n // max(step, 1) for n in range(self.lanes * max(step, 1))]
 
     def text(self) -> str:
         body, width = self.body, self.width
@@ -60,7 +61,7 @@ class _Panels:
             norms = body.at("%norms", body.op(f"mul i64 {done}, 8"))
             into = body.at("%into", body.op(f"mul i64 {p}, %panel"))
             count = self._cut(body.op(f"add i64 %first, {done}"), columns, norms)
-            if not self.contiguous:
+            if self.step != 1:
                 self._fill(into, count)
                 self._measure(into, norms)
                 return []
@@ -129,11 +130,13 @@ class _Panels:
     def _copy(self, into: str, norms: str) -> None:
         """A panel of one run, all of whose terms count; its columns' norms are made with it."""
         body, wide = self.body, Kind("double", self.wide)
+        row = self.width * self.data_type.dtype.itemsize
         offset = self._offset(*(body.load("i64", self.runs, 8 * k) for k in range(2, 5)))
 
         def term(_: str, from_: str, to: str, squares: list[Value]) -> list[Value]:
             from_ = body.at(from_, offset)
-            prefetch(body, 1, from_, body.op(f"mul i64 %term, {AHEAD}"))
+            for place in range(row, 2 * row, LINE):  # what the next panel has of it
+                prefetch(body, 2, from_, place)
             xs = [single.converted("fpext", wide) for single in self._straight(from_, to)]
             return [body.fused(x, x, square) for x, square in zip(xs, squares, strict=True)]
 
@@ -191,16 +194,21 @@ class _Panels:
             end = body.op(f"select i1 {all_}, i64 {high}, i64 0")
         from_ = body.at(from_, self._offset(z, y, x))
         to = body.at(to, body.op(f"mul i64 {done}, 4"))
-        kind = Kind(f"i{8 * size}", lanes)
+        kind, many = Kind(f"i{8 * size}", lanes), len(self.places)
 
         def group(i: str, _: list[Value]) -> list[Value]:
-            at = body.splat(Value(body, i, Kind("i64")), lanes) + self.iota
-            active = at.compared("slt", body.splat(Value(body, end, Kind("i64")), lanes))
+            at = body.splat(Value(body, i, Kind("i64")), many) + body.constants("i64", self.places)
+            active = at.compared("slt", body.splat(Value(body, end, Kind("i64")), many))
             if self.padded:
-                active = active & at.compared("sge", body.splat(Value(body, start, Kind("i64")), lanes))
-            if self.contiguous:
-                place = body.at(from_, body.op(f"mul i64 {i}, {size}"))
-                bits = self._masked(kind, place, active)
+                active = active & at.compared("sge", body.splat(Value(body, start, Kind("i64")), many))
+            if self.step:
+                place = body.at(from_, body.op(f"mul i64 {i}, {size * self.step}"))
+                if self.step > 1:
+                    active = active & body.constants("i1", [n % self.step == 0 for n in range(many)])
+                bits = self._masked(Kind(kind.element, many), place, active)
+                if self.step > 1:
+                    order = ", ".join(f"i32 {n}" for n in range(0, many, self.step))
+                    bits = body.value(f"shufflevector {bits!r}, {bits!r}, <{lanes} x i32> <{order}>", kind)
             else:
                 bits = self._gathered(kind, from_, at, active)
             body.stored(self._single(bits), to, body.op(f"mul i64 {i}, 4"))
@@ -208,7 +216,7 @@ class _Panels:
 
         # the last group may be a part: it is counted up to whole ones
         up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
-        if self.contiguous and self.padded:  # the whole panel, all of which counts, is copied as it lies
+        if self.step == 1 and self.padded:  # the whole panel, all of which counts, is copied as it lies
             all_ = body.op(f"and i1 {self.one}, {body.op(f'icmp eq i64 {start}, 0')}")
             all_ = body.op(f"and i1 {all_}, {body.op(f'icmp eq i64 {end}, {self.width}')}")
 

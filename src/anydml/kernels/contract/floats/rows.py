@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
@@ -29,6 +30,8 @@ def packed(target: Target, data_type: DataType, height: int, lies: str) -> str:
     channel = body.op(f"mul i64 %positions, {8 * height}")
     tile = body.op(f"mul i64 %channels, {channel}")
     wide = Kind("double", height)
+    body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+    ahead = body.op(f"mul i64 %row, {height}")
 
     def read(at: str, lanes: int) -> Value:
         bits = body.loaded(Kind(f"i{8 * size}", lanes), at)
@@ -66,6 +69,7 @@ def packed(target: Target, data_type: DataType, height: int, lies: str) -> str:
                 lines = []
                 for _ in range(height):
                     lines.append(read(place, AT_ONCE))
+                    prefetch(body, 1, place, ahead)
                     place = body.at(place, "%row")
                 return put(_transposed(lines), body.at(there, body.op(f"mul i64 {c}, {channel}")), squares)
 

@@ -14,14 +14,14 @@ from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.contract.floats.winograd import FILTER
-from anydml.kernels.contract.floats.winograd_kernels import wide
+from anydml.kernels.contract.floats.winograd_kernels import masked, wide
 from anydml.tensor import DataType
 
-# a, b: the first elements of filters and windows; line: bytes from a line to the next; low, high: what is inside of the tensor,
-# in lines and places that windows reach; f1, f2: the sizes that streams are found by
+# a, b: the first elements of filters and windows; line, place: bytes from one to the next; low, high: what is inside of the
+# tensor, in lines and places that windows reach; f1, f2: the sizes that streams are found by
 ARGUMENTS = (
-    "a", "a_row", "a_term", "a_line", "b", "b_image", "b_term", "b_line", "n1", "n2", "channels", "low1", "high1", "low2",
-    "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
+    "a", "a_row", "a_term", "a_line", "a_place", "b", "b_image", "b_term", "b_line", "b_place", "n1", "n2", "channels", "low1",
+    "high1", "low2", "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
 )  # fmt: skip
 POINTERS = {"a", "b", "list", "counter", "norms"}
 BLOCK = 16  # channels that are added up before they are added to others
@@ -41,14 +41,15 @@ def factor(channels: int) -> float:
     return (1 + min(channels, BLOCK) + -(-channels // BLOCK) + FILTER * FILTER + 4) * 2.0**-53
 
 
-def summed(target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> str:
-    """Decide listed elements, or leave them on the list; arguments: `names`."""
-    return _Redoing(target, shape, factors).text()
+def summed(target: Target, shape: Shape, factors: tuple[DataType, DataType], contiguous: tuple[bool, bool]) -> str:
+    """Decide listed elements, or leave them on the list; arguments: `names`. contiguous: a factor's lines have no gaps."""
+    return _Redoing(target, shape, factors, contiguous).text()
 
 
 class _Redoing:
-    def __init__(self, target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> None:
+    def __init__(self, target: Target, shape: Shape, factors: tuple[DataType, DataType], contiguous: tuple[bool, bool]) -> None:
         self.body, self.shape, self.factors = Body(target), shape, factors
+        self.steps = [None if x else f"%{name}_place" for x, name in zip(contiguous, "ab", strict=True)]
 
     def text(self) -> str:
         body = self.body
@@ -104,10 +105,9 @@ class _Redoing:
         body = self.body
         z, y, x = self._split(c, "%n1", "%n2")
         kind, i64 = Kind("double", LINE), Kind("i64")
-        size = self.factors[1].dtype.itemsize
         a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
         offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b_image')}, {body.op(f'mul i64 {y}, %b_line')}")
-        b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, {size}')}"))
+        b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b_place')}"))
         place = body.splat(Value(body, x, i64), LINE) + body.constants("i64", range(LINE))
         low, high = (body.splat(Value(body, f"%{n}", i64), LINE) for n in ("low2", "high2"))
         across = place.compared("sge", low) & place.compared("slt", high)
@@ -124,9 +124,9 @@ class _Redoing:
             made = []
             for p in range(FILTER):
                 line = body.op(f"add i64 {right}, {body.op(f'mul i64 %b_line, {p}')}")
-                u = wide(self._masked(body.at(b, line), self.factors[1], masks[p]), self.factors[1])
+                u = self._masked(body.at(b, line), 1, masks[p])
                 line = body.op(f"add i64 {left}, {body.op(f'mul i64 %a_line, {p}')}")
-                made.append((u, wide(self._masked(body.at(a, line), self.factors[0], masks[p]), self.factors[0])))
+                made.append((u, self._masked(body.at(a, line), 0, masks[p])))
             return made
 
         def channel(n: str, carried: list[Value]) -> list[Value]:
@@ -170,11 +170,9 @@ class _Redoing:
         exact = short & bound.compared("ole", most)
         return total, body.chosen(exact, 0.0, bound * factor)
 
-    def _masked(self, place: str, data_type: DataType, mask: Value) -> Value:
-        body, kind = self.body, Kind(f"i{data_type.element_bits}", LINE)
-        name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
-        body.declared[f"declare {kind.text} @{name}(ptr, i32, <{kind.lanes} x i1>, {kind.text})"] = None
-        return body.value(f"call {kind.text} @{name}(ptr {place}, i32 1, {mask!r}, {kind.text} zeroinitializer)", kind)
+    def _masked(self, place: str, factor: int, mask: Value) -> Value:
+        kind = Kind(f"i{self.factors[factor].element_bits}", LINE)
+        return wide(masked(self.body, kind, place, self.steps[factor], mask), self.factors[factor])
 
 
 def _least(least: Value, x: Value) -> Value:
