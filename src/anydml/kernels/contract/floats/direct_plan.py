@@ -13,7 +13,8 @@ from anydml.kernels.contract.floats import direct, epilogue
 from anydml.kernels.contract.floats.layout import Layout
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.plan import Piece, Plan
+    from anydml.kernels.contract.floats.plan import Plan
+    from anydml.kernels.contract.floats.shares import Piece
 
 MOST_ROWS = 4
 STRIP = 4096  # columns: their sums stay near while the terms pass by

@@ -15,7 +15,8 @@ from anydml.kernels.contract.floats import direct_plan, planes, refine, strips
 from anydml.kernels.contract.floats.layout import FAR, Layout, Place
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.plan import Piece, Plan, Steps
+    from anydml.kernels.contract.floats.plan import Plan, Steps
+    from anydml.kernels.contract.floats.shares import Piece
 
 MOST = 8  # lines and columns of a filter: the sums of so many lines are under way at once
 MOST_DOWN = 4
