@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from anydml.schema.operator import Desc
 Array = NDArray[Any]
 Call = Callable[[], object]
 ONNXRUNTIME, NUMPY = "onnxruntime", "NumPy"
+BIAS, RELU = "a bias", "a bias and relu"
 
 
 class Layer(NamedTuple):
@@ -79,7 +80,8 @@ def ours(desc: Desc, arrays: dict[str, Array], threads: int) -> Call:
     owned = {name for name, _, t in desc.tensors() if t.flags & TensorFlags.OWNED_BY_DML}
     if owned:
         compiled.initialize(**{name: x for name, x in arrays.items() if name in owned})
-    output = np.empty(desc.output_tensor.sizes, np.float32)  # type: ignore[attr-defined]  # each desc here has one
+    tensor: TensorDesc = desc.output_tensor  # type: ignore[attr-defined]  # each desc here has one
+    output = np.empty(tensor.sizes, tensor.data_type.dtype)
     bound = compiled.bind(**{name: x for name, x in arrays.items() if name not in owned}, output_tensor=output)
     call = partial(_execute, bound)
     call.persistent = compiled.binding_properties.persistent_resource_size  # type: ignore[attr-defined]  # bytes
@@ -91,11 +93,25 @@ def _execute(bound: Any) -> None:
     bound.execute()
 
 
-def product(a: Array, b: Array, threads: int = 1) -> Call:
+def product(a: Array, b: Array, threads: int = 1, fused: str = "", owned: Sequence[str] = ()) -> Call:
+    """A matrix product. fused: what it does with its sums, too: BIAS, or RELU, which has a bias; owned: tensors by name."""
     operator: Any = operators.find("GEMM")
-    tensors = {"a_tensor": TensorDesc.of(a), "b_tensor": TensorDesc.of(b)}
-    output = TensorDesc(DataType.FLOAT32, (a.shape[0], b.shape[1]))
-    return ours(operator(**tensors, output_tensor=output), {"a_tensor": a, "b_tensor": b}, threads)
+    tensors = {
+        name: TensorDesc.of(x, flags=TensorFlags.OWNED_BY_DML if name in owned else TensorFlags.NONE)
+        for name, x in (("a_tensor", a), ("b_tensor", b))
+    }
+    arrays = {"a_tensor": a, "b_tensor": b}
+    output = TensorDesc(DataType.of(a.dtype), (a.shape[0], b.shape[1]))
+    attributes: dict[str, Any] = {}
+    if fused:
+        arrays["c_tensor"] = np.broadcast_to(np.linspace(-1, 1, b.shape[1]).astype(a.dtype), output.sizes)
+        attributes["c_tensor"] = TensorDesc.of(arrays["c_tensor"])
+    return ours(operator(**tensors, output_tensor=output, **attributes, **_activation(fused)), arrays, threads)
+
+
+def _activation(fused: str) -> dict[str, Any]:
+    activation: Any = operators.find("ACTIVATION_RELU")
+    return {"fused_activation": activation()} if fused == RELU else {}
 
 
 def layer_data(layer: Layer) -> tuple[Array, Array]:
@@ -105,9 +121,15 @@ def layer_data(layer: Layer) -> tuple[Array, Array]:
     return x, f
 
 
-def convolution(layer: Layer, x: Array, f: Array, threads: int = 1) -> Call:
+def convolution(layer: Layer, x: Array, f: Array, threads: int = 1, fused: str = "") -> Call:
+    """A convolution; fused: as of `product`."""
     operator: Any = operators.find("CONVOLUTION")
     padding = (layer.padding, layer.padding)
+    arrays = {"input_tensor": x, "filter_tensor": f}
+    attributes: dict[str, Any] = {}
+    if fused:
+        arrays["bias_tensor"] = np.linspace(-1, 1, layer.written).astype(np.float32).reshape(1, -1, 1, 1)
+        attributes["bias_tensor"] = TensorDesc.of(arrays["bias_tensor"])
     desc = operator(
         input_tensor=TensorDesc.of(x),
         filter_tensor=TensorDesc(DataType.FLOAT32, f.shape, flags=TensorFlags.OWNED_BY_DML),
@@ -118,8 +140,10 @@ def convolution(layer: Layer, x: Array, f: Array, threads: int = 1) -> Call:
         end_padding=padding,
         output_padding=(0, 0),
         group_count=layer.groups,
+        **attributes,
+        **_activation(fused),
     )
-    return ours(desc, {"input_tensor": x, "filter_tensor": f}, threads)
+    return ours(desc, arrays, threads)
 
 
 # --- the others ---

@@ -43,18 +43,23 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if (k := found.terms) > MOST_K:
         return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
     with guard:  # with all that emits its kernels
+        from anydml.kernels.contract.convolved import convolved
+        from anydml.kernels.contract.direct import Direct
         from anydml.kernels.contract.mapped import mapped
         from anydml.kernels.contract.plan import CONSTANTS, Plan
         from anydml.kernels.contract.problem import of_convolution, of_product
 
     after: list[Rounds] = []
     decide: Decide | None = None
+    plan: Plan | Direct
     if isinstance(found, Summed):
         made = mapped(found, checked, machine, target)
         if isinstance(made, Refused):
             return made
         plan, last, decide = made
         after = [last]
+    elif isinstance(found, Convolution) and (by_places := convolved(found)) is not None and by_places.serves(target):
+        plan = Direct(by_places, target, machine.threads)
     else:
         plan = Plan(of_product(found) if isinstance(found, Product) else of_convolution(found), target, machine.threads)
     tensors = sum(t.element_bytes for t in checked.tensors.values())

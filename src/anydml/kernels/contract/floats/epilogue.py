@@ -8,6 +8,7 @@ left open, it comes again, with pairs.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 from anydml.kernels.code.emit import arguments, kernel, when
@@ -16,13 +17,17 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import compensated
 from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.doubled import DENSE, lost
-from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored
+from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, walked
 from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.contract.floats.tile import BOUND
+from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.streams import CONSTANT, Streams
+from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.elementwise.rounding import between_ends
+from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, Streams
 from anydml.tensor import DataType
 
+AHEAD = 4  # rows whose elements are fetched before they are written
 OWN = 2  # streams before those of the formula: the sums, and the columns' norms
 # counter: entries on the list, then what `tile` and `doubled` say of the sums. rests, a_low, b_low: of pairs
 ARGUMENTS = (
@@ -78,6 +83,7 @@ class _Block:
     def text(self) -> str:
         body = self.body
         arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, len(self.lies))})
+        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.streams.begin()
 
         def rows() -> None:
@@ -111,6 +117,7 @@ class _Block:
             elif not self.shape.mixed:
                 size = size * body.loaded(wide, "%counter", BOUND)
             self.factor = body.splat(size, lanes)
+        self.later = body.op(f"mul i64 %r{len(self.lies) - 1}, {AHEAD}")
         starts = [body.at(f"%p{k}", body.op(f"mul i64 {r}, %r{k}")) for k in range(OWN, len(self.lies))]
 
         def run(_: str, done: str, length: str, z: str, y: str, x: str) -> None:
@@ -131,51 +138,96 @@ class _Block:
         body, lanes, streams = self.body, self.lanes, self.streams
         constants = streams.constants(k for k in range(len(self.lies) - 1) if self.lies[k] == CONSTANT)
 
-        def group(i: str, loaded: dict[int, Value], take: str | None) -> None:
-            made, undecided = self._group(i, {**loaded, **constants})
-            if take is None:
-                streams.store(i, made)
-            else:
-                streams.store_partial(i, take, made)
-            if undecided is None:
-                return
-            bits = lanes_as_bits(undecided)
-            if take is not None:
-                inside = body.op(f"xor i64 {body.op(f'shl i64 -1, {take}')}, -1")
-                bits = body.op(f"and i64 {bits}, {inside}")
-            self._note(body.op(f"add i64 {done}, {i}"), bits)
+        up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
 
-        def whole(i: str, _: list[Value]) -> list[Value]:
-            group(i, streams.whole(i), None)
+        def group(i: str, _: list[Value]) -> list[Value]:
+            left = body.op(f"sub i64 {length}, {i}")
+            whole = body.op(f"icmp uge i64 {left}, {lanes}")
+            quick, store, careful, after = (body.name(x) for x in ("quick", "store", "careful", "after"))
+            body.branch(whole, quick, careful)
+            body.label(quick)
+            if self.lies[-1] == CONTIGUOUS:
+                prefetch(body, 1, streams.place(streams.last, i), self.later)
+            made, doubtful = self._quick(i, {**streams.whole(i), **constants})
+            body.branch(body.op(f"icmp eq i64 {lanes_as_bits(doubtful)}, 0"), store, careful)
+            body.label(store)
+            streams.store(i, made)
+            body.jump(after)
+            body.label(careful)
+            take = body.op(f"select i1 {whole}, i64 {lanes}, i64 {left}")
+            made, undecided = self._group(i, {**streams.partial(i, take), **constants})
+            streams.store_partial(i, take, made)
+            if undecided is not None:
+                inside = body.op(f"xor i64 {body.op(f'shl i64 -1, {take}')}, -1")
+                bits = body.op(f"and i64 {lanes_as_bits(undecided)}, {inside}")
+                self._note(body.op(f"add i64 {done}, {i}"), bits)
+            body.jump(after)
+            body.label(after)
             return []
 
-        i, _ = body.loop("0", length, lanes, [], whole)
-        left = body.op(f"sub i64 {length}, {i}")
-        when(body, body.op(f"icmp ne i64 {left}, 0"), lambda: group(i, streams.partial(i, left), left))
+        body.loop("0", up, lanes, [], group)
+
+    def _quick(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value]:
+        """The bits of elements, and lanes where these may be others: if there are any, the group is looked at with care."""
+        found = self._between(*self._loaded(loaded)) if not self.shape.paired else None
+        if found is None:
+            made, undecided = self._group(i, loaded)
+            return made, self.body.constant(Kind("i1", self.lanes), False) if undecided is None else undecided
+        return found
+
+    def _between(self, total: Value, size: Value, read: dict[int, Value]) -> tuple[Value, Value] | None:
+        """What both ends of where the formula lies are stored as, and the lanes where they differ."""
+        shape, odd = self.shape, None
+        if shape.measured or shape.mixed:
+            number = self._number(total, size)
+        else:
+            number = bounded(total, self.factor * size.magnitude(), None)
+            if shape.padded:
+                odd = size.bits().compared("slt", 0) & total.compared("oeq", 0.0)  # -0 is negative, too
+        item = walked(self.body, shape.stored, read, number, self.lanes)
+        if not isinstance(item, Number):
+            return None
+        if item is number and number.guard is None:  # the bound leaves room for the ends' own roundings
+            item = replace(number, err=None, ends=lambda: self._ends(total, size))
+        return between_ends(replace(item, guard=either(item.guard, odd)), shape.stored.types[-1])
+
+    def _ends(self, total: Value, size: Value) -> tuple[Value, Value]:
+        """What a sum lies between; sizes may be negative."""
+        return self.body.fused(-self.factor, size, total), self.body.fused(self.factor, size, total)
+
+    def _loaded(self, loaded: dict[int, Value]) -> tuple[Value, Value, dict[int, Value]]:
+        """Sums, what their bounds are made of, and the formula's other streams."""
+        wide = Kind("double", self.lanes)
+        total = loaded[0].cast(wide)
+        read = {k: loaded[OWN + n] for n, k in enumerate(self.shape.stored.others)}
+        if self.shape.measured:
+            return total, loaded[1].cast(wide.of("float")).converted("fpext", wide) + self.least, read
+        return total, loaded[1].cast(wide), read
 
     def _group(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
-        body, wide = self.body, Kind("double", self.lanes)
-        total = loaded[0].cast(wide)
+        total, size, read = self._loaded(loaded)
+        number = self._number(total, size)
+        if self.shape.paired:
+            return self._pairs(i, total, number.error(), read, number.guard)
+        return stored(self.body, self.shape.stored, read, number, self.lanes)
+
+    def _number(self, total: Value, size: Value) -> Number:
+        """A sum with its bound."""
         guard = None
-        read = {k: loaded[OWN + n] for n, k in enumerate(self.shape.stored.others)}
         if self.shape.measured:
             if self.shape.padded:  # the sum of nothing is +0
                 guard = total.bits().compared("eq", -(1 << 63))
-            size = loaded[1].cast(wide.of("float")).converted("fpext", wide) + self.least
-            return stored(body, self.shape.stored, read, bounded(total, size * self.factor, guard), self.lanes)
-        size = norm = loaded[1].cast(wide)
+            return bounded(total, size * self.factor, guard)
         if self.shape.padded:
-            size = norm.magnitude()
             # zeros and infinities beside what does not count: the sum's sign, or NaN, may come from there
             odd = total.compared("oeq", 0.0) | total.compared("uno", total)
-            guard = norm.bits().compared("slt", 0) & odd  # which -0 is, too
+            guard = size.bits().compared("slt", 0) & odd  # which -0 is, too
+            size = size.magnitude()
         if self.shape.mixed:
             error = self.factor * size
             guard = total.compared("oeq", 0.0) | ~((total.magnitude() + error).compared("olt", math.inf))
-            return stored(body, self.shape.stored, read, bounded(total, error, guard), self.lanes)
-        if self.shape.paired:
-            return self._pairs(i, total, self.factor * size, read, guard)
-        return stored(body, self.shape.stored, read, bounded(total, self.factor * size, guard), self.lanes)
+            return bounded(total, error, guard)
+        return bounded(total, self.factor * size, guard)
 
     def _pairs(
         self, i: str, total: Value, most: Value, read: dict[int, Value], guard: Value | None
