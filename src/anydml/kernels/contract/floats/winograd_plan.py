@@ -120,9 +120,10 @@ class WinogradPlan(Plan):
     def _vectors(self, tile_rows: int) -> int:
         return -(-tile_rows * self.tiles // self.lanes)
 
-    def _contiguous(self, k: int) -> bool:
-        """Whether the lines of a factor have no gaps."""
-        return (self.windows.place, self.layout.b.columns[2])[k] == self.factors[k].dtype.itemsize
+    @property
+    def _contiguous(self) -> bool:
+        """Whether lines of what windows read have no gaps."""
+        return self.layout.b.columns[2] == self.factors[1].dtype.itemsize
 
     # --- filters ---
 
@@ -211,7 +212,7 @@ class WinogradPlan(Plan):
     def _transform_inputs(self, batch: tuple[int, ...], image: int, tile_rows: range) -> Step:
         found, windows, lanes = self.layout, self.windows, self.lanes
         across, vectors = tile.height(self.target) // lanes, self._vectors(len(tile_rows))
-        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across, self._contiguous(1))
+        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across, self._contiguous)
         b = found.b.of(batch) + (windows.b + image * found.b.columns[0])
         where = (b, found.b_term, *found.b.columns[1:], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
         inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
@@ -254,8 +255,8 @@ class WinogradPlan(Plan):
             engine.compiled(epilogue.block, target, shape),
             (*where, factor, norms, self.b_norms, self.list, self.counter, 0, 0, 0, 0, *streams),
         )
-        contiguous = self._contiguous(0), self._contiguous(1)
-        code = engine.compiled(winograd_redo.summed, target, self.shape._replace(padded=False), self.factors, contiguous)
+        shape = self.shape._replace(padded=False)
+        code = engine.compiled(winograd_redo.summed, target, shape, self.factors, self._contiguous)
         factor = _bits(winograd_redo.factor(found.channels))
         a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
         b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
