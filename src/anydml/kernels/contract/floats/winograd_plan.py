@@ -62,6 +62,10 @@ class WinogradPlan(Plan):
         lanes = target.vector_bytes // 8
         self.of_filters = found.channels * ELEMENTS * lanes * 4
         self.packed_batch = -(-found.rows // lanes) * self.of_filters, -(-found.rows // lanes) * lanes * 8
+        # the numbers of batches whose filters are kept, 1 where they have the same
+        self.kept = tuple(
+            n if packed is not None and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True)
+        )
         self.tile_rows, self.tiles = (-(-n // TILE) for n in found.sizes[1:])
         super().__init__(target, found, formula, factors, threads, scratch, constants, packed)
 
@@ -129,17 +133,19 @@ class WinogradPlan(Plan):
 
     def _place_filters(self, piece: Piece) -> None:
         """Take memory for packed filters: of all batches, once, if they are packed at `initialize`, else those of one."""
-        found, count = self.layout, prod(self.layout.batches) if self.packed is not None else 1
+        count = prod(self.kept)
         if self.packed is None or not self.packing:
             memory, (of_filters, of_norms) = self.packed or self.scratch, self.packed_batch
             self.a, self.a_norms, self.plain_norms = (memory.take(count * n) for n in (of_filters, of_norms, of_norms))
         if self.packed is not None and not self.packing:
-            whole = Piece(range(count), range(found.rows), piece.columns)
-            self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)])
+            whole = Piece(range(count), range(self.layout.rows), piece.columns)
+            self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)], self.kept)
 
     def _filters(self, batch: tuple[int, ...], row: int) -> tuple[At, At, At]:
         """Packed filters from such a row on, their bounds' norms, and their own."""
-        number = self._number(batch) if self.packed is not None else 0
+        number = 0
+        for i, n in zip(batch, self.kept, strict=True):
+            number = number * n + min(i, n - 1)
         of_filters, of_norms = self.packed_batch
         norms = number * of_norms + row * 8
         filters = self.a + (number * of_filters + row // self.lanes * self.of_filters)
