@@ -19,7 +19,7 @@ from anydml.kernels.contract.floats import compensated
 from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.doubled import DENSE, lost
 from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, walked
-from anydml.kernels.contract.floats.lines import lines
+from anydml.kernels.contract.floats.lines import lines, start
 from anydml.kernels.contract.floats.tile import BOUND
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -86,6 +86,7 @@ class _Block:
         arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, len(self.lies))})
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.streams.begin()
+        self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # of every row
 
         def rows() -> None:
             body.store("i64", "0", "%counter")
@@ -132,7 +133,7 @@ class _Block:
             self.streams.bases = bases
             self._elements(done, length)
 
-        lines(body, "%first", "%count", ("%n1", "%n2"), run)
+        lines(body, "%first", "%count", ("%n1", "%n2"), run, self.begun)
         return []
 
     def _elements(self, done: str, length: str) -> None:
