@@ -84,6 +84,7 @@ def ours(desc: Desc, arrays: dict[str, Array], threads: int) -> Call:
     output = np.empty(tensor.sizes, tensor.data_type.dtype)
     bound = compiled.bind(**{name: x for name, x in arrays.items() if name not in owned}, output_tensor=output)
     call = partial(_execute, bound)
+    call.persistent = compiled.binding_properties.persistent_resource_size  # type: ignore[attr-defined]  # bytes
     call.output = output  # type: ignore[attr-defined]  # to be looked at
     return call
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,14 +112,19 @@ def moved(found: list[Move], inputs: dict[str, np.ndarray[Any, Any]], outputs: d
     """Element by element."""
     for m in found:
         for at in np.ndindex(*m.sizes):
-            place = tuple(f + i for f, i in zip(m.first, at, strict=True))
-            source = tuple(s + sum(i * step[d] for i, step in zip(at, m.steps, strict=True)) for d, s in enumerate(m.start))
+            place = tuple(f + i for f, i in zip(m.first, at, strict=True)) if not m.places else reached(m.first, m.places, at)
+            source = reached(m.start, m.steps, at)
             assert min(source) >= 0
             assert np.isnan(outputs[m.target][place]), "written twice"
             outputs[m.target][place] = inputs[m.source][source]
 
 
-MOVING = ("SLICE1", "ACTIVATION_IDENTITY", "SPLIT", "JOIN")
+def reached(first: Sequence[int], steps: Sequence[Sequence[int]], at: Sequence[int]) -> tuple[int, ...]:
+    """The index that a box's index leads to."""
+    return tuple(s + sum(i * step[d] for i, step in zip(at, steps, strict=True)) for d, s in enumerate(first))
+
+
+MOVING = ("SLICE1", "ACTIVATION_IDENTITY", "SPLIT", "JOIN", "TILE", "DEPTH_TO_SPACE1", "SPACE_TO_DEPTH1")
 
 
 @pytest.mark.parametrize("name", MOVING)
@@ -148,6 +154,25 @@ def test_a_diagonal_and_a_broadcast_are_moves() -> None:
     x = Tensor("x", (9, 9), DataType.FLOAT32)
     assert moves({"y": move((i, j), x[[i + 2 * j, 8 - i]])}) == [Move("x", "y", (0, 0), (3, 4), (0, 8), ((1, -1), (2, 0)))]
     assert moves({"y": move((i, j), x[[0, i]])}) == [Move("x", "y", (0, 0), (3, 4), (0, 0), ((0, 1), (0, 0)))]
+
+
+def test_an_index_that_is_divided_is_cut() -> None:
+    (i,) = each((12,), "i")
+    x = Tensor("x", (3, 2, 2), DataType.FLOAT32)
+    digits = Move("x", "y", (0,), (3, 2, 2), (0, 0, 0), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((4,), (2,), (1,)))
+    assert moves({"y": move((i,), x[[i // 4, i // 2 % 2, i % 2]])}) == [digits]
+    assert moves({"y": move((i,), x[[i // 2 // 2, i % 4 // 2, i % 2]])}) == [digits]
+    below = moves({"y": move((i,), select(i % 4 < 1, x[[i // 4, 0, 0]], x[[0, 0, 0]]))})
+    assert below == [
+        Move("x", "y", (0,), (3, 1), (0, 0, 0), ((1, 0, 0), (0, 0, 0)), ((4,), (1,))),
+        Move("x", "y", (1,), (3, 3), (0, 0, 0), ((0, 0, 0), (0, 0, 0)), ((4,), (1,))),
+    ]
+    # divisors beyond the size, and 1, cut nothing
+    assert moves({"y": move((i,), x[[i // 12, i // 13, i % 1]])}) == [
+        Move("x", "y", (0,), (12,), (0, 0, 0), ((0, 0, 0),)),
+    ]
+    for index in (i // 4 + i // 3, i // 5, (i + 1) // 2, (11 - i) % 4):
+        assert moves({"y": move((i,), x[[index, 0, 0]])}) == "an index is not affine"
 
 
 def test_what_is_no_move() -> None:

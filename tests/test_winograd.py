@@ -199,6 +199,11 @@ def test_zeros_keep_their_signs_and_infinities_their_windows(isa: str, plans: li
     assert not found.any()
     assert np.signbit(found[:, 1:]).all()
     assert not np.signbit(found[:, 0]).any()
+    f[1, 2, 1, 1], f[2, 2, 1, 1], f[3, 2] = np.inf, np.nan, 1.0
+    found = both(convolution(x, f, (1, 1, 1, 1)), inputs, isa, plans)
+    assert np.isnan(found[:, 1:3]).all()
+    assert not np.signbit(found[:, 3]).any()
+    f[1:4] = -1.0
     x[...] = rng.standard_normal(x.shape)
     for value in (np.inf, -np.inf, np.nan):
         for row, column in ((4, 4), (5, 6), (0, 10)):

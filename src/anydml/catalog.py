@@ -88,10 +88,19 @@ if TYPE_CHECKING:
         activation_thresholded_relu as activation_thresholded_relu,
     )
     from anydml.functional.functions import (
+        argmax as argmax,
+    )
+    from anydml.functional.functions import (
+        argmin as argmin,
+    )
+    from anydml.functional.functions import (
         average_pooling as average_pooling,
     )
     from anydml.functional.functions import (
         average_pooling1 as average_pooling1,
+    )
+    from anydml.functional.functions import (
+        batch_normalization as batch_normalization,
     )
     from anydml.functional.functions import (
         cast as cast,
@@ -101,6 +110,12 @@ if TYPE_CHECKING:
     )
     from anydml.functional.functions import (
         convolution_integer as convolution_integer,
+    )
+    from anydml.functional.functions import (
+        depth_to_space as depth_to_space,
+    )
+    from anydml.functional.functions import (
+        depth_to_space1 as depth_to_space1,
     )
     from anydml.functional.functions import (
         dequantize as dequantize,
@@ -343,6 +358,15 @@ if TYPE_CHECKING:
         max_pooling2 as max_pooling2,
     )
     from anydml.functional.functions import (
+        mean_variance_normalization as mean_variance_normalization,
+    )
+    from anydml.functional.functions import (
+        mean_variance_normalization1 as mean_variance_normalization1,
+    )
+    from anydml.functional.functions import (
+        mean_variance_normalization2 as mean_variance_normalization2,
+    )
+    from anydml.functional.functions import (
         padding as padding,
     )
     from anydml.functional.functions import (
@@ -373,7 +397,16 @@ if TYPE_CHECKING:
         slice1 as slice1,
     )
     from anydml.functional.functions import (
+        space_to_depth as space_to_depth,
+    )
+    from anydml.functional.functions import (
+        space_to_depth1 as space_to_depth1,
+    )
+    from anydml.functional.functions import (
         split as split,
+    )
+    from anydml.functional.functions import (
+        tile as tile,
     )
     from anydml.functional.functions import (
         top_k as top_k,
@@ -411,11 +444,16 @@ if TYPE_CHECKING:
     from anydml.operators.activation_swish import ActivationSwish as ActivationSwish
     from anydml.operators.activation_tanh import ActivationTanh as ActivationTanh
     from anydml.operators.activation_thresholded_relu import ActivationThresholdedRelu as ActivationThresholdedRelu
+    from anydml.operators.argmax import Argmax as Argmax
+    from anydml.operators.argmin import Argmin as Argmin
     from anydml.operators.average_pooling import AveragePooling as AveragePooling
     from anydml.operators.average_pooling import AveragePooling1 as AveragePooling1
+    from anydml.operators.batch_normalization import BatchNormalization as BatchNormalization
     from anydml.operators.cast import Cast as Cast
     from anydml.operators.convolution import Convolution as Convolution
     from anydml.operators.convolution_integer import ConvolutionInteger as ConvolutionInteger
+    from anydml.operators.depth_to_space import DepthToSpace as DepthToSpace
+    from anydml.operators.depth_to_space import DepthToSpace1 as DepthToSpace1
     from anydml.operators.dequantize import Dequantize as Dequantize
     from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear as DynamicQuantizeLinear
     from anydml.operators.element_wise_abs import ElementWiseAbs as ElementWiseAbs
@@ -504,6 +542,9 @@ if TYPE_CHECKING:
     from anydml.operators.max_pooling import MaxPooling as MaxPooling
     from anydml.operators.max_pooling import MaxPooling1 as MaxPooling1
     from anydml.operators.max_pooling import MaxPooling2 as MaxPooling2
+    from anydml.operators.mean_variance_normalization import MeanVarianceNormalization as MeanVarianceNormalization
+    from anydml.operators.mean_variance_normalization import MeanVarianceNormalization1 as MeanVarianceNormalization1
+    from anydml.operators.mean_variance_normalization import MeanVarianceNormalization2 as MeanVarianceNormalization2
     from anydml.operators.padding import Padding as Padding
     from anydml.operators.padding import Padding1 as Padding1
     from anydml.operators.quantize import Quantize as Quantize
@@ -514,7 +555,10 @@ if TYPE_CHECKING:
     from anydml.operators.reduce import Reduce as Reduce
     from anydml.operators.slice import Slice as Slice
     from anydml.operators.slice import Slice1 as Slice1
+    from anydml.operators.space_to_depth import SpaceToDepth as SpaceToDepth
+    from anydml.operators.space_to_depth import SpaceToDepth1 as SpaceToDepth1
     from anydml.operators.split import Split as Split
+    from anydml.operators.tile import Tile as Tile
     from anydml.operators.top_k import TopK as TopK
     from anydml.operators.top_k import TopK1 as TopK1
     from anydml.operators.value_scale_2d import ValueScale2d as ValueScale2d
@@ -547,11 +591,16 @@ FILES = {  # desc class -> its file in anydml.operators
     "ActivationSwish": "activation_swish",
     "ActivationTanh": "activation_tanh",
     "ActivationThresholdedRelu": "activation_thresholded_relu",
+    "Argmax": "argmax",
+    "Argmin": "argmin",
     "AveragePooling": "average_pooling",
     "AveragePooling1": "average_pooling",
+    "BatchNormalization": "batch_normalization",
     "Cast": "cast",
     "Convolution": "convolution",
     "ConvolutionInteger": "convolution_integer",
+    "DepthToSpace": "depth_to_space",
+    "DepthToSpace1": "depth_to_space",
     "Dequantize": "dequantize",
     "DynamicQuantizeLinear": "dynamic_quantize_linear",
     "ElementWiseAbs": "element_wise_abs",
@@ -632,6 +681,9 @@ FILES = {  # desc class -> its file in anydml.operators
     "MaxPooling": "max_pooling",
     "MaxPooling1": "max_pooling",
     "MaxPooling2": "max_pooling",
+    "MeanVarianceNormalization": "mean_variance_normalization",
+    "MeanVarianceNormalization1": "mean_variance_normalization",
+    "MeanVarianceNormalization2": "mean_variance_normalization",
     "Padding": "padding",
     "Padding1": "padding",
     "Quantize": "quantize",
@@ -642,7 +694,10 @@ FILES = {  # desc class -> its file in anydml.operators
     "Reduce": "reduce",
     "Slice": "slice",
     "Slice1": "slice",
+    "SpaceToDepth": "space_to_depth",
+    "SpaceToDepth1": "space_to_depth",
     "Split": "split",
+    "Tile": "tile",
     "TopK": "top_k",
     "TopK1": "top_k",
     "ValueScale2d": "value_scale_2d",
@@ -675,11 +730,16 @@ FUNCTIONS = (
     "activation_swish",
     "activation_tanh",
     "activation_thresholded_relu",
+    "argmax",
+    "argmin",
     "average_pooling",
     "average_pooling1",
+    "batch_normalization",
     "cast",
     "convolution",
     "convolution_integer",
+    "depth_to_space",
+    "depth_to_space1",
     "dequantize",
     "dynamic_quantize_linear",
     "element_wise_abs",
@@ -760,6 +820,9 @@ FUNCTIONS = (
     "max_pooling",
     "max_pooling1",
     "max_pooling2",
+    "mean_variance_normalization",
+    "mean_variance_normalization1",
+    "mean_variance_normalization2",
     "padding",
     "padding1",
     "quantize",
@@ -770,7 +833,10 @@ FUNCTIONS = (
     "reduce",
     "slice",
     "slice1",
+    "space_to_depth",
+    "space_to_depth1",
     "split",
+    "tile",
     "top_k",
     "top_k1",
     "value_scale_2d",

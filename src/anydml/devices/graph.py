@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from anydml.computed import computed_once
 from anydml.devices.binding import Slot
-from anydml.devices.choice import chosen
+from anydml.devices.choice import chosen, linked
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.graphs.checked import CheckedGraph
-from anydml.graphs.memory import laid_out, lives
+from anydml.graphs.fusing import OUTPUT, fuse
+from anydml.graphs.memory import Layout, laid_out, lives
 from anydml.graphs.plan import Work, fixed_buffers, read_beyond, split, works_of
-from anydml.kernels.kernel import Machine
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.lower import lowerings
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, TensorFlags
@@ -59,8 +63,8 @@ class CompiledGraph(CompiledOperator):
         return {b.name: Slot(b.name, b.tensor, b.own_total, w) for b, w in bound if b.tensor.flags == flags}
 
 
-def compiled_graph(families: Families, checked: CheckedGraph, machine: Machine) -> CompiledGraph:
-    """The graph with the first kernel of each work that takes it.
+def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, machine: Machine) -> CompiledGraph:
+    """The graph with the first kernel of each work that takes it; fusing: the families that take fused statements.
 
     MemoryError where it would take more scratch and persistent memory than this machine has.
     """
@@ -68,13 +72,13 @@ def compiled_graph(families: Families, checked: CheckedGraph, machine: Machine) 
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
     once = [_part(families, checked, work, frozenset(), machine) for work in first]
-    parts = [_part(families, checked, work, fixed, machine) for work in every]
-    bound = {b.buffer for b in checked.outputs} - read_beyond(checked, works)
-    between = [use.buffer for work in every for use in work.writes.values() if use.buffer not in bound]
-    found = lives(every, {b: checked.buffers[b].bytes for b in between})
-    kept = {b.buffer for b in checked.outputs}  # what is copied at the end is alive until then
-    found = {b: life._replace(last=len(every)) if b in kept else life for b, life in found.items()}
-    made = CompiledGraph(checked, GraphCall(checked, once, parts, laid_out(found), fixed))
+    parts = []
+    for work in fuse(checked, every) if fusing else every:
+        if work.nest is not None and (part := _fused(fusing, checked, work, fixed, machine)) is not None:
+            parts.append(part)
+        else:
+            parts += [_part(families, checked, one, fixed, machine) for one in every if one.node in work.nodes]
+    made = CompiledGraph(checked, GraphCall(checked, once, parts, _layout(checked, [part.work for part in parts]), fixed))
     if (needed := made.most_bytes) > memory_bytes():
         raise MemoryError(
             f"the graph takes {needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
@@ -83,12 +87,38 @@ def compiled_graph(families: Families, checked: CheckedGraph, machine: Machine) 
     return made
 
 
+def _layout(checked: CheckedGraph, works: Sequence[Work]) -> Layout:
+    """The scratch: everything that is written and is not bound, and what is bound and read beyond its elements."""
+    outputs = {b.buffer for b in checked.outputs}
+    bound = outputs - read_beyond(checked, works)
+    between = [use.buffer for work in works for use in work.writes.values() if use.buffer not in bound]
+    found = lives(works, {b: checked.buffers[b].bytes for b in between})
+    # what is copied at the end is alive until then
+    return laid_out({b: life._replace(last=len(works)) if b in outputs else life for b, life in found.items()})
+
+
 def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part:
     operator = checked.nodes[work.node]
     assert operator is not None
     owned = [name for name, use in work.reads.items() if use.buffer in fixed]
     compiled, _ = chosen(families, _owning(operator, owned), machine)
     return Part(work, compiled.kernel_name, compiled.built, compiled, title(checked, work.node))
+
+
+def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
+    """A fused work with its kernel; None where no family takes it."""
+    assert work.nest is not None
+    tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
+    tensors |= {name: use.tensor for name, use in work.writes.items()}
+    of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
+    for name, answer in lowerings(families, {OUTPUT: work.nest}, of_no_operator, machine):
+        if isinstance(answer, Lowered):
+            try:
+                built = linked(answer)
+            except Uncompilable:
+                continue
+            return Part(work, name, built, None, " + ".join(title(checked, node) for node in work.nodes))
+    return None
 
 
 def title(checked: CheckedGraph, node: int) -> str:

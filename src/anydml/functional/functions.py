@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         AxisDirection,
         ConvolutionDirection,
         ConvolutionMode,
+        DepthSpaceOrder,
         IsInfinityMode,
         MatrixTransform,
         PaddingMode,
@@ -1341,6 +1342,110 @@ def activation_thresholded_relu(
     return result
 
 
+def argmax(
+    input: NDArray[Any],
+    axes: Sequence[int] | None = None,
+    axis_direction: AxisDirection | str = "INCREASING",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Finds the place of the largest element along all listed axes together, counted in row-major order.
+
+    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN counts above all.
+
+        Output[i, j] = position of the largest over i' < Input.Sizes[0] of Input[i', j]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    axes : Sequence[int], optional
+        The axes that are reduced. By default, all.
+    axis_direction : AxisDirection | str, default "INCREASING"
+        INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The places; reduced axes have size 1. 1 to 8 dimensions of uint32, int32, uint64 or int64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmax_operator_desc>
+
+    Examples
+    --------
+    >>> dml.argmax(np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32), axes=(0,))
+    array([[1, 2, 1]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("ARGMAX", (input,), (axes, axis_direction), out, device)
+    return result
+
+
+def argmin(
+    input: NDArray[Any],
+    axes: Sequence[int] | None = None,
+    axis_direction: AxisDirection | str = "INCREASING",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Finds the place of the smallest element along all listed axes together, counted in row-major order.
+
+    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN counts below all.
+
+        Output[i, j] = position of the smallest over i' < Input.Sizes[0] of Input[i', j]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    axes : Sequence[int], optional
+        The axes that are reduced. By default, all.
+    axis_direction : AxisDirection | str, default "INCREASING"
+        INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The places; reduced axes have size 1. 1 to 8 dimensions of uint32, int32, uint64 or int64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmin_operator_desc>
+
+    Examples
+    --------
+    >>> dml.argmin(np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32), axes=(0,))
+    array([[0, 1, 2]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("ARGMIN", (input,), (axes, axis_direction), out, device)
+    return result
+
+
 def average_pooling(
     input: NDArray[Any],
     strides: Sequence[int] | None = None,
@@ -1495,6 +1600,86 @@ def average_pooling1(
         (strides, window_size, start_padding, end_padding, dilations, include_padding),
         out,
         device,
+    )
+    return result
+
+
+def batch_normalization(
+    input: NDArray[Any],
+    mean: NDArray[Any],
+    variance: NDArray[Any],
+    scale: NDArray[Any],
+    bias: NDArray[Any],
+    spatial: bool = True,
+    epsilon: float = 1e-05,
+    fused_activation: Desc | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Normalises by a given mean and variance: Output = f(Scale * (x - Mean) / sqrt(Variance + Epsilon) + Bias).
+
+    Each size of Mean, Variance, Scale and Bias is the input's or 1, which is broadcast. The result is exact, and rounded once.
+
+        Output[i, j, k, l] = max(0, Scale[0, j, 0, 0] * (Input[i, j, k, l] - Mean[0, j, 0, 0]) / sqrt(Variance[0, j, 0,
+            0] + Epsilon) + Bias[0, j, 0, 0])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    mean : NDArray[Any]
+        The means, usually {1, ChannelCount, 1, 1}. 1 to 8 dimensions of float32 or float16.
+    variance : NDArray[Any]
+        The variances. 1 to 8 dimensions of float32 or float16.
+    scale : NDArray[Any]
+        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+    bias : NDArray[Any]
+        Terms that are added. 1 to 8 dimensions of float32 or float16.
+    spatial : bool, default True
+        Below feature level 4_0: whether Mean and Variance may be broadcast in space.
+    epsilon : float, default 1e-05
+        A term of every variance, against a zero.
+    fused_activation : Desc, optional
+        The function f of the exact result; without it, the result.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_batch_normalization_operator_desc>
+
+    Examples
+    --------
+    >>> dml.batch_normalization(
+    ...     np.array([[[[1, 2]], [[3, 4]]]], np.float32),
+    ...     np.array([[[[2.5]], [[3]]]], np.float32),
+    ...     np.array([[[[1.25]], [[4]]]], np.float32),
+    ...     np.array([[[[2]], [[-3]]]], np.float32),
+    ...     np.array([[[[1]], [[0.5]]]], np.float32),
+    ...     epsilon=0.0,
+    ...     fused_activation=dml.ActivationRelu(),
+    ... )
+    array([[[[0.        , 0.10557281]],
+    <BLANKLINE>
+            [[0.5       , 0.        ]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "BATCH_NORMALIZATION", (input, mean, variance, scale, bias), (spatial, epsilon, fused_activation), out, device
     )
     return result
 
@@ -1740,6 +1925,138 @@ def convolution_integer(
         out,
         device,
     )
+    return result
+
+
+def depth_to_space(
+    input: NDArray[Any],
+    block_size: int,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, (i * B + j) * C + c, h, w].
+
+    It is DEPTH_TO_SPACE1 in the order DEPTH_COLUMN_ROW.
+
+        Output[i, j, k, l] = Input[i, (k mod 2 * 2 + l mod 2) * Output.Sizes[1] + j, k // 2, l // 2]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount * BlockSize^2, Height, Width}. 4 dimensions of float64, float32, float16, int32,
+        int16, int8, uint32, uint16, uint8, int64 or uint64.
+    block_size : int
+        Height and width of a block.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        {BatchCount, ChannelCount, Height * BlockSize, Width * BlockSize}. 4 dimensions of float64, float32, float16,
+        int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_depth_to_space_operator_desc>
+
+    Examples
+    --------
+    >>> dml.depth_to_space(
+    ...     np.array([[[[0, 1, 2], [3, 4, 5]], [[9, 10, 11], [12, 13, 14]], [[18, 19, 20], [21, 22, 23]],
+    ...         [[27, 28, 29], [30, 31, 32]], [[36, 37, 38], [39, 40, 41]], [[45, 46, 47], [48, 49, 50]],
+    ...         [[54, 55, 56], [57, 58, 59]], [[63, 64, 65], [66, 67, 68]]]], np.uint32),
+    ...     2,
+    ... )
+    array([[[[ 0, 18,  1, 19,  2, 20],
+             [36, 54, 37, 55, 38, 56],
+             [ 3, 21,  4, 22,  5, 23],
+             [39, 57, 40, 58, 41, 59]],
+    <BLANKLINE>
+            [[ 9, 27, 10, 28, 11, 29],
+             [45, 63, 46, 64, 47, 65],
+             [12, 30, 13, 31, 14, 32],
+             [48, 66, 49, 67, 50, 68]]]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("DEPTH_TO_SPACE", (input,), (block_size,), out, device)
+    return result
+
+
+def depth_to_space1(
+    input: NDArray[Any],
+    block_size: int,
+    order: DepthSpaceOrder | str = "DEPTH_COLUMN_ROW",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, k, h, w], B being BlockSize.
+
+    The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the output's number of channels, and
+    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are moved as they are.
+
+        Output[i, j, k, l] = Input[i, (k mod 2 * 2 + l mod 2) * Output.Sizes[1] + j, k // 2, l // 2]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount * BlockSize^2, Height, Width}. 4 dimensions of float64, float32, float16, int32,
+        int16, int8, uint32, uint16, uint8, int64 or uint64.
+    block_size : int
+        Height and width of a block.
+    order : DepthSpaceOrder | str, default "DEPTH_COLUMN_ROW"
+        The order of the channels of a block. One of DEPTH_COLUMN_ROW, COLUMN_ROW_DEPTH.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        {BatchCount, ChannelCount, Height * BlockSize, Width * BlockSize}. 4 dimensions of float64, float32, float16,
+        int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_depth_to_space1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.depth_to_space1(
+    ...     np.array([[[[0, 1, 2], [3, 4, 5]], [[9, 10, 11], [12, 13, 14]], [[18, 19, 20], [21, 22, 23]],
+    ...         [[27, 28, 29], [30, 31, 32]], [[36, 37, 38], [39, 40, 41]], [[45, 46, 47], [48, 49, 50]],
+    ...         [[54, 55, 56], [57, 58, 59]], [[63, 64, 65], [66, 67, 68]]]], np.uint32),
+    ...     2,
+    ... )
+    array([[[[ 0, 18,  1, 19,  2, 20],
+             [36, 54, 37, 55, 38, 56],
+             [ 3, 21,  4, 22,  5, 23],
+             [39, 57, 40, 58, 41, 59]],
+    <BLANKLINE>
+            [[ 9, 27, 10, 28, 11, 29],
+             [45, 63, 46, 64, 47, 65],
+             [12, 30, 13, 31, 14, 32],
+             [48, 66, 49, 67, 50, 68]]]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("DEPTH_TO_SPACE1", (input,), (block_size, order), out, device)
     return result
 
 
@@ -6254,6 +6571,246 @@ def max_pooling2(
     )
 
 
+def mean_variance_normalization(
+    input: NDArray[Any],
+    scale: NDArray[Any] | None = None,
+    bias: NDArray[Any] | None = None,
+    cross_channel: bool = False,
+    normalize_variance: bool = True,
+    epsilon: float = 1e-05,
+    fused_activation: Desc | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Normalises by the elements' own mean and variance: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias).
+
+    It is MEAN_VARIANCE_NORMALIZATION1 along axes 2 and 3, with CrossChannel along axis 1 as well.
+
+        Output[i, j, k, l] = Scale[0, 0, 0, 0] * (Input[i, j, k, l] - (sum over k' < Input.Sizes[2], l' < Input.Sizes[3]
+            of Input[i, j, k', l']) / (Input.Sizes[2] * Input.Sizes[3])) / sqrt((sum over k' < Input.Sizes[2], l' <
+            Input.Sizes[3] of (Input[i, j, k', l'] - (sum over k' < Input.Sizes[2], l' < Input.Sizes[3] of Input[i, j,
+            k', l']) / (Input.Sizes[2] * Input.Sizes[3])) * (Input[i, j, k', l'] - (sum over k' < Input.Sizes[2], l' <
+            Input.Sizes[3] of Input[i, j, k', l']) / (Input.Sizes[2] * Input.Sizes[3]))) / (Input.Sizes[2] *
+            Input.Sizes[3]) + Epsilon) + Bias[0, 0, 0, 0]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
+    scale : NDArray[Any], optional
+        Factors of what is normalised. 4 dimensions of float32 or float16.
+    bias : NDArray[Any], optional
+        Terms that are added. 4 dimensions of float32 or float16.
+    cross_channel : bool, default False
+        Whether means run over the channels, too.
+    normalize_variance : bool, default True
+        Whether the variance divides.
+    epsilon : float, default 1e-05
+        A term of every variance, against a zero.
+    fused_activation : Desc, optional
+        The function f of the exact result; without it, the result.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_mean_variance_normalization_operator_desc>
+
+    Examples
+    --------
+    >>> dml.mean_variance_normalization(
+    ...     np.array([[[[1, 2, 3, 4]]]], np.float32),
+    ...     np.array([[[[2]]]], np.float32),
+    ...     np.array([[[[1]]]], np.float32),
+    ... )
+    array([[[[-1.6832708 ,  0.10557639,  1.8944236 ,  3.683271  ]]]],
+          dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "MEAN_VARIANCE_NORMALIZATION",
+        (input, scale, bias),
+        (cross_channel, normalize_variance, epsilon, fused_activation),
+        out,
+        device,
+    )
+    return result
+
+
+def mean_variance_normalization1(
+    input: NDArray[Any],
+    scale: NDArray[Any] | None = None,
+    bias: NDArray[Any] | None = None,
+    axes: Sequence[int] | None = None,
+    normalize_variance: bool = True,
+    epsilon: float = 1e-05,
+    fused_activation: Desc | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Normalises by the elements' own mean and variance: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias).
+
+    It is MEAN_VARIANCE_NORMALIZATION2 with UseMean; NormalizeVariance is UseVariance.
+
+        Output[i, j, k, l] = Scale[0, 0, 0, 0] * (Input[i, j, k, l] - (sum over l' < Input.Sizes[3] of Input[i, j, k,
+            l']) / Input.Sizes[3]) / sqrt((sum over l' < Input.Sizes[3] of (Input[i, j, k, l'] - (sum over l' <
+            Input.Sizes[3] of Input[i, j, k, l']) / Input.Sizes[3]) * (Input[i, j, k, l'] - (sum over l' <
+            Input.Sizes[3] of Input[i, j, k, l']) / Input.Sizes[3])) / Input.Sizes[3] + Epsilon) + Bias[0, 0, 0, 0]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale : NDArray[Any], optional
+        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+    bias : NDArray[Any], optional
+        Terms that are added. 1 to 8 dimensions of float32 or float16.
+    axes : Sequence[int], optional
+        The axes that means run over. By default, all but the second.
+    normalize_variance : bool, default True
+        Whether the variance divides.
+    epsilon : float, default 1e-05
+        A term of every variance, against a zero.
+    fused_activation : Desc, optional
+        The function f of the exact result; without it, the result.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_mean_variance_normalization1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.mean_variance_normalization1(
+    ...     np.array([[[[1, 2, 3, 4]]]], np.float32),
+    ...     np.array([[[[2]]]], np.float32),
+    ...     np.array([[[[1]]]], np.float32),
+    ...     axes=(3,),
+    ... )
+    array([[[[-1.6832708 ,  0.10557639,  1.8944236 ,  3.683271  ]]]],
+          dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "MEAN_VARIANCE_NORMALIZATION1", (input, scale, bias), (axes, normalize_variance, epsilon, fused_activation), out, device
+    )
+    return result
+
+
+def mean_variance_normalization2(
+    input: NDArray[Any],
+    scale: NDArray[Any] | None = None,
+    bias: NDArray[Any] | None = None,
+    axes: Sequence[int] | None = None,
+    use_mean: bool = True,
+    use_variance: bool = True,
+    epsilon: float = 1e-05,
+    fused_activation: Desc | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Normalises by the elements' own mean and variance: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias).
+
+    Here m is the mean of the elements along all the axes together, or 0 without UseMean, and v the mean of (x - m)^2; without
+    UseVariance nothing is divided. An absent Scale is 1, an absent Bias 0; their sizes are the input's or 1, which is
+    broadcast. Without UseMean this is RMS normalisation. The result is exact, and rounded once.
+
+        Output[i, j, k, l] = max(0, Scale[0, 0, 0, 0] * (Input[i, j, k, l] - (sum over l' < Input.Sizes[3] of Input[i,
+            j, k, l']) / Input.Sizes[3]) / sqrt((sum over l' < Input.Sizes[3] of (Input[i, j, k, l'] - (sum over l' <
+            Input.Sizes[3] of Input[i, j, k, l']) / Input.Sizes[3]) * (Input[i, j, k, l'] - (sum over l' <
+            Input.Sizes[3] of Input[i, j, k, l']) / Input.Sizes[3])) / Input.Sizes[3] + Epsilon) + Bias[0, 0, 0, 0])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale : NDArray[Any], optional
+        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+    bias : NDArray[Any], optional
+        Terms that are added. 1 to 8 dimensions of float32 or float16.
+    axes : Sequence[int], optional
+        The axes that means run over. By default, all but the second.
+    use_mean : bool, default True
+        Whether the mean is subtracted.
+    use_variance : bool, default True
+        Whether the variance divides.
+    epsilon : float, default 1e-05
+        A term of every variance, against a zero.
+    fused_activation : Desc, optional
+        The function f of the exact result; without it, the result.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_mean_variance_normalization2_operator_desc>
+
+    Examples
+    --------
+    >>> dml.mean_variance_normalization2(
+    ...     np.array([[[[1, 2, 3, 4]]]], np.float32),
+    ...     np.array([[[[2]]]], np.float32),
+    ...     np.array([[[[1]]]], np.float32),
+    ...     axes=(3,),
+    ...     fused_activation=dml.ActivationRelu(),
+    ... )
+    array([[[[0.        , 0.10557639, 1.8944236 , 3.683271  ]]]],
+          dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "MEAN_VARIANCE_NORMALIZATION2",
+        (input, scale, bias),
+        (axes, use_mean, use_variance, epsilon, fused_activation),
+        out,
+        device,
+    )
+    return result
+
+
 def padding(
     input: NDArray[Any],
     padding_mode: PaddingMode | str = "CONSTANT",
@@ -7059,6 +7616,168 @@ def slice1(
     )
 
 
+def space_to_depth(
+    input: NDArray[Any],
+    block_size: int,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Lays blocks of an image out as channels: Output[n, (i * B + j) * C + c, h, w] = Input[n, c, h * B + i, w * B + j].
+
+    It is SPACE_TO_DEPTH1 in the order DEPTH_COLUMN_ROW.
+
+        Output[i, j, k, l] = Input[i, j mod Input.Sizes[1], k * 2 + j // Input.Sizes[1] // 2, l * 2 + j //
+            Input.Sizes[1] mod 2]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, Height * BlockSize, Width * BlockSize}. 4 dimensions of float64, float32, float16,
+        int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    block_size : int
+        Height and width of a block.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        {BatchCount, ChannelCount * BlockSize^2, Height, Width}. 4 dimensions of float64, float32, float16, int32,
+        int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_space_to_depth_operator_desc>
+
+    Examples
+    --------
+    >>> dml.space_to_depth(
+    ...     np.array([[[[0, 18, 1, 19, 2, 20], [36, 54, 37, 55, 38, 56], [3, 21, 4, 22, 5, 23], [39, 57, 40,
+    ...         58, 41, 59]], [[9, 27, 10, 28, 11, 29], [45, 63, 46, 64, 47, 65], [12, 30, 13, 31, 14, 32],
+    ...         [48, 66, 49, 67, 50, 68]]]], np.uint32),
+    ...     2,
+    ... )
+    array([[[[ 0,  1,  2],
+             [ 3,  4,  5]],
+    <BLANKLINE>
+            [[ 9, 10, 11],
+             [12, 13, 14]],
+    <BLANKLINE>
+            [[18, 19, 20],
+             [21, 22, 23]],
+    <BLANKLINE>
+            [[27, 28, 29],
+             [30, 31, 32]],
+    <BLANKLINE>
+            [[36, 37, 38],
+             [39, 40, 41]],
+    <BLANKLINE>
+            [[45, 46, 47],
+             [48, 49, 50]],
+    <BLANKLINE>
+            [[54, 55, 56],
+             [57, 58, 59]],
+    <BLANKLINE>
+            [[63, 64, 65],
+             [66, 67, 68]]]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("SPACE_TO_DEPTH", (input,), (block_size,), out, device)
+    return result
+
+
+def space_to_depth1(
+    input: NDArray[Any],
+    block_size: int,
+    order: DepthSpaceOrder | str = "DEPTH_COLUMN_ROW",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Lays blocks of an image out as channels: Output[n, k, h, w] = Input[n, c, h * B + i, w * B + j], B being BlockSize.
+
+    The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the input's number of channels, and
+    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are moved as they are.
+
+        Output[i, j, k, l] = Input[i, j mod Input.Sizes[1], k * 2 + j // Input.Sizes[1] // 2, l * 2 + j //
+            Input.Sizes[1] mod 2]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, Height * BlockSize, Width * BlockSize}. 4 dimensions of float64, float32, float16,
+        int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    block_size : int
+        Height and width of a block.
+    order : DepthSpaceOrder | str, default "DEPTH_COLUMN_ROW"
+        The order of the channels of a block. One of DEPTH_COLUMN_ROW, COLUMN_ROW_DEPTH.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        {BatchCount, ChannelCount * BlockSize^2, Height, Width}. 4 dimensions of float64, float32, float16, int32,
+        int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_space_to_depth1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.space_to_depth1(
+    ...     np.array([[[[0, 18, 1, 19, 2, 20], [36, 54, 37, 55, 38, 56], [3, 21, 4, 22, 5, 23], [39, 57, 40,
+    ...         58, 41, 59]], [[9, 27, 10, 28, 11, 29], [45, 63, 46, 64, 47, 65], [12, 30, 13, 31, 14, 32],
+    ...         [48, 66, 49, 67, 50, 68]]]], np.uint32),
+    ...     2,
+    ... )
+    array([[[[ 0,  1,  2],
+             [ 3,  4,  5]],
+    <BLANKLINE>
+            [[ 9, 10, 11],
+             [12, 13, 14]],
+    <BLANKLINE>
+            [[18, 19, 20],
+             [21, 22, 23]],
+    <BLANKLINE>
+            [[27, 28, 29],
+             [30, 31, 32]],
+    <BLANKLINE>
+            [[36, 37, 38],
+             [39, 40, 41]],
+    <BLANKLINE>
+            [[45, 46, 47],
+             [48, 49, 50]],
+    <BLANKLINE>
+            [[54, 55, 56],
+             [57, 58, 59]],
+    <BLANKLINE>
+            [[63, 64, 65],
+             [66, 67, 68]]]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("SPACE_TO_DEPTH1", (input,), (block_size, order), out, device)
+    return result
+
+
 def split(
     input: NDArray[Any],
     axis: int | None = None,
@@ -7124,6 +7843,62 @@ def split(
              [11., 12.]]]], dtype=float32)
     """
     result: list[NDArray[Any]] = call("SPLIT", (input,), (axis,), out, device, output_sizes=output_sizes)
+    return result
+
+
+def tile(
+    input: NDArray[Any],
+    repeats: Sequence[int],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Repeats a tensor along each dimension: Output[.., i, ..] = Input[.., i mod Input.Sizes, ..].
+
+    Bits are moved as they are.
+
+        Output[i, j, k, l] = Input[i, j, k mod Input.Sizes[2], l mod Input.Sizes[3]]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The tensor to repeat. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    repeats : Sequence[int]
+        How many times the input stands in the output, for each dimension.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The tensor to copy to. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64
+        or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc>
+
+    Examples
+    --------
+    >>> dml.tile(np.array([[[[1, 2, 3], [4, 5, 6]]]], np.float32), (1, 1, 3, 3))
+    array([[[[1., 2., 3., 1., 2., 3., 1., 2., 3.],
+             [4., 5., 6., 4., 5., 6., 4., 5., 6.],
+             [1., 2., 3., 1., 2., 3., 1., 2., 3.],
+             [4., 5., 6., 4., 5., 6., 4., 5., 6.],
+             [1., 2., 3., 1., 2., 3., 1., 2., 3.],
+             [4., 5., 6., 4., 5., 6., 4., 5., 6.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("TILE", (input,), (repeats,), out, device)
     return result
 
 

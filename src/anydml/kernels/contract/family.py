@@ -43,6 +43,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if (k := found.terms) > MOST_K:
         return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
     with guard:  # with all that emits its kernels
+        from anydml.kernels.contract.by_channel import Channels, by_channel
         from anydml.kernels.contract.convolved import convolved
         from anydml.kernels.contract.direct import Direct
         from anydml.kernels.contract.mapped import mapped
@@ -51,13 +52,15 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
     after: list[Rounds] = []
     decide: Decide | None = None
-    plan: Plan | Direct
+    plan: Plan | Direct | Channels
     if isinstance(found, Summed):
         made = mapped(found, checked, machine, target)
         if isinstance(made, Refused):
             return made
         plan, last, decide = made
         after = [last]
+    elif isinstance(found, Convolution) and (channels := by_channel(found)) is not None and channels.serves(target):
+        plan = Channels(channels, target, machine.threads)
     elif isinstance(found, Convolution) and (by_places := convolved(found)) is not None and by_places.serves(target):
         plan = Direct(by_places, target, machine.threads)
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from anydml.kernels.code.emit import Text, shuffle
 from anydml.kernels.code.targets import Target
 
+FLIP = f"splat (i32 {0x80808080 - (1 << 32)})"  # the highest bit of every byte
+
 
 def by_column(text: Text, rows: list[str], target: Target) -> list[str]:
     """Four rows of two vectors' columns, a byte each: a column's four bytes side by side.

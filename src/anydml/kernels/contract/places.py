@@ -48,7 +48,6 @@ def multiply(target: Target, kind: Kind, lines: int, height: int) -> str:
     arguments(text, ARGUMENTS, POINTERS)
     places = [(line, i) for line in range(lines) for i in range(height)]
     slots = rounding.slots(text, target, len(places)) if size == 1 else None
-    rounded = text.op(f"alloca [{columns} x i8], align {width}")
 
     def tile(image: str, terms: str, c: str) -> None:
         images, from_lines, into_lines = (
@@ -67,7 +66,7 @@ def multiply(target: Target, kind: Kind, lines: int, height: int) -> str:
             if slots is None:
                 _stored(text, target, sums, places, into)
             else:
-                _rounded(text, target, kind, sums, places, into, record, slots, rounded)
+                _rounded(text, target, kind, sums, places, into, record, slots)
             return []
 
         fold(text, "0", "%panels", 1, [], panel)
@@ -196,7 +195,6 @@ def _rounded(
     into: list[str],
     record: str,
     waiting: rounding.Slots,
-    rounded: str,
 ) -> None:
     """The rounded bytes of a tile: places whose estimate is too near a tie are done again, by the rule."""
     width = target.vector_bytes
@@ -266,10 +264,10 @@ def _rounded(
             from_ = text.at(waiting.sums, text.op(f"mul i64 {at}, {2 * width}"))
             line, x = (text.op(f"{how} i64 {at}, {height}") for how in ("udiv", "urem"))
             far = text.op(f"add i64 {text.op(f'mul i64 {line}, %c_line')}, {x}")
-            text.do(f"call void @rule(ptr {from_}, ptr %row, ptr {text.at(record, SCALE)}, ptr {rounded})")
+            text.do(f"call void @rule(ptr {from_}, ptr %row, ptr {text.at(record, SCALE)}, ptr {waiting.rounded})")
 
             def one(f: str, state: list[str]) -> list[str]:
-                text.store("i8", text.load("i8", text.at(rounded, f)), state[0])
+                text.store("i8", text.load("i8", text.at(waiting.rounded, f)), state[0])
                 return [text.at(state[0], "%c_row")]
 
             fold(text, "0", str(2 * width // 4), 1, [("ptr", text.at(places_of[0], far))], one)

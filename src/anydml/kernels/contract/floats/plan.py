@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, packed, refine, tile
-from anydml.kernels.contract.floats.epilogue import Shape
+from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, magnitudes, packed, refine, tile
+from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout, Place
 from anydml.kernels.contract.floats.packed import SLACK, Packed
+from anydml.kernels.contract.floats.planes_plan import Planes
 from anydml.kernels.contract.floats.shares import Piece, pieces, turns
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
@@ -36,7 +37,8 @@ CHUNK = processor.caches().second // 2  # bytes of columns that are packed at on
 DEPTH = 128  # terms of a sum that are added up before they are added to others
 MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
 FAR = 8 << 20  # the same where rows are packed again for every chunk, block by block; and bytes of these rows
-MANY = 16  # elements that are listed are summed all together if they are more than this part of a block
+MANY = 32  # magnitudes are summed where more than this part of a block is listed, which costs about as much,
+VERY_MANY = 12  # and pairs where it is more than this part
 
 Steps = Iterable[Step | Repeat]
 
@@ -94,7 +96,9 @@ class Plan:
         self.shape = Shape(formula, lies, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
+        self.constants = constants
         self.table = constants.add(found.table)
+        self.planes = Planes.of(self)
         self.bits = scratch.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(threads if work >= ALONE else 1)
@@ -103,8 +107,8 @@ class Plan:
         self.phases: list[list[list[Step | Repeat]]] = []
         for turn in zip_longest(*(self._turns(piece, max(1, -(-work // (LONG * len(shares))))) for piece in shares)):
             scratch.size = mark  # one after another, they work in the same memory
-            pieces = zip(turn, self.open, strict=True)
-            self.phases.append([self._piece(piece, open_) for piece, open_ in pieces if piece is not None])
+            own = zip(turn, self.open, strict=True)
+            self.phases.append([self._piece(piece, open_) for piece, open_ in own if piece is not None])
             top = max(top, scratch.size)
         scratch.size = top
 
@@ -120,6 +124,8 @@ class Plan:
     def _piece(self, piece: Piece, open_: At) -> list[Step | Repeat]:
         found, scratch = self.layout, self.scratch
         self.open_ = open_
+        if self.planes is not None:
+            return self.planes.steps(piece)
         if direct_plan.serves(found):
             direct_plan.take(self, piece)
             return self._batches(piece)
@@ -157,19 +163,30 @@ class Plan:
                 setattr(self, name, found)
                 steps = packed.rows_packed if name == "rows" else packed.columns_packed
                 own = piece._replace(batches=range(prod(found.sizes)))
-                self.packing += self._batches(own, lambda batch: list(steps(self, batch, some)), found.sizes)
+                self.packing += self._batches(own, lambda batch: steps(self, batch, some), sizes=found.sizes)
         return found
 
     def _batches(
-        self, piece: Piece, steps: Callable[[tuple[int, ...]], Steps] | None = None, sizes: tuple[int, ...] | None = None
+        self,
+        piece: Piece,
+        steps: Callable[[tuple[int, ...]], Steps] | None = None,
+        ranges: Callable[[tuple[int, ...], range], Steps] | None = None,
+        sizes: tuple[int, ...] | None = None,
     ) -> list[Step | Repeat]:
-        """The steps of a piece's batches, those of all kinds if none are given. sizes: the numbers of batches."""
+        """The steps of a piece's batches, those of all kinds if none are given. ranges: of some that follow one another.
+
+        sizes: the numbers of batches.
+        """
         sizes = self.layout.batches if sizes is None else sizes
 
         def along(before: tuple[int, ...], first: int, end: int) -> list[Step | Repeat]:
             """The batches of such first indices, from one number of them on to before another."""
             if len(before) == len(sizes):
+                if ranges is not None:  # of none
+                    return list(ranges(before, range(1)))
                 return list(self._one(before, piece) if steps is None else steps(before))
+            if ranges is not None and len(before) == len(sizes) - 1:
+                return list(ranges(before, range(first, end)))
             below = prod(sizes[len(before) + 1 :])
             whole = range(-(-first // below), end // below)
             found: list[Step | Repeat] = []
@@ -243,20 +260,23 @@ class Plan:
         done = columns.start - first
         b, b_norms = self.columns.of(batch, done * found.terms * 4, done)
         sums_row = panels_ * width * 8
-        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter, DEPTH)
-        yield Step(engine.compiled(tile.sums, target, height, across), packed)
+        elements = len(some) * len(columns)
+        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
+        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH))
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
         norms = (a_norms, b_norms)
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
         longest = _factor(min(found.terms, DEPTH) + -(-found.terms // DEPTH))
         yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
-        most_listed = len(some) * len(columns) // MANY
-        again = (*packed, self.rests, most_listed, *norms, self.a_low, self.b_low)
-        yield Step(engine.compiled(doubled.sums, target, height, across), again)
-        yield Step(
-            engine.compiled(epilogue.block, target, self.shape._replace(paired=True)), (*where, _factor(found.terms), *rest)
-        )
+        code = engine.compiled(magnitudes.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // MANY, elements, longest))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
+        yield Step(code, (*where, longest, *rest))
+        code = engine.compiled(doubled.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
+        yield Step(code, (*where, _factor(found.terms), *rest))
         known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
         yield self.refine(batch, some, columns, self.shape, known, streams)
 

@@ -11,7 +11,7 @@ import math
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.compensated import plus, result, wide
+from anydml.kernels.contract.floats.compensated import plus, result, together, wide
 from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
@@ -196,20 +196,31 @@ class _Refining:
 
     def _packed(self, row: str, column: str) -> list[Value]:
         body, double = self.body, Kind("double")
+        lanes = body.target.vector_bytes // 8
         left = body.at("%rows_at", body.op(f"mul i64 {body.op(f'udiv i64 {row}, %height')}, %tile"))
         left = body.at(left, body.op(f"mul i64 {body.op(f'urem i64 {row}, %height')}, 8"))
         right = body.at("%panels_at", body.op(f"mul i64 {body.op(f'udiv i64 {column}, %width')}, %panel"))
         right = body.at(right, body.op(f"mul i64 {body.op(f'urem i64 {column}, %width')}, 4"))
         steps = body.op("mul i64 %height, 8"), body.op("mul i64 %width, 4")
-        zero = body.constant(double, 0.0)
+        count = body.op("mul i64 %channels, %positions")
 
         def term(k: str, carried: list[Value]) -> list[Value]:
             x = body.loaded(double, left, body.op(f"mul i64 {k}, {steps[0]}"))
             y = body.loaded(Kind("float"), right, body.op(f"mul i64 {k}, {steps[1]}"))
             return plus(carried, x * y.converted("fpext", double))
 
-        count = body.op("mul i64 %channels, %positions")
-        return body.loop("0", count, 1, [body.constant(double, -0.0), zero, zero, zero], term)[1]
+        def several(k: str, carried: list[Value]) -> list[Value]:
+            x, y = (body.undefined(Kind(element, lanes)) for element in ("double", "float"))
+            from_, to = (body.at(base, body.op(f"mul i64 {k}, {s}")) for base, s in zip((left, right), steps, strict=True))
+            for lane in range(lanes):
+                x = x.replaced(lane, body.loaded(double, from_))
+                y = y.replaced(lane, body.loaded(Kind("float"), to))
+                from_, to = body.at(from_, steps[0]), body.at(to, steps[1])
+            return plus(carried, x * y.converted("fpext", x.kind))
+
+        starts = [body.constant(Kind("double", lanes), x) for x in (-0.0, 0.0, 0.0, 0.0)]
+        first, found = body.loop("0", count, lanes, starts, several)
+        return body.loop(first, count, 1, together(found), term)[1]
 
     def _mark(self, row: str, c: str) -> None:
         body = self.body

@@ -77,7 +77,7 @@ class Products:
         body, single = self.body, self.kind.of("float")
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         of_filter = 4 * self.lanes * FILTER * FILTER
-        ahead = body.op(f"add i64 {body.op(f'mul i64 %vector, {self.across}')}, {body.op(f'mul i64 {i}, {of_filter // READ}')}")
+        ahead = body.op(f"add i64 {of_filter * BLOCK}, {body.op(f'mul i64 {i}, {of_filter // READ}')}")
 
         def term(k: str, _: list[Value]) -> list[Value]:
             from_ = body.at(filters, body.op(f"mul i64 {k}, {of_filter}"))

@@ -39,7 +39,7 @@ from anydml.tensor import DataType
 
 TILES = processor.caches().second * 9 // 8  # bytes of transformed tiles that are kept at once
 FEWEST = 16  # tiles for which filters are worth to be transformed
-PRODUCTS = processor.caches().second * 3 // 8  # bytes of products
+PRODUCTS = processor.caches().second // 8  # bytes of products
 SUMS = processor.caches().second // 8  # bytes of sums
 
 
@@ -261,7 +261,7 @@ class WinogradPlan(Plan):
         a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
         b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
         inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
-        listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, plain)
+        listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, plain, self.b_norms)
         yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
         known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
         yield self.refine(batch, some, columns, self.shape, known, streams)

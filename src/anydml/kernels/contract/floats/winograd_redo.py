@@ -18,12 +18,15 @@ from anydml.kernels.contract.floats.winograd_kernels import masked, wide
 from anydml.tensor import DataType
 
 # a, b: the first elements of filters and windows; line, place: bytes from one to the next; low, high: what is inside of the
-# tensor, in lines and places that windows reach; f1, f2: the sizes that streams are found by
+# tensor, in lines and places that windows reach; f1, f2: the sizes that streams are found by; tiles: for each column, 0 where
+# all that its tile reads is 0
 ARGUMENTS = (
     "a", "a_row", "a_term", "a_line", "a_place", "b", "b_image", "b_term", "b_line", "b_place", "n1", "n2", "channels", "low1",
     "high1", "low2", "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
+    "tiles",
 )  # fmt: skip
-POINTERS = {"a", "b", "list", "counter", "norms"}
+POINTERS = {"a", "b", "list", "counter", "norms", "tiles"}
+FIRST = 4  # channels among which a zero is looked for that makes a sum of zeros positive
 BLOCK = 16  # channels that are added up before they are added to others
 SHORT = 12  # the last digits of a sum that are 0 where it is worth a look whether it is exact
 LINE = 4  # lanes of a line
@@ -66,7 +69,8 @@ class _Redoing:
         entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
         row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
         c = body.op(f"add i64 %first, {column}")
-        total, error = self._sum(row, c)
+        tile = body.loaded(Kind("double"), "%tiles", body.op(f"mul i64 {column}, 8"))
+        total, error = self._sum(row, c, tile.compared("oeq", 0.0))
         read, output = self._streams(row, c)
         # a norm is of the whole filter: what is no number there may be no factor of any term
         spoilt = ~error.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
@@ -100,8 +104,8 @@ class _Redoing:
         }
         return read, found[-1]
 
-    def _sum(self, row: str, c: str) -> tuple[Value, Value]:
-        """The sum of the terms that count, and its bound."""
+    def _sum(self, row: str, c: str, blank: Value) -> tuple[Value, Value]:
+        """The sum of the terms that count, and its bound. blank: what is read is 0."""
         body = self.body
         z, y, x = self._split(c, "%n1", "%n2")
         kind, i64 = Kind("double", LINE), Kind("i64")
@@ -144,7 +148,17 @@ class _Redoing:
             _, found = body.loop(first, end, 1, starts, channel)
             return [x + y for x, y in zip(carried, found, strict=True)]
 
-        up = body.op(f"and i64 {body.op(f'add i64 %channels, {BLOCK - 1}')}, {-BLOCK}")
+        norm = body.loaded(Kind("double"), "%norms", body.op(f"mul i64 {row}, 8"))
+        # a sum of zeros is +0 as soon as one of them is
+        blank = blank & norm.compared("olt", math.inf)
+        few = body.call("llvm.umin.i64", i64, f"i64 {FIRST}", "i64 %channels").name
+        _, found = body.loop("0", body.op(f"select i1 {blank.name}, i64 {few}, i64 0"), 1, starts, channel)
+        plus = body.constant(kind.of("i1"), False)
+        for p in range(FILTER):
+            plus = plus | (body.chosen(masks[p], found[p], -0.0).bits().compared("eq", 0))
+        known = plus.lane(0) | plus.lane(1) | plus.lane(2)
+        end = body.op(f"select i1 {known.name}, i64 0, i64 %channels")
+        up = body.op(f"and i64 {body.op(f'add i64 {end}, {BLOCK - 1}')}, {-BLOCK}")
         _, found = body.loop("0", up, BLOCK, starts, block)
         total, square = body.constant(Kind("double"), -0.0), body.constant(Kind("double"), 0.0)
         for p in range(FILTER):
@@ -154,8 +168,7 @@ class _Redoing:
                 total, square = total + sums.lane(lane), square + found[FILTER + p].lane(lane)
         some = masks[0] | masks[1] | masks[2]
         any_ = some.lane(0) | some.lane(1) | some.lane(2)
-        total = body.chosen(any_, total, 0.0)  # the sum of nothing is +0
-        norm = body.loaded(Kind("double"), "%norms", body.op(f"mul i64 {row}, 8"))
+        total = body.chosen(any_ & ~known, total, 0.0)  # the sum of nothing is +0
         factor = Value(body, body.op("bitcast i64 %factor to double"), Kind("double"))
         bound = square.root() * NORM_SLACK * norm
         # a sum is exact where all of its terms are multiples of one number that it is at most 2^53 times of: it has few digits
