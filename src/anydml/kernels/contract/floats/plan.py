@@ -107,8 +107,8 @@ class Plan:
         self.phases: list[list[list[Step | Repeat]]] = []
         for turn in zip_longest(*(self._turns(piece, max(1, -(-work // (LONG * len(shares))))) for piece in shares)):
             scratch.size = mark  # one after another, they work in the same memory
-            pieces = zip(turn, self.open, strict=True)
-            self.phases.append([self._piece(piece, open_) for piece, open_ in pieces if piece is not None])
+            own = zip(turn, self.open, strict=True)
+            self.phases.append([self._piece(piece, open_) for piece, open_ in own if piece is not None])
             top = max(top, scratch.size)
         scratch.size = top
 
@@ -163,7 +163,7 @@ class Plan:
                 setattr(self, name, found)
                 steps = packed.rows_packed if name == "rows" else packed.columns_packed
                 own = piece._replace(batches=range(prod(found.sizes)))
-                self.packing += self._batches(own, lambda batch: list(steps(self, batch, some)), found.sizes)
+                self.packing += self._batches(own, lambda batch: steps(self, batch, some), sizes=found.sizes)
         return found
 
     def _batches(
