@@ -62,7 +62,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             factors.reverse()
         with guard:
             stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, scratch, constants)
-            owned = bool(checked.tensors[made.a.at.base].flags & TensorFlags.OWNED_BY_DML) and not serves(made)
+            direct = serves(made, factors[1].dtype.itemsize)
+            owned = bool(checked.tensors[made.a.at.base].flags & TensorFlags.OWNED_BY_DML) and not direct
             square = windows(made, (factors[0], factors[1])) if pays(made) else None
             plan = Plan(*stated, packed if owned else None) if square is None else WinogradPlan(*stated, square)
         plans.append(plan)

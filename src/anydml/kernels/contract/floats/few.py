@@ -17,7 +17,7 @@ from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.tensor import DataType
 
 ABREAST = 8  # terms that are added up before they are added to others
-COLUMNS = 4  # that are summed in turn, along terms
+COLUMNS = 8  # that are summed in turn, along terms: of fewer rows more, as there are so many registers
 BLOCK = 2048  # terms whose factors are at hand in float64, for all rows together
 LARGER = 1 + 2.0**-20  # for the roundings of norms
 # a_row, a_term: bytes from one row, and from one term, to the next; b_term, b_column: as much of the matrix; sums, sizes: a row
@@ -30,17 +30,18 @@ I64, WIDE = Kind("i64"), Kind("double")
 
 
 class Kinds(NamedTuple):
-    """The factors' types; rows; whether the matrix is read along its terms, which lie side by side."""
+    """The factors' types; rows; whether the matrix is read along its terms, which lie side by side; BLOCK."""
 
     a: DataType
     b: DataType
     rows: int
     along: bool
+    room: int
 
     @property
     def block(self) -> int:
         """Terms whose factors are at hand at once."""
-        return BLOCK // self.rows // 16 * 16 if self.along else ABREAST
+        return max(self.room // self.rows // 16, 1) * 16 if self.along else ABREAST
 
     def additions(self, terms: int, target: Target) -> int:
         """The additions that a term of a sum goes through, at most."""
@@ -127,6 +128,14 @@ class _Few:
         halves = (Value(body, shuffle(body, x.name, "poison", x.kind.text, o), Kind("float", self.half)) for o in order)
         return [h.converted("fpext", h.kind.of("double")) for h in halves]
 
+    def _soon(self, line: str, i: str, ahead: str) -> None:
+        """Fetch what is read next after this, so many bytes from here, into the second cache: lines that are some power of two
+        apart would push one another out of the first one."""
+        body = self.body
+        at = body.at(body.at(line, ahead), body.op(f"mul i64 {i}, {self.size}"))
+        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+        body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
+
     def _larger(self, most: Value, bits: Value) -> Value:
         """The larger magnitude, as the bits of float32: of a NaN, beyond infinity."""
         return self.body.intrinsic("umax", most, single(bits, self.kinds.b).bits() & 0x7FFFFFFF)
@@ -155,12 +164,14 @@ class _Across(_Few):
                 body.stored(factor, "%values", 8 * (t * rows + m))
         b = body.at("%b", body.op(f"mul i64 {first}, %b_term"))
         lines = [body.at(b, body.op(f"mul i64 %b_term, {t}")) for t in range(count)]
+        ahead = body.op(f"mul i64 %b_term, {count}")
 
         def group(i: str, mask: Value | None) -> None:
             most = body.loaded(Kind("i32", self.lanes), self._size(i))
             sums = [[body.constant(Kind("double", self.half), 0.0)] * 2 for _ in range(rows)]
             for t, line in enumerate(lines):
                 bits = self.reader.read(line, i, mask)
+                self._soon(line, i, ahead)
                 most = self._larger(most, bits)
                 wide = self._wide(bits)
                 for m in range(rows):
@@ -208,7 +219,7 @@ class _Along(_Few):
             for m in range(rows):
                 body.stored(zero, body.at("%values", room * m), body.op(f"mul i64 {count}, 8"))
             b = body.at("%b", body.op(f"mul i64 {first}, {self.size}"))
-            at_once = COLUMNS if rows <= 2 else COLUMNS // 2
+            at_once = max(COLUMNS // rows, 1)
             i, _ = body.loop("0", "%columns", at_once, [], lambda i, _: self._columns(b, i, count, at_once, room))
             body.loop(i, "%columns", 1, [], lambda i, _: self._columns(b, i, count, 1, room))
             return norms
@@ -221,6 +232,7 @@ class _Along(_Few):
         body, rows, lanes = self.body, self.kinds.rows, self.lanes
         columns = [body.op(f"add i64 {first}, {c}") for c in range(at_once)]
         lines = [body.at(b, body.op(f"mul i64 {column}, %b_column")) for column in columns]
+        ahead = body.op(f"mul i64 %b_column, {at_once}")
         wide = Kind("double", self.half)
         per = 1 + 2 * rows
         begin = [body.constant(Kind("i32", lanes), 0), *[body.constant(wide, 0.0)] * (2 * rows)] * at_once
@@ -235,6 +247,7 @@ class _Along(_Few):
             for c, line in enumerate(lines):
                 most, *sums = carried[c * per : (c + 1) * per]
                 bits = self.reader.read(line, k, mask)
+                self._soon(line, k, ahead)
                 x = self._wide(bits)
                 found.append(self._larger(most, bits))
                 found += [body.fused(f, x[n % 2], s) for n, (f, s) in enumerate(zip(factors, sums, strict=True))]

@@ -137,6 +137,8 @@ class Planes:
             return None
         if any(step and n > 1 for p in plan.places[:-1] for step, n in zip(p.columns, layout.sizes, strict=True)):
             return None
+        if layout.sizes[1] == 1 and not layout.padded and layout.terms > MOST:
+            return None  # a matrix
         found = slide(layout)
         if found is None or (layout.sizes[2] == 1 and len(found.ways) > 1):
             return None
