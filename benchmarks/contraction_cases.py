@@ -90,11 +90,15 @@ def _execute(bound: Any) -> None:
     bound.execute()
 
 
-def product(a: Array, b: Array, threads: int = 1) -> Call:
+def product(a: Array, b: Array, threads: int = 1, *, transposed: bool = False) -> Call:
+    """transposed: b is given as it lies along the terms."""
     operator: Any = operators.find("GEMM")
+    if transposed:
+        b = np.ascontiguousarray(b.T)
     tensors = {"a_tensor": TensorDesc.of(a), "b_tensor": TensorDesc.of(b)}
-    output = TensorDesc(DataType.FLOAT32, (a.shape[0], b.shape[1]))
-    return ours(operator(**tensors, output_tensor=output), {"a_tensor": a, "b_tensor": b}, threads)
+    output = TensorDesc(DataType.FLOAT32, (a.shape[0], b.shape[0 if transposed else 1]))
+    desc = operator(**tensors, output_tensor=output, trans_b="TRANSPOSE" if transposed else "NONE")
+    return ours(desc, {"a_tensor": a, "b_tensor": b}, threads)
 
 
 def layer_data(layer: Layer) -> tuple[Array, Array]:

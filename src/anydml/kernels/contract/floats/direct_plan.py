@@ -10,7 +10,7 @@ import numpy as np
 
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
-from anydml.kernels.contract.floats import direct, epilogue, few
+from anydml.kernels.contract.floats import direct, epilogue, few, terms
 from anydml.kernels.contract.floats.layout import Layout
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def _any(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> Ste
     size = plan.factors[1].dtype.itemsize
     at_once = max(1, min(found.terms, 16 if len(found.table) > 1 else 8))  # of a matrix, rows that are far apart
     step = {size: 1, 2 * size: 2}.get(found.b.columns[2], 0)
-    kinds = direct.Kinds(*plan.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, at_once)
+    kinds = terms.Kinds(*plan.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, at_once)
     a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
     right = (b, *found.sizes[1:], *found.b.columns, found.b_term)
-    terms = (found.channels, len(found.table), plan.table)
+    counted = (found.channels, len(found.table), plan.table)
     blocks: tuple[At | int, ...] = (plan.sums, plan.sizes, plan.block_row, *found.inside[:4])
     code = engine.compiled(direct.sums, plan.target, kinds)
-    return Step(code, (*a, *right, *terms, columns.start, len(columns), *blocks))
+    return Step(code, (*a, *right, *counted, columns.start, len(columns), *blocks))
