@@ -124,7 +124,8 @@ class _Planes(Strips):
         self.error, self.twice = body.splat(error, self.half), body.splat(error * 2.0, self.half)
 
         def strip(x: str, carried: list[Value]) -> list[Value]:
-            over = kinds.reach(self.half) * self.half - (kinds.wide - 1) if kinds.beside else self.lanes
+            # without masks, more is read than is used: up to a whole vector, or the element after the last one
+            over = kinds.reach(self.half) * self.half - (kinds.wide - 1) if kinds.beside else self.lanes + kinds.across - 1
             end = body.op(f"add i64 {x}, {max(over, self.lanes)}")
             inside = body.op(f"and i1 {body.op(f'icmp sge i64 {x}, %inner')}, {body.op(f'icmp sle i64 {end}, %outer')}")
             inner, outer, after = (body.name(w) for w in ("inner", "outer", "after"))

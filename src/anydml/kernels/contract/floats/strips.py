@@ -76,7 +76,9 @@ class Strips:
         self.body, self.kinds = Body(target), kinds
         self.lanes = target.vector_bytes // 4
         self.half = self.lanes // 2
-        self.reader = Reader(self.body, kinds.b, kinds.across, self.half)
+        self.reader = Reader(self.body, kinds.b, 1, self.half)
+        # every second element of two vectors, in the order that one instruction makes, which is its own inverse
+        self.order = [0, 1, 4, 5, 2, 3, 6, 7] if self.half == 8 else [*range(self.half)]
         self.size = kinds.b.dtype.itemsize
         # of a sum, with what is added to it, that is stored as it is
         s = kinds.stored
@@ -195,15 +197,31 @@ class Strips:
             elements = [body.op(f"sdiv i64 {offset}, {self.kinds.b.dtype.itemsize}") for offset in offsets]
             first = [k * half for k in range(self.kinds.reach(half))]
             ends = [[body.op(f"sub i64 {end}, {x}") for end in elements]] * len(first)
-        return [below(body, b, half, at) & ~below(body, a, half, at) for (a, b), at in zip(ends, first, strict=True)]
+        found = [below(body, b, half, at) & ~below(body, a, half, at) for (a, b), at in zip(ends, first, strict=True)]
+        if self.kinds.across == 1:
+            return found
+        return [self._spread(mask, range(n, n + half)) for mask in found for n in (0, half)]
+
+    def _spread(self, mask: Value, lanes: range) -> Value:
+        """Some of the lanes of every second element."""
+        none = self.body.constant(mask.kind, False)
+        order = [n // 2 if n % 2 == 0 else self.half for n in lanes]
+        return Value(self.body, shuffle(self.body, mask.name, none.name, mask.kind.text, order), mask.kind)
 
     def _elements(self, at: list[str], masks: list[Value] | None) -> list[list[Value]]:
         """Both halves of what each of the filter's columns meets in a line."""
         body, kinds, half = self.body, self.kinds, self.half
 
+        def vector(place: str, first: int, mask: Value | None) -> Value:
+            return single(self.reader.read(place, str(first), mask), kinds.b)
+
         def read(place: str, first: int, k: int) -> Value:
-            mask = None if masks is None else self.reader.to_read(masks[k])
-            x = single(self.reader.read(place, str(first), mask), kinds.b)
+            if kinds.across == 1:
+                x = vector(place, first, None if masks is None else masks[k])
+            else:
+                low, high = (vector(place, 2 * first + n * half, None if masks is None else masks[2 * k + n]) for n in (0, 1))
+                every = [2 * n for n in self.order]
+                x = Value(body, shuffle(body, low.name, high.name, low.kind.text, every), low.kind)
             return x.converted("fpext", x.kind.of("double"))
 
         if not kinds.beside:
@@ -236,6 +254,8 @@ class Strips:
     def _finished(self, sums: list[Value], y: str, x: str, noted: Value, inside: list[Value] | None) -> Value:
         """Store a vector of elements, and note it if some are left open; the number of those that are noted."""
         body, s = self.body, self.kinds.stored
+        if self.kinds.across == 2:
+            sums = [Value(body, shuffle(body, v.name, "poison", v.kind.text, self.order), v.kind) for v in sums]
         parts = sums if self.plain else [self._whole(sums)]
         lanes = parts[0].kind.lanes
         some = self.odd
