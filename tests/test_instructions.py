@@ -142,7 +142,7 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
             add(matmul_terms.places, a, b, a)
             add(matmul_terms.terms, a, b, a)
         for hop in (0, *matmul_rows.HOPS):
-            add(matmul_image.fill, hop, True)
+            add(matmul_image.fill, hop, True, hop == 0)
     add(matmul_wide.carry)
     for signed in (False, True):
         add(matmul_wide.round_totals, signed, not signed)

@@ -66,7 +66,7 @@ class Direct:
             scale, bias = p.scales[1] if p.scales else NOTHING, p.bias or NOTHING
             if p.scales:
                 yield parameters(at, batch, range(1), 0, p.n, self.rows.of(batch), self.modes.of(batch))
-            code = engine.compiled(records.filters, at.target, p.a_signed, p.b_signed, bool(p.scales), at.kind.biased)
+            code = engine.compiled(records.filters, at.target, self.of.flipped, p.b_signed, bool(p.scales), at.kind.biased)
             b_zero_point = (p.b_zero_point.of(batch), p.b_zero_point.column)
             beside = (scale.of(batch), scale.column, bias.of(batch), bias.column, self.modes.of(batch))
             last = at.start(at.panels - 1)
@@ -120,7 +120,7 @@ class _Strip:
         else:
             axes = NOT_THERE, y._replace(start=y.start - rows.start * y.stride), x
         hop = x.step * x.stride
-        fill = engine.compiled(image.fill, at.target, hop if hop in HOPS else 0, True)
+        fill = engine.compiled(image.fill, at.target, hop if hop in HOPS else 0, True, self.of.flipped)
         numbers = (n for axis in axes for n in of_axis(axis))
         end, fours = w.matrix.at + w.span, w.channels // 4
         beside = p.a_zero_point.of(batch), self.begun, self.bounds
