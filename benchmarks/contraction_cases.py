@@ -68,8 +68,16 @@ def matrices(m: int, k: int, n: int, data: str = "normal") -> tuple[Array, Array
         a, b = rng.integers(-4096, 4097, (m, k)), rng.integers(-4096, 4097, (k, n))
     elif data == "zero sums":
         a[:, 1::2], b[1::2] = -a[:, : k // 2 * 2 : 2], b[: k // 2 * 2 : 2]
-    elif data == "wide":
-        a, b = a * 2.0 ** (10 * rng.standard_normal((m, k))), b * 2.0 ** (10 * rng.standard_normal((k, n)))
+    elif data == "zeros apart":
+        a[:, k // 2 : k // 2 * 2], b[k // 2 : k // 2 * 2] = a[:, : k // 2], -b[: k // 2]
+    elif data == "few digits":
+        a, b = a.astype(np.float16), b.astype(np.float16)
+    elif data == "ReLU":
+        a, b = np.maximum(a, 0), np.maximum(b, 0)
+    elif data == "one-hot":
+        a = np.eye(k)[rng.integers(0, k, m)]
+    elif data in ("wide", "very wide"):
+        a, b = (x * 2.0 ** ((10 if data == "wide" else 20) * rng.standard_normal(x.shape)) for x in (a, b))
     return a.astype(np.float32), b.astype(np.float32)
 
 
@@ -93,18 +101,27 @@ def _execute(bound: Any) -> None:
     bound.execute()
 
 
-def product(a: Array, b: Array, threads: int = 1, fused: str = "", owned: Sequence[str] = ()) -> Call:
-    """A matrix product. fused: what it does with its sums, too: BIAS, or RELU, which has a bias; owned: tensors by name."""
+def product(
+    a: Array, b: Array, threads: int = 1, fused: str = "", owned: Sequence[str] = (), *, transposed: bool = False
+) -> Call:
+    """A matrix product.
+
+    fused: what it does with its sums, too: BIAS, or RELU, which has a bias; owned: tensors by name; transposed: b is given as
+    it lies along the terms.
+    """
     operator: Any = operators.find("GEMM")
+    columns = b.shape[1]
+    if transposed:
+        b = np.ascontiguousarray(b.T)
     tensors = {
         name: TensorDesc.of(x, flags=TensorFlags.OWNED_BY_DML if name in owned else TensorFlags.NONE)
         for name, x in (("a_tensor", a), ("b_tensor", b))
     }
     arrays = {"a_tensor": a, "b_tensor": b}
-    output = TensorDesc(DataType.of(a.dtype), (a.shape[0], b.shape[1]))
-    attributes: dict[str, Any] = {}
+    output = TensorDesc(DataType.of(a.dtype), (a.shape[0], columns))
+    attributes: dict[str, Any] = {"trans_b": "TRANSPOSE" if transposed else "NONE"}
     if fused:
-        arrays["c_tensor"] = np.broadcast_to(np.linspace(-1, 1, b.shape[1]).astype(a.dtype), output.sizes)
+        arrays["c_tensor"] = np.broadcast_to(np.linspace(-1, 1, columns).astype(a.dtype), output.sizes)
         attributes["c_tensor"] = TensorDesc.of(arrays["c_tensor"])
     return ours(operator(**tensors, output_tensor=output, **attributes, **_activation(fused)), arrays, threads)
 

@@ -12,18 +12,20 @@ it is at most 2^53 times of: then zeros and ties are known.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import tile
+from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import SLACK
 
-# most: entries on the list up to which nothing is done
-ARGUMENTS = (*tile.ARGUMENTS, "rests", "most", "a_norms", "b_norms", "a_low", "b_low")
+# most: entries on the list up to which nothing is done; of sums that are exact, fewer by CHEAPER powers of two
+ARGUMENTS = (*tile.SUMMED, "rests", "most", "a_norms", "b_norms", "a_low", "b_low")
 POINTERS = {"a", "b", "sums", "counter", "rests", "a_norms", "b_norms", "a_low", "b_low"}
-DENSE = 16  # where the counter says that there are pairs
+CHEAPER = 4
 EXPONENT = 0x7FF << 52
 BIAS = 24.0  # the norms' powers of two may be half of the norms: sums are below 4 of their product, and 20 to 28 lie together
 
@@ -53,36 +55,62 @@ class _Doubled:
     def text(self) -> str:
         body = self.body
         arguments(body, ARGUMENTS, POINTERS)
-        few = body.op(f"icmp ule i64 {body.load('i64', '%counter')}, %most")
-        body.store("i64", body.op(f"zext i1 {body.op(f'xor i1 {few}, true')} to i64"), "%counter", DENSE)
-        body.branch(few, "end", "many")
-        body.label("end")
-        body.do("ret i64 0")
-        body.label("many")
-        self._least(Kind("double", self.rows), "%a", "%a_tile", "%tiles", "%a_low")
-        self._least(Kind("float", self.across * self.lanes), "%b", "%b_panel", "%panels", "%b_low")
-        body.loop("0", "%panels", 1, [], self._panel)
+        bits = body.load("i64", "%counter", tile.BOUND)
+        exact = body.op(f"icmp eq i64 {bits}, 0")
+        most = body.op(f"select i1 {exact}, i64 {body.op(f'lshr i64 %most, {CHEAPER}')}, i64 %most")
+        many = body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, {most}")
+        body.store("i64", body.op(f"zext i1 {many} to i64"), "%counter", DENSE)
+        when(body, body.op(f"and i1 {many}, {exact}"), self._exact)
+        when(body, body.op(f"and i1 {many}, {body.op(f'xor i1 {exact}, true')}"), self._pairs)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
-    def _least(self, kind: Kind, packed: str, step: str, count: str, into: str) -> None:
+    def _exact(self) -> None:
+        """Pairs of sums that are exact: rests of 0 that lose nothing."""
+        body = self.body
+        rows, columns = body.op(f"mul i64 %tiles, {self.rows}"), body.op("udiv i64 %sums_row, 8")
+        for into, count, value in (
+            ("%rests", body.op(f"mul i64 {rows}, {columns}"), 0.0),
+            ("%a_low", rows, math.inf),
+            ("%b_low", columns, math.inf),
+        ):
+
+            def one(i: str, _: list[Value], into: str = into, value: float = value) -> list[Value]:
+                body.stored(body.constant(Kind("double"), value), into, body.op(f"mul i64 {i}, 8"))
+                return []
+
+            body.loop("0", count, 1, [], one)
+
+    def _pairs(self) -> None:
+        self._least("double", self.rows, "%a", "%a_tile", "%tiles", "%a_low")
+        self._least("float", self.across * self.lanes, "%b", "%b_panel", "%panels", "%b_low")
+        self.body.loop("0", "%panels", 1, [], self._panel)
+
+    def _least(self, element: str, count: int, packed: str, step: str, times: str, into: str) -> None:
         """Of each row or column that is packed, a power of two that its elements are multiples of; infinity of zeros."""
-        body, whole, wide = self.body, kind.integer, kind.of("double")
-        sign = 1 << (kind.bits - 1)
+        body, size = self.body, Kind(element).bits
+        firsts = {first: Kind(f"i{size}", lanes) for first, lanes in _registers(count, self.lanes)}
 
         def one(t: str, _: list[Value]) -> list[Value]:
             at = body.at(packed, body.op(f"mul i64 {t}, {step}"))
 
             def term(k: str, least: list[Value]) -> list[Value]:
-                bits = body.loaded(whole, at, body.op(f"mul i64 {k}, {kind.lanes * kind.bits // 8}"))
-                return [body.intrinsic("umin", least[0], (bits & (sign - 1)) - 1)]  # zeros become the largest
+                line = body.at(at, body.op(f"mul i64 {k}, {count * size // 8}"))
+                made = []
+                for (first, kind), x in zip(firsts.items(), least, strict=True):
+                    magnitude = body.loaded(kind, line, first * size // 8) & ((1 << (size - 1)) - 1)
+                    made.append(body.intrinsic("umin", x, magnitude - 1))  # zeros become the largest
+                return made
 
-            (least,) = body.loop("0", "%terms", 1, [body.constant(whole, -1)], term)[1]
-            power = _power((least + 1).cast(kind).converted("fpext", wide)) * 2.0**-23
-            body.stored(body.chosen(least.compared("eq", -1), math.inf, power), into, body.op(f"mul i64 {t}, {8 * kind.lanes}"))
+            starts = [body.constant(kind, -1) for kind in firsts.values()]
+            found = body.loop("0", "%terms", 1, starts, term)[1]
+            for first, x in zip(firsts, found, strict=True):
+                power = _power((x + 1).cast(x.kind.of(element)).converted("fpext", x.kind.of("double"))) * 2.0**-23
+                place = body.op(f"add i64 {body.op(f'mul i64 {t}, {8 * count}')}, {8 * first}")
+                body.stored(body.chosen(x.compared("eq", -1), math.inf, power), into, place)
             return []
 
-        body.loop("0", count, 1, [], one)
+        body.loop("0", times, 1, [], one)
 
     def _panel(self, p: str, _: list[Value]) -> list[Value]:
         body, width = self.body, self.across * self.lanes
@@ -139,6 +167,15 @@ class _Doubled:
                 negative = plain.bits().compared("eq", -(1 << 63))
                 body.stored(body.chosen(negative, -0.0, head), "%sums", place)
                 body.stored(rest, "%rests", place)
+
+
+def _registers(count: int, most: int) -> Iterator[tuple[int, int]]:
+    """Elements in vectors that are registers: the first of each, and how many."""
+    first = 0
+    while first < count:
+        lanes = min(most, 1 << ((count - first).bit_length() - 1))
+        yield first, lanes
+        first += lanes
 
 
 def _power(x: Value) -> Value:

@@ -1,8 +1,9 @@
 """The end of a block of sums: elements are stored, and what the bounds of their sums leave open goes on a list.
 
-A sum of n float64 terms is at most (n + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of
-its column (Cauchy and Schwarz). It is exact where nothing has been rounded, which the processor notes. Where many elements are
-left open, it comes again, with pairs.
+A sum of n float64 terms that are added up m at a time goes through m + n / m roundings at most, so that it is at most
+(m + n / m + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of its column (Cauchy and
+Schwarz). It is exact where nothing has been rounded, which the processor notes. Where many elements are left open, it comes
+again, with better bounds, and with pairs.
 """
 
 from __future__ import annotations
@@ -16,20 +17,24 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import compensated
 from anydml.kernels.contract.floats.direct import LEAST
-from anydml.kernels.contract.floats.doubled import DENSE, lost
-from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, walked
-from anydml.kernels.contract.floats.lines import lines
+from anydml.kernels.contract.floats.doubled import lost
+from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, stored_precisely, walked
+from anydml.kernels.contract.floats.lines import lines, start
+from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.tile import BOUND
 from anydml.kernels.copy.text import prefetch
+from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.elementwise.precise_arithmetic import Precise
 from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, Streams
 from anydml.tensor import DataType
 
 AHEAD = 4  # rows whose elements are fetched before they are written
 OWN = 2  # streams before those of the formula: the sums, and the columns' norms
-# counter: entries on the list, then what `tile` and `doubled` say of the sums. rests, a_low, b_low: of pairs
+MAGNITUDES, PAIRS = "magnitudes", "pairs"
+# counter: entries on the list, then what is known of the sums. rests: of pairs, or magnitudes; a_low, b_low: of pairs
 ARGUMENTS = (
     "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "list", "counter", "terms",
     "rests", "a_low", "b_low",
@@ -41,14 +46,15 @@ class Shape(NamedTuple):
     """lies: how each stream that is read lies along a run of columns, and the output, last. padded: some norms are negative,
     where terms do not count.
     measured: each sum has one of its terms' magnitudes, in rows as far apart, in the norms' place. mixed: sums are made of
-    others, whose infinities they have, and whose zeros have lost their signs. paired: sums are pairs, if there are any."""
+    others, whose infinities they have, and whose zeros have lost their signs. again: what there is beside each sum, where the
+    counter says so; nothing is done elsewhere."""
 
     stored: Stored
     lies: tuple[str, ...]
     padded: bool
     measured: bool = False
     mixed: bool = False
-    paired: bool = False
+    again: str = ""
 
 
 def names(shape: Shape) -> list[str]:
@@ -85,12 +91,13 @@ class _Block:
         arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, len(self.lies))})
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.streams.begin()
+        self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # of every row
 
         def rows() -> None:
             body.store("i64", "0", "%counter")
             body.loop("0", "%rows", 1, [], self._row)
 
-        if self.shape.paired:
+        if self.shape.again:
             when(body, body.op(f"icmp ne i64 {body.load('i64', '%counter', DENSE)}, 0"), rows)
         else:
             rows()
@@ -110,8 +117,8 @@ class _Block:
             sizes = body.at(sizes, body.op(f"mul i64 {r}, %sums_row"))
         else:
             size = body.loaded(wide, "%a_norms", body.op(f"mul i64 {r}, 8")) * factor
-            if self.shape.paired:
-                self.small = body.splat(factor, lanes)
+            self.small = body.splat(factor, lanes)
+            if self.shape.again:
                 self.rests = body.at("%rests", body.op(f"mul i64 {r}, %sums_row"))
                 self.low = body.splat(body.loaded(wide, "%a_low", body.op(f"mul i64 {r}, 8")), lanes)
             elif not self.shape.mixed:
@@ -125,13 +132,13 @@ class _Block:
             of_sizes = body.op(f"mul i64 {done}, {self.kinds[1].bits // 8}")
             bases = [body.at(sums, offset), body.at(sizes, of_sizes)]
             self.run = offset
-            for k, start in zip(range(OWN, len(self.lies)), starts, strict=True):
+            for k, row in zip(range(OWN, len(self.lies)), starts, strict=True):
                 offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %z{k}')}, {body.op(f'mul i64 {y}, %y{k}')}")
-                bases.append(body.at(start, body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s{k}')}")))
+                bases.append(body.at(row, body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s{k}')}")))
             self.streams.bases = bases
             self._elements(done, length)
 
-        lines(body, "%first", "%count", ("%n1", "%n2"), run)
+        lines(body, "%first", "%count", ("%n1", "%n2"), run, self.begun)
         return []
 
     def _elements(self, done: str, length: str) -> None:
@@ -169,7 +176,7 @@ class _Block:
 
     def _quick(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value]:
         """The bits of elements, and lanes where these may be others: if there are any, the group is looked at with care."""
-        found = self._between(*self._loaded(loaded)) if not self.shape.paired else None
+        found = self._between(*self._loaded(loaded)) if not self.shape.again else None
         if found is None:
             made, undecided = self._group(i, loaded)
             return made, self.body.constant(Kind("i1", self.lanes), False) if undecided is None else undecided
@@ -207,8 +214,14 @@ class _Block:
     def _group(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
         total, size, read = self._loaded(loaded)
         number = self._number(total, size)
-        if self.shape.paired:
-            return self._pairs(i, total, number.error(), read, number.guard)
+        if self.shape.again:
+            offset = self.body.op(f"add i64 {self.run}, {self.body.op(f'mul i64 {i}, 8')}")
+            beside = self.body.loaded(total.kind, self.rests, offset)
+            if self.shape.again == PAIRS:
+                low = self.low * self.body.loaded(total.kind, "%b_low", offset)
+                values = [total, beside, beside.lift(0.0), lost(number.error(), self.small, low)]
+                return self._pairs(values, read, number.guard)
+            number = bounded(total, self.small * beside, number.guard)
         return stored(self.body, self.shape.stored, read, number, self.lanes)
 
     def _number(self, total: Value, size: Value) -> Number:
@@ -229,21 +242,22 @@ class _Block:
             return bounded(total, error, guard)
         return bounded(total, self.factor * size, guard)
 
-    def _pairs(
-        self, i: str, total: Value, most: Value, read: dict[int, Value], guard: Value | None
-    ) -> tuple[Value, Value | None]:
-        body, s, wide = self.body, self.shape.stored, total.kind
-        offset = body.op(f"add i64 {self.run}, {body.op(f'mul i64 {i}, 8')}")
-        low = self.low * body.loaded(wide, "%b_low", offset)
-        zero = body.constant(wide, 0.0)
-        values = [total, body.loaded(wide, self.rests, offset), zero, lost(most, self.small, low)]
+    def _pairs(self, values: list[Value], read: dict[int, Value], guard: Value | None) -> tuple[Value, Value | None]:
+        body, s, total = self.body, self.shape.stored, values[0]
         added = s.added()
         if added is not None:
             values = compensated.plus(values, compensated.wide(read[added[1]], s.types[added[1]]))
-        head, remainder, open_, _, _ = compensated.result(values)
-        open_ = open_ | ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
-        number = rounded(head, remainder, open_ if guard is None else open_ | guard)
-        return stored(body, s, read, number, self.lanes, added=added is not None)
+        head, remainder, open_, tail, lack = compensated.result(values)
+        none = ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
+        none = none if guard is None else none | guard
+        made, left = stored(body, s, read, rounded(head, remainder, open_ | none), self.lanes, added=added is not None)
+        if left is None or not s.linear:
+            return made, left
+        exact = Precise(Pair(head, tail), lack, none)
+        second = stored_precisely(body, s, read, exact, self.lanes, added=added is not None)
+        if second is None:
+            return made, left
+        return body.chosen(left, second[0], made), left if second[1] is None else left & second[1]
 
     def _note(self, column: str, bits: str) -> None:
         """Put the undecided lanes on the list: the row, and the column in 32 bits."""

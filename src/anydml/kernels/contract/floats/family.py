@@ -55,8 +55,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         if made.terms > MOST_TERMS:
             return Refused(f"sums have more than {MOST_TERMS} terms")
         square = windows(made) if pays(made) else None
-        if square is None and not made.padded:  # filters may be columns, where their outputs lie closest
-            other = layout(c, checked, windowed(c))
+        side = windowed(c)
+        if square is None and side is not None and not made.padded:  # filters are columns where their outputs lie closest
+            other = layout(c, checked, side)
             if isinstance(other, Layout) and pays(other):
                 square = windows(other)
                 made = other if square is not None else made
@@ -68,8 +69,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             factors.reverse()
         with guard:
             stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, scratch, constants)
+            direct = serves(made, factors[1].dtype.itemsize)
             owned = [bool(checked.tensors[p.at.base].flags & TensorFlags.OWNED_BY_DML) for p in (made.a, made.b)]
-            rows, columns = (packed if once and not serves(made) else None for once in owned)
+            rows, columns = (packed if once and not direct else None for once in owned)
             plan = Plan(*stated, rows, columns) if square is None else WinogradPlan(*stated, rows, square)
         plans.append(plan)
         opens.append(Open(c, made.order, plan.bits.offset // 8, plan.open))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +17,13 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, packed, refine, tile
-from anydml.kernels.contract.floats.epilogue import Shape
+from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, magnitudes, packed, refine, tile
+from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout, Place
 from anydml.kernels.contract.floats.packed import SLACK, Packed
+from anydml.kernels.contract.floats.planes_plan import Planes
+from anydml.kernels.contract.floats.shares import Piece, pieces, turns
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
@@ -36,7 +37,8 @@ CHUNK = processor.caches().second // 2  # bytes of columns that are packed at on
 DEPTH = 128  # terms of a sum that are added up before they are added to others
 MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
 FAR = 8 << 20  # the same where rows are packed again for every chunk, block by block; and bytes of these rows
-MANY = 16  # elements that are listed are summed all together if they are more than this part of a block
+MANY = 32  # magnitudes are summed where more than this part of a block is listed, which costs about as much,
+VERY_MANY = 12  # and pairs where it is more than this part
 
 Steps = Iterable[Step | Repeat]
 
@@ -57,14 +59,6 @@ class Constants:
 
     def array(self) -> NDArray[np.uint8]:
         return np.frombuffer(bytearray().join(self.parts), np.uint8)
-
-
-class Piece(NamedTuple):
-    """The part of one thread: some of the batches, rows and columns."""
-
-    batches: range
-    rows: range
-    columns: range
 
 
 class Plan:
@@ -98,11 +92,14 @@ class Plan:
         lies = tuple(
             _lies(p, t, found, last=k == len(streams)) for k, (p, t) in enumerate(zip(self.places, types, strict=True))
         )
-        self.block_row, self.sizes = 0, At("scratch")
+        self.block_row, self.sizes, self.values = 0, At("scratch"), At("scratch")
         self.shape = Shape(formula, lies, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
+        self.constants = constants
         self.table = constants.add(found.table)
+        self.planes = Planes.of(self)
+        self.direct = direct_plan.serves(found, factors[1].dtype.itemsize)
         self.bits = scratch.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(threads if work >= ALONE else 1)
@@ -111,35 +108,26 @@ class Plan:
         self.phases: list[list[list[Step | Repeat]]] = []
         for turn in zip_longest(*(self._turns(piece, max(1, -(-work // (LONG * len(shares))))) for piece in shares)):
             scratch.size = mark  # one after another, they work in the same memory
-            pieces = zip(turn, self.open, strict=True)
-            self.phases.append([self._piece(piece, open_) for piece, open_ in pieces if piece is not None])
+            own = zip(turn, self.open, strict=True)
+            self.phases.append([self._piece(piece, open_) for piece, open_ in own if piece is not None])
             top = max(top, scratch.size)
         scratch.size = top
 
     def _shares(self, count: int) -> list[Piece]:
-        found = self.layout
-        batches, height = prod(found.batches), tile.height(self.target)
-        units = {"batches": batches, "columns": -(-found.columns // self.width), "rows": -(-found.rows // height)}
-        name = next((x for x, n in units.items() if n >= 2 * count), max(units, key=lambda x: units[x]))
-        count = min(count, units[name])
-        size, unit = {"batches": (batches, 1), "columns": (found.columns, self.width), "rows": (found.rows, height)}[name]
-        ends = [min(units[name] * k // count * unit, size) for k in range(count)] + [size]
-        whole = Piece(range(batches), range(found.rows), range(found.columns))
-        return [whole._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
+        done = self.packed is not None, self.packed_columns is not None
+        return pieces(self.layout, tile.height(self.target), self.width, count, done)
 
     def _turns(self, piece: Piece, count: int) -> list[Piece]:
-        """A piece in so many, between which a caller can be interrupted."""
-        name, unit = ("batches", 1) if len(piece.batches) >= count else ("columns", self.width)
-        items: range = getattr(piece, name)
-        most = -(-len(items) // (count * unit)) * unit
-        return [piece._replace(**{name: items[i : i + most]}) for i in range(0, len(items), most)]
+        return turns(piece, self.width, count)
 
     # --- one thread ---
 
     def _piece(self, piece: Piece, open_: At) -> list[Step | Repeat]:
         found, scratch = self.layout, self.scratch
         self.open_ = open_
-        if direct_plan.serves(found):
+        if self.planes is not None:
+            return self.planes.steps(piece)
+        if self.direct:
             direct_plan.take(self, piece)
             return self._batches(piece)
         height = min(tile.height(self.target), len(piece.rows))
@@ -176,19 +164,30 @@ class Plan:
                 setattr(self, name, found)
                 steps = packed.rows_packed if name == "rows" else packed.columns_packed
                 own = piece._replace(batches=range(prod(found.sizes)))
-                self.packing += self._batches(own, lambda batch: list(steps(self, batch, some)), found.sizes)
+                self.packing += self._batches(own, lambda batch: steps(self, batch, some), sizes=found.sizes)
         return found
 
     def _batches(
-        self, piece: Piece, steps: Callable[[tuple[int, ...]], Steps] | None = None, sizes: tuple[int, ...] | None = None
+        self,
+        piece: Piece,
+        steps: Callable[[tuple[int, ...]], Steps] | None = None,
+        sizes: tuple[int, ...] | None = None,
+        ranges: Callable[[tuple[int, ...], range], Steps] | None = None,
     ) -> list[Step | Repeat]:
-        """The steps of a piece's batches, those of all kinds if none are given. sizes: the numbers of batches."""
+        """The steps of a piece's batches, those of all kinds if none are given.
+
+        sizes: the numbers of batches; ranges: the steps of some that follow one another.
+        """
         sizes = self.layout.batches if sizes is None else sizes
 
         def along(before: tuple[int, ...], first: int, end: int) -> list[Step | Repeat]:
             """The batches of such first indices, from one number of them on to before another."""
             if len(before) == len(sizes):
+                if ranges is not None:  # of none
+                    return list(ranges(before, range(1)))
                 return list(self._one(before, piece) if steps is None else steps(before))
+            if ranges is not None and len(before) == len(sizes) - 1:
+                return list(ranges(before, range(first, end)))
             below = prod(sizes[len(before) + 1 :])
             whole = range(-(-first // below), end // below)
             found: list[Step | Repeat] = []
@@ -218,7 +217,7 @@ class Plan:
 
     def _one(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
         """The steps of one batch."""
-        return (direct_plan.batch_steps if direct_plan.serves(self.layout) else Plan._batch)(self, batch, piece)
+        return (direct_plan.batch_steps if self.direct else Plan._batch)(self, batch, piece)
 
     def _batch(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
         if self.whole and self.packed is None:
@@ -262,20 +261,23 @@ class Plan:
         done = columns.start - first
         b, b_norms = self.columns.of(batch, done * found.terms * 4, done)
         sums_row = panels_ * width * 8
-        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter, DEPTH)
-        yield Step(engine.compiled(tile.sums, target, height, across), packed)
+        elements = len(some) * len(columns)
+        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
+        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH))
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
         norms = (a_norms, b_norms)
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
         longest = _factor(min(found.terms, DEPTH) + -(-found.terms // DEPTH))
         yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
-        most_listed = len(some) * len(columns) // MANY
-        again = (*packed, self.rests, most_listed, *norms, self.a_low, self.b_low)
-        yield Step(engine.compiled(doubled.sums, target, height, across), again)
-        yield Step(
-            engine.compiled(epilogue.block, target, self.shape._replace(paired=True)), (*where, _factor(found.terms), *rest)
-        )
+        code = engine.compiled(magnitudes.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // MANY, elements, longest))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
+        yield Step(code, (*where, longest, *rest))
+        code = engine.compiled(doubled.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
+        yield Step(code, (*where, _factor(found.terms), *rest))
         known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
         yield self.refine(batch, some, columns, self.shape, known, streams)
 

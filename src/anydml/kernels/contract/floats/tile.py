@@ -14,7 +14,8 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.copy.text import prefetch
 
-ARGUMENTS = ("a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "sums", "sums_row", "counter", "depth")
+SUMMED = ("a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "sums", "sums_row", "counter")
+ARGUMENTS = (*SUMMED, "depth")
 LINE = 64  # bytes that are fetched at once
 BOUND = 8  # where the counter has the factor of the sums' bounds: 0 where they are exact, else 1
 

@@ -28,7 +28,8 @@ from anydml.kernels.contract.floats import (
 )
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout
-from anydml.kernels.contract.floats.plan import LISTED, Constants, Piece, Plan
+from anydml.kernels.contract.floats.plan import LISTED, Constants, Plan
+from anydml.kernels.contract.floats.shares import Piece
 from anydml.kernels.contract.floats.winograd import BLOCK, POSITIONS, READ, TILE
 from anydml.kernels.contract.floats.winograd_filters import ELEMENTS
 from anydml.kernels.contract.floats.winograd_inputs import CHANNELS
