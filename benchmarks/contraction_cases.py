@@ -68,8 +68,16 @@ def matrices(m: int, k: int, n: int, data: str = "normal") -> tuple[Array, Array
         a, b = rng.integers(-4096, 4097, (m, k)), rng.integers(-4096, 4097, (k, n))
     elif data == "zero sums":
         a[:, 1::2], b[1::2] = -a[:, : k // 2 * 2 : 2], b[: k // 2 * 2 : 2]
-    elif data == "wide":
-        a, b = a * 2.0 ** (10 * rng.standard_normal((m, k))), b * 2.0 ** (10 * rng.standard_normal((k, n)))
+    elif data == "zeros apart":
+        a[:, k // 2 : k // 2 * 2], b[k // 2 : k // 2 * 2] = a[:, : k // 2], -b[: k // 2]
+    elif data == "few digits":
+        a, b = a.astype(np.float16), b.astype(np.float16)
+    elif data == "ReLU":
+        a, b = np.maximum(a, 0), np.maximum(b, 0)
+    elif data == "one-hot":
+        a = np.eye(k)[rng.integers(0, k, m)]
+    elif data in ("wide", "very wide"):
+        a, b = (x * 2.0 ** ((10 if data == "wide" else 20) * rng.standard_normal(x.shape)) for x in (a, b))
     return a.astype(np.float32), b.astype(np.float32)
 
 

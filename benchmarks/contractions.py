@@ -17,7 +17,16 @@ from benchmarks.timing import best
 Rows = list[dict[str, Any]]
 CUBES = (512, 1024, 2048)
 THIN = ((1024, 1024), (4096, 4096))  # K and N of one row
-HARD = {"integers": "integers up to 4096", "zero sums": "sums that are all zero", "wide": "range 2^(10 N(0, 1))"}
+HARD = {
+    "integers": "integers up to 4096",
+    "zero sums": "zeros, each term cancels the last",
+    "zeros apart": "zeros, half cancels half",
+    "wide": "range 2^(10 N(0, 1))",
+    "very wide": "range 2^(20 N(0, 1))",
+    "few digits": "normal as float16",
+    "ReLU": "half of all elements 0",
+    "one-hot": "rows with a single 1",
+}
 FUSED = (BIAS, RELU)
 ONE, TWO, LIMIT, NORMAL = "one thread", "two threads", "limit", "normal"
 CLOSE = 1e-3  # of the largest, between ours and another's: they are the same products
@@ -146,14 +155,14 @@ def _thin(seconds: float) -> Rows:
 
 
 def _hard(seconds: float) -> Rows:
-    print(f"\n{'512^3, one thread':32} {'ms':>8} {'x normal data':>14}")
+    print(f"\n{'512^3, one thread':36} {'ms':>8} {'x normal data':>14}")
     size = 512
     calls = {data: cases.product(*cases.matrices(size, size, size, data)) for data in (NORMAL, *HARD)}
     t = best(calls, seconds=seconds, slow=2, clock=time.thread_time)
     rows = []
     for data, label in {NORMAL: "normal", **HARD}.items():
         row = {"case": label, "milliseconds": t[data] * 1e3, "of_normal": t[data] / t[NORMAL]}
-        print(f"{label:32} {t[data] * 1e3:8.2f} {row['of_normal']:14.2f}", flush=True)
+        print(f"{label:36} {t[data] * 1e3:8.2f} {row['of_normal']:14.2f}", flush=True)
         rows.append(row)
     return rows
 

@@ -129,3 +129,24 @@ def test_long_chains_are_cut() -> None:
     assert 1 < len(found) <= 100
     x, y = np.linspace(-1, 1, 40, dtype=np.float32), np.full(40, 0.25, np.float32)
     np.testing.assert_array_equal(made(x=x, y=y), chain(x, y))
+
+
+def test_maps_work_in_the_place_of_what_they_read_last() -> None:
+    """Unfused, a chain takes one buffer; where a tensor is read again later, two. The scratch is a line's multiple."""
+
+    def chain(x: Any, y: Any) -> Any:
+        x = exp(relu(add(x, y)))
+        return dml.element_wise_abs(times(x, y))
+
+    def twice(x: Any, y: Any) -> Any:
+        total = add(x, y)
+        return dml.activation_softmax(times(exp(total), total))
+
+    for function, buffers in ((chain, 1), (twice, 2)):
+        made = dml.graph(function, x=T, y=T)
+        compiled = compiled_of(made.desc, fuse=False)
+        assert compiled.call.layout.bytes == buffers * -(-T.total // 64) * 64
+        x, y = np.linspace(-2, 2, 300, dtype=np.float32).reshape(6, 50), np.full((6, 50), 0.3, np.float32)
+        output = np.empty((6, 50), np.float32)
+        compiled.bind(x=x, y=y, output=output).execute()
+        np.testing.assert_array_equal(output, function(x, y))

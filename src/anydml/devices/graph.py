@@ -14,10 +14,12 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
+from anydml.devices.profile import Profile, profiled
 from anydml.graphs.checked import CheckedGraph
-from anydml.graphs.fusing import OUTPUT, fuse
-from anydml.graphs.memory import Layout, laid_out, lives
+from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
+from anydml.graphs.memory import Layout, in_place, laid_out, lives
 from anydml.graphs.plan import Work, fixed_buffers, read_beyond, split, works_of
+from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.lower import lowerings
@@ -48,7 +50,13 @@ class CompiledGraph(CompiledOperator):
             self._persistent = dict(self.call.initialize({}))
 
     def __repr__(self) -> str:
-        return f"<CompiledGraph of {len(self.desc.nodes)} nodes>"
+        return f"<CompiledGraph: {summary(self._checked, [part.work for part in self.call.parts])}>"
+
+    def profile(self, times: int = 10, **arrays: Any) -> Profile:
+        """The time that each call takes, the least of so many. arrays: what bind takes, by name."""
+        if times < 1:
+            raise ValueError(f"times is {times}, and a graph is executed once at least")
+        return profiled(self.call.runs(self.bind(**arrays).arrays), times)
 
     @computed_once
     def _optional(self) -> frozenset[str]:
@@ -78,7 +86,7 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
             parts.append(part)
         else:
             parts += [_part(families, checked, one, fixed, machine) for one in every if one.node in work.nodes]
-    made = CompiledGraph(checked, GraphCall(checked, once, parts, _layout(checked, [part.work for part in parts]), fixed))
+    made = CompiledGraph(checked, GraphCall(checked, once, parts, _layout(checked, parts), fixed))
     if (needed := made.most_bytes) > memory_bytes():
         raise MemoryError(
             f"the graph takes {needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
@@ -87,14 +95,28 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     return made
 
 
-def _layout(checked: CheckedGraph, works: Sequence[Work]) -> Layout:
+def _layout(checked: CheckedGraph, parts: Sequence[Part]) -> Layout:
     """The scratch: everything that is written and is not bound, and what is bound and read beyond its elements."""
+    works = [part.work for part in parts]
     outputs = {b.buffer for b in checked.outputs}
     bound = outputs - read_beyond(checked, works)
-    between = [use.buffer for work in works for use in work.writes.values() if use.buffer not in bound]
-    found = lives(works, {b: checked.buffers[b].bytes for b in between})
-    # what is copied at the end is alive until then
-    return laid_out({b: life._replace(last=len(works)) if b in outputs else life for b, life in found.items()})
+    between = {use.buffer for work in works for use in work.writes.values()} - bound
+    sizes = {b: checked.buffers[b].bytes for b in between}
+    copied = between & outputs  # at the end, until when they are alive
+    taken = in_place(works, {b: n for b, n in sizes.items() if b not in copied}, [_may_lie_alike(part) for part in parts])
+    found = lives(works, sizes, taken)
+    found = {b: life._replace(last=len(works)) if b in copied else life for b, life in found.items()}
+    offsets, size = laid_out(found)
+    return Layout({b: offsets[taken.get(b, b)] for b in between}, size)
+
+
+def _may_lie_alike(part: Part) -> list[str]:
+    """The inputs that the output may be identical to, element by element."""
+    if part.compiled is None:
+        return read_at_index(part.work) if part.kernel_name.startswith("elementwise:") else []
+    in_place = part.compiled.desc.spec.in_place
+    fields = {found.name: found.field.wire for found in part.compiled.desc.tensors()}
+    return [name for name in part.work.reads if fields[name] in in_place]
 
 
 def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part:
@@ -102,7 +124,7 @@ def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozense
     assert operator is not None
     owned = [name for name, use in work.reads.items() if use.buffer in fixed]
     compiled, _ = chosen(families, _owning(operator, owned), machine)
-    return Part(work, compiled.kernel_name, compiled.built, compiled, title(checked, work.node))
+    return Part(work, compiled.kernel_name, compiled.built, compiled, called(checked, work.node))
 
 
 def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
@@ -117,14 +139,8 @@ def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozens
                 built = linked(answer)
             except Uncompilable:
                 continue
-            return Part(work, name, built, None, " + ".join(title(checked, node) for node in work.nodes))
+            return Part(work, name, built, None, " + ".join(called(checked, node) for node in work.nodes))
     return None
-
-
-def title(checked: CheckedGraph, node: int) -> str:
-    """A node as messages name it: by its name, else by its operator and number."""
-    made: Any = checked.desc.nodes[node]
-    return made.name or f"nodes[{node}] {type(made.desc).__name__}"
 
 
 def _owning(checked: Checked[Desc], names: Sequence[str]) -> Checked[Desc]:

@@ -151,5 +151,8 @@ def laid_over(memory: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
         return memory[: tensor.element_bytes]
     dtype = tensor.data_type.dtype
     strides = [stride * dtype.itemsize for stride in tensor.explicit_strides]
-    view: NDArray[Any] = np.ndarray(tensor.sizes, dtype, memory, strides=strides)
+    try:
+        view: NDArray[Any] = np.ndarray(tensor.sizes, dtype, memory, strides=strides)
+    except ValueError as error:  # zero strides can make more elements than an address space has
+        raise MemoryError(f"sizes {tensor.sizes} are too large for an array ({error})") from None
     return view

@@ -7,7 +7,7 @@ from typing import Any
 
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusion import Producer, fused
-from anydml.graphs.plan import Use, Work
+from anydml.graphs.plan import Use, Work, lie_alike
 from anydml.schema.expression import Tensor, bound_by, walk
 from anydml.schema.statement import Nest, stated
 
@@ -78,7 +78,7 @@ def _both(consumer: Work, producer: Work, buffer: int) -> Work | None:
     between = [name for name, use in consumer.reads.items() if use.buffer == buffer]
     assert consumer.nest is not None
     assert producer.nest is not None
-    if len(between) != 1 or not _lie_alike(consumer.reads[between[0]], written):
+    if len(between) != 1 or not lie_alike(consumer.reads[between[0]], written):
         return None
     at_index = consumer.nest.index
     if any(e.op == "read" and e.data[0].name == between[0] and e.args != at_index for e in walk(consumer.nest.body)):
@@ -99,12 +99,11 @@ def _goes_on(consumer: Nest, producer: Nest) -> bool:
     return products and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
 
 
-def _lie_alike(a: Use, b: Use) -> bool:
-    """Whether two tensors of a buffer have the same elements at the same places."""
-    s, t = a.tensor, b.tensor
-    if (s.data_type, s.sizes) != (t.data_type, t.sizes):
-        return False
-    return all(x == y for n, x, y in zip(s.sizes, s.explicit_strides, t.explicit_strides, strict=True) if n > 1)
+def read_at_index(work: Work) -> list[str]:
+    """The tensors of a fused work of which an element depends on the element in its own place alone."""
+    assert work.nest is not None
+    elsewhere = {e.data[0].name for e in walk(work.nest.body) if e.op == "read" and e.args != work.nest.index}
+    return [name for name in work.reads if name not in elsewhere]
 
 
 def _name(use: Use) -> str:

@@ -18,13 +18,15 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import compensated
 from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.doubled import lost
-from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, walked
+from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, stored_precisely, walked
 from anydml.kernels.contract.floats.lines import lines, start
 from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.tile import BOUND
 from anydml.kernels.copy.text import prefetch
+from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.elementwise.precise_arithmetic import Precise
 from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, Streams
 from anydml.tensor import DataType
@@ -245,10 +247,17 @@ class _Block:
         added = s.added()
         if added is not None:
             values = compensated.plus(values, compensated.wide(read[added[1]], s.types[added[1]]))
-        head, remainder, open_, _, _ = compensated.result(values)
-        open_ = open_ | ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
-        number = rounded(head, remainder, open_ if guard is None else open_ | guard)
-        return stored(body, s, read, number, self.lanes, added=added is not None)
+        head, remainder, open_, tail, lack = compensated.result(values)
+        none = ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
+        none = none if guard is None else none | guard
+        made, left = stored(body, s, read, rounded(head, remainder, open_ | none), self.lanes, added=added is not None)
+        if left is None or not s.linear:
+            return made, left
+        exact = Precise(Pair(head, tail), lack, none)
+        second = stored_precisely(body, s, read, exact, self.lanes, added=added is not None)
+        if second is None:
+            return made, left
+        return body.chosen(left, second[0], made), left if second[1] is None else left & second[1]
 
     def _note(self, column: str, bits: str) -> None:
         """Put the undecided lanes on the list: the row, and the column in 32 bits."""

@@ -170,12 +170,12 @@ class Plan:
         self,
         piece: Piece,
         steps: Callable[[tuple[int, ...]], Steps] | None = None,
-        ranges: Callable[[tuple[int, ...], range], Steps] | None = None,
         sizes: tuple[int, ...] | None = None,
+        ranges: Callable[[tuple[int, ...], range], Steps] | None = None,
     ) -> list[Step | Repeat]:
-        """The steps of a piece's batches, those of all kinds if none are given. ranges: of some that follow one another.
+        """The steps of a piece's batches, those of all kinds if none are given.
 
-        sizes: the numbers of batches.
+        sizes: the numbers of batches; ranges: the steps of some that follow one another.
         """
         sizes = self.layout.batches if sizes is None else sizes
 
