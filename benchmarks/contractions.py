@@ -28,7 +28,7 @@ HARD = {
     "one-hot": "rows with a single 1",
 }
 FUSED = (BIAS, RELU)
-ONE, TWO, LIMIT, NORMAL = "one thread", "two threads", "limit", "normal"
+ONE, TWO, LIMIT, NORMAL, TRANSPOSED = "one thread", "two threads", "limit", "normal", "transposed"
 CLOSE = 1e-3  # of the largest, between ours and another's: they are the same products
 
 
@@ -139,18 +139,20 @@ def _thin(seconds: float) -> Rows:
     rows = []
     for k, n in THIN:
         a, b = cases.matrices(1, k, n)
-        one: dict[str, Call] = {ONE: cases.product(a, b), NUMPY: cases.numpy_product(a, b), **cases.onnxruntime_product(a, b)}
+        one: dict[str, Call] = {ONE: cases.product(a, b), TRANSPOSED: cases.product(a, b, transposed=True)}
+        one |= {NUMPY: cases.numpy_product(a, b), **cases.onnxruntime_product(a, b)}
         _agree(one)
         for name in instruction_sets()[-1:]:
             one |= reads(b.nbytes, name)
         t = best(one, seconds=seconds / 2, clock=time.thread_time)
         reading = min((s for name, s in t.items() if name.startswith("read")), default=float("nan"))
-        share = reading / t[ONE]
-        row = {"case": f"1 x {k} x {n}", "microseconds": t[ONE] * 1e6, "of_reads": share, **_ratios(t, {})}
-        row["gigabytes_per_second"] = b.nbytes / t[ONE] / 1e9
-        figures = f"{t[ONE] * 1e6:8.0f} {row['gigabytes_per_second']:8.1f} {share:9.2f}"
-        print(f"{row['case']:24} {figures}  {row[NUMPY]:7.2f} {row.get(ONNXRUNTIME, 0):12.2f}", flush=True)
-        rows.append(row)
+        for ours, label in ((ONE, ""), (TRANSPOSED, ", " + TRANSPOSED)):
+            spent = t[ours]
+            row = {"case": f"1 x {k} x {n}{label}", "microseconds": spent * 1e6, "of_reads": reading / spent}
+            row |= _ratios(t | {ONE: spent}, {}) | {"gigabytes_per_second": b.nbytes / spent / 1e9}
+            figures = f"{spent * 1e6:8.0f} {row['gigabytes_per_second']:8.1f} {row['of_reads']:9.2f}"
+            print(f"{row['case']:24} {figures}  {row[NUMPY]:7.2f} {row.get(ONNXRUNTIME, 0):12.2f}", flush=True)
+            rows.append(row)
     return rows
 
 

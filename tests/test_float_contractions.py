@@ -47,7 +47,8 @@ def drawn(rng: Rng) -> Desc:
 
 @pytest.mark.parametrize("part", range(2))
 @pytest.mark.parametrize("draw", [gemm, convolution])
-def test_generated(draw: Callable[[Rng], Desc], part: int, ran: Ran) -> None:
+def test_generated(draw: Callable[[Rng], Desc], part: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", (direct_plan.MOST_ROWS_ALONG, 4)[part])
     compared = cases = 0
     while compared < 25_000 * SOAK:
         compared += run(draw(np.random.default_rng((part, cases))), np.random.default_rng(cases), Device(threads=1))
@@ -97,8 +98,9 @@ def test_every_instruction_set(isa: str, ran: Ran) -> None:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_sizes_around_every_edge(isa: str, ran: Ran) -> None:
+def test_sizes_around_every_edge(isa: str, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """Rows of every tile, columns around a vector, a panel and a group, and sums of few terms."""
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", 4)
     lanes = next(t for t in targets() if t.name == isa).vector_bytes // 8
     near = sorted({max(n + d, 1) for n in (1, lanes, 2 * lanes, 3 * lanes) for d in (-1, 0, 1)})
     far = [plan.GROUP - 1, plan.GROUP, plan.GROUP + 1, 2 * plan.GROUP + 1]
@@ -121,6 +123,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "BLOCK", 1 << 11)
     monkeypatch.setattr(plan, "LONG", 1 << 16)  # several phases
     monkeypatch.setattr(direct_plan, "STRIP", 40)
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", 4)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -197,6 +200,7 @@ def test_memory_of_owned_factors(threads: int) -> None:
 def test_few_rows_with_packing_and_without(most: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """most: rows that are summed without packing, in strips of columns."""
     monkeypatch.setattr(direct_plan, "MOST_ROWS", most)
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", most)
     compared = 0
     for case in range(6 * SOAK):
         rng = np.random.default_rng((6, case))

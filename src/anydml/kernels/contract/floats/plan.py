@@ -92,13 +92,14 @@ class Plan:
         lies = tuple(
             _lies(p, t, found, last=k == len(streams)) for k, (p, t) in enumerate(zip(self.places, types, strict=True))
         )
-        self.block_row, self.sizes = 0, At("scratch")
+        self.block_row, self.sizes, self.values = 0, At("scratch"), At("scratch")
         self.shape = Shape(formula, lies, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
         self.constants = constants
         self.table = constants.add(found.table)
         self.planes = Planes.of(self)
+        self.direct = direct_plan.serves(found, factors[1].dtype.itemsize)
         self.bits = scratch.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(threads if work >= ALONE else 1)
@@ -126,7 +127,7 @@ class Plan:
         self.open_ = open_
         if self.planes is not None:
             return self.planes.steps(piece)
-        if direct_plan.serves(found):
+        if self.direct:
             direct_plan.take(self, piece)
             return self._batches(piece)
         height = min(tile.height(self.target), len(piece.rows))
@@ -216,7 +217,7 @@ class Plan:
 
     def _one(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
         """The steps of one batch."""
-        return (direct_plan.batch_steps if direct_plan.serves(self.layout) else Plan._batch)(self, batch, piece)
+        return (direct_plan.batch_steps if self.direct else Plan._batch)(self, batch, piece)
 
     def _batch(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
         if self.whole and self.packed is None:
