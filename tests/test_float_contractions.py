@@ -86,6 +86,18 @@ def test_sums_that_are_less_than_their_bound(rows: int, ran: Ran) -> None:
 
 
 @pytest.mark.parametrize("isa", ISAS)
+def test_rests_that_are_lost_beside_a_large_term(isa: str) -> None:
+    """All sums of a block cancel but for -1.09 * 2^90 + 2.4, so that twice as much and 1 is next to a tie."""
+    a = [2.0**4, -(2.0**-20), -4, 1.5 * 2**-20, 1.5 * 2**-20, 28, 28, -(2.0**-20), 2.0**-21]
+    b = "1.832f84p-35 1.d64d0ep-14 -1.2a8776p88 -1.51e516p12 -1.813526p110 1.ea3a08p-9 1.11372cp-127 -1.40c89cp-2 1.299f46p22"
+    function = named("ACTIVATION_LINEAR")(alpha=-2.0, beta=1.0)
+    bound = Bound(rows_times_columns(17, 9, 22, fused_activation=function), Device(isa=isa, threads=1), at_end=True)
+    bound.arrays["a_tensor"][...] = a
+    bound.arrays["b_tensor"][...] = np.array([float.fromhex(x) for x in b.split()])[:, None]
+    bound.check()
+
+
+@pytest.mark.parametrize("isa", ISAS)
 def test_every_instruction_set(isa: str, ran: Ran) -> None:
     cases = 0
     for case in range(12 * SOAK):
