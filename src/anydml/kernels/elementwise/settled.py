@@ -51,6 +51,8 @@ ENDS = {
     "erf": Ends(-20.0, -1.0, 20.0, 1.0),
 }
 
+APART = {"pow"}  # those whose constants take a kernel's registers unless they are in a function of their own
+
 
 def function(formula: Formula) -> str | None:
     """The function that a formula is of its elements, if results of it are known."""
