@@ -51,9 +51,21 @@ def mean_variance(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
     return plan | {"epsilon": draw(EPSILONS)}
 
 
+def lp(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    return by_kinds(draw, "LP_NORMALIZATION", level) | {"p": draw(st.integers(1, 2)), "epsilon": draw(EPSILONS)}
+
+
+def local_response(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "LOCAL_RESPONSE_NORMALIZATION", level)
+    usual = dict(alpha=1e-4, beta=0.75, bias=1.0) if draw(st.booleans()) else {}
+    return plan | {"local_size": draw(st.sampled_from((1, 2, 3, 4, 5)))} | usual
+
+
 MEAN_VARIANCE = tuple(f"MEAN_VARIANCE_NORMALIZATION{version}" for version in ("", "1", "2"))
 
 GENERATORS: Mapping[str, Callable[[st.DrawFn, FeatureLevel], Plan]] = {
     "BATCH_NORMALIZATION": batch_normalization,
+    "LOCAL_RESPONSE_NORMALIZATION": local_response,
+    "LP_NORMALIZATION": lp,
     **{name: partial(mean_variance, name=name) for name in MEAN_VARIANCE},
 }

@@ -42,12 +42,12 @@ class Block(NamedTuple):
         """A float of the counter."""
         return float(self.memory["counter"][at // 8])
 
-    def run(self, emit: Callable[..., str], names: tuple[str, ...]) -> None:
+    def run(self, emit: Callable[..., str], names: tuple[str, ...], most: int = 1) -> None:
         rows, (terms, columns) = len(self.a) // 2, self.b.shape
         lanes = self.target.vector_bytes // 8
         sizes = {
             "a_tile": rows * terms * 8, "tiles": 2, "b_panel": columns // 2 * terms * 4, "panels": 2, "terms": terms,
-            "sums_row": columns * 8, "most": 1, "depth": 8, "elements": 2 * rows * columns,
+            "sums_row": columns * 8, "most": most, "depth": 8, "elements": 2 * rows * columns,
             "factor": int(np.float64((terms + 8) * 2.0**-53).view(np.int64)),
         }  # fmt: skip
         places = {name: x.ctypes.data for name, x in self.memory.items()}
@@ -66,6 +66,7 @@ def block(target: Target, a: Array, b: Array) -> Block:
         "b_norms": np.sqrt((b.astype(np.float64) ** 2).sum(0)) * (1 + 2.0**-20),
         "counter": np.zeros(8),
     }
+    made["counter"][tile.BOUND // 8] = 1
     outputs = {"sums": (len(a), b.shape[1]), "rests": (len(a), b.shape[1]), "a_low": (len(a),), "b_low": (b.shape[1],)}
     return Block(target, a, b, made | {name: np.full(sizes, np.nan) for name, sizes in outputs.items()})
 
@@ -209,6 +210,7 @@ def test_pairs_are_within_their_bound_and_zeros_are_known(target: Target, ran: R
         made = block(target, a, b)
         made.memory["counter"].view(np.int64)[0] = 2
         summed(made)
+        made.memory["counter"][tile.BOUND // 8] = 1
         made.memory["b_norms"] *= -1  # as where some terms do not count
         made.run(doubled.sums, doubled.ARGUMENTS)
         rows, columns = fractions(made)
@@ -233,6 +235,24 @@ def test_pairs_are_within_their_bound_and_zeros_are_known(target: Target, ran: R
     assert zeros > compared / 10
     assert exact > compared / 3
     ran(compared, 500)
+
+
+@pytest.mark.parametrize("listed", [1, 17])
+def test_pairs_of_exact_sums_are_the_sums(listed: int) -> None:
+    """Where more are listed than a sixteenth of what would be too many of others."""
+    made = drawn(TARGETS[-1], 30, "small", 5)
+    assert summed(made) == 0
+    before, words = made.sums.copy(), made.memory["counter"].view(np.int64)
+    words[0] = listed
+    made.run(magnitudes.sums, magnitudes.ARGUMENTS)
+    assert words[magnitudes.DENSE // 8] == 0
+    made.run(doubled.sums, doubled.ARGUMENTS, most=16 * 16)
+    assert words[magnitudes.DENSE // 8] == (listed == 17)
+    assert (made.sums == before).all()
+    if listed == 17:
+        assert (made.memory["rests"] == 0).all()
+        assert np.isinf(made.memory["a_low"]).all()
+        assert np.isinf(made.memory["b_low"]).all()
 
 
 def test_least_digits() -> None:

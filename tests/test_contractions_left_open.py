@@ -105,7 +105,7 @@ def counting(target: Target) -> str:
     return kernel(text)
 
 
-def listed(kind: str, isa: str | None, patch: pytest.MonkeyPatch) -> float:
+def listed(kind: str, isa: str | None, patch: pytest.MonkeyPatch, **fields: Any) -> float:
     """The share of elements that are summed one by one."""
     found, block = np.zeros(1, np.int64), plan.Plan._block
 
@@ -117,8 +117,10 @@ def listed(kind: str, isa: str | None, patch: pytest.MonkeyPatch) -> float:
 
     with patch.context() as within:
         within.setattr(plan.Plan, "_block", noted)
-        bound = Bound(rows_times_columns(SIZE, SIZE, SIZE), Device(isa=isa, threads=1), at_end=True)
+        bound = Bound(rows_times_columns(SIZE, SIZE, SIZE, **fields), Device(isa=isa, threads=1), at_end=True)
         bound.arrays["a_tensor"][...], bound.arrays["b_tensor"][...] = hard(kind, np.random.default_rng(1))
+        if fields:
+            bound.arrays["c_tensor"][...] = np.random.default_rng(2).integers(-9999, 10000, (SIZE, SIZE))
         bound.check()
     print(f"{kind}: {found[0]} of {bound.executed}")
     return float(found[0]) / bound.executed
@@ -128,6 +130,12 @@ def listed(kind: str, isa: str | None, patch: pytest.MonkeyPatch) -> float:
 @pytest.mark.parametrize("kind", ["normal", "integers", "neighbours", "far", "some columns", "wide", "any bits"])
 def test_few_are_summed_one_by_one(kind: str, isa: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert listed(kind, isa, monkeypatch) <= 0.001
+
+
+@pytest.mark.parametrize("kind", ["normal", "integers", "neighbours", "far", "wide"])
+@pytest.mark.parametrize("alpha", [1.0, 0.5])
+def test_few_are_where_something_is_added(kind: str, alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert listed(kind, None, monkeypatch, alpha=alpha, c_tensor=TensorDesc(DataType.FLOAT32, (SIZE, SIZE))) <= 0.001
 
 
 @pytest.mark.parametrize("kind", ["integers", "neighbours"])

@@ -10,10 +10,10 @@ import pytest
 import hurting
 from anydml import DataType, Device, TensorDesc
 from anydml.kernels.code import llvm
-from anydml.kernels.contract.floats import direct_plan, planes_plan
+from anydml.kernels.contract.floats import direct_plan, few, planes_plan
 from anydml.kernels.contract.floats.planes_plan import Planes
 from anydml.schema.operator import Desc
-from contracted import Bound, Rng, activation, named, pick, run, some, tensor, with_lines
+from contracted import Bound, Rng, activation, gemm, named, pick, rows_times_columns, run, some, tensor, with_lines
 from every_kernel import SOAK, Ran, without_dot_products
 from guarded import AVAILABLE
 
@@ -128,3 +128,57 @@ def test_rows_beyond_those_that_are_summed_in_place(monkeypatch: pytest.MonkeyPa
         )  # fmt: skip
         run(desc, np.random.default_rng(4), Device(threads=1), ["ordinary"])
     assert made == [True, False]
+
+
+# --- few rows of a matrix ---
+
+
+@pytest.fixture
+def along(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each kernel that reads a matrix where it lies: whether it does along the terms."""
+    found: list[bool] = []
+    of = direct_plan._matrix
+
+    def noted(plan: Any, kinds: few.Kinds, *others: Any) -> Any:
+        found.append(kinds.along)
+        return of(plan, kinds, *others)
+
+    monkeypatch.setattr(direct_plan, "_matrix", noted)
+    return found
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_few_rows_of_a_matrix(isa: str, along: list[bool], monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """Rows and columns around every number that is summed at once, of matrices that lie either way, in blocks and strips."""
+    compared = 0
+    for case in range(12 * SOAK):
+        rng = np.random.default_rng((5, case))
+        monkeypatch.setattr(few, "BLOCK", (few.BLOCK, 256)[case % 2])
+        monkeypatch.setattr(direct_plan, "STRIP", (direct_plan.STRIP, 48)[case // 2 % 2])
+        sizes = (int(rng.integers(1, 17)), int(rng.integers(1, 400)), int(rng.integers(1, 130)))
+        kinds = [pick(rng, hurting.KINDS), "ordinary"]
+        compared += run(gemm(rng, sizes), rng, Device(isa=isa, threads=1), kinds)
+        desc = rows_times_columns(*sizes)
+        compared += run(desc, rng, Device(isa=isa, threads=1), ["cancelling", *kinds])
+    assert {True, False} == set(along)
+    ran(compared, 10_000)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_sums_that_a_largest_element_bounds(transposed: bool, along: list[bool], ran: Ran) -> None:
+    """Elements beside which all others are small, that are no numbers, or zeros, in a few columns."""
+    rng = np.random.default_rng(6)
+    a, b = TensorDesc(F32, (3, 300)), TensorDesc(F32, (70, 300) if transposed else (300, 70))
+    desc = named("GEMM")(
+        a_tensor=a, b_tensor=b, output_tensor=TensorDesc(F32, (3, 70)), trans_b="TRANSPOSE" if transposed else "NONE"
+    )
+    bound = Bound(desc, Device(threads=1), at_end=True)
+    for special in (1e30, -(2.0**-140), np.inf, np.nan, 0.0):
+        bound.fill(rng, "ordinary")
+        matrix = bound.arrays["b_tensor"].T if transposed else bound.arrays["b_tensor"]
+        matrix[rng.integers(0, 300, 8), rng.integers(0, 70, 8)] = special
+        matrix[:, 11] = special
+        bound.arrays["a_tensor"][1] = -bound.arrays["a_tensor"][0]
+        bound.check()
+    assert set(along) == {transposed}
+    ran(bound.executed, 5 * 210)

@@ -5,6 +5,7 @@ Every tensor lies beside a page that cannot be touched, and all bytes of the out
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 from collections.abc import Callable
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 
 import hurting
-from anydml import DataType, Device, TensorDesc, check
+from agreement import expected
+from anydml import DataType, Device, TensorDesc, TensorFlags, check
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.floats import direct_plan, family, plan
@@ -22,9 +24,9 @@ from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
-from contracted import Bound, Rng, activations, convolution, gemm, named, pick, rows_times_columns, run
+from contracted import Bound, Rng, activations, convolution, fill, gemm, named, pick, rows_times_columns, run, strides
 from every_kernel import SOAK, Ran, without_dot_products
-from guarded import AVAILABLE
+from guarded import AVAILABLE, place
 from test_floating_point_state import STATES, Context, mxcsr
 
 pytestmark = [
@@ -45,7 +47,8 @@ def drawn(rng: Rng) -> Desc:
 
 @pytest.mark.parametrize("part", range(2))
 @pytest.mark.parametrize("draw", [gemm, convolution])
-def test_generated(draw: Callable[[Rng], Desc], part: int, ran: Ran) -> None:
+def test_generated(draw: Callable[[Rng], Desc], part: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", (direct_plan.MOST_ROWS_ALONG, 4)[part])
     compared = cases = 0
     while compared < 25_000 * SOAK:
         compared += run(draw(np.random.default_rng((part, cases))), np.random.default_rng(cases), Device(threads=1))
@@ -95,8 +98,9 @@ def test_every_instruction_set(isa: str, ran: Ran) -> None:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_sizes_around_every_edge(isa: str, ran: Ran) -> None:
+def test_sizes_around_every_edge(isa: str, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """Rows of every tile, columns around a vector, a panel and a group, and sums of few terms."""
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", 4)
     lanes = next(t for t in targets() if t.name == isa).vector_bytes // 8
     near = sorted({max(n + d, 1) for n in (1, lanes, 2 * lanes, 3 * lanes) for d in (-1, 0, 1)})
     far = [plan.GROUP - 1, plan.GROUP, plan.GROUP + 1, 2 * plan.GROUP + 1]
@@ -119,11 +123,12 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "BLOCK", 1 << 11)
     monkeypatch.setattr(plan, "LONG", 1 << 16)  # several phases
     monkeypatch.setattr(direct_plan, "STRIP", 40)
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", 4)
 
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("far", [0, 1 << 13, 1 << 20])
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 3, 4])
 def test_blocks_of_every_kind(threads: int, far: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """far: bytes of columns that are packed at once where rows are packed again for them, and of these rows."""
     monkeypatch.setattr(plan, "FAR", far)
@@ -137,10 +142,65 @@ def test_blocks_of_every_kind(threads: int, far: int, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("names", [("a_tensor",), ("b_tensor",), ("a_tensor", "b_tensor")])
+def test_owned_factors_are_packed_once(names: tuple[str, ...], threads: int, ran: Ran) -> None:
+    """Of any layout, in several batches, some of which have the same: they are packed at `initialize`."""
+    compared = 0
+    for case in range(4 * SOAK):
+        rng = np.random.default_rng((12, case))
+        desc: Any = gemm(rng, (40, 40, 130))
+        if case % 4 == 3:  # strides of 0
+            tensors = [TensorDesc(F32, (3, 2, *n), strides=(0, n[0] * n[1], n[1], 1)) for n in ((33, 5), (5, 60))]
+            desc = named("GEMM")(a_tensor=tensors[0], b_tensor=tensors[1], output_tensor=TensorDesc(F32, (3, 2, 33, 60)))
+        owned = {name: dataclasses.replace(getattr(desc, name), flags=TensorFlags.OWNED_BY_DML) for name in names}
+        desc = dataclasses.replace(desc, **owned)
+        device = Device(threads=threads, isa=ISAS[case % len(ISAS)])
+        for kind in ("ordinary", "cancelling", "specials"):
+            compiled = device.compile(desc)
+            assert compiled.kernel_name == "contract.floats:compiled"
+            arrays = {name: np.zeros(t.sizes, t.data_type.dtype) for name, field, t in desc.tensors() if field.role == "input"}
+            for array in arrays.values():
+                fill(rng, array, kind)
+            for name, _, t in desc.tensors():
+                if name in arrays:  # along strides of 0 lies one element
+                    arrays[name][...] = arrays[name][tuple(slice(None) if s else slice(1) for s in strides(t))]
+            compiled.initialize(**{name: laid_out(arrays[name], getattr(desc, name)) for name in names})
+            output = place(desc.output_tensor.sizes, strides(desc.output_tensor), arrays["a_tensor"].dtype, at_end=True)[0]
+            others = {name: laid_out(x, getattr(desc, name)) for name, x in arrays.items() if name not in names}
+            compiled.bind(**others, output_tensor=output).execute()
+            wanted = expected(desc, arrays)["output_tensor"]
+            assert (output.view(f"u{output.itemsize}") == wanted.view(f"u{output.itemsize}")).all(), (desc, kind)
+            compared += output.size
+    ran(compared, 4_000)
+
+
+def laid_out(x: Any, t: TensorDesc) -> Any:
+    """An array as a tensor lies."""
+    array = place(t.sizes, strides(t), x.dtype, at_end=True)[0]
+    array[...] = x
+    return array
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_memory_of_owned_factors(threads: int) -> None:
+    """Threads share what is packed, and batches that lie in one place have it once."""
+    flags = TensorFlags.OWNED_BY_DML
+    for batches, step in ((1, 0), (5, 0), (5, 6000)):
+        b = TensorDesc(F32, (batches, 1, 60, 100), strides=(step, 6000, 100, 1), flags=flags)
+        a, output = (TensorDesc(F32, (batches, 1, 40, n)) for n in (60, 100))
+        lowered = lower_of(named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output), threads)
+        least = (5 if step else 1) * (100 * 60 * 4 + 100 * 8)
+        assert lowered.packing
+        assert least <= lowered.packed <= 1.3 * least
+
+
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("most", [0, 17])
 def test_few_rows_with_packing_and_without(most: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """most: rows that are summed without packing, in strips of columns."""
     monkeypatch.setattr(direct_plan, "MOST_ROWS", most)
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", most)
     compared = 0
     for case in range(6 * SOAK):
         rng = np.random.default_rng((6, case))

@@ -21,6 +21,7 @@ from anydml.kernels.lower import lowerings
 from anydml.kernels.match.affine import Affine, affine, below
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.match.product import NO_PRODUCT, NOT_REQUANTISED, product
+from anydml.kernels.match.rows import rows
 from anydml.schema.expression import Expr, Sum, Tensor, Variable, clamp, each, half_to_even, maximum, number, select
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import Nest, Statement, move, nest, stated
@@ -188,6 +189,15 @@ def test_what_is_no_move() -> None:
         assert isinstance(found, str)
         assert reason in found
     assert moves({"y": nest((i, j), x[[i, j]] + 1)}) == "elements are computed, not moved"
+
+
+def test_sums_up_to_a_place_are_no_rows() -> None:
+    for name in ("CUMULATIVE_SUMMATION", "CUMULATIVE_PRODUCT"):
+        operator = named(name)
+        for example in operator.spec.examples:
+            assert rows(stated(operator(**example.fields))) == "which elements of a row count depends on the row's place"
+    logarithm = named("ACTIVATION_LOG_SOFTMAX1")  # which leaves out the largest element, wherever it is
+    assert not isinstance(rows(stated(logarithm(**logarithm.spec.examples[0].fields))), str)
 
 
 def test_branches_that_are_never_taken_are_left_out() -> None:

@@ -106,3 +106,16 @@ def test_a_line_of_equal_elements_has_no_variance() -> None:
     without = dml.mean_variance_normalization2(x, axes=(1,), epsilon=0.0)
     assert np.isnan(without).all()
     assert dml.mean_variance_normalization2(x, axes=(1,)).tolist() == [[0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("data_type", FLOATS)
+def test_lines_by_their_norms_beside_the_oracle(data_type: str, ran: Any) -> None:
+    rng = np.random.default_rng(4)
+    compared = 0
+    for _ in range(10 * SOAK):
+        sizes = tuple(int(n) for n in rng.integers(2, 8, 2))
+        epsilon, p = pick(rng, (1e-5, 0.0, 1.0)), int(rng.integers(1, 3))
+        desc, inputs = made("LP_NORMALIZATION", rng, data_type, sizes, {}, axis=1, epsilon=epsilon, p=p)
+        inputs["input_tensor"][0] = 0
+        compared += agree(desc, "reduce:compiled", inputs)
+    ran(compared, 100)

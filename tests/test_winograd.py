@@ -261,6 +261,31 @@ def test_owned_filters_are_packed_once(isa: str, plans: list[WinogradPlan]) -> N
         assert compiled.binding_properties.persistent_resource_size <= f.nbytes + packed + 1024
 
 
+def test_images_of_planes_share_owned_filters(plans: list[WinogradPlan]) -> None:
+    """Five dimensions and a filter of one plane: images are batches, whose filters are packed once for all."""
+    rng = np.random.default_rng(8)
+    x, f = drawn(rng, "float32", (3, 5, 4, 9, 8), "ordinary"), drawn(rng, "float32", (9, 5, 1, 3, 3), "ordinary")
+    y = TensorDesc(DataType.FLOAT32, (3, 9, 4, 9, 8))
+    desc = convolution(x[:, :, 0], f[:, :, 0], (1, 1, 1, 1))
+    owned = TensorDesc(DataType.FLOAT32, f.shape, flags=TensorFlags.OWNED_BY_DML)
+    change: dict[str, Any] = dict(
+        input_tensor=TensorDesc.of(x), filter_tensor=owned, output_tensor=y, strides=(1, 1, 1), dilations=(1, 1, 1),
+        start_padding=(0, 1, 1), end_padding=(0, 1, 1), output_padding=(0, 0, 0), dimension_count=3,
+    )  # fmt: skip
+    plans.clear()
+    compiled = Device(threads=1).compile(dataclasses.replace(desc, **change))
+    assert compiled.kernel_name == NAME
+    assert len(plans) == 1
+    compiled.initialize(filter_tensor=f)
+    found = np.empty(y.sizes, np.float32)
+    compiled.bind(input_tensor=x, output_tensor=found).execute()
+    assert compiled.binding_properties.persistent_resource_size < 5 * f.nbytes
+    for plane in range(4):
+        inputs = dict(input_tensor=np.ascontiguousarray(x[:, :, plane]), filter_tensor=np.ascontiguousarray(f[:, :, 0]))
+        expected = executed(convolution(inputs["input_tensor"], inputs["filter_tensor"], (1, 1, 1, 1)), inputs, ISAS[0])
+        assert (bits(found[:, :, plane]) == bits(expected)).all()
+
+
 def test_which_convolutions_are_transformed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those with channels, filters and outputs enough."""
     made = []

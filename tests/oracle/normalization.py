@@ -10,11 +10,12 @@ import numpy as np
 from gmpy2 import mpfr, mpq
 
 from .activation import Attributes, Inputs, Outputs, Results, activation
-from .arithmetic import add, divide, interval, log_magnitude, multiply, subtract
+from .arithmetic import add, divide, interval, log_magnitude, multiply, negative, subtract
 from .numbers import EXACT, NAN, Array, Value, exact, stored, values
 from .reals import Arithmetic, Interval, Real, ladder
 from .reduce import groups
 from .rows import ungroup
+from .unary import power
 
 
 def over_root(x: Value, square: Value) -> Value:
@@ -126,7 +127,60 @@ def batch(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
     return {"output_tensor": stored(map(result, *tensors), sizes, dtype)}
 
 
+def lp(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    """A line of zeros stays as it is."""
+    sizes, dtype = outputs["output_tensor"]
+    rows = groups(inputs["input_tensor"], (attributes["axis"],))
+    epsilon, p = exact(attributes["epsilon"]), attributes["p"]
+    results: list[Value] = []
+    for row in rows:
+        elements = values(row)
+        size = total([multiply(e, e) if p == 2 else magnitude(e) for e in elements])
+        if type(size) is float and size == 0:
+            results += elements
+        elif p == 2:
+            results += [over_root(e, add(size, epsilon)) for e in elements]
+        else:
+            results += [divide(e, add(size, epsilon)) for e in elements]
+    return {"output_tensor": ungroup(stored(results, rows.shape, dtype), sizes, (attributes["axis"],))}
+
+
+def magnitude(x: Value) -> Value:
+    return abs(x)
+
+
+def power_of(x: Value, y: Value) -> Value:
+    """IEEE 754's pow of any fraction, where that of `unary` takes what a binary format has."""
+    if type(x) is not EXACT or type(y) is not EXACT or x < 0 or x.denominator & (x.denominator - 1) == 0:
+        return power(x, y)
+    if y.denominator == 1 and abs(y) <= 64:
+        return x ** int(y)
+
+    def logarithm(k: Arithmetic) -> Interval:
+        return k.multiply(k.of(y), k.rising("log", k.of(x)))
+
+    return Real(lambda k: k.rising("exp", logarithm(k)), logarithm)
+
+
+def local_response(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    sizes, dtype = outputs["output_tensor"]
+    x = np.empty(sizes, object)
+    x.ravel()[:] = values(inputs["input_tensor"])
+    size = attributes["local_size"]
+    share = divide(exact(attributes["alpha"]), mpq(size))
+    bias, exponent = exact(attributes["bias"]), negative(exact(attributes["beta"]))
+    results = []
+    for n, c, h, w in np.ndindex(*sizes):
+        around = [slice(max(0, at - (size - 1) // 2), at + size // 2 + 1) for at in (c, h, w)]
+        near = x[n, around[0], h, w] if attributes["cross_channel"] else x[n, c, around[1], around[2]]
+        energy = add(multiply(share, total([multiply(e, e) for e in near.ravel()])), bias)
+        results.append(multiply(x[n, c, h, w], power_of(energy, exponent)))
+    return {"output_tensor": stored(results, sizes, dtype)}
+
+
 OPERATORS: dict[str, Any] = {
+    "LOCAL_RESPONSE_NORMALIZATION": local_response,
+    "LP_NORMALIZATION": lp,
     "BATCH_NORMALIZATION": batch,
     **{f"MEAN_VARIANCE_NORMALIZATION{version}": mean_variance for version in ("", "1", "2")},
 }

@@ -93,7 +93,8 @@ class Channels:
         self.threads = partition.threads_for(at, threads)
         scratch, (_, y, x), m = self.scratch, p.windows.axes, p.problem.m
         self.pieces = -(-x.taps // 4)
-        self.of_piece = -(-x.outputs // at.width) * at.width * 4
+        self.narrow = x.outputs <= at.width // 2
+        self.of_piece = 2 * at.width if self.narrow else -(-x.outputs // at.width) * at.width * 4
         self.lines = y.phases * y.length
         self.fours = self.lines * self.pieces * self.of_piece
         self.of_channel = 8 + 4 * PASSES * y.taps * self.pieces
@@ -129,8 +130,7 @@ class Channels:
         _, y, x = w.axes
         most = min(len(part.rows), max(1, CHUNK // self.fours))
         fours = scratch.take(most * self.fours)
-        make = engine.compiled(fours_of_lines.fours, at.target, p.b_signed, x.stride)
-        narrow = x.outputs <= at.width // 2
+        make = engine.compiled(fours_of_lines.fours, at.target, p.b_signed, x.stride, self.narrow)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:
             def channels(rows: range) -> Iterator[Step]:
@@ -141,8 +141,8 @@ class Channels:
                 line = self.pieces * self.of_piece
                 beside = self.rows + rows.start * ROW, self.column, self.modes
                 of_weights = self.weights + rows.start * self.of_channel, self.of_channel
-                for height, tiles, first in _tiles(y.outputs, lines.ROWS * 2 if narrow else lines.ROWS):
-                    code = engine.compiled(lines.multiply, at.target, p.output, at.kind.biased, height, narrow)
+                for height, tiles, first in _tiles(y.outputs, lines.ROWS * 2 if self.narrow else lines.ROWS):
+                    code = engine.compiled(lines.multiply, at.target, p.output, at.kind.biased, height, self.narrow)
                     there, c = fours + first * line, p.c.of(batch, rows.start) + first * p.c.column
                     of_c = c, p.c.row, p.c.column
                     of_fours = there, count, self.fours, line, self.offsets

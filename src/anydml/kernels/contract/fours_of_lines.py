@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.fours import FLIP, by_column
+from anydml.kernels.contract.fours import FLIP, by_column, by_column_of_sixteen
 from anydml.kernels.contract.tile import panel_columns
 
 STRIDES = (1, 2)  # of places, along lines of neighbouring bytes
@@ -14,15 +14,17 @@ FOURS = (
 )
 
 
-def fours(target: Target, flipped: bool, stride: int) -> str:
+def fours(target: Target, flipped: bool, stride: int, narrow: bool) -> str:
     """For each line of windows, and each piece of four elements of a filter's line, what they meet at every place.
 
     Arguments: FOURS. channel, step: bytes between channels and between lines. Lines are those of an image (see `image`), by
     phases; what is outside the input is the zero point. piece: bytes of a line's fours of one piece, of whole vectors.
-    flipped: elements are INT8, and become UINT8, 128 larger. stride: of STRIDES, between places.
+    flipped: elements are INT8, and become UINT8, 128 larger. stride: of STRIDES, between places. narrow: there are no more
+    places than a vector holds.
     """
-    width, columns = target.vector_bytes, panel_columns(target)
-    vector, span = f"<{width // 4} x i32>", columns * stride
+    columns = panel_columns(target) // (2 if narrow else 1)
+    span = columns * stride
+    wide = "i64" if span < 64 else "i128"
     kind, mask = f"<{span} x i8>", f"<{span} x i1>"
     text = Text()
     arguments(text, FOURS, {"source", "zero_point", "fours"})
@@ -35,11 +37,13 @@ def fours(target: Target, flipped: bool, stride: int) -> str:
         """An integer of `span` bits, of which the lowest so many are 1: none, or all."""
         for how, limit in (("smax", 0), ("smin", span)):
             count = text.op(f"call i64 @llvm.{how}.i64(i64 {count}, i64 {limit})")
-        wide = text.op(f"shl i128 1, {text.op(f'zext i64 {count} to i128')}")
-        return text.op(f"trunc i128 {text.op(f'sub i128 {wide}, 1')} to i{span}")
+        if wide != "i64":
+            count = text.op(f"zext i64 {count} to {wide}")
+        above = text.op(f"shl {wide} 1, {count}")
+        return text.op(f"trunc {wide} {text.op(f'sub {wide} {above}, 1')} to i{span}")
 
     def some(image: str, into: str, g: str, x: str) -> None:
-        """A vector of places, two of its kind, of every line."""
+        """So many columns of every line."""
         first = text.op(f"sub i64 {text.op(f'mul i64 {x}, {stride}')}, %start_x")
         places, masks = [], []
         for i in range(4):
@@ -67,10 +71,12 @@ def fours(target: Target, flipped: bool, stride: int) -> str:
                         f"call {kind} @llvm.masked.load.v{span}i8.p0(ptr {at}, i32 1, {mask} {chosen}, {kind} {blank})"
                     )
                     rows.append(row if stride == 1 else shuffle(text, row, row, kind, range(0, span, stride)))
-                for n, value in enumerate(by_column(text, rows, target)):
+                found = by_column_of_sixteen(text, rows) if narrow else by_column(text, rows, target)
+                vector = f"<{columns // len(found)} x i32>"
+                for n, value in enumerate(found):
                     if flipped:
                         value = text.op(f"xor {vector} {value}, {FLIP}")
-                    text.store(vector, value, there, n * width)
+                    text.store(vector, value, there, n * 4 * columns // len(found))
                 return [text.op(f"add i64 {line}, %stride"), text.at(there, of_line)]
 
             return fold(text, "0", "%length", 1, [("i64", line), ("ptr", state[0])], one)[1][1:]

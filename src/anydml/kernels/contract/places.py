@@ -219,34 +219,30 @@ def _rounded(
                 of.append("poison")
             continue
         outputs: dict[int, list[str]] = {}
-        distances: dict[int, str] = {}
         for at in there:
-            for n, value in enumerate(sums[at]):  # kept in any case: registers are few
-                text.store(ints, value, waiting.sums, (2 * at + n) * width)
             outputs[at], both = [], []
             for n in range(2):
                 value, distance = rounding.estimated(text, target, sums[at][n], scales[n])
                 outputs[at].append(value)
                 both.append(distance)
-            distances[at] = rounding.largest(text, target, both)
+            near = rounding.any_not_below(text, target, rounding.largest(text, target, both), threshold)
+            wait, go, now = text.name("wait"), text.name("go"), f"%{text.name('waiting')}"
+            text.branch(text.op(f"or i1 {near}, {always}"), wait, go, seldom=True)
+            text.label(wait)
+            slot = text.at(waiting.sums, text.op(f"mul i64 {count}, {2 * width}"))
+            for n, value in enumerate(sums[at]):
+                text.store(ints, value, slot, n * width)
+            text.store("i64", str(at), text.at(waiting.rows, text.op(f"mul i64 {count}, 8")))
+            more = text.op(f"add i64 {count}, 1")
+            text.jump(go)
+            text.label(go)
+            text.do(f"{now} = phi i64 [ {count}, %{before} ], [ {more}, %{wait} ]")
+            count, before = now, go
         chosen = [there[0] if at is None else at for at in slots[group : group + 4]]
         for n in range(2):
             packed = rounding.saturated(text, target, kind.output == "i8", [outputs[at][n] for at in chosen], zero_points)
             order = [16 * lane + 4 * place + f for lane in range(width // 16) for f in range(4) for place in range(4)]
             turned[n].append(text.op(f"bitcast {bytes_} {shuffle(text, packed, packed, bytes_, order)} to {ints}"))
-        near = rounding.any_not_below(text, target, rounding.largest(text, target, list(distances.values())), threshold)
-        wait, go, now = text.name("wait"), text.name("go"), f"%{text.name('waiting')}"
-        text.branch(text.op(f"or i1 {near}, {always}"), wait, go, seldom=True)
-        text.label(wait)
-        more = count
-        for at in there:  # listed, and then kept or written over
-            text.store("i64", str(at), text.at(waiting.rows, text.op(f"mul i64 {more}, 8")))
-            near = text.op(f"or i1 {rounding.any_not_below(text, target, distances[at], threshold)}, {always}")
-            more = text.op(f"add i64 {more}, {text.op(f'zext i1 {near} to i64')}")
-        text.jump(go)
-        text.label(go)
-        text.do(f"{now} = phi i64 [ {count}, %{before} ], [ {more}, %{wait} ]")
-        count, before = now, go
     places_of = into
     for of in turned:
         # four places' bytes of a filter are a lane, and then sixteen are four
@@ -261,7 +257,7 @@ def _rounded(
     def again() -> None:
         def place(i: str, _: list[str]) -> list[str]:
             at = text.load("i64", text.at(waiting.rows, text.op(f"mul i64 {i}, 8")))
-            from_ = text.at(waiting.sums, text.op(f"mul i64 {at}, {2 * width}"))
+            from_ = text.at(waiting.sums, text.op(f"mul i64 {i}, {2 * width}"))
             line, x = (text.op(f"{how} i64 {at}, {height}") for how in ("udiv", "urem"))
             far = text.op(f"add i64 {text.op(f'mul i64 {line}, %c_line')}, {x}")
             text.do(f"call void @rule(ptr {from_}, ptr %row, ptr {text.at(record, SCALE)}, ptr {waiting.rounded})")

@@ -32,13 +32,19 @@ def together(values: list[Value]) -> list[Value]:
     lanes = values[0].kind.lanes
     while lanes > 1:
         lanes //= 2
-        total, left, rest, lost = ([_part(v, n, lanes) for n in (0, lanes)] for v in values)
-        ends = total[1].magnitude().compared("olt", math.inf)  # infinities leave NaN over
-        values = plus([total[0], left[0], rest[0], lost[0] + lost[1]], total[1])
-        # added to the head, zeros would change a zero's sign
-        values[1:] = plus(values[1:], total[0].body.chosen(ends, left[1], 0.0))
-        values[2:] = plus(values[2:], total[0].body.chosen(ends, rest[1], 0.0))
+        values = joined(*([_part(v, first, lanes) for v in values] for first in (0, lanes)))
     return [v.lane(0) for v in values]
+
+
+def joined(values: list[Value], others: list[Value]) -> list[Value]:
+    """The sum of two sums."""
+    total, left, rest, lost = others
+    ends = total.magnitude().compared("olt", math.inf)  # infinities leave NaN over
+    values = plus([*values[:3], values[3] + lost], total)
+    # added to the head, zeros would change a zero's sign
+    values[1:] = plus(values[1:], total.body.chosen(ends, left, 0.0))
+    values[2:] = plus(values[2:], total.body.chosen(ends, rest, 0.0))
+    return values
 
 
 def _part(x: Value, first: int, count: int) -> Value:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import tile
@@ -22,9 +22,10 @@ from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import SLACK
 
-# most: entries on the list up to which nothing is done
+# most: entries on the list up to which nothing is done; of sums that are exact, fewer by CHEAPER powers of two
 ARGUMENTS = (*tile.SUMMED, "rests", "most", "a_norms", "b_norms", "a_low", "b_low")
 POINTERS = {"a", "b", "sums", "counter", "rests", "a_norms", "b_norms", "a_low", "b_low"}
+CHEAPER = 4
 EXPONENT = 0x7FF << 52
 BIAS = 24.0  # the norms' powers of two may be half of the norms: sums are below 4 of their product, and 20 to 28 lie together
 
@@ -54,17 +55,36 @@ class _Doubled:
     def text(self) -> str:
         body = self.body
         arguments(body, ARGUMENTS, POINTERS)
-        few = body.op(f"icmp ule i64 {body.load('i64', '%counter')}, %most")
-        body.store("i64", body.op(f"zext i1 {body.op(f'xor i1 {few}, true')} to i64"), "%counter", DENSE)
-        body.branch(few, "end", "many")
-        body.label("end")
-        body.do("ret i64 0")
-        body.label("many")
-        self._least("double", self.rows, "%a", "%a_tile", "%tiles", "%a_low")
-        self._least("float", self.across * self.lanes, "%b", "%b_panel", "%panels", "%b_low")
-        body.loop("0", "%panels", 1, [], self._panel)
+        bits = body.load("i64", "%counter", tile.BOUND)
+        exact = body.op(f"icmp eq i64 {bits}, 0")
+        most = body.op(f"select i1 {exact}, i64 {body.op(f'lshr i64 %most, {CHEAPER}')}, i64 %most")
+        many = body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, {most}")
+        body.store("i64", body.op(f"zext i1 {many} to i64"), "%counter", DENSE)
+        when(body, body.op(f"and i1 {many}, {exact}"), self._exact)
+        when(body, body.op(f"and i1 {many}, {body.op(f'xor i1 {exact}, true')}"), self._pairs)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
+
+    def _exact(self) -> None:
+        """Pairs of sums that are exact: rests of 0 that lose nothing."""
+        body = self.body
+        rows, columns = body.op(f"mul i64 %tiles, {self.rows}"), body.op("udiv i64 %sums_row, 8")
+        for into, count, value in (
+            ("%rests", body.op(f"mul i64 {rows}, {columns}"), 0.0),
+            ("%a_low", rows, math.inf),
+            ("%b_low", columns, math.inf),
+        ):
+
+            def one(i: str, _: list[Value], into: str = into, value: float = value) -> list[Value]:
+                body.stored(body.constant(Kind("double"), value), into, body.op(f"mul i64 {i}, 8"))
+                return []
+
+            body.loop("0", count, 1, [], one)
+
+    def _pairs(self) -> None:
+        self._least("double", self.rows, "%a", "%a_tile", "%tiles", "%a_low")
+        self._least("float", self.across * self.lanes, "%b", "%b_panel", "%panels", "%b_low")
+        self.body.loop("0", "%panels", 1, [], self._panel)
 
     def _least(self, element: str, count: int, packed: str, step: str, times: str, into: str) -> None:
         """Of each row or column that is packed, a power of two that its elements are multiples of; infinity of zeros."""

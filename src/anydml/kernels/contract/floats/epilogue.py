@@ -1,8 +1,9 @@
 """The end of a block of sums: elements are stored, and what the bounds of their sums leave open goes on a list.
 
-A sum of n float64 terms is at most (n + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of
-its column (Cauchy and Schwarz). It is exact where nothing has been rounded, which the processor notes. Where many elements are
-left open, it comes again, with better bounds, and with pairs.
+A sum of n float64 terms that are added up m at a time goes through m + n / m roundings at most, so that it is at most
+(m + n / m + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of its column (Cauchy and
+Schwarz). It is exact where nothing has been rounded, which the processor notes. Where many elements are left open, it comes
+again, with better bounds, and with pairs.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import compensated
 from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.doubled import lost
-from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, walked
-from anydml.kernels.contract.floats.lines import lines
+from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, stored_precisely, walked
+from anydml.kernels.contract.floats.lines import lines, start
 from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.tile import BOUND
 from anydml.kernels.copy.text import prefetch
+from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.elementwise.precise_arithmetic import Precise
 from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, Streams
 from anydml.tensor import DataType
@@ -88,6 +91,7 @@ class _Block:
         arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, len(self.lies))})
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.streams.begin()
+        self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # of every row
 
         def rows() -> None:
             body.store("i64", "0", "%counter")
@@ -128,13 +132,13 @@ class _Block:
             of_sizes = body.op(f"mul i64 {done}, {self.kinds[1].bits // 8}")
             bases = [body.at(sums, offset), body.at(sizes, of_sizes)]
             self.run = offset
-            for k, start in zip(range(OWN, len(self.lies)), starts, strict=True):
+            for k, row in zip(range(OWN, len(self.lies)), starts, strict=True):
                 offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %z{k}')}, {body.op(f'mul i64 {y}, %y{k}')}")
-                bases.append(body.at(start, body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s{k}')}")))
+                bases.append(body.at(row, body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s{k}')}")))
             self.streams.bases = bases
             self._elements(done, length)
 
-        lines(body, "%first", "%count", ("%n1", "%n2"), run)
+        lines(body, "%first", "%count", ("%n1", "%n2"), run, self.begun)
         return []
 
     def _elements(self, done: str, length: str) -> None:
@@ -243,10 +247,17 @@ class _Block:
         added = s.added()
         if added is not None:
             values = compensated.plus(values, compensated.wide(read[added[1]], s.types[added[1]]))
-        head, remainder, open_, _, _ = compensated.result(values)
-        open_ = open_ | ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
-        number = rounded(head, remainder, open_ if guard is None else open_ | guard)
-        return stored(body, s, read, number, self.lanes, added=added is not None)
+        head, remainder, open_, tail, lack = compensated.result(values)
+        none = ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
+        none = none if guard is None else none | guard
+        made, left = stored(body, s, read, rounded(head, remainder, open_ | none), self.lanes, added=added is not None)
+        if left is None or not s.linear:
+            return made, left
+        exact = Precise(Pair(head, tail), lack, none)
+        second = stored_precisely(body, s, read, exact, self.lanes, added=added is not None)
+        if second is None:
+            return made, left
+        return body.chosen(left, second[0], made), left if second[1] is None else left & second[1]
 
     def _note(self, column: str, bits: str) -> None:
         """Put the undecided lanes on the list: the row, and the column in 32 bits."""

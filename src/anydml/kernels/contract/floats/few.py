@@ -17,7 +17,7 @@ from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.tensor import DataType
 
 ABREAST = 8  # terms that are added up before they are added to others
-COLUMNS = 4  # that are summed in turn, along terms
+COLUMNS = 8  # that are summed in turn, along terms: of fewer rows more, as there are so many registers
 BLOCK = 2048  # terms whose factors are at hand in float64, for all rows together
 LARGER = 1 + 2.0**-20  # for the roundings of norms
 # a_row, a_term: bytes from one row, and from one term, to the next; b_term, b_column: as much of the matrix; sums, sizes: a row
@@ -30,17 +30,18 @@ I64, WIDE = Kind("i64"), Kind("double")
 
 
 class Kinds(NamedTuple):
-    """The factors' types; rows; whether the matrix is read along its terms, which lie side by side."""
+    """The factors' types; rows; whether the matrix is read along its terms, which lie side by side; BLOCK."""
 
     a: DataType
     b: DataType
     rows: int
     along: bool
+    room: int
 
     @property
     def block(self) -> int:
         """Terms whose factors are at hand at once."""
-        return BLOCK // self.rows // 16 * 16 if self.along else ABREAST
+        return max(self.room // self.rows // 16, 1) * 16 if self.along else ABREAST
 
     def additions(self, terms: int, target: Target) -> int:
         """The additions that a term of a sum goes through, at most."""
@@ -48,7 +49,7 @@ class Kinds(NamedTuple):
         if not self.along:
             return ABREAST + blocks + ABREAST  # the last terms one by one
         lanes = target.vector_bytes // 4
-        return -(-min(terms, self.block) // lanes) + 1 + lanes.bit_length() + blocks
+        return -(-min(terms, self.block) // lanes) + 2 + lanes.bit_length() + blocks  # a part of a vector at both ends
 
 
 def summed(target: Target, kinds: Kinds) -> str:
@@ -120,12 +121,29 @@ class _Few:
         at = body.at(body.at("%a", body.op(f"mul i64 {term}, %a_term")), body.op(f"mul i64 %a_row, {m}"))
         return single(body.loaded(Kind(f"i{a.element_bits}"), at), a).converted("fpext", WIDE)
 
+    def _before(self, first: str, apart: str, count: str) -> str:
+        """The elements before the first one where a vector of them is aligned, if it is so in all lines that are read."""
+        body, width = self.body, self.lanes * self.size
+        address = body.op(f"ptrtoint ptr {first} to i64")
+        over = body.op(f"and i64 {body.op(f'sub i64 0, {address}')}, {width - 1}")
+        even = body.op(f"icmp eq i64 {body.op(f'and i64 {apart}, {width - 1}')}, 0")
+        elements = body.op(f"udiv i64 {body.op(f'select i1 {even}, i64 {over}, i64 0')}, {self.size}")
+        return body.intrinsic("umin", Value(body, elements, I64), Value(body, count, I64)).name
+
     def _wide(self, bits: Value) -> list[Value]:
         """A vector's elements in float64, in two halves."""
         body, x = self.body, single(bits, self.kinds.b)
         order = (range(self.half), range(self.half, self.lanes))
         halves = (Value(body, shuffle(body, x.name, "poison", x.kind.text, o), Kind("float", self.half)) for o in order)
         return [h.converted("fpext", h.kind.of("double")) for h in halves]
+
+    def _soon(self, line: str, i: str, ahead: str) -> None:
+        """Fetch what is read next after this, so many bytes from here, into the second cache: lines that are some power of two
+        apart would push one another out of the first one."""
+        body = self.body
+        at = body.at(body.at(line, ahead), body.op(f"mul i64 {i}, {self.size}"))
+        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+        body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
 
     def _larger(self, most: Value, bits: Value) -> Value:
         """The larger magnitude, as the bits of float32: of a NaN, beyond infinity."""
@@ -155,12 +173,15 @@ class _Across(_Few):
                 body.stored(factor, "%values", 8 * (t * rows + m))
         b = body.at("%b", body.op(f"mul i64 {first}, %b_term"))
         lines = [body.at(b, body.op(f"mul i64 %b_term, {t}")) for t in range(count)]
+        ahead = body.op(f"mul i64 %b_term, {count}")
 
-        def group(i: str, mask: Value | None) -> None:
+        def group(i: str, count_: str | None) -> None:
+            mask = None if count_ is None else below(body, count_, self.lanes)
             most = body.loaded(Kind("i32", self.lanes), self._size(i))
             sums = [[body.constant(Kind("double", self.half), 0.0)] * 2 for _ in range(rows)]
             for t, line in enumerate(lines):
                 bits = self.reader.read(line, i, mask)
+                self._soon(line, i, ahead)
                 most = self._larger(most, bits)
                 wide = self._wide(bits)
                 for m in range(rows):
@@ -169,16 +190,20 @@ class _Across(_Few):
             for m in range(rows):
                 for h, value in enumerate(sums[m]):
                     at = body.at(self._sum(i, m), 8 * self.half * h)
-                    body.stored(body.loaded(value.kind, at) + value, at)
+                    before = body.loaded(value.kind, at)
+                    counts = None if count_ is None else below(body, count_, self.half, h * self.half)
+                    body.stored(before + value if counts is None else body.chosen(counts, before + value, before), at)
             body.stored(most, self._size(i))
 
         def whole(i: str, _: list[Value]) -> list[Value]:
             group(i, None)
             return []
 
-        i, _ = body.loop("0", "%columns", self.lanes, [], whole)
+        uneven = self._before("%b", "%b_term", "%columns")
+        when(body, body.op(f"icmp ne i64 {uneven}, 0"), lambda: group("0", uneven))
+        i, _ = body.loop(uneven, "%columns", self.lanes, [], whole)
         left = body.op(f"sub i64 %columns, {i}")
-        when(body, body.op(f"icmp ne i64 {left}, 0"), lambda: group(i, below(body, left, self.lanes)))
+        when(body, body.op(f"icmp ne i64 {left}, 0"), lambda: group(i, left))
         return norms
 
 
@@ -204,11 +229,8 @@ class _Along(_Few):
                 return found
 
             _, norms = body.loop("0", count, 1, norms, one)
-            zero = body.constant(Kind("double", self.lanes), 0.0)
-            for m in range(rows):
-                body.stored(zero, body.at("%values", room * m), body.op(f"mul i64 {count}, 8"))
             b = body.at("%b", body.op(f"mul i64 {first}, {self.size}"))
-            at_once = COLUMNS if rows <= 2 else COLUMNS // 2
+            at_once = max(COLUMNS // rows, 1)
             i, _ = body.loop("0", "%columns", at_once, [], lambda i, _: self._columns(b, i, count, at_once, room))
             body.loop(i, "%columns", 1, [], lambda i, _: self._columns(b, i, count, 1, room))
             return norms
@@ -221,11 +243,14 @@ class _Along(_Few):
         body, rows, lanes = self.body, self.kinds.rows, self.lanes
         columns = [body.op(f"add i64 {first}, {c}") for c in range(at_once)]
         lines = [body.at(b, body.op(f"mul i64 {column}, %b_column")) for column in columns]
+        ahead = body.op(f"mul i64 %b_column, {at_once}")
         wide = Kind("double", self.half)
         per = 1 + 2 * rows
         begin = [body.constant(Kind("i32", lanes), 0), *[body.constant(wide, 0.0)] * (2 * rows)] * at_once
 
-        def terms(k: str, carried: list[Value], mask: Value | None) -> list[Value]:
+        def terms(k: str, carried: list[Value], some: str | None) -> list[Value]:
+            mask = None if some is None else below(body, some, lanes)
+            parts = [None if some is None else below(body, some, self.half, h * self.half) for h in (0, 1)]
             factors = [
                 body.loaded(wide, body.at("%values", room * m + 8 * self.half * h), body.op(f"mul i64 {k}, 8"))
                 for m in range(rows)
@@ -235,13 +260,18 @@ class _Along(_Few):
             for c, line in enumerate(lines):
                 most, *sums = carried[c * per : (c + 1) * per]
                 bits = self.reader.read(line, k, mask)
+                self._soon(line, k, ahead)
                 x = self._wide(bits)
                 found.append(self._larger(most, bits))
-                found += [body.fused(f, x[n % 2], s) for n, (f, s) in enumerate(zip(factors, sums, strict=True))]
+                for n, (f, s) in enumerate(zip(factors, sums, strict=True)):
+                    more, part = body.fused(f, x[n % 2], s), parts[n % 2]
+                    found.append(more if part is None else body.chosen(part, more, s))
             return found
 
-        k, found = body.loop("0", count, lanes, begin, lambda k, carried: terms(k, carried, None))
-        found = terms(k, found, below(body, body.op(f"sub i64 {count}, {k}"), lanes))  # of none, too
+        uneven = self._before(lines[0], "%b_column", count)
+        begin = terms("0", begin, uneven)
+        k, found = body.loop(uneven, count, lanes, begin, lambda k, carried: terms(k, carried, None))
+        found = terms(k, found, body.op(f"sub i64 {count}, {k}"))
         for c, column in enumerate(columns):
             most, *sums = found[c * per : (c + 1) * per]
             at = self._size(column)

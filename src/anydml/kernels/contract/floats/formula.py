@@ -33,6 +33,11 @@ class Stored(NamedTuple):
         """The streams that are read."""
         return tuple(k for k in range(len(self.types) - 1) if k != self.at)
 
+    @property
+    def linear(self) -> bool:
+        """Whether there are no functions but sums, products and what picks one of two."""
+        return all(n.op in _KEEPING | {"add", "sub", "mul"} for n in self.formula)
+
     def added(self) -> tuple[int, int] | None:
         """The node that adds a stream to the sum, and that stream, where the sum is used for nothing else."""
         sums = [p for p, n in enumerate(self.formula) if n.op == "stream" and n.data[0] == self.at]

@@ -33,6 +33,8 @@ class _Magnitudes:
         arguments(body, ARGUMENTS, {"a", "b", "sums", "counter", "rests"})
         listed = body.load("i64", "%counter")
         many = body.op(f"icmp ugt i64 {listed}, %most")
+        rounded = body.op(f"icmp ne i64 {body.load('i64', '%counter', tile.BOUND)}, 0")
+        many = body.op(f"and i1 {many}, {rounded}")
         sampled = self.rows * self.across * self.lanes
 
         def part(all_: str, carried: list[Value]) -> list[Value]:

@@ -115,13 +115,16 @@ class _Planes(Strips):
         # what is no number is beyond the largest one
         size = most.cast(Kind("float")).converted("fpext", WIDE)
         error = (body.fused(self.filter.norm, size, self.filter.start.magnitude())) * kinds.error
-        usual = error.compared("olt", 2.0**200)
+        # of zeros, those that are read where there are no elements may make the sign
+        usual = error.compared("olt", 2.0**200) & error.compared("ogt", 0.0)
         usual = usual & most.compared("ult", 0x7F800000)
         self.odd = body.op(f"xor i1 {usual.name}, true")
-        self.error = body.splat(error, self.half)
+        self.error, self.twice = body.splat(error, self.half), body.splat(error * 2.0, self.half)
 
         def strip(x: str, carried: list[Value]) -> list[Value]:
-            end = body.op(f"add i64 {x}, {self.lanes}")
+            # without masks, more is read than is used: up to a whole vector, or the element after the last one
+            over = kinds.reach(self.half) * self.half - (kinds.wide - 1) if kinds.beside else self.lanes + kinds.across - 1
+            end = body.op(f"add i64 {x}, {max(over, self.lanes)}")
             inside = body.op(f"and i1 {body.op(f'icmp sge i64 {x}, %inner')}, {body.op(f'icmp sle i64 {end}, %outer')}")
             inner, outer, after = (body.name(w) for w in ("inner", "outer", "after"))
             body.branch(inside, inner, outer)

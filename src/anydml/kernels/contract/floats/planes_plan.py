@@ -15,12 +15,14 @@ from anydml.kernels.contract.floats import direct_plan, planes, refine, strips
 from anydml.kernels.contract.floats.layout import FAR, Layout, Place
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.plan import Piece, Plan, Steps
+    from anydml.kernels.contract.floats.plan import Plan, Steps
+    from anydml.kernels.contract.floats.shares import Piece
 
 MOST = 8  # lines and columns of a filter: the sums of so many lines are under way at once
 MOST_DOWN = 4
+FEW = 3
 LISTED = 1 << 15  # elements of a step, unless a line has more
-BAND = 1 << 14  # bytes of lines that are read twice, first for their largest element
+BAND = 1 << 15  # bytes of lines that are read twice, first for their largest element
 
 
 class Slide(NamedTuple):
@@ -118,7 +120,13 @@ class Planes:
         size = plan.factors[1].dtype.itemsize
         across = 2 if layout.sizes[2] > 1 and layout.b.columns[2] == 2 * size else 1
         high = len(found.valid)
-        self.kinds = strips.Kinds(*plan.factors, high, len(found.ways), found.down, across, plan.shape.stored)
+        # of few columns, each is widened by itself: that is as fast as moving lanes
+        beside = (
+            across == 1
+            and len(found.ways) > FEW
+            and all(c == found.ways[0][0] + v * size for v, (c, _, _) in enumerate(found.ways))
+        )
+        self.kinds = strips.Kinds(*plan.factors, high, len(found.ways), found.down, across, beside, plan.shape.stored)
         self.table = plan.constants.add(np.array([*found.factors, *(n for way in found.ways for n in way)], np.int64))
         # for the second stage, planes are the columns' outermost dimension, of any size
         whole = layout.table.copy()
@@ -137,6 +145,8 @@ class Planes:
             return None
         if any(step and n > 1 for p in plan.places[:-1] for step, n in zip(p.columns, layout.sizes, strict=True)):
             return None
+        if layout.sizes[1] == 1 and not layout.padded and layout.terms > MOST:
+            return None  # a matrix
         found = slide(layout)
         if found is None or (layout.sizes[2] == 1 and len(found.ways) > 1):
             return None

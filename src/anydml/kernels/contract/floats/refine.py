@@ -11,7 +11,7 @@ import math
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.compensated import plus, result, together, wide
+from anydml.kernels.contract.floats.compensated import joined, plus, result, together, wide
 from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
@@ -110,43 +110,51 @@ class _Refining:
         a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
         offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b0')}, {body.op(f'mul i64 {y}, %b1')}")
         b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b2')}"))
-        one, zero = Kind("double"), body.constant(Kind("double"), 0.0)
-        start = [body.constant(one, -0.0), zero, zero, zero, body.constant(Kind("i64"), 0)]
+        lanes = body.target.vector_bytes // 8
+        wide_, one = (Kind("double", n) for n in (lanes, 0))
+        starts = [body.constant(kind, x) for kind in (wide_, one) for x in (-0.0, 0.0, 0.0, 0.0)]
 
-        def channel(n: str, carried: list[Value]) -> list[Value]:
-            left = body.at(a, body.op(f"mul i64 {n}, %a_term"))
-            right = body.at(b, body.op(f"mul i64 {n}, %b_term"))
+        def factors(left: str, right: str) -> list[Value]:
+            """Where an element of each is."""
+            return [
+                wide(body.loaded(Kind(f"i{t.element_bits}"), place), t)
+                for place, t in zip((left, right), self.factors, strict=True)
+            ]
 
-            def position(p: str, inner: list[Value]) -> list[Value]:
-                entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
-                counts = body.constant(Kind("i1"), True)
-                if self.shape.padded:
-                    for k, value in enumerate((z, y, x)):
-                        low, high = body.load("i64", entry, 16 + 16 * k), body.load("i64", entry, 24 + 16 * k)
-                        at = Value(body, value, Kind("i64"))
-                        counts = counts & at.compared("sge", Value(body, low, at.kind))
-                        counts = counts & at.compared("slt", Value(body, high, at.kind))
-                before, inside, after = (body.name(n) for n in ("before", "term", "after"))
-                body.jump(before)
-                body.label(before)
-                body.branch(counts.name, inside, after)
-                body.label(inside)
-                factors = [
-                    wide(body.loaded(Kind(f"i{t.element_bits}"), body.at(base, body.load("i64", entry, at))), t)
-                    for base, at, t in ((left, 8, self.factors[0]), (right, 0, self.factors[1]))
-                ]
-                made = [*plus(inner[:4], factors[0] * factors[1]), inner[4] + 1]
-                body.jump(after)
-                body.label(after)
-                return [
-                    body.value(f"phi {v.kind.text} [ {v.name}, %{before} ], [ {w.name}, %{inside} ]", v.kind)
-                    for v, w in zip(inner, made, strict=True)
-                ]
+        def position(p: str, carried: list[Value]) -> list[Value]:
+            entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
+            counts = body.constant(Kind("i1"), True)
+            if self.shape.padded:
+                for k, value in enumerate((z, y, x)):
+                    low, high = body.load("i64", entry, 16 + 16 * k), body.load("i64", entry, 24 + 16 * k)
+                    at = Value(body, value, Kind("i64"))
+                    counts = counts & at.compared("sge", Value(body, low, at.kind))
+                    counts = counts & at.compared("slt", Value(body, high, at.kind))
+            channels = body.op(f"select i1 {counts.name}, i64 %channels, i64 0")
+            bases = [body.at(base, body.load("i64", entry, at)) for base, at in ((a, 8), (b, 0))]
 
-            _, found = body.loop("0", "%positions", 1, carried, position)
-            return found
+            def places(n: str) -> list[str]:
+                return [body.at(x, body.op(f"mul i64 {n}, %{s}_term")) for x, s in zip(bases, "ab", strict=True)]
 
-        _, (*values, count) = body.loop("0", "%channels", 1, start, channel)
+            def several(n: str, inner: list[Value]) -> list[Value]:
+                at, pair = places(n), [body.undefined(wide_)] * 2
+                for lane in range(lanes):
+                    pair = [v.replaced(lane, x) for v, x in zip(pair, factors(*at), strict=True)]
+                    at = [body.at(x, f"%{s}_term") for x, s in zip(at, "ab", strict=True)]
+                return plus(inner, pair[0] * pair[1])
+
+            def single(n: str, inner: list[Value]) -> list[Value]:
+                left, right = factors(*places(n))
+                return plus(inner, left * right)
+
+            first, many = body.loop("0", channels, lanes, carried[:4], several)
+            _, few = body.loop(first, channels, 1, carried[4:8], single)
+            return [*many, *few, carried[8] + Value(body, channels, Kind("i64"))]
+
+        begin = [*starts, body.constant(Kind("i64"), 0)]
+        _, (*values, count) = body.loop("0", "%positions", 1, begin, position)
+        some = body.op(f"zext i1 {body.op(f'icmp uge i64 %channels, {lanes}')} to i64")
+        _, values = body.loop("0", some, 1, values[4:], lambda _, few: joined(few, together(values[:4])))
         # the sum of nothing is +0
         return [body.chosen(count.compared("eq", 0), 0.0, values[0]), *values[1:]]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from anydml.kernels.code.emit import shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.careful import masked_store
@@ -19,7 +20,10 @@ I64 = Kind("i64")
 
 
 class Kinds(NamedTuple):
-    """The factors' types; the filter's lines and columns; lines and elements that are read from one output to the next."""
+    """The factors' types; the filter's lines and columns; lines and elements that are read from one output to the next.
+
+    beside: whether the filter's columns read elements that lie side by side.
+    """
 
     a: DataType
     b: DataType
@@ -27,7 +31,12 @@ class Kinds(NamedTuple):
     wide: int
     down: int
     across: int
+    beside: bool
     stored: Stored
+
+    def reach(self, half: int) -> int:
+        """Vectors of so many elements that a strip of two of them meets in a line."""
+        return 2 + -(-(self.wide - 1) // half)
 
     @property
     def error(self) -> float:
@@ -60,13 +69,16 @@ class Strips:
     low: str
     high: str
     error: Value
+    twice: Value
     odd: str
 
     def __init__(self, target: Target, kinds: Kinds) -> None:
         self.body, self.kinds = Body(target), kinds
         self.lanes = target.vector_bytes // 4
         self.half = self.lanes // 2
-        self.reader = Reader(self.body, kinds.b, kinds.across, self.half)
+        self.reader = Reader(self.body, kinds.b, 1, self.half)
+        # every second element of two vectors, in the order that one instruction makes, which is its own inverse
+        self.order = [0, 1, 4, 5, 2, 3, 6, 7] if self.half == 8 else [*range(self.half)]
         self.size = kinds.b.dtype.itemsize
         # of a sum, with what is added to it, that is stored as it is
         s = kinds.stored
@@ -91,19 +103,11 @@ class Strips:
 
     def _strip(self, x: str, noted: Value, *, masked: bool) -> Value:
         body, kinds, half = self.body, self.kinds, self.half
-        masks: list[list[Value | None]] = [[None, None] for _ in self.ways]
-        inside = None
+        masks, inside = None, None
         if masked:
-            parts = [(self.half, 0), (self.half, self.half)] if self.plain else [(self.lanes, 0)]
+            parts = [(half, 0), (half, half)] if self.plain else [(self.lanes, 0)]
             inside = [self._inside(x, *part) for part in parts]
-            masks = [
-                [
-                    below(body, body.op(f"sub i64 {high}, {x}"), half, h * half)
-                    & ~below(body, body.op(f"sub i64 {low}, {x}"), half, h * half)
-                    for h in (0, 1)
-                ]
-                for _, low, high in self.ways
-            ]
+            masks = self._masks(x)
         offset = body.op(f"mul i64 {x}, {kinds.across * self.size}")
         starts = [body.at(body.at(self.b, offset), way) for way, _, _ in self.ways]
         ahead = -(-kinds.high // kinds.down)  # sums that are under way at once
@@ -182,35 +186,82 @@ class Strips:
             for old, new in zip(sums, made, strict=True)
         ]
 
+    def _masks(self, x: str) -> list[Value]:
+        """The elements that there are, of each vector that `_elements` reads."""
+        body, half = self.body, self.half
+        if not self.kinds.beside:
+            ends = [[body.op(f"sub i64 {end}, {x}") for end in way[1:]] for way in self.ways for _ in range(2)]
+            first = [h * half for _ in self.ways for h in (0, 1)]
+        else:
+            offsets = [body.op(f"sub i64 {end}, {self.ways[0][0]}") for end in ("%from", "%until")]
+            elements = [body.op(f"sdiv i64 {offset}, {self.kinds.b.dtype.itemsize}") for offset in offsets]
+            first = [k * half for k in range(self.kinds.reach(half))]
+            ends = [[body.op(f"sub i64 {end}, {x}") for end in elements]] * len(first)
+        found = [below(body, b, half, at) & ~below(body, a, half, at) for (a, b), at in zip(ends, first, strict=True)]
+        if self.kinds.across == 1:
+            return found
+        return [self._spread(mask, range(n, n + half)) for mask in found for n in (0, half)]
+
+    def _spread(self, mask: Value, lanes: range) -> Value:
+        """Some of the lanes of every second element."""
+        none = self.body.constant(mask.kind, False)
+        order = [n // 2 if n % 2 == 0 else self.half for n in lanes]
+        return Value(self.body, shuffle(self.body, mask.name, none.name, mask.kind.text, order), mask.kind)
+
+    def _elements(self, at: list[str], masks: list[Value] | None) -> list[list[Value]]:
+        """Both halves of what each of the filter's columns meets in a line."""
+        body, kinds, half = self.body, self.kinds, self.half
+
+        def vector(place: str, first: int, mask: Value | None) -> Value:
+            return single(self.reader.read(place, str(first), mask), kinds.b)
+
+        def read(place: str, first: int, k: int) -> Value:
+            if kinds.across == 1:
+                x = vector(place, first, None if masks is None else masks[k])
+            else:
+                low, high = (vector(place, 2 * first + n * half, None if masks is None else masks[2 * k + n]) for n in (0, 1))
+                every = [2 * n for n in self.order]
+                x = Value(body, shuffle(body, low.name, high.name, low.kind.text, every), low.kind)
+            return x.converted("fpext", x.kind.of("double"))
+
+        if not kinds.beside:
+            return [[read(place, h * half, 2 * v + h) for h in (0, 1)] for v, place in enumerate(at)]
+        vectors = [read(at[0], k * half, k) for k in range(kinds.reach(half))]
+
+        def moved(first: int) -> Value:
+            k, by = divmod(first, half)
+            if not by:
+                return vectors[k]
+            x, y = vectors[k : k + 2]
+            return Value(body, shuffle(body, x.name, y.name, x.kind.text, range(by, by + half)), x.kind)
+
+        return [[moved(v + h * half) for h in (0, 1)] for v in range(kinds.wide)]
+
     def _line(
-        self, starts: list[str], line: str, i: int, sums: list[list[Value]], masks: list[list[Value | None]]
+        self, starts: list[str], line: str, i: int, sums: list[list[Value]], masks: list[Value] | None
     ) -> list[list[Value]]:
         """The sums with a line of the input: the i-th of those that are new."""
         body, kinds = self.body, self.kinds
         offset = body.op(f"mul i64 {line}, %b_line")
-        for v, start in enumerate(starts):
-            at = body.at(start, offset)
-            for h in (0, 1):
-                mask = masks[v][h]
-                read = None if mask is None else self.reader.to_read(mask)
-                x = single(self.reader.read(at, str(h * self.half), read), kinds.b)
-                x = x.converted("fpext", x.kind.of("double"))
+        for v, halves_ in enumerate(self._elements([body.at(start, offset) for start in starts], masks)):
+            for h, x in enumerate(halves_):
                 for j, pair in enumerate(sums):
                     u = j * kinds.down + i
                     if u < kinds.high:
-                        more = body.fused(x, self.filter.factors[u * kinds.wide + v], pair[h])
-                        pair[h] = more if mask is None else body.chosen(mask, more, pair[h])
+                        pair[h] = body.fused(x, self.filter.factors[u * kinds.wide + v], pair[h])
         return sums
 
     def _finished(self, sums: list[Value], y: str, x: str, noted: Value, inside: list[Value] | None) -> Value:
         """Store a vector of elements, and note it if some are left open; the number of those that are noted."""
         body, s = self.body, self.kinds.stored
+        if self.kinds.across == 2:
+            sums = [Value(body, shuffle(body, v.name, "poison", v.kind.text, self.order), v.kind) for v in sums]
         parts = sums if self.plain else [self._whole(sums)]
         lanes = parts[0].kind.lanes
         some = self.odd
         for k, total in enumerate(parts):
             if self.plain:  # sums began at one end
-                made, other = (self._rounded(v) for v in (total + self.error * 2.0, total))
+                made, other = (self._rounded(v) for v in (total + self.twice, total))
                 open_ = made.compared("ne", other)
             else:
                 guard = total.bits().compared("eq", -(1 << 63))  # the sum of nothing is +0

@@ -6,6 +6,8 @@ addition do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
@@ -31,6 +33,16 @@ def vectors(target: Target) -> int:
 def width(target: Target) -> int:
     """Columns of a panel."""
     return vectors(target) * target.vector_bytes // 8
+
+
+def heights(target: Target, rows: range) -> Iterator[tuple[range, int]]:
+    """Rows in tiles of two heights that differ by one, so that none is cut."""
+    tiles = -(-len(rows) // height(target))
+    least, taller = divmod(len(rows), tiles)
+    middle = rows.start + taller * (least + 1)
+    for group, h in ((range(rows.start, middle), least + 1), (range(middle, rows.stop), least)):
+        if group:
+            yield group, h
 
 
 def sums(target: Target, rows: int, across: int) -> str:

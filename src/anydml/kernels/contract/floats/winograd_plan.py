@@ -28,7 +28,8 @@ from anydml.kernels.contract.floats import (
 )
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout
-from anydml.kernels.contract.floats.plan import LISTED, Constants, Piece, Plan
+from anydml.kernels.contract.floats.plan import LISTED, Constants, Plan
+from anydml.kernels.contract.floats.shares import Piece
 from anydml.kernels.contract.floats.winograd import BLOCK, POSITIONS, READ, TILE
 from anydml.kernels.contract.floats.winograd_filters import ELEMENTS
 from anydml.kernels.contract.floats.winograd_inputs import CHANNELS
@@ -62,6 +63,10 @@ class WinogradPlan(Plan):
         lanes = target.vector_bytes // 8
         self.of_filters = found.channels * ELEMENTS * lanes * 4
         self.packed_batch = -(-found.rows // lanes) * self.of_filters, -(-found.rows // lanes) * lanes * 8
+        # the numbers of batches whose filters are kept, 1 where they have the same
+        self.kept = tuple(
+            n if packed is not None and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True)
+        )
         self.tile_rows, self.tiles = (-(-n // TILE) for n in found.sizes[1:])
         super().__init__(target, found, formula, factors, threads, scratch, constants, packed)
 
@@ -120,25 +125,28 @@ class WinogradPlan(Plan):
     def _vectors(self, tile_rows: int) -> int:
         return -(-tile_rows * self.tiles // self.lanes)
 
-    def _contiguous(self, k: int) -> bool:
-        """Whether the lines of a factor have no gaps."""
-        return (self.windows.place, self.layout.b.columns[2])[k] == self.factors[k].dtype.itemsize
+    @property
+    def _contiguous(self) -> bool:
+        """Whether lines of what windows read have no gaps."""
+        return self.layout.b.columns[2] == self.factors[1].dtype.itemsize
 
     # --- filters ---
 
     def _place_filters(self, piece: Piece) -> None:
         """Take memory for packed filters: of all batches, once, if they are packed at `initialize`, else those of one."""
-        found, count = self.layout, prod(self.layout.batches) if self.packed is not None else 1
+        count = prod(self.kept)
         if self.packed is None or not self.packing:
             memory, (of_filters, of_norms) = self.packed or self.scratch, self.packed_batch
             self.a, self.a_norms, self.plain_norms = (memory.take(count * n) for n in (of_filters, of_norms, of_norms))
         if self.packed is not None and not self.packing:
-            whole = Piece(range(count), range(found.rows), piece.columns)
-            self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)])
+            whole = Piece(range(count), range(self.layout.rows), piece.columns)
+            self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)], self.kept)
 
     def _filters(self, batch: tuple[int, ...], row: int) -> tuple[At, At, At]:
         """Packed filters from such a row on, their bounds' norms, and their own."""
-        number = self._number(batch) if self.packed is not None else 0
+        number = 0
+        for i, n in zip(batch, self.kept, strict=True):
+            number = number * n + min(i, n - 1)
         of_filters, of_norms = self.packed_batch
         norms = number * of_norms + row * 8
         filters = self.a + (number * of_filters + row // self.lanes * self.of_filters)
@@ -211,7 +219,7 @@ class WinogradPlan(Plan):
     def _transform_inputs(self, batch: tuple[int, ...], image: int, tile_rows: range) -> Step:
         found, windows, lanes = self.layout, self.windows, self.lanes
         across, vectors = tile.height(self.target) // lanes, self._vectors(len(tile_rows))
-        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across, self._contiguous(1))
+        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across, self._contiguous)
         b = found.b.of(batch) + (windows.b + image * found.b.columns[0])
         where = (b, found.b_term, *found.b.columns[1:], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
         inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
@@ -254,8 +262,8 @@ class WinogradPlan(Plan):
             engine.compiled(epilogue.block, target, shape),
             (*where, factor, norms, self.b_norms, self.list, self.counter, 0, 0, 0, 0, *streams),
         )
-        contiguous = self._contiguous(0), self._contiguous(1)
-        code = engine.compiled(winograd_redo.summed, target, self.shape._replace(padded=False), self.factors, contiguous)
+        shape = self.shape._replace(padded=False)
+        code = engine.compiled(winograd_redo.summed, target, shape, self.factors, self._contiguous)
         factor = _bits(winograd_redo.factor(found.channels))
         a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
         b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
