@@ -176,3 +176,23 @@ def test_layers_of_one_kind_take_turns_in_one_scratch(fuse: bool) -> None:
             bound.execute()
             np.testing.assert_array_equal(output, network(x, layers))
     assert taken[6] <= taken[2] + x.nbytes
+
+
+def test_weights_that_are_owned_are_packed_once() -> None:
+    """Behind a product: initialize takes the weights, which may change afterwards; so do constants, at compile."""
+    x, w = (np.random.default_rng(k).normal(size=(40, 40)).astype(np.float32) for k in (3, 4))
+    t = TensorDesc("FLOAT32", (40, 40))
+    wanted = relu(dml.gemm(x, w))
+    owned = dml.graph(lambda x, w: relu(dml.gemm(x, w)), x=t, w=TensorDesc("FLOAT32", (40, 40), flags="OWNED_BY_DML"))
+    constant = dml.graph(lambda x, w: relu(dml.gemm(x, w)), x=t, w=w)
+    assert works(owned.desc) == works(constant.desc) == [("gemm + activation_relu", "contract.floats:compiled")]
+    given = w.copy()
+    compiled = compiled_of(owned.desc)
+    compiled.initialize(w=given)
+    given[:] = 0
+    output = np.empty((40, 40), np.float32)
+    compiled.bind(x=x, output=output).execute()
+    np.testing.assert_array_equal(output, wanted)
+    assert compiled.binding_properties.persistent_resource_size > 2 * w.nbytes  # itself, and packed
+    w[:] = 0
+    np.testing.assert_array_equal(constant(x=x), wanted)
