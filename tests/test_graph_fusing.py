@@ -150,3 +150,49 @@ def test_maps_work_in_the_place_of_what_they_read_last() -> None:
         output = np.empty((6, 50), np.float32)
         compiled.bind(x=x, y=y, output=output).execute()
         np.testing.assert_array_equal(output, function(x, y))
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_layers_of_one_kind_take_turns_in_one_scratch(fuse: bool) -> None:
+    """Six convolutions with an activation each take hardly more scratch than two, and have the bits of eager calls."""
+    rng = np.random.default_rng(2)
+    filters = (rng.normal(size=(8, 8, 3, 3)) / 8).astype(np.float32)
+    x = rng.normal(size=(1, 8, 12, 13)).astype(np.float32)
+    around: Any = {"start_padding": (1, 1), "end_padding": (1, 1)}
+
+    def network(x: Any, layers: int) -> Any:
+        for _ in range(layers):
+            x = dml.activation_sigmoid(dml.convolution(x, filters, **around))
+        return x
+
+    taken = {}
+    for layers in (2, 6):
+        made = dml.graph(lambda x, n=layers: network(x, n), x=TensorDesc.of(x))
+        compiled = compiled_of(made.desc, fuse=fuse)
+        taken[layers] = compiled.binding_properties.temporary_resource_size
+        output = np.empty(x.shape, np.float32)
+        bound = compiled.bind(x=x, output=output)
+        for _ in range(2):
+            bound.execute()
+            np.testing.assert_array_equal(output, network(x, layers))
+    assert taken[6] <= taken[2] + x.nbytes
+
+
+def test_weights_that_are_owned_are_packed_once() -> None:
+    """Behind a product: initialize takes the weights, which may change afterwards; so do constants, at compile."""
+    x, w = (np.random.default_rng(k).normal(size=(40, 40)).astype(np.float32) for k in (3, 4))
+    t = TensorDesc("FLOAT32", (40, 40))
+    wanted = relu(dml.gemm(x, w))
+    owned = dml.graph(lambda x, w: relu(dml.gemm(x, w)), x=t, w=TensorDesc("FLOAT32", (40, 40), flags="OWNED_BY_DML"))
+    constant = dml.graph(lambda x, w: relu(dml.gemm(x, w)), x=t, w=w)
+    assert works(owned.desc) == works(constant.desc) == [("gemm + activation_relu", "contract.floats:compiled")]
+    given = w.copy()
+    compiled = compiled_of(owned.desc)
+    compiled.initialize(w=given)
+    given[:] = 0
+    output = np.empty((40, 40), np.float32)
+    compiled.bind(x=x, output=output).execute()
+    np.testing.assert_array_equal(output, wanted)
+    assert compiled.binding_properties.persistent_resource_size > 2 * w.nbytes  # itself, and packed
+    w[:] = 0
+    np.testing.assert_array_equal(constant(x=x), wanted)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -362,3 +364,33 @@ def test_a_graph_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
         MemoryError, match=r"the graph takes .* bytes of scratch and persistent memory, and this machine has 20"
     ):
         dml.Device("reference").compile(CHAIN)
+
+
+def test_bound_graphs_run_side_by_side() -> None:
+    """Four threads with arrays of their own, and two with the same: each result is that of one alone."""
+    compiled = dml.Device("cpu").compile(CHAIN, fuse=False)
+    results = [np.empty((2, 3), np.float32) for _ in range(4)]
+    bound = [compiled.bind(x=X + k, y=Y, z=z) for k, z in enumerate(results)]
+
+    def work(one: dml.BoundOperator) -> None:
+        for _ in range(100):
+            one.execute()
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in (*bound, bound[0])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k, z in enumerate(results):
+        assert np.array_equal(z, np.maximum(X + k + Y, 0))
+
+
+def test_a_graph_says_what_it_compiles_and_executes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANYDML_VERBOSE", "1")
+    z = np.empty((2, 3), np.float32)
+    dml.Device("reference").compile(CHAIN).bind(x=X, y=Y, z=z).execute()
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["anydml"], line["operator"]) for line in lines] == [("compile", "DML_GRAPH"), ("execute", "DML_GRAPH")]
+    assert lines[0]["kernels"] == ["reference", "reference"]

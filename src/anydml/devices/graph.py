@@ -80,7 +80,7 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
     once = [_part(families, checked, work, frozenset(), machine) for work in first]
-    parts = []
+    parts: list[Part] = []
     for work in fuse(checked, every) if fusing else every:
         if work.nest is not None and (part := _fused(fusing, checked, work, fixed, machine)) is not None:
             parts.append(part)

@@ -8,7 +8,7 @@ from typing import Any
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusion import Producer, fused
 from anydml.graphs.plan import Use, Work, lie_alike
-from anydml.schema.expression import Tensor, bound_by, walk
+from anydml.schema.expression import Expr, Tensor, bound_by, make, walk
 from anydml.schema.statement import Nest, stated
 
 OUTPUT = "output"
@@ -46,7 +46,7 @@ def fuse(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
         (use,) = consumer.writes.values()
         if use.buffer not in kept and readers.get(use.buffer) == 1:
             before[use.buffer] = consumer
-    return tuple(found.values())
+    return tuple(by_order(work) if work.nest is not None else work for work in found.values())
 
 
 def _stated(checked: CheckedGraph, work: Work, tensors: dict[str, Tensor]) -> Work | None:
@@ -104,6 +104,22 @@ def read_at_index(work: Work) -> list[str]:
     assert work.nest is not None
     elsewhere = {e.data[0].name for e in walk(work.nest.body) if e.op == "read" and e.args != work.nest.index}
     return [name for name in work.reads if name not in elsewhere]
+
+
+def by_order(work: Work) -> Work:
+    """A fused work with its tensors named by their order: works of one kind have one statement."""
+    assert work.nest is not None
+    names = {name: f"t{k}" for k, name in enumerate(work.reads)}
+    made: dict[Expr, Expr] = {}
+    tensors: dict[str, Tensor] = {}
+    for e in walk(work.nest.body):
+        data = e.data
+        if e.op == "read":
+            name = names[e.data[0].name]
+            data = (tensors.setdefault(name, Tensor(name, e.data[0].sizes, e.data[0].data_type)), *e.data[1:])
+        made[e] = make(e.op, tuple(made[a] for a in e.args), data) if e.args else e
+    nest = Nest(work.nest.index, made[work.nest.body], work.nest.moves)
+    return Work(work.nodes, {names[name]: use for name, use in work.reads.items()}, work.writes, nest)
 
 
 def _name(use: Use) -> str:
