@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -115,13 +116,98 @@ def slice_grad(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     )
 
 
+def tuples(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
+    """Of GATHER_ND, GATHER_ND1 or SCATTER_ND: tuples of indices, and what they name."""
+    plan = by_kinds(draw, name, level)
+    rank = len(plan["input_tensor"].sizes)
+    small = st.integers(1, 3 if rank < 5 else 2)
+    x = [draw(small) for _ in range(draw(st.integers(1, rank)))]
+    most = min(len(x) - 1, 2) if name == "GATHER_ND1" else 0
+    batches = draw(st.integers(0, min(most, rank - 1)))
+    named = draw(st.integers(1, len(x) - batches))
+    rest = x[batches + named :]
+    between = draw(st.integers(0, min(2, rank - 1 - batches, rank - len(rest) - batches)))
+    j = [*x[:batches], *(draw(small) for _ in range(between)), named]
+    made = [*j[:-1], *rest]
+    data_type = plan["input_tensor"].data_type
+
+    def aligned(of: DataType, sizes: list[int]) -> Plain:
+        return Plain(of, (*(1,) * (rank - len(sizes)), *sizes))
+
+    plan |= dict(
+        input_tensor=aligned(data_type, x),
+        indices_tensor=aligned(plan["indices_tensor"].data_type, j),
+        input_dimension_count=len(x),
+        indices_dimension_count=len(j),
+    )
+    if name == "GATHER_ND1":
+        plan["batch_dimension_count"] = batches
+    return plan | ({"updates_tensor": aligned(data_type, made)} if name == "SCATTER_ND" else {})
+
+
+def scatter_elements(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "SCATTER_ELEMENTS", level)
+    data_type, sizes = plan["input_tensor"]
+    taken = (*sizes[: plan["axis"]], draw(st.integers(1, 4)), *sizes[plan["axis"] + 1 :])
+    indices = Plain(plan["indices_tensor"].data_type, taken)
+    return plan | {"indices_tensor": indices, "updates_tensor": Plain(data_type, taken)}
+
+
+def max_unpooling(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "MAX_UNPOOLING", level)
+    indices = Plain(plan["indices_tensor"].data_type, plan["input_tensor"].sizes)
+    return plan | {"indices_tensor": indices, "output_tensor": Plain(plan["input_tensor"].data_type, draw(sizes_of(4)))}
+
+
+def nonzero(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "NONZERO_COORDINATES", level)
+    sizes = plan["input_tensor"].sizes
+    least, most = (4, 5) if level < FeatureLevel.FL_4_0 else (1, 8)
+    effective = next((len(sizes) - a for a, n in enumerate(sizes) if n != 1), 0)
+    coordinates = (math.prod(sizes), draw(st.integers(max(effective, 1), len(sizes))))
+    ranks = draw(st.integers(least, most)), draw(st.integers(max(least, 2), most))
+    return plan | {
+        "output_count_tensor": Plain(DataType.UINT32, (1,) * ranks[0]),
+        "output_coordinates_tensor": Plain(DataType.UINT32, (*(1,) * (ranks[1] - 2), *coordinates)),
+    }
+
+
+def folding(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
+    """Of FOLD or UNFOLD: an image, and its columns."""
+    plan = by_kinds(draw, name, level)
+    spatial = draw(st.sampled_from((1, 2, 2, 3)))
+    arrays: dict[str, list[int]] = {n: [] for n in ("window_sizes", "strides", "dilations", "start_padding", "end_padding")}
+    sizes, places = [], 1
+    for _ in range(spatial):
+        window, stride, dilation = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 2))
+        start, end = draw(st.integers(0, 2)), draw(st.integers(0, 2))
+        least = max(1, 1 + (window - 1) * dilation - start - end)
+        size = draw(st.integers(least, least + 2))
+        sizes.append(size)
+        places *= (size + start + end - dilation * (window - 1) - 1) // stride + 1
+        for array, value in zip(arrays.values(), (window, stride, dilation, start, end), strict=True):
+            array.append(value)
+    batch, channels = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    data_type = plan["input_tensor"].data_type
+    image = Plain(data_type, (batch, channels, *sizes))
+    columns = Plain(data_type, (batch, channels * math.prod(arrays["window_sizes"]), places))
+    tensors = (columns, image) if name == "FOLD" else (image, columns)
+    filled = {n: tuple(array) for n, array in arrays.items()}
+    return filled | {"input_tensor": tensors[0], "output_tensor": tensors[1]}
+
+
 BLOCKS = ("DEPTH_TO_SPACE", "DEPTH_TO_SPACE1", "SPACE_TO_DEPTH", "SPACE_TO_DEPTH1")
 
 GENERATORS: Mapping[str, Callable[[st.DrawFn, FeatureLevel], Plan]] = {
     **{name: partial(blocks, name=name) for name in BLOCKS},
     **{name: partial(places, name=name) for name in ("ARGMAX", "ARGMIN")},
     **{name: partial(diagonals, name=name) for name in ("DIAGONAL_MATRIX", "DIAGONAL_MATRIX1")},
+    **{name: partial(folding, name=name) for name in ("FOLD", "UNFOLD")},
+    **{name: partial(tuples, name=name) for name in ("GATHER_ND", "GATHER_ND1", "SCATTER_ND")},
     "GATHER_ELEMENTS": gather_elements,
+    "MAX_UNPOOLING": max_unpooling,
+    "NONZERO_COORDINATES": nonzero,
+    "SCATTER_ELEMENTS": scatter_elements,
     "ONE_HOT": one_hot,
     "REVERSE_SUBSEQUENCES": reverse_subsequences,
     "SLICE_GRAD": slice_grad,

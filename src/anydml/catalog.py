@@ -337,10 +337,19 @@ if TYPE_CHECKING:
         fill_value_sequence as fill_value_sequence,
     )
     from anydml.functional.functions import (
+        fold as fold,
+    )
+    from anydml.functional.functions import (
         gather as gather,
     )
     from anydml.functional.functions import (
         gather_elements as gather_elements,
+    )
+    from anydml.functional.functions import (
+        gather_nd as gather_nd,
+    )
+    from anydml.functional.functions import (
+        gather_nd1 as gather_nd1,
     )
     from anydml.functional.functions import (
         gemm as gemm,
@@ -379,6 +388,9 @@ if TYPE_CHECKING:
         max_pooling2 as max_pooling2,
     )
     from anydml.functional.functions import (
+        max_unpooling as max_unpooling,
+    )
+    from anydml.functional.functions import (
         mean_variance_normalization as mean_variance_normalization,
     )
     from anydml.functional.functions import (
@@ -386,6 +398,9 @@ if TYPE_CHECKING:
     )
     from anydml.functional.functions import (
         mean_variance_normalization2 as mean_variance_normalization2,
+    )
+    from anydml.functional.functions import (
+        nonzero_coordinates as nonzero_coordinates,
     )
     from anydml.functional.functions import (
         one_hot as one_hot,
@@ -418,6 +433,12 @@ if TYPE_CHECKING:
         reverse_subsequences as reverse_subsequences,
     )
     from anydml.functional.functions import (
+        scatter_elements as scatter_elements,
+    )
+    from anydml.functional.functions import (
+        scatter_nd as scatter_nd,
+    )
+    from anydml.functional.functions import (
         slice as slice,
     )
     from anydml.functional.functions import (
@@ -443,6 +464,9 @@ if TYPE_CHECKING:
     )
     from anydml.functional.functions import (
         top_k1 as top_k1,
+    )
+    from anydml.functional.functions import (
+        unfold as unfold,
     )
     from anydml.functional.functions import (
         upsample_2d as upsample_2d,
@@ -568,8 +592,11 @@ if TYPE_CHECKING:
     from anydml.operators.element_wise_threshold import ElementWiseThreshold as ElementWiseThreshold
     from anydml.operators.fill_value_constant import FillValueConstant as FillValueConstant
     from anydml.operators.fill_value_sequence import FillValueSequence as FillValueSequence
+    from anydml.operators.fold import Fold as Fold
     from anydml.operators.gather import Gather as Gather
     from anydml.operators.gather_elements import GatherElements as GatherElements
+    from anydml.operators.gather_nd import GatherNd as GatherNd
+    from anydml.operators.gather_nd import GatherNd1 as GatherNd1
     from anydml.operators.gemm import Gemm as Gemm
     from anydml.operators.join import Join as Join
     from anydml.operators.local_response_normalization import LocalResponseNormalization as LocalResponseNormalization
@@ -582,9 +609,11 @@ if TYPE_CHECKING:
     from anydml.operators.max_pooling import MaxPooling as MaxPooling
     from anydml.operators.max_pooling import MaxPooling1 as MaxPooling1
     from anydml.operators.max_pooling import MaxPooling2 as MaxPooling2
+    from anydml.operators.max_unpooling import MaxUnpooling as MaxUnpooling
     from anydml.operators.mean_variance_normalization import MeanVarianceNormalization as MeanVarianceNormalization
     from anydml.operators.mean_variance_normalization import MeanVarianceNormalization1 as MeanVarianceNormalization1
     from anydml.operators.mean_variance_normalization import MeanVarianceNormalization2 as MeanVarianceNormalization2
+    from anydml.operators.nonzero_coordinates import NonzeroCoordinates as NonzeroCoordinates
     from anydml.operators.one_hot import OneHot as OneHot
     from anydml.operators.padding import Padding as Padding
     from anydml.operators.padding import Padding1 as Padding1
@@ -595,6 +624,8 @@ if TYPE_CHECKING:
     from anydml.operators.random_generator import RandomGenerator as RandomGenerator
     from anydml.operators.reduce import Reduce as Reduce
     from anydml.operators.reverse_subsequences import ReverseSubsequences as ReverseSubsequences
+    from anydml.operators.scatter_elements import ScatterElements as ScatterElements
+    from anydml.operators.scatter_nd import ScatterNd as ScatterNd
     from anydml.operators.slice import Slice as Slice
     from anydml.operators.slice import Slice1 as Slice1
     from anydml.operators.slice_grad import SliceGrad as SliceGrad
@@ -604,6 +635,7 @@ if TYPE_CHECKING:
     from anydml.operators.tile import Tile as Tile
     from anydml.operators.top_k import TopK as TopK
     from anydml.operators.top_k import TopK1 as TopK1
+    from anydml.operators.unfold import Unfold as Unfold
     from anydml.operators.upsample_2d import Upsample2d as Upsample2d
     from anydml.operators.value_scale_2d import ValueScale2d as ValueScale2d
 
@@ -718,8 +750,11 @@ FILES = {  # desc class -> its file in anydml.operators
     "ElementWiseThreshold": "element_wise_threshold",
     "FillValueConstant": "fill_value_constant",
     "FillValueSequence": "fill_value_sequence",
+    "Fold": "fold",
     "Gather": "gather",
     "GatherElements": "gather_elements",
+    "GatherNd": "gather_nd",
+    "GatherNd1": "gather_nd",
     "Gemm": "gemm",
     "Join": "join",
     "LocalResponseNormalization": "local_response_normalization",
@@ -732,9 +767,11 @@ FILES = {  # desc class -> its file in anydml.operators
     "MaxPooling": "max_pooling",
     "MaxPooling1": "max_pooling",
     "MaxPooling2": "max_pooling",
+    "MaxUnpooling": "max_unpooling",
     "MeanVarianceNormalization": "mean_variance_normalization",
     "MeanVarianceNormalization1": "mean_variance_normalization",
     "MeanVarianceNormalization2": "mean_variance_normalization",
+    "NonzeroCoordinates": "nonzero_coordinates",
     "OneHot": "one_hot",
     "Padding": "padding",
     "Padding1": "padding",
@@ -745,6 +782,8 @@ FILES = {  # desc class -> its file in anydml.operators
     "RandomGenerator": "random_generator",
     "Reduce": "reduce",
     "ReverseSubsequences": "reverse_subsequences",
+    "ScatterElements": "scatter_elements",
+    "ScatterNd": "scatter_nd",
     "Slice": "slice",
     "Slice1": "slice",
     "SliceGrad": "slice_grad",
@@ -754,6 +793,7 @@ FILES = {  # desc class -> its file in anydml.operators
     "Tile": "tile",
     "TopK": "top_k",
     "TopK1": "top_k",
+    "Unfold": "unfold",
     "Upsample2d": "upsample_2d",
     "ValueScale2d": "value_scale_2d",
 }
@@ -868,8 +908,11 @@ FUNCTIONS = (
     "element_wise_threshold",
     "fill_value_constant",
     "fill_value_sequence",
+    "fold",
     "gather",
     "gather_elements",
+    "gather_nd",
+    "gather_nd1",
     "gemm",
     "join",
     "local_response_normalization",
@@ -882,9 +925,11 @@ FUNCTIONS = (
     "max_pooling",
     "max_pooling1",
     "max_pooling2",
+    "max_unpooling",
     "mean_variance_normalization",
     "mean_variance_normalization1",
     "mean_variance_normalization2",
+    "nonzero_coordinates",
     "one_hot",
     "padding",
     "padding1",
@@ -895,6 +940,8 @@ FUNCTIONS = (
     "random_generator",
     "reduce",
     "reverse_subsequences",
+    "scatter_elements",
+    "scatter_nd",
     "slice",
     "slice1",
     "slice_grad",
@@ -904,6 +951,7 @@ FUNCTIONS = (
     "tile",
     "top_k",
     "top_k1",
+    "unfold",
     "upsample_2d",
     "value_scale_2d",
 )

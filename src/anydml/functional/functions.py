@@ -5915,6 +5915,95 @@ def fill_value_sequence(
     return result
 
 
+def fold(
+    input: NDArray[Any],
+    window_sizes: Sequence[int],
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Adds columns up to the image whose windows they are: Output[n, c, p] = sum of Input[n, c * K + k, b].
+
+    The terms are those with p = b * Stride + k * Dilation - StartPadding.
+    Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
+    elements. What lies outside the image is left out. Sums are exact, and rounded once; integers wrap modulo 2^bits.
+
+        Output[i, j, k, l] = sum over u < WindowSizes[0], v < WindowSizes[1] where (k + StartPadding[0] - u *
+            Dilations[0]) // Strides[0] >= 0 and (k + StartPadding[0] - u * Dilations[0]) // Strides[0] <
+            (Output.Sizes[2] + StartPadding[0] + EndPadding[0] - (Dilations[0] * (WindowSizes[0] - 1)) - 1) //
+            Strides[0] + 1 and (l + StartPadding[1] - v * Dilations[1]) // Strides[1] >= 0 and (l + StartPadding[1] - v
+            * Dilations[1]) // Strides[1] < (Output.Sizes[3] + StartPadding[1] + EndPadding[1] - (Dilations[1] *
+            (WindowSizes[1] - 1)) - 1) // Strides[1] + 1 of Input[i, j * (WindowSizes[0] * WindowSizes[1]) + u *
+            WindowSizes[1] + v, (k + StartPadding[0] - u * Dilations[0]) // Strides[0] * ((Output.Sizes[3] +
+            StartPadding[1] + EndPadding[1] - (Dilations[1] * (WindowSizes[1] - 1)) - 1) // Strides[1] + 1) + (l +
+            StartPadding[1] - v * Dilations[1]) // Strides[1]]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The columns, {BatchCount, ChannelCount * K, places}. 3 dimensions of float64, float32, float16, int32, int16,
+        int8, uint32, uint16, uint8, int64 or uint64.
+    window_sizes : Sequence[int]
+        Elements of a window.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    dilations : Sequence[int], optional
+        Elements of the image from one element of a window to the next. By default, ones.
+    start_padding : Sequence[int], optional
+        Elements before the image, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the image, for windows to end in. By default, zeros.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The image, {BatchCount, ChannelCount, ..}. 3 to 8 dimensions of float64, float32, float16, int32, int16, int8,
+        uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_fold_operator_desc>
+
+    Examples
+    --------
+    >>> dml.fold(
+    ...     np.arange(36, dtype=np.float32).reshape(1, 9, 4),
+    ...     (3, 3),
+    ...     strides=(1, 1),
+    ...     dilations=(1, 1),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ...     output_sizes=(1, 1, 4, 4),
+    ... )
+    array([[[[  0.,   5.,  13.,   9.],
+             [ 14.,  38.,  54.,  32.],
+             [ 38.,  86., 102.,  56.],
+             [ 26.,  57.,  65.,  35.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "FOLD", (input,), (window_sizes, strides, dilations, start_padding, end_padding), out, device, output_sizes=output_sizes
+    )
+    return result
+
+
 def gather(
     input: NDArray[Any],
     indices: NDArray[Any],
@@ -6039,6 +6128,149 @@ def gather_elements(
            [7., 2., 3.]], dtype=float32)
     """
     result: NDArray[Any] = call("GATHER_ELEMENTS", (input, indices), (axis,), out, device)
+    return result
+
+
+def gather_nd(
+    input: NDArray[Any],
+    indices: NDArray[Any],
+    input_dimension_count: int | None = None,
+    indices_dimension_count: int | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Copies the subtensors of Input that tuples of indices name: Output[c, ..] = Input[Indices[c], ..].
+
+    It is GATHER_ND1 without batches.
+
+        Output[i, j, k, l] = Input[0, Indices[0, 0, k, 0], Indices[0, 0, k, 1], l]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The tensor to copy from. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    indices : NDArray[Any]
+        The tuples of indices. 1 to 8 dimensions of uint32, int32, uint64 or int64.
+    input_dimension_count : int, optional
+        How many dimensions of Input count, the last ones; those before have size 1. By default, as many as the input
+        has.
+    indices_dimension_count : int, optional
+        How many dimensions of Indices count, the last ones; those before have size 1. By default, as many as the
+        indices have.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The tensor to copy to. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        an index lies between minus the size of its dimension and that size, which it does not reach.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_gather_nd_operator_desc>
+
+    Examples
+    --------
+    >>> dml.gather_nd(
+    ...     np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2),
+    ...     np.array([[[[0, 1], [1, 0]]]], np.uint32),
+    ...     input_dimension_count=3,
+    ...     indices_dimension_count=2,
+    ... )
+    array([[[[2., 3.],
+             [4., 5.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("GATHER_ND", (input, indices), (input_dimension_count, indices_dimension_count), out, device)
+    return result
+
+
+def gather_nd1(
+    input: NDArray[Any],
+    indices: NDArray[Any],
+    input_dimension_count: int | None = None,
+    indices_dimension_count: int | None = None,
+    batch_dimension_count: int = 0,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Copies the subtensors of Input that tuples of indices name: Output[c, ..] = Input[b, Indices[c], ..].
+
+    The last dimension of Indices holds a tuple, which names an element along as many dimensions of Input behind the batches;
+    b is the first part of c, as many indices as BatchDimensionCount says. A negative index counts from the end. Bits are
+    moved as they are.
+
+        Output[i, j, k, l] = Input[0, k, Indices[0, k, l, 0], Indices[0, k, l, 1]]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The tensor to copy from. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    indices : NDArray[Any]
+        The tuples of indices. 1 to 8 dimensions of uint32, int32, uint64 or int64.
+    input_dimension_count : int, optional
+        How many dimensions of Input count, the last ones; those before have size 1. By default, as many as the input
+        has.
+    indices_dimension_count : int, optional
+        How many dimensions of Indices count, the last ones; those before have size 1. By default, as many as the
+        indices have.
+    batch_dimension_count : int, default 0
+        How many of the first dimensions that count are batches.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The tensor to copy to. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        an index lies between minus the size of its dimension and that size, which it does not reach.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_gather_nd1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.gather_nd1(
+    ...     np.arange(12, dtype=np.float32).reshape(1, 3, 2, 2),
+    ...     np.array([[[[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 1], [1, 0]]]], np.uint32),
+    ...     input_dimension_count=3,
+    ...     indices_dimension_count=3,
+    ...     batch_dimension_count=1,
+    ... )
+    array([[[[ 0.,  3.],
+             [ 7.,  4.],
+             [ 9., 10.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "GATHER_ND1", (input, indices), (input_dimension_count, indices_dimension_count, batch_dimension_count), out, device
+    )
     return result
 
 
@@ -7018,6 +7250,75 @@ def max_pooling2(
     )
 
 
+def max_unpooling(
+    input: NDArray[Any],
+    indices: NDArray[Any],
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Puts elements where indices say, and 0 elsewhere: Output, row by row, has Input[c] at the place Indices[c].
+
+    An index counts elements of the whole output in row-major order. Of several elements for one place, the last counts. Bits
+    are moved as they are.
+
+        Output[i, j, k, l] = Input[Q[i, j, k, l] // Input.Sizes[3] // Input.Sizes[2] // Input.Sizes[1], Q[i, j, k, l] //
+            Input.Sizes[3] // Input.Sizes[2] mod Input.Sizes[1], Q[i, j, k, l] // Input.Sizes[3] mod Input.Sizes[2],
+            Q[i, j, k, l] mod Input.Sizes[3]] if Indices[Q[i, j, k, l] // Input.Sizes[3] // Input.Sizes[2] //
+            Input.Sizes[1], Q[i, j, k, l] // Input.Sizes[3] // Input.Sizes[2] mod Input.Sizes[1], Q[i, j, k, l] //
+            Input.Sizes[3] mod Input.Sizes[2], Q[i, j, k, l] mod Input.Sizes[3]] = P[i, j, k, l], else 0     where P[i,
+            j, k, l] = ((i * Output.Sizes[1] + j) * Output.Sizes[2] + k) * Output.Sizes[3] + l     where Q[i, j, k, l] =
+            position of the largest over a < Input.Sizes[0], b < Input.Sizes[1], c < Input.Sizes[2], d < Input.Sizes[3]
+            of (1 if Indices[a, b, c, d] = P[i, j, k, l], else 0)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements, such as MAX_POOLING's. 4 dimensions of float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    indices : NDArray[Any]
+        The place of each in the output, from 0 on. 4 dimensions of uint64 or uint32.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The tensor to write. 4 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        an index is less than the number of elements of the output.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_unpooling_operator_desc>
+
+    Examples
+    --------
+    >>> dml.max_unpooling(
+    ...     np.array([[[[5, 7]]]], np.float32),
+    ...     np.array([[[[3, 0]]]], np.uint32),
+    ...     output_sizes=(1, 1, 2, 2),
+    ... )
+    array([[[[7., 0.],
+             [0., 5.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("MAX_UNPOOLING", (input, indices), (), out, device, output_sizes=output_sizes)
+    return result
+
+
 def mean_variance_normalization(
     input: NDArray[Any],
     scale: NDArray[Any] | None = None,
@@ -7256,6 +7557,76 @@ def mean_variance_normalization2(
         device,
     )
     return result
+
+
+class NonzeroCoordinatesOutputs(NamedTuple):
+    """The outputs of `nonzero_coordinates`."""
+
+    output_count: NDArray[Any]
+    output_coordinates: NDArray[Any]
+
+
+def nonzero_coordinates(
+    input: NDArray[Any],
+    *,
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> NonzeroCoordinatesOutputs:
+    """Lists the coordinates of the elements that are not 0, in row-major order, and counts them.
+
+    A row of OutputCoordinates has the last coordinates of an element, as many as there are columns. The rows behind the last
+    element are 0. Zeros of both signs are 0; NaN is not.
+
+        OutputCount[i, j, k, l] = sum over a < Input.Sizes[0], b < Input.Sizes[1], c < Input.Sizes[2], d <
+            Input.Sizes[3] of (1 if Input[a, b, c, d] != 0, else 0)
+        OutputCoordinates[i, j, k, l] = P[k] // Input.Sizes[3] // Input.Sizes[2] // Input.Sizes[1] if l < 1, else P[k]
+            // Input.Sizes[3] // Input.Sizes[2] mod Input.Sizes[1] if l < 2, else P[k] // Input.Sizes[3] mod
+            Input.Sizes[2] if l < 3, else P[k] mod Input.Sizes[3] if k < (sum over a < Input.Sizes[0], b <
+            Input.Sizes[1], c < Input.Sizes[2], d < Input.Sizes[3] of (1 if Input[a, b, c, d] != 0, else 0)), else 0
+            where P[k] = position k in decreasing order over q < ((Input.Sizes[0] * Input.Sizes[1]) * Input.Sizes[2]) *
+            Input.Sizes[3] of (1 if Input[q // Input.Sizes[3] // Input.Sizes[2] // Input.Sizes[1], q // Input.Sizes[3]
+            // Input.Sizes[2] mod Input.Sizes[1], q // Input.Sizes[3] mod Input.Sizes[2], q mod Input.Sizes[3]] != 0,
+            else 0)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16 or uint8.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_count : array
+        How many elements are not 0. 1 to 8 dimensions of uint32.
+    output_coordinates : array
+        A row for each element of the input: {1, .., elements, coordinates}. 2 to 8 dimensions of uint32.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_nonzero_coordinates_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.nonzero_coordinates(np.array([[[[0, 1], [np.nan, -0.0]]]], np.float32))
+    >>> result.output_count
+    array([[[[2]]]], dtype=uint32)
+    >>> result.output_coordinates
+    array([[[[0, 0, 0, 1],
+             [0, 0, 1, 0],
+             [0, 0, 0, 0],
+             [0, 0, 0, 0]]]], dtype=uint32)
+    """
+    return NonzeroCoordinatesOutputs(*call("NONZERO_COORDINATES", (input,), (), out, device))
 
 
 def one_hot(
@@ -8054,6 +8425,154 @@ def reverse_subsequences(
     return result
 
 
+def scatter_elements(
+    input: NDArray[Any],
+    indices: NDArray[Any],
+    updates: NDArray[Any],
+    axis: int | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Copies Input and replaces the elements that indices name: Output[.., Indices[.., i, ..], ..] = Updates[.., i, ..].
+
+    A negative index counts from the end. Of several updates of one element, the last counts. Bits are moved as they are.
+
+        Output[i, j] = Updates[P[i, j], j] if Indices[P[i, j], j] = i, else Input[i, j]     where P[i, j] = position of
+            the largest over k < Indices.Sizes[0] of (1 if Indices[k, j] = i, else 0)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The tensor to copy from. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    indices : NDArray[Any]
+        The position along Axis of every update. 1 to 8 dimensions of uint32, int32, uint64 or int64.
+    updates : NDArray[Any]
+        The elements to write. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    axis : int, optional
+        The axis that the indices count along. By default, 0.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The tensor to copy to. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        an index lies between minus the size of the axis and that size, which it does not reach.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_scatter_elements_operator_desc>
+
+    Examples
+    --------
+    >>> dml.scatter_elements(
+    ...     np.full((3, 3), 0, np.float32),
+    ...     np.array([[1, 0, 2], [0, 2, 1]], np.uint32),
+    ...     np.array([[10, 11, 12], [20, 21, 22]], np.float32),
+    ...     axis=0,
+    ... )
+    array([[20., 11.,  0.],
+           [10.,  0., 22.],
+           [ 0., 21., 12.]], dtype=float32)
+    """
+    result: NDArray[Any] = call("SCATTER_ELEMENTS", (input, indices, updates), (axis,), out, device)
+    return result
+
+
+def scatter_nd(
+    input: NDArray[Any],
+    indices: NDArray[Any],
+    updates: NDArray[Any],
+    input_dimension_count: int | None = None,
+    indices_dimension_count: int | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Copies Input and replaces the subtensors that tuples of indices name: Output[Indices[c], ..] = Updates[c, ..].
+
+    The last dimension of Indices holds a tuple, which names an element along the first dimensions of Input that count. A
+    negative index counts from the end. Of several updates of one element, the last counts. Bits are moved as they are.
+
+        Output[i, j, k, l] = Updates[0, 0, P[j, k], l] if Indices[0, 0, P[j, k], 0] = j and Indices[0, 0, P[j, k], 1] =
+            k, else Input[i, j, k, l]     where P[j, k] = position of the largest over k' < Indices.Sizes[2] of (1 if
+            Indices[0, 0, k', 0] = j and Indices[0, 0, k', 1] = k, else 0)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The tensor to copy from. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    indices : NDArray[Any]
+        The tuples of indices. 1 to 8 dimensions of uint32, int32, uint64 or int64.
+    updates : NDArray[Any]
+        The subtensors to write. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    input_dimension_count : int, optional
+        How many dimensions of Input count, the last ones; those before have size 1. By default, as many as the input
+        has.
+    indices_dimension_count : int, optional
+        How many dimensions of Indices count, the last ones; those before have size 1. By default, as many as the
+        indices have.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The tensor to copy to. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        an index lies between minus the size of its dimension and that size, which it does not reach.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_scatter_nd_operator_desc>
+
+    Examples
+    --------
+    >>> dml.scatter_nd(
+    ...     np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2),
+    ...     np.array([[[[1, 0]]]], np.uint32),
+    ...     np.array([[[[8, 9]]]], np.float32),
+    ...     input_dimension_count=3,
+    ...     indices_dimension_count=2,
+    ... )
+    array([[[[0., 1.],
+             [2., 3.]],
+    <BLANKLINE>
+            [[8., 9.],
+             [6., 7.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "SCATTER_ND", (input, indices, updates), (input_dimension_count, indices_dimension_count), out, device
+    )
+    return result
+
+
 def slice(
     input: NDArray[Any],
     offsets: Sequence[int],
@@ -8704,6 +9223,91 @@ def top_k1(
              [0, 1, 2]]]], dtype=uint32)
     """
     return TopK1Outputs(*call("TOP_K1", (input,), (axis, k, axis_direction), out, device))
+
+
+def unfold(
+    input: NDArray[Any],
+    window_sizes: Sequence[int],
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Lays the places of a window out as columns: Output[n, c * K + k, b] = Input[n, c, p].
+
+    There p = b * Stride + k * Dilation - StartPadding.
+    Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
+    elements. What lies outside the input is 0. Bits are moved as they are.
+
+        Output[i, j, k] = Input[i, j // (WindowSizes[0] * WindowSizes[1]), k // ((Input.Sizes[3] + StartPadding[1] +
+            EndPadding[1] - (Dilations[1] * (WindowSizes[1] - 1)) - 1) // Strides[1] + 1) * Strides[0] + j mod
+            (WindowSizes[0] * WindowSizes[1]) // WindowSizes[1] * Dilations[0] - StartPadding[0], k mod ((Input.Sizes[3]
+            + StartPadding[1] + EndPadding[1] - (Dilations[1] * (WindowSizes[1] - 1)) - 1) // Strides[1] + 1) *
+            Strides[1] + j mod (WindowSizes[0] * WindowSizes[1]) mod WindowSizes[1] * Dilations[1] - StartPadding[1]]
+            where it exists, else 0
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The image, {BatchCount, ChannelCount, ..}. 3 to 8 dimensions of float64, float32, float16, int32, int16, int8,
+        uint32, uint16, uint8, int64 or uint64.
+    window_sizes : Sequence[int]
+        Elements of a window.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    dilations : Sequence[int], optional
+        Elements of the image from one element of a window to the next. By default, ones.
+    start_padding : Sequence[int], optional
+        Elements before the image, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the image, for windows to end in. By default, zeros.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The columns, {BatchCount, ChannelCount * K, places}. 3 dimensions of float64, float32, float16, int32, int16,
+        int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_unfold_operator_desc>
+
+    Examples
+    --------
+    >>> dml.unfold(
+    ...     np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5),
+    ...     (3, 3),
+    ...     strides=(1, 1),
+    ...     dilations=(1, 1),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ... )
+    array([[[ 0.,  1.,  2.,  5.,  6.,  7., 10., 11., 12.],
+            [ 1.,  2.,  3.,  6.,  7.,  8., 11., 12., 13.],
+            [ 2.,  3.,  4.,  7.,  8.,  9., 12., 13., 14.],
+            [ 5.,  6.,  7., 10., 11., 12., 15., 16., 17.],
+            [ 6.,  7.,  8., 11., 12., 13., 16., 17., 18.],
+            [ 7.,  8.,  9., 12., 13., 14., 17., 18., 19.],
+            [10., 11., 12., 15., 16., 17., 20., 21., 22.],
+            [11., 12., 13., 16., 17., 18., 21., 22., 23.],
+            [12., 13., 14., 17., 18., 19., 22., 23., 24.]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("UNFOLD", (input,), (window_sizes, strides, dilations, start_padding, end_padding), out, device)
+    return result
 
 
 def upsample_2d(

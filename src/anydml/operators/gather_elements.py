@@ -39,8 +39,11 @@ def levels(moved: str, indices: str = "IndicesTensor") -> tuple[Support, ...]:
 
 def out_of_range(indices: NDArray[Any], size: Any) -> NDArray[np.bool_]:
     """Which indices are none of an axis, or of axes that differ along the last dimension."""
-    beyond: NDArray[np.bool_] = indices >= size
-    return beyond | (indices < -np.asarray(size, np.int64)) if indices.dtype.kind == "i" else beyond
+    limit = np.asarray(size, np.int64)
+    if indices.dtype.kind == "u":
+        return np.asarray(indices >= limit.astype(indices.dtype))
+    wide = indices.astype(np.int64)
+    return np.asarray((wide >= limit) | (wide < -limit))
 
 
 def wrapped(named: Expr, data_type: DataType, size: Operand) -> Expr:
