@@ -92,6 +92,7 @@ def ours(desc: Desc, arrays: dict[str, Array], threads: int) -> Call:
     output = np.empty(tensor.sizes, tensor.data_type.dtype)
     bound = compiled.bind(**{name: x for name, x in arrays.items() if name not in owned}, output_tensor=output)
     call = partial(_execute, bound)
+    call.persistent = compiled.binding_properties.persistent_resource_size  # type: ignore[attr-defined]  # bytes
     call.output = output  # type: ignore[attr-defined]  # to be looked at
     return call
 
@@ -100,18 +101,27 @@ def _execute(bound: Any) -> None:
     bound.execute()
 
 
-def product(a: Array, b: Array, threads: int = 1, fused: str = "", owned: Sequence[str] = ()) -> Call:
-    """A matrix product. fused: what it does with its sums, too: BIAS, or RELU, which has a bias; owned: tensors by name."""
+def product(
+    a: Array, b: Array, threads: int = 1, fused: str = "", owned: Sequence[str] = (), *, transposed: bool = False
+) -> Call:
+    """A matrix product.
+
+    fused: what it does with its sums, too: BIAS, or RELU, which has a bias; owned: tensors by name; transposed: b is given as
+    it lies along the terms.
+    """
     operator: Any = operators.find("GEMM")
+    columns = b.shape[1]
+    if transposed:
+        b = np.ascontiguousarray(b.T)
     tensors = {
         name: TensorDesc.of(x, flags=TensorFlags.OWNED_BY_DML if name in owned else TensorFlags.NONE)
         for name, x in (("a_tensor", a), ("b_tensor", b))
     }
     arrays = {"a_tensor": a, "b_tensor": b}
-    output = TensorDesc(DataType.of(a.dtype), (a.shape[0], b.shape[1]))
-    attributes: dict[str, Any] = {}
+    output = TensorDesc(DataType.of(a.dtype), (a.shape[0], columns))
+    attributes: dict[str, Any] = {"trans_b": "TRANSPOSE" if transposed else "NONE"}
     if fused:
-        arrays["c_tensor"] = np.broadcast_to(np.linspace(-1, 1, b.shape[1]).astype(a.dtype), output.sizes)
+        arrays["c_tensor"] = np.broadcast_to(np.linspace(-1, 1, columns).astype(a.dtype), output.sizes)
         attributes["c_tensor"] = TensorDesc.of(arrays["c_tensor"])
     return ours(operator(**tensors, output_tensor=output, **attributes, **_activation(fused)), arrays, threads)
 

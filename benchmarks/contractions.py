@@ -28,7 +28,7 @@ HARD = {
     "one-hot": "rows with a single 1",
 }
 FUSED = (BIAS, RELU)
-ONE, TWO, LIMIT, NORMAL = "one thread", "two threads", "limit", "normal"
+ONE, TWO, LIMIT, NORMAL, TRANSPOSED = "one thread", "two threads", "limit", "normal", "transposed"
 CLOSE = 1e-3  # of the largest, between ours and another's: they are the same products
 
 
@@ -139,18 +139,20 @@ def _thin(seconds: float) -> Rows:
     rows = []
     for k, n in THIN:
         a, b = cases.matrices(1, k, n)
-        one: dict[str, Call] = {ONE: cases.product(a, b), NUMPY: cases.numpy_product(a, b), **cases.onnxruntime_product(a, b)}
+        one: dict[str, Call] = {ONE: cases.product(a, b), TRANSPOSED: cases.product(a, b, transposed=True)}
+        one |= {NUMPY: cases.numpy_product(a, b), **cases.onnxruntime_product(a, b)}
         _agree(one)
         for name in instruction_sets()[-1:]:
             one |= reads(b.nbytes, name)
         t = best(one, seconds=seconds / 2, clock=time.thread_time)
         reading = min((s for name, s in t.items() if name.startswith("read")), default=float("nan"))
-        share = reading / t[ONE]
-        row = {"case": f"1 x {k} x {n}", "microseconds": t[ONE] * 1e6, "of_reads": share, **_ratios(t, {})}
-        row["gigabytes_per_second"] = b.nbytes / t[ONE] / 1e9
-        figures = f"{t[ONE] * 1e6:8.0f} {row['gigabytes_per_second']:8.1f} {share:9.2f}"
-        print(f"{row['case']:24} {figures}  {row[NUMPY]:7.2f} {row.get(ONNXRUNTIME, 0):12.2f}", flush=True)
-        rows.append(row)
+        for ours, label in ((ONE, ""), (TRANSPOSED, ", " + TRANSPOSED)):
+            spent = t[ours]
+            row = {"case": f"1 x {k} x {n}{label}", "microseconds": spent * 1e6, "of_reads": reading / spent}
+            row |= _ratios(t | {ONE: spent}, {}) | {"gigabytes_per_second": b.nbytes / spent / 1e9}
+            figures = f"{spent * 1e6:8.0f} {row['gigabytes_per_second']:8.1f} {row['of_reads']:9.2f}"
+            print(f"{row['case']:24} {figures}  {row[NUMPY]:7.2f} {row.get(ONNXRUNTIME, 0):12.2f}", flush=True)
+            rows.append(row)
     return rows
 
 
@@ -173,13 +175,15 @@ def _hard(seconds: float) -> Rows:
 def _layers(seconds: float) -> Rows:
     rows = []
     for network, layers in {"ResNet-18": RESNET18, "MobileNetV2": MOBILENETV2}.items():
-        print(f"\n{network:42} {'ms':>8} {'GMAC/s':>8} {'2 threads':>10}  {ONNXRUNTIME:>12} {'on 2':>6}: its time over ours")
+        head = f"\n{network:42} {'ms':>8} {'GMAC/s':>8} {'2 threads':>10} {'x filters':>10}"
+        print(f"{head}  {ONNXRUNTIME:>12} {'on 2':>6}: its time over ours; x filters: persistent memory")
         of_network = [_layer(network, layer, seconds / 2) for layer in layers]
         rows += of_network
-        total = {key: sum(row[key] for row in of_network) for key in ("milliseconds", "products")}
+        total = {key: sum(row[key] for row in of_network) for key in ("milliseconds", "products", "persistent", "filters")}
         others = sum(row["milliseconds"] * row.get(ONNXRUNTIME, 0) for row in of_network)
         speed = total["products"] / total["milliseconds"] / 1e6
-        print(f"{'together':42} {total['milliseconds']:8.2f} {speed:8.1f} {'':10}  {others / total['milliseconds']:12.2f}")
+        figures = f"{total['milliseconds']:8.2f} {speed:8.1f} {'':10} {total['persistent'] / total['filters']:10.2f}"
+        print(f"{'together':42} {figures}  {others / total['milliseconds']:12.2f}")
     return rows
 
 
@@ -193,11 +197,13 @@ def _layer(network: str, layer: Layer, seconds: float) -> dict[str, Any]:
         "case": f"{network}: {layer}",
         "milliseconds": t[ONE] * 1e3,
         "products": layer.products,
+        "persistent": one[ONE].persistent,  # type: ignore[attr-defined]  # ours have it
+        "filters": f.nbytes,
         "gigamacs_per_second": layer.products / t[ONE] / 1e9,
         "two_threads": t[ONE] / two[TWO],
         **_ratios(t, two),
     }
     ratios = f"{row.get(ONNXRUNTIME, 0):12.2f} {row.get('two_' + ONNXRUNTIME, 0):6.2f}"
     figures = f"{row['milliseconds']:8.3f} {row['gigamacs_per_second']:8.1f} {row['two_threads']:10.2f}"
-    print(f"{layer!s:42} {figures}  {ratios}", flush=True)
+    print(f"{layer!s:42} {figures} {row['persistent'] / f.nbytes:10.2f}  {ratios}", flush=True)
     return row

@@ -105,7 +105,7 @@ def test_generated(recorder: Recorder, tmp_path: Path) -> None:
 
 def test_blocks(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks of rows, chunks of columns, and tiles of two heights."""
-    for name, value in (("WHOLE", 0), ("GROUP", 48), ("CHUNK", 1 << 10), ("BLOCK", 1 << 10)):
+    for name, value in (("FAR", 0), ("DEPTH", 7), ("GROUP", 48), ("CHUNK", 1 << 10), ("BLOCK", 1 << 10)):
         monkeypatch.setattr(plan, name, value)
     seen = Open()
     sizes = {"a_tensor": (17, 9), "b_tensor": (9, 110), "output_tensor": (17, 110)}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import random
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +19,7 @@ from anydml.graphs.order import ordered
 
 T = TensorDesc("FLOAT32", (2, 3))
 OWNED = TensorDesc("FLOAT32", (2, 3), flags="OWNED_BY_DML")
+REFERENCE = dml.Device("reference")
 
 
 def add(a: TensorDesc = T, b: TensorDesc = T, name: str = "") -> OperatorNode:
@@ -164,6 +168,40 @@ def test_a_broken_rule_is_named(rule: str) -> None:
     assert any(str(fault).startswith(message) for fault in caught.value.faults), str(caught.value)
 
 
+def test_any_graph_is_compiled_or_refused() -> None:
+    """Legal graphs with nodes and numbers of edges changed, none to two of them: 600, of which some are still legal."""
+    rng = random.Random(3)
+    others: tuple[Any, ...] = (relu(OWNED), ConstantNode(X), OperatorNode(dml.ActivationRelu()), OperatorNode(T))  # type: ignore[arg-type]  # the last is no operator
+    legal = 0
+    for _ in range(600):
+        nodes: list[Any] = [rng.choice((add(), relu())) for _ in range(rng.randint(1, 4))]
+        edges: list[Any] = []
+        for node, one in enumerate(nodes):
+            for slot in range(2 if isinstance(one.desc, dml.ElementWiseAdd) else 1):
+                source = rng.randrange(-1, node)
+                edges.append(InputEdge(0, node, slot) if source < 0 else IntermediateEdge(source, 0, node, slot))
+        edges.append(OutputEdge(len(nodes) - 1, 0, 0))
+        for _ in range(rng.randint(0, 2)):
+            if rng.random() < 0.3:
+                nodes[rng.randrange(len(nodes))] = rng.choice(others)
+            else:
+                at = rng.randrange(len(edges))
+                numbers = list(edges[at][:-1])
+                numbers[rng.randrange(len(numbers))] = rng.randint(-1, 4)
+                edges[at] = type(edges[at])(*numbers, rng.choice(("", "x")))
+        by_kind: list[Any] = [
+            tuple(e for e in edges if isinstance(e, kind)) for kind in (InputEdge, OutputEdge, IntermediateEdge)
+        ]
+        try:
+            compiled = REFERENCE.compile(GraphDesc(tuple(nodes), *by_kind))
+        except dml.GraphError as error:
+            legal -= not str(error)
+        else:
+            legal += isinstance(compiled, CompiledGraph)
+    print(f"{legal} of 600 are legal")
+    assert 100 < legal < 500
+
+
 def test_every_fault_comes_at_once() -> None:
     broken = replace(CHAIN, nodes=(*CHAIN.nodes, relu(name="lonely")), input_edges=(InputEdge(0, 0, 7),), output_count=3)
     with pytest.raises(dml.GraphError) as caught:
@@ -201,7 +239,7 @@ X, Y = (np.array(x, np.float32).reshape(2, 3) for x in ([1, -2, 3, -4, 5, -6], [
 def test_a_chain(device: dml.Device) -> None:
     compiled = device.compile(CHAIN)
     assert isinstance(compiled, CompiledGraph)
-    assert compiled.binding_properties.temporary_resource_size >= 24
+    assert device.compile(CHAIN, fuse=False).binding_properties.temporary_resource_size >= 24
     z = np.empty((2, 3), np.float32)
     bound = compiled.bind(x=X, y=Y, z=z)
     bound.execute()
@@ -326,3 +364,33 @@ def test_a_graph_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
         MemoryError, match=r"the graph takes .* bytes of scratch and persistent memory, and this machine has 20"
     ):
         dml.Device("reference").compile(CHAIN)
+
+
+def test_bound_graphs_run_side_by_side() -> None:
+    """Four threads with arrays of their own, and two with the same: each result is that of one alone."""
+    compiled = dml.Device("cpu").compile(CHAIN, fuse=False)
+    results = [np.empty((2, 3), np.float32) for _ in range(4)]
+    bound = [compiled.bind(x=X + k, y=Y, z=z) for k, z in enumerate(results)]
+
+    def work(one: dml.BoundOperator) -> None:
+        for _ in range(100):
+            one.execute()
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in (*bound, bound[0])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k, z in enumerate(results):
+        assert np.array_equal(z, np.maximum(X + k + Y, 0))
+
+
+def test_a_graph_says_what_it_compiles_and_executes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANYDML_VERBOSE", "1")
+    z = np.empty((2, 3), np.float32)
+    dml.Device("reference").compile(CHAIN).bind(x=X, y=Y, z=z).execute()
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["anydml"], line["operator"]) for line in lines] == [("compile", "DML_GRAPH"), ("execute", "DML_GRAPH")]
+    assert lines[0]["kernels"] == ["reference", "reference"]

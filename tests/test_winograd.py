@@ -176,8 +176,7 @@ def test_the_oracle_has_the_same_bits(isa: str, plans: list[WinogradPlan]) -> No
         rng = np.random.default_rng((11, n))
         data_type, groups = (DataType.FLOAT16 if n % 4 == 3 else DataType.FLOAT32), 1 + n % 2
         height, width = (int(k) for k in rng.integers(4, 10, 2))
-        # without any, filters whose outputs are innermost are columns
-        padding = [int(rng.integers(1, 4)), *(int(k) for k in rng.integers(0, 4, 3))]
+        padding = [0] * 4 if n % 5 == 0 else [int(k) for k in rng.integers(0, 4, 4)]
         sizes = [(2, 4 * groups, height, width), (2 * groups, 4, 3, 3)]  # as many channels as tell them from places
         sizes.append((2, 2 * groups, height + padding[0] + padding[2] - 2, width + padding[1] + padding[3] - 2))
         x, f, y = (TensorDesc(data_type, s, strides=spread(rng, s)) for s in sizes)
@@ -199,6 +198,11 @@ def test_zeros_keep_their_signs_and_infinities_their_windows(isa: str, plans: li
     assert not found.any()
     assert np.signbit(found[:, 1:]).all()
     assert not np.signbit(found[:, 0]).any()
+    f[1, 2, 1, 1], f[2, 2, 1, 1], f[3, 2] = np.inf, np.nan, 1.0
+    found = both(convolution(x, f, (1, 1, 1, 1)), inputs, isa, plans)
+    assert np.isnan(found[:, 1:3]).all()
+    assert not np.signbit(found[:, 3]).any()
+    f[1:4] = -1.0
     x[...] = rng.standard_normal(x.shape)
     for value in (np.inf, -np.inf, np.nan):
         for row, column in ((4, 4), (5, 6), (0, 10)):
@@ -254,6 +258,50 @@ def test_owned_filters_are_packed_once(isa: str, plans: list[WinogradPlan]) -> N
             assert (bits(found) == bits(expected)).all()
         packed = groups * 32 * (40 * 9 * 4 + 2 * 8)
         assert compiled.binding_properties.persistent_resource_size <= f.nbytes + packed + 1024
+
+
+def test_channels_may_be_innermost(plans: list[WinogradPlan]) -> None:
+    """With a padding and without one, in the input, the filter and the output."""
+    rng = np.random.default_rng(12)
+    x, f = drawn(rng, "float32", (2, 6, 9, 11), "ordinary"), drawn(rng, "float32", (10, 6, 3, 3), "ordinary")
+    for padding in ((1, 1, 1, 1), (0, 0, 0, 0)):
+        desc = convolution(x, f, padding)
+        expected = executed(desc, dict(input_tensor=x, filter_tensor=f), ISAS[0])
+        last = [np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2) for a in (x, f, expected)]
+        of = [TensorDesc(DataType.FLOAT32, a.shape, strides=tuple(n // a.itemsize for n in a.strides)) for a in last]
+        for isa in ISAS:
+            plans.clear()
+            compiled = Device(isa=isa, threads=1).compile(described(of[0], of[1], of[2], padding))
+            assert compiled.kernel_name == NAME
+            assert len(plans) == 1, padding
+            last[2][...] = 0
+            compiled.bind(input_tensor=last[0], filter_tensor=last[1], output_tensor=last[2]).execute()
+            assert (bits(np.ascontiguousarray(last[2])) == bits(expected)).all()
+
+
+def test_images_of_planes_share_owned_filters(plans: list[WinogradPlan]) -> None:
+    """Five dimensions and a filter of one plane: images are batches, whose filters are packed once for all."""
+    rng = np.random.default_rng(8)
+    x, f = drawn(rng, "float32", (3, 5, 4, 9, 8), "ordinary"), drawn(rng, "float32", (9, 5, 1, 3, 3), "ordinary")
+    y = TensorDesc(DataType.FLOAT32, (3, 9, 4, 9, 8))
+    desc = convolution(x[:, :, 0], f[:, :, 0], (1, 1, 1, 1))
+    owned = TensorDesc(DataType.FLOAT32, f.shape, flags=TensorFlags.OWNED_BY_DML)
+    change: dict[str, Any] = dict(
+        input_tensor=TensorDesc.of(x), filter_tensor=owned, output_tensor=y, strides=(1, 1, 1), dilations=(1, 1, 1),
+        start_padding=(0, 1, 1), end_padding=(0, 1, 1), output_padding=(0, 0, 0), dimension_count=3,
+    )  # fmt: skip
+    plans.clear()
+    compiled = Device(threads=1).compile(dataclasses.replace(desc, **change))
+    assert compiled.kernel_name == NAME
+    assert len(plans) == 1
+    compiled.initialize(filter_tensor=f)
+    found = np.empty(y.sizes, np.float32)
+    compiled.bind(input_tensor=x, output_tensor=found).execute()
+    assert compiled.binding_properties.persistent_resource_size < 5 * f.nbytes
+    for plane in range(4):
+        inputs = dict(input_tensor=np.ascontiguousarray(x[:, :, plane]), filter_tensor=np.ascontiguousarray(f[:, :, 0]))
+        expected = executed(convolution(inputs["input_tensor"], inputs["filter_tensor"], (1, 1, 1, 1)), inputs, ISAS[0])
+        assert (bits(found[:, :, plane]) == bits(expected)).all()
 
 
 def test_which_convolutions_are_transformed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,11 +55,13 @@ class GraphCall:
         self, checked: CheckedGraph, once: Sequence[Part], parts: Sequence[Part], layout: Layout, fixed: frozenset[int]
     ) -> None:
         self._checked, self._once, self.parts, self.layout, self._fixed = checked, once, parts, layout, fixed
+        self._shared = _taking_turns(parts)
         self._written = {use.buffer: use.tensor for part in (*once, *parts) for use in part.work.writes.values()}
 
     def built(self) -> Built:
         """The graph as a kernel that can be bound."""
-        temporary = self.layout.bytes + sum(part.built.temporary_resource_size for part in self.parts)
+        sharing = {self._shared[k]: part.built.temporary_resource_size + LINE for k, part in enumerate(self.parts)}
+        temporary = self.layout.bytes + sum(size for size in sharing.values() if size > LINE)
         kept = sum(self._checked.buffers[use.buffer].bytes for part in self._once for use in part.work.writes.values())
         kept += sum(part.built.persistent_resource_size for part in self.parts)
         kept += sum(self._checked.buffers[i].bytes for i in self._fixed if self._checked.constant(i))
@@ -108,8 +110,14 @@ class GraphCall:
         memory |= {int(name[1:]): array for name, array in arrays.items() if name.startswith("#")}
         memory |= scratch(self.layout, {b: self._checked.buffers[b].bytes for b in self.layout.offsets})
         made: list[tuple[Part | None, Execute]] = []
+        spare: dict[int, NDArray[Any]] = {}
         for k, part in enumerate(self.parts):
             packed = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
+            if part.built.rounds is not None and (size := part.built.temporary_resource_size):
+                first = self._shared[k]
+                if first not in spare:
+                    spare[first] = np.zeros(size + LINE, np.uint8)
+                packed["scratch"] = spare[first]
             made.append((part, part.prepared({**self._views(part, memory), **packed})))
         for bound in later:
             tensor = self._written[bound.buffer]
@@ -128,6 +136,19 @@ class GraphCall:
         """The tensors of a part that there is memory for, as it sees them."""
         uses: dict[str, Use] = {**part.work.reads, **part.work.writes}
         return {name: laid_over(memory[use.buffer], use.tensor) for name, use in uses.items() if use.buffer in memory}
+
+
+def _taking_turns(parts: Sequence[Part]) -> list[int]:
+    """For each part the first one in whose kernel's scratch it works: those of the same steps leave it as they find it."""
+    found: list[int] = []
+    distinct: dict[tuple[str, int], list[int]] = {}
+    for k, part in enumerate(parts):
+        alike = distinct.setdefault((part.kernel_name, part.built.temporary_resource_size), [])
+        same = next((i for i in alike if part.built.rounds is not None and parts[i].built.rounds == part.built.rounds), None)
+        if same is None:
+            alike.append(k)
+        found.append(k if same is None else same)
+    return found
 
 
 def scratch(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:
@@ -151,5 +172,8 @@ def laid_over(memory: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
         return memory[: tensor.element_bytes]
     dtype = tensor.data_type.dtype
     strides = [stride * dtype.itemsize for stride in tensor.explicit_strides]
-    view: NDArray[Any] = np.ndarray(tensor.sizes, dtype, memory, strides=strides)
+    try:
+        view: NDArray[Any] = np.ndarray(tensor.sizes, dtype, memory, strides=strides)
+    except ValueError as error:  # zero strides can make more elements than an address space has
+        raise MemoryError(f"sizes {tensor.sizes} are too large for an array ({error})") from None
     return view

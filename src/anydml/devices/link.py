@@ -33,7 +33,8 @@ def link(lowered: Lowered) -> Built:
     def bind(arrays: Arrays) -> Execute:
         own, keep = fixed, [lowered, arrays]
         if scratch:
-            memory, start = _aligned(scratch)
+            given = arrays.get("scratch")
+            memory, start = _aligned(scratch) if given is None else (given, _line_in(given))
             own = {**fixed, "scratch": start}
             keep.append(memory)
         runs = []
@@ -59,7 +60,7 @@ def link(lowered: Lowered) -> Built:
     alone = single and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
     if not lowered.packing:
         direct = partial(Direct, lowered, sheets[0], fixed) if alone and sheets[0].fixed else None
-        return Built(bind, scratch, judges=lowered.judges, bare=alone and not scratch, direct=direct)
+        return Built(bind, scratch, judges=lowered.judges, bare=alone and not scratch, direct=direct, rounds=lowered.rounds)
     packing = Sheet([[lowered.packing]])
 
     def initialize(arrays: Arrays) -> Arrays:
@@ -68,7 +69,7 @@ def link(lowered: Lowered) -> Built:
         prepared(phases, target, (arrays, memory, spare))()
         return {"packed": memory[packed - address_of(memory) :]}
 
-    return Built(bind, scratch, initialize, lowered.packed, lowered.spare, judges=lowered.judges)
+    return Built(bind, scratch, initialize, lowered.packed, lowered.spare, judges=lowered.judges, rounds=lowered.rounds)
 
 
 class Direct:
@@ -154,8 +155,12 @@ def _decide(run: Callable[[], int], decide: Callable[[], None], *, once: bool) -
 def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:
     """Zeroed memory, and the address in it from which on there are so many bytes at a cache line's start."""
     memory = np.zeros(nbytes + LINE, np.uint8)
+    return memory, _line_in(memory)
+
+
+def _line_in(memory: NDArray[np.uint8]) -> int:
     address = address_of(memory)
-    return memory, address + -address % LINE
+    return address + -address % LINE
 
 
 def _addresses(sheet: Sheet, arrays: Arrays, own: dict[str, int]) -> list[int]:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.computed import computed_once
 from anydml.devices.binding import as_array
-from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
+from anydml.devices.graph import CompiledGraph
+from anydml.devices.graph_call import laid_over
 from anydml.errors import BindingError, DescError, Fault
+from anydml.functional import graph_files
 from anydml.functional.call import call
 from anydml.functional.run import allocate
 from anydml.functional.tracing import Building, GraphTensor, traced
-from anydml.graphs.desc import GraphDesc, OutputEdge
+from anydml.graphs import show
+from anydml.graphs.check import check_graph
+from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.desc import GraphDesc, OutputEdge, tensor_names
+from anydml.graphs.fusing import fuse
+from anydml.graphs.plan import Work, fixed_buffers, split, works_of
 from anydml.schema.tensor_rules import broken
-from anydml.tensor import TensorDesc, TensorFlags, four_bit
+from anydml.tensor import TensorDesc, TensorFlags, four_bit, packed_strides
 
 
 class Graph:
@@ -30,12 +40,52 @@ class Graph:
         self.desc, self.inputs, self.outputs = desc, dict(inputs), dict(outputs)
         self._form = form  # what the function returned, with names for tensors
 
-    def compile(self, device: Device | str | None = None) -> CompiledOperator:
-        """The graph for a device, the cpu without one: initialize it where an input is OWNED_BY_DML, then bind."""
-        return device_of(device).compile(self.desc)
+    def __repr__(self) -> str:
+        """Inputs, nodes with the calls that they were fused to, and outputs."""
+        return show.text(*self._planned())
 
-    def run(self, inputs: Mapping[str, Any], device: Device | str | None = None) -> dict[str, NDArray[Any]]:
-        """The outputs by name, of fresh arrays. The graph is compiled once for a device, unless an input is OWNED_BY_DML."""
+    def _repr_html_(self) -> str:
+        return show.html(*self._planned())
+
+    def to_dot(self) -> str:
+        """The graph for Graphviz: a box around nodes that were fused, sizes at the edges."""
+        return show.dot(*self._planned())
+
+    def _planned(self) -> tuple[CheckedGraph, Sequence[Work], Sequence[Work]]:
+        checked = check_graph(self.desc)
+        once, every = split(works := works_of(checked), fixed_buffers(checked, works))
+        return checked, once, fuse(checked, every)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the graph to a folder: graph.json, and an .npy file for each constant."""
+        graph_files.write(folder, self.desc, self._form)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Graph:
+        """The graph that `save` wrote to a folder; GraphError where it is none."""
+        desc, form = graph_files.read(folder)
+        checked = check_graph(desc)
+        tensors = [
+            {b.name: t or b.tensor for b, t in zip(bound, given or [None] * len(bound), strict=True)}
+            for bound, given in ((checked.inputs, desc.input_tensors), (checked.outputs, desc.output_tensors))
+        ]
+        return cls(desc, tensors[0], tensors[1], form)
+
+    def compile(self, device: Device | str | None = None, *, fuse: bool = True) -> CompiledGraph:
+        """The graph for a device, the cpu without one: initialize it where an input is OWNED_BY_DML, then bind."""
+        return cast(CompiledGraph, device_of(device).compile(self.desc, fuse=fuse))
+
+    def run(
+        self, inputs: Mapping[str, Any], device: Device | str | None = None, *, keep: Literal["outputs", "all"] = "outputs"
+    ) -> dict[str, NDArray[Any]]:
+        """The outputs by name, of fresh arrays; with keep="all", what every operator computes, by the operator's name too.
+
+        The graph is compiled once for a device, unless an input is OWNED_BY_DML.
+        """
+        if keep == "all":
+            return self._whole.run(inputs, device)
+        if keep != "outputs":
+            raise ValueError(f'keep is {keep!r}, and may be "outputs" or "all"')
         device = device_of(device)
         owned = {name: x for name, x in inputs.items() if name in self.inputs and self.inputs[name].flags}
         if any(t.flags & TensorFlags.OWNED_BY_DML for t in self.inputs.values()):
@@ -44,18 +94,42 @@ class Graph:
         else:
             compiled = device.cached(_compiled, self)
         scratch = compiled.binding_properties.temporary_resource_size
-        found = {name: allocate(t.sizes, t.data_type.dtype, scratch) for name, t in self.outputs.items()}
+        found = {name: _fresh(t, scratch) for name, t in self.outputs.items()}
         if taken := [name for name in inputs if name in found]:
             raise BindingError([Fault(name, "is an output of the graph, and run makes its array") for name in taken])
         compiled.bind(**{name: x for name, x in inputs.items() if name not in owned}, **found).execute()
         return found
+
+    @computed_once
+    def _whole(self) -> Graph:
+        """The graph with every tensor as an output."""
+        checked, *_ = self._planned()
+        edges, tensors = [*self.desc.output_edges], dict(self.outputs)
+        there = {b.buffer for b in checked.outputs}
+        for node, writes in enumerate(checked.writes):
+            operator = checked.nodes[node]
+            slots = [] if operator is None else tensor_names(operator.desc, "output")
+            for name, buffer in writes.items():
+                if operator is not None and buffer not in there:
+                    title = show.called(checked, node) + (f".{name}" if len(writes) > 1 else "")
+                    edges.append(OutputEdge(node, slots.index(name), len(edges), title))
+                    tensors[title] = operator.tensors[name]
+        whole = replace(self.desc, output_edges=tuple(edges), output_tensors=())
+        return Graph(whole, self.inputs, tensors, [*tensors])
 
     def __call__(self, **inputs: Any) -> Any:
         """What the function returns, of arrays: an array, or a tuple or dict of them."""
         return _filled(self._form, self.run(inputs))
 
 
-def _compiled(device: Device, made: Graph) -> CompiledOperator:
+def _fresh(t: TensorDesc, scratch: int) -> NDArray[Any]:
+    """An array for an output: packed, or laid over bytes as its desc says."""
+    if t.data_type.element_bits > 4 and t.explicit_strides == packed_strides(t.sizes):
+        return allocate(t.sizes, t.data_type.dtype, scratch)
+    return laid_over(allocate((t.element_bytes,), np.dtype(np.uint8), scratch), t)
+
+
+def _compiled(device: Device, made: Graph) -> CompiledGraph:
     return made.compile(device)
 
 

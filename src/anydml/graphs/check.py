@@ -39,8 +39,8 @@ class _Checking:
         self.input_count, self.output_count = desc.counts
         self.faults: list[Fault] = []
         self.nodes = tuple(self._node(i, node) for i, node in enumerate(desc.nodes))
-        self.inputs_of = [tensor_names(node.desc, INPUT) if isinstance(node, OperatorNode) else [] for node in desc.nodes]
-        self.outputs_of = [tensor_names(node.desc, OUTPUT) if isinstance(node, OperatorNode) else [""] for node in desc.nodes]
+        self.inputs_of = [_tensors(node, INPUT) for node in desc.nodes]
+        self.outputs_of = [_tensors(node, OUTPUT) for node in desc.nodes]
         if level < GRAPHS_SINCE:
             self._fault("", f"graphs came with feature level {GRAPHS_SINCE}; this is {level}")
         if not any(isinstance(node, OperatorNode) for node in desc.nodes):
@@ -275,6 +275,13 @@ class _Checking:
         return CheckedGraph(
             self.desc, self.level, self.nodes, tuple(buffers), tuple(reads), tuple(writes), self.order, inputs, outputs
         )
+
+
+def _tensors(node: OperatorNode | ConstantNode, role: str) -> list[str | None]:
+    """A node's tensors as edges count them; a constant has one output."""
+    if isinstance(node, ConstantNode):
+        return [] if role == INPUT else [""]
+    return tensor_names(node.desc, role) if isinstance(node.desc, Desc) else []
 
 
 def _flagged(t: TensorDesc, owned: bool) -> TensorDesc:

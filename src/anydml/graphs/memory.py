@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from anydml.graphs.plan import Work
+from anydml.graphs.plan import Work, lie_alike
 
 LINE = 64
-ATTEMPTS = 200  # orders that are tried where the simple ones leave holes
+ATTEMPTS = 200  # orders that are tried where the simple ones leave holes,
+WORK = 1 << 20  # and as many pairs of buffers as are looked at then
 
 
 class Life(NamedTuple):
@@ -27,17 +28,45 @@ class Layout(NamedTuple):
     bytes: int
 
 
-def lives(works: Sequence[Work], sizes: Mapping[int, int]) -> dict[int, Life]:
-    """The life of each buffer that has a size here: from the work that writes it to the last one that reads it."""
+def lives(works: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[int, int]) -> dict[int, Life]:
+    """The life of each buffer that has a size here: from the work that writes it to the last one that reads it.
+
+    taken: buffers that lie where another one does, whose life goes on with theirs.
+    """
     found: dict[int, Life] = {}
     for at, work in enumerate(works):
-        for use in work.writes.values():
+        for use in (*work.writes.values(), *work.reads.values()):
             if use.buffer in sizes:
-                found[use.buffer] = Life(at, at, -(-sizes[use.buffer] // LINE) * LINE)
-        for use in work.reads.values():
-            if use.buffer in found:
-                found[use.buffer] = found[use.buffer]._replace(last=at)
+                place = taken.get(use.buffer, use.buffer)
+                first = found[place].first if place in found else at
+                found[place] = Life(first, at, -(-sizes[place] // LINE) * LINE)
     return found
+
+
+def in_place(works: Sequence[Work], sizes: Mapping[int, int], may: Sequence[Collection[str]]) -> dict[int, int]:
+    """The buffers that take the place of one that their work reads last, each with the first that lies there.
+
+    may: for each work, the tensors that its kernel lets the output be identical to.
+    """
+    last = {use.buffer: at for at, work in enumerate(works) for use in work.reads.values()}
+    taken: dict[int, int] = {}
+    for at, work in enumerate(works):
+        if len(work.writes) != 1:
+            continue
+        (output,) = work.writes.values()
+        read = [use.buffer for use in work.reads.values()]
+        for name in may[at]:
+            use = work.reads[name]
+            if (
+                {use.buffer, output.buffer} <= sizes.keys()
+                and last[use.buffer] == at
+                and read.count(use.buffer) == 1
+                and sizes[use.buffer] == sizes[output.buffer]
+                and lie_alike(use, output)
+            ):
+                taken[output.buffer] = taken.get(use.buffer, use.buffer)
+                break
+    return taken
 
 
 def most_alive(found: Mapping[int, Life]) -> int:
@@ -68,7 +97,7 @@ def laid_out(found: Mapping[int, Life]) -> Layout:
     ]
     best, order = min(((_placed(found, o), o) for o in orders), key=lambda x: x[0].bytes)
     rng = random.Random(len(found))
-    attempts = ATTEMPTS if len(found) < ATTEMPTS else 0
+    attempts = min(ATTEMPTS, WORK // max(1, len(found) ** 2))
     while best.bytes > least and attempts:
         attempts -= 1
         changed = [*order]

@@ -47,6 +47,14 @@ def works_of(checked: CheckedGraph) -> tuple[Work, ...]:
     return tuple(made)
 
 
+def lie_alike(a: Use, b: Use) -> bool:
+    """Whether two tensors of a buffer have the same elements at the same places."""
+    s, t = a.tensor, b.tensor
+    if (s.data_type, s.sizes) != (t.data_type, t.sizes):
+        return False
+    return all(x == y for n, x, y in zip(s.sizes, s.explicit_strides, t.explicit_strides, strict=True) if n > 1)
+
+
 def fixed_buffers(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:
     """The buffers that do not change once the graph is initialized: constants, owned inputs, and what follows from them."""
     fixed = {i for i, b in enumerate(checked.buffers) if b.owned or checked.constant(i) is not None}

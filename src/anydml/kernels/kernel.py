@@ -81,6 +81,8 @@ class Built(NamedTuple):
     direct: a call that takes the arrays itself, in the order of the names that it is made with, at their addresses, and may
     be made by several threads at once; None where there is none. It looks at nothing but the addresses, and is made with
     the shapes and types of the tensors besides.
+    rounds: of what `Lowered` is linked to. Kernels of equal ones may take turns in one scratch, `bind` getting it as the array
+    "scratch": zeros at first, of `temporary_resource_size` and a cache line.
     """
 
     bind: Callable[[Arrays], Execute]
@@ -91,6 +93,7 @@ class Built(NamedTuple):
     judges: bool = False
     bare: bool = False
     direct: Callable[[Sequence[str], Mapping[str, Form]], Direct] | None = None
+    rounds: Sequence[Rounds] | None = None
 
 
 Answer: TypeAlias = Lowered | Built | Refused

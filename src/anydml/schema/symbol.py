@@ -18,6 +18,10 @@ class Symbol:
     def __repr__(self) -> str:
         return self.text
 
+    def __index__(self) -> int:
+        """The value, where a part of a list is taken: so many entries as the example has."""
+        return operator.index(self.value)
+
     def __eq__(self, other: object) -> bool:
         return self.text == other.text if isinstance(other, Symbol) else bool(self.value == other)
 

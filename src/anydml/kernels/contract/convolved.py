@@ -27,14 +27,15 @@ MANY = 512  # places from which on filters are packed even for one call
 class Convolved(NamedTuple):
     """A convolution by places: its problem has places as rows and filters as columns; a row of C is a line of the output.
 
-    windows: their image. one: the axis that the input is where they read it as it lies. lines, line: of the output, and the
-    places of one.
+    windows: their image. one: the axis that the input is where they read it as it lies. flipped: the image has INT8 as UINT8,
+    128 larger. lines, line: of the output, and the places of one.
     """
 
     problem: Problem
     windows: Windows
     filters: Filters
     one: Axis | None
+    flipped: bool
     lines: int
     line: int
 
@@ -80,7 +81,7 @@ def convolved(p: Convolution) -> Convolved | None:
         b=Lying(NOTHING, False),
         c=Matrix(At(p.output.name), ys[0], filters * ys[1], line, ys[1]),
         places=(),
-        a_signed=x.data_type is DataType.INT8,
+        a_signed=False,
         b_signed=f.data_type is DataType.INT8,
         output=OUTPUTS[y.data_type],
         a_zero_point=single[0],
@@ -99,6 +100,7 @@ def convolved(p: Convolution) -> Convolved | None:
             ((y_.taps, taps_y), (x_.taps, taps_x)),
         ),
         Axis(*inside[0], 0, 1, 1, 1, 0) if still and len(inside) == 1 else None,
+        x.data_type is DataType.INT8,
         y_.outputs,
         x_.outputs,
     )

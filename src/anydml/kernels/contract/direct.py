@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from anydml.kernels.call.steps import Repeat, Rounds, Step
+from anydml.kernels.call.steps import Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract import image, partition, places
@@ -18,6 +18,7 @@ from anydml.kernels.contract.image_rows import HOPS
 from anydml.kernels.contract.layout import Layout
 from anydml.kernels.contract.problem import NOTHING
 from anydml.kernels.contract.repeats import along, each
+from anydml.kernels.contract.rounds import rounds
 from anydml.kernels.contract.windows import BEFORE, BEHIND
 
 CHUNK = 256 << 10  # bytes of packed filters that pass by a tile's places
@@ -48,7 +49,8 @@ class Direct:
         self.steps = p.windows.channels // 4 * self.taps
         self.offsets = scratch.take(8 * self.steps)
         self.packing = self._packing()
-        self.rounds = self._rounds()
+        before = [*([] if self.owned else self.packing), *self._records()]
+        self.rounds = rounds(at, scratch, before, lambda part: partition.pieces(at, part, self.threads, True), self._piece)
 
     def _packing(self) -> list[Step | Repeat]:
         def pack(batch: Batch) -> list[Step]:
@@ -64,7 +66,7 @@ class Direct:
             scale, bias = p.scales[1] if p.scales else NOTHING, p.bias or NOTHING
             if p.scales:
                 yield parameters(at, batch, range(1), 0, p.n, self.rows.of(batch), self.modes.of(batch))
-            code = engine.compiled(records.filters, at.target, p.a_signed, p.b_signed, bool(p.scales), at.kind.biased)
+            code = engine.compiled(records.filters, at.target, self.of.flipped, p.b_signed, bool(p.scales), at.kind.biased)
             b_zero_point = (p.b_zero_point.of(batch), p.b_zero_point.column)
             beside = (scale.of(batch), scale.column, bias.of(batch), bias.column, self.modes.of(batch))
             last = at.start(at.panels - 1)
@@ -77,30 +79,6 @@ class Direct:
         code = engine.compiled(image.offsets, at.target)
         where = Step(code, (w.channels // 4, 4 * w.of_channel, self.offsets, *numbers))
         return [where, *each(at.target, range(1), range(p.batches[1]), group)]
-
-    def _rounds(self) -> list[Rounds]:
-        before = [*([] if self.owned else self.packing), *self._records()]
-        mark = self.scratch.size
-        tops = [mark]
-
-        def phase(part: Part) -> list[list[Step | Repeat]]:
-            self.scratch.size = mark  # rounds work in the same memory
-            made = [self._piece(piece) for piece in partition.pieces(self.at, part, self.threads, True)]
-            tops.append(self.scratch.size)
-            return made
-
-        grid = list(partition.grid(self.at))
-        found = [Rounds([[before]])]
-        if len(grid) == 1 and not grid[0][1]:
-            last = phase(grid[0][0])
-            found = [Rounds([[before], last] if len(last) > 1 else [[before + last[0]]])]
-        else:
-            found += [
-                Rounds([phase(part)], tuple(n for n, _ in moves), tuple([phase(moved)] for _, moved in moves))
-                for part, moves in grid
-            ]
-        self.scratch.size = max(tops)
-        return found
 
     def _piece(self, part: Part) -> list[Step | Repeat]:
         """Some lines of some batches, by some panels, a strip of lines at a time."""
@@ -142,7 +120,7 @@ class _Strip:
         else:
             axes = NOT_THERE, y._replace(start=y.start - rows.start * y.stride), x
         hop = x.step * x.stride
-        fill = engine.compiled(image.fill, at.target, hop if hop in HOPS else 0, True)
+        fill = engine.compiled(image.fill, at.target, hop if hop in HOPS else 0, True, self.of.flipped)
         numbers = (n for axis in axes for n in of_axis(axis))
         end, fours = w.matrix.at + w.span, w.channels // 4
         beside = p.a_zero_point.of(batch), self.begun, self.bounds

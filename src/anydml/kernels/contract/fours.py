@@ -5,6 +5,8 @@ from __future__ import annotations
 from anydml.kernels.code.emit import Text, shuffle
 from anydml.kernels.code.targets import Target
 
+FLIP = f"splat (i32 {0x80808080 - (1 << 32)})"  # the highest bit of every byte
+
 
 def by_column(text: Text, rows: list[str], target: Target) -> list[str]:
     """Four rows of two vectors' columns, a byte each: a column's four bytes side by side.
@@ -28,3 +30,19 @@ def by_column(text: Text, rows: list[str], target: Target) -> list[str]:
         words = shuffle(text, pairs[0], pairs[1], f"<{half} x i16>", order)
         vectors.append(text.op(f"bitcast <{half} x i16> {words} to <{lanes} x i32>"))
     return vectors
+
+
+def by_column_of_sixteen(text: Text, rows: list[str]) -> list[str]:
+    """Four rows of sixteen columns: four columns in each of four vectors."""
+    halves = range(8), range(8, 16)
+    first, second = (
+        [shuffle(text, x, y, "<16 x i8>", [i for c in half for i in (c, 16 + c)]) for half in halves]
+        for x, y in (rows[:2], rows[2:])
+    )
+    found = []
+    for x, y in zip(first, second, strict=True):
+        left, right = (text.op(f"bitcast <16 x i8> {v} to <8 x i16>") for v in (x, y))
+        for low in (0, 4):
+            words = shuffle(text, left, right, "<8 x i16>", [i for c in range(low, low + 4) for i in (c, 8 + c)])
+            found.append(text.op(f"bitcast <8 x i16> {words} to <4 x i32>"))
+    return found

@@ -48,18 +48,19 @@ def of_axis(axis: Axis) -> tuple[int, ...]:
     return axis.phases, axis.length, axis.stride, axis.dilation, axis.start, axis.size, axis.step
 
 
-def fill(target: Target, hop: int, fours: bool = False) -> str:
+def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -> str:
     """The image of so many channels: rows in the order in which they lie, so that what is written too far is written again.
 
     Arguments: FILL. end: behind the last element of the input. channel: bytes between channels. bounds: for each phase of x
     three int64 to work in. hop: bytes from one element of a row to the next, of HOPS, or 0 for any.
-    fours: channels count fours of them, whose bytes lie side by side in every place.
+    fours: channels count fours of them, whose bytes lie side by side in every place; flipped: with their highest bits flipped.
     """
     width, size = target.vector_bytes, 4 if fours else 1
     text = Text()
     arguments(text, FILL, {"source", "end", "zero_point", "image", "bounds"})
     bytes_ = f"<{width} x i8>"
-    blank = splat(text, text.load("i8", "%zero_point"), bytes_)
+    zero_point = text.load("i8", "%zero_point")
+    blank = splat(text, text.op(f"xor i8 {zero_point}, -128") if flipped else zero_point, bytes_)
     hop_x = text.op("mul i64 %stride_x, %step_x")
 
     def bound(phase: str, _: list[str]) -> list[str]:
@@ -105,7 +106,7 @@ def fill(target: Target, hop: int, fours: bool = False) -> str:
 
             def inner() -> None:
                 if fours:
-                    copied_in_fours(text, target, hop, from_, there, count, hop_x)
+                    copied_in_fours(text, target, hop, from_, there, count, hop_x, flipped)
                 else:
                     copied(text, width, hop, from_, there, count, hop_x)
 

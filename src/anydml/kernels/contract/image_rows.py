@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from anydml.kernels.code.emit import Text, fold, shuffle
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.fours import by_column
+from anydml.kernels.contract.fours import FLIP, by_column
 from anydml.kernels.copy.text import short
 
 HOPS = (1, 2, 4)  # bytes between a row's elements that vectors are shuffled for
@@ -47,8 +47,10 @@ def copied(text: Text, width: int, hop: int, source: str, into: str, count: str,
     _if_inside(text, last, lambda: fold(text, "0", whole, width, [], vector), exactly)
 
 
-def copied_in_fours(text: Text, target: Target, hop: int, source: str, into: str, count: str, hop_x: str) -> None:
-    """So many elements of four channels, at least one, a channel's four bytes behind the one's before."""
+def copied_in_fours(
+    text: Text, target: Target, hop: int, source: str, into: str, count: str, hop_x: str, flipped: bool
+) -> None:
+    """So many elements of four channels, at least one, a channel's byte behind the one's before. flipped: their highest bit."""
     width, columns = target.vector_bytes, target.vector_bytes // 2
     sources = [source]
     for _ in range(3):
@@ -57,14 +59,16 @@ def copied_in_fours(text: Text, target: Target, hop: int, source: str, into: str
     def one(i: str, _: list[str]) -> list[str]:
         at, place = text.op(f"mul i64 {i}, {hop_x}"), text.at(into, text.op(f"mul i64 {i}, 4"))
         for c, row in enumerate(sources):
-            text.store("i8", text.load("i8", text.at(row, at)), place, c)
+            value = text.load("i8", text.at(row, at))
+            text.store("i8", text.op(f"xor i8 {value}, -128") if flipped else value, place, c)
         return []
 
     def vector(i: str, _: list[str]) -> list[str]:
         rows = [_hopped(text, columns, hop, row, i) for row in sources]
         place = text.at(into, text.op(f"mul i64 {i}, 4"))
+        ints = f"<{width // 4} x i32>"
         for n, value in enumerate(by_column(text, rows, target)):
-            text.store(f"<{width // 4} x i32>", value, place, n * width)
+            text.store(ints, text.op(f"xor {ints} {value}, {FLIP}") if flipped else value, place, n * width)
         return []
 
     def each() -> None:

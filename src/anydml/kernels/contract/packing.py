@@ -7,14 +7,13 @@ from collections.abc import Callable
 from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
-from anydml.kernels.contract.fours import by_column
+from anydml.kernels.contract.fours import FLIP, by_column
 from anydml.kernels.contract.image import RECORD
 from anydml.kernels.contract.tile import panel_columns
 
 # --- B in panels ---
 
 ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
-FLIP = f"splat (i32 {0x80808080 - (1 << 32)})"  # the highest bit of every byte
 PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad", "offsets", "places")
 PRODUCTS = ("a", "a_row", "products", "products_row")
 

@@ -48,7 +48,6 @@ def multiply(target: Target, kind: Kind, lines: int, height: int) -> str:
     arguments(text, ARGUMENTS, POINTERS)
     places = [(line, i) for line in range(lines) for i in range(height)]
     slots = rounding.slots(text, target, len(places)) if size == 1 else None
-    rounded = text.op(f"alloca [{columns} x i8], align {width}")
 
     def tile(image: str, terms: str, c: str) -> None:
         images, from_lines, into_lines = (
@@ -67,7 +66,7 @@ def multiply(target: Target, kind: Kind, lines: int, height: int) -> str:
             if slots is None:
                 _stored(text, target, sums, places, into)
             else:
-                _rounded(text, target, kind, sums, places, into, record, slots, rounded)
+                _rounded(text, target, kind, sums, places, into, record, slots)
             return []
 
         fold(text, "0", "%panels", 1, [], panel)
@@ -196,7 +195,6 @@ def _rounded(
     into: list[str],
     record: str,
     waiting: rounding.Slots,
-    rounded: str,
 ) -> None:
     """The rounded bytes of a tile: places whose estimate is too near a tie are done again, by the rule."""
     width = target.vector_bytes
@@ -221,34 +219,30 @@ def _rounded(
                 of.append("poison")
             continue
         outputs: dict[int, list[str]] = {}
-        distances: dict[int, str] = {}
         for at in there:
-            for n, value in enumerate(sums[at]):  # kept in any case: registers are few
-                text.store(ints, value, waiting.sums, (2 * at + n) * width)
             outputs[at], both = [], []
             for n in range(2):
                 value, distance = rounding.estimated(text, target, sums[at][n], scales[n])
                 outputs[at].append(value)
                 both.append(distance)
-            distances[at] = rounding.largest(text, target, both)
+            near = rounding.any_not_below(text, target, rounding.largest(text, target, both), threshold)
+            wait, go, now = text.name("wait"), text.name("go"), f"%{text.name('waiting')}"
+            text.branch(text.op(f"or i1 {near}, {always}"), wait, go, seldom=True)
+            text.label(wait)
+            slot = text.at(waiting.sums, text.op(f"mul i64 {count}, {2 * width}"))
+            for n, value in enumerate(sums[at]):
+                text.store(ints, value, slot, n * width)
+            text.store("i64", str(at), text.at(waiting.rows, text.op(f"mul i64 {count}, 8")))
+            more = text.op(f"add i64 {count}, 1")
+            text.jump(go)
+            text.label(go)
+            text.do(f"{now} = phi i64 [ {count}, %{before} ], [ {more}, %{wait} ]")
+            count, before = now, go
         chosen = [there[0] if at is None else at for at in slots[group : group + 4]]
         for n in range(2):
             packed = rounding.saturated(text, target, kind.output == "i8", [outputs[at][n] for at in chosen], zero_points)
             order = [16 * lane + 4 * place + f for lane in range(width // 16) for f in range(4) for place in range(4)]
             turned[n].append(text.op(f"bitcast {bytes_} {shuffle(text, packed, packed, bytes_, order)} to {ints}"))
-        near = rounding.any_not_below(text, target, rounding.largest(text, target, list(distances.values())), threshold)
-        wait, go, now = text.name("wait"), text.name("go"), f"%{text.name('waiting')}"
-        text.branch(text.op(f"or i1 {near}, {always}"), wait, go, seldom=True)
-        text.label(wait)
-        more = count
-        for at in there:  # listed, and then kept or written over
-            text.store("i64", str(at), text.at(waiting.rows, text.op(f"mul i64 {more}, 8")))
-            near = text.op(f"or i1 {rounding.any_not_below(text, target, distances[at], threshold)}, {always}")
-            more = text.op(f"add i64 {more}, {text.op(f'zext i1 {near} to i64')}")
-        text.jump(go)
-        text.label(go)
-        text.do(f"{now} = phi i64 [ {count}, %{before} ], [ {more}, %{wait} ]")
-        count, before = now, go
     places_of = into
     for of in turned:
         # four places' bytes of a filter are a lane, and then sixteen are four
@@ -263,13 +257,13 @@ def _rounded(
     def again() -> None:
         def place(i: str, _: list[str]) -> list[str]:
             at = text.load("i64", text.at(waiting.rows, text.op(f"mul i64 {i}, 8")))
-            from_ = text.at(waiting.sums, text.op(f"mul i64 {at}, {2 * width}"))
+            from_ = text.at(waiting.sums, text.op(f"mul i64 {i}, {2 * width}"))
             line, x = (text.op(f"{how} i64 {at}, {height}") for how in ("udiv", "urem"))
             far = text.op(f"add i64 {text.op(f'mul i64 {line}, %c_line')}, {x}")
-            text.do(f"call void @rule(ptr {from_}, ptr %row, ptr {text.at(record, SCALE)}, ptr {rounded})")
+            text.do(f"call void @rule(ptr {from_}, ptr %row, ptr {text.at(record, SCALE)}, ptr {waiting.rounded})")
 
             def one(f: str, state: list[str]) -> list[str]:
-                text.store("i8", text.load("i8", text.at(rounded, f)), state[0])
+                text.store("i8", text.load("i8", text.at(waiting.rounded, f)), state[0])
                 return [text.at(state[0], "%c_row")]
 
             fold(text, "0", str(2 * width // 4), 1, [("ptr", text.at(places_of[0], far))], one)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.levels import again, computed_again, element, finer_stage, lanes_as_bits
+from anydml.kernels.elementwise import settled
+from anydml.kernels.elementwise.levels import again, called, element, finer_stage, known, lanes_as_bits
 from anydml.kernels.elementwise.shape import Shape, names
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
 
@@ -45,6 +46,8 @@ class _Kernel:
         finer = [finer_stage(body.target, shape, level) for level in shape.levels[1:]] if shape.listed else []
         if finer:
             finer.append(again(body.target, shape))
+            if (name := settled.function(shape.formula)) in settled.APART:
+                finer.append(known(body.target, shape, name))
         declared = dict.fromkeys([*body.declared, *(line for _, lines in finer for line in lines)])
         return kernel(body, [*declared, *(text for text, _ in finer)])
 
@@ -205,25 +208,48 @@ class _Kernel:
         return body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
 
     def _dense(self, streams: Sequence[Value], made: Value, bits: str) -> tuple[Value, str]:
-        """The group computed again at the next level, at once, where many lanes are undecided."""
+        """The group computed again at the next level, at once, where many lanes are undecided and not known without that."""
         body = self.body
-        many = body.op(
-            f"icmp ugt i64 {body.call('llvm.ctpop.i64', Kind('i64'), f'i64 {bits}').name}, {self.shape.lanes // MANY}"
-        )
-        before, again, after = (body.name(x) for x in ("before", "again", "after"))
+        pointers, lanes = self.group, self.shape.lanes
+        before, some, redo, after = (body.name(x) for x in ("before", "some", "redo", "after"))
         body.jump(before)
         body.label(before)
-        body.branch(many, again, after, seldom=True)
-        body.label(again)
-        pointers = self.group
-        for value, pointer in zip(streams, pointers, strict=False):
-            body.stored(value, pointer)
-        mask = body.op(f"and i64 {bits}, {computed_again(body, pointers, self.shape.lanes)}")
-        second = body.loaded(made.kind, pointers[-1])
+        found = [(made, bits, before)]
+        body.branch(self._many(bits), some, after, seldom=True)
+        body.label(some)
+        if (name := settled.function(self.shape.formula)) is not None:
+            if name in settled.APART:
+                self._keep([*streams, made])
+                there = called(body, "known", pointers, lanes)
+                made = body.loaded(made.kind, pointers[-1])
+            else:
+                results, where = settled.settled(name, streams)
+                there, made = lanes_as_bits(where), body.chosen(where, results, made)
+            bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {there}, -1')}")
+            found.append((made, bits, some))
+            body.branch(self._many(bits), redo, after)
+        else:
+            body.jump(redo)
+        body.label(redo)
+        if name not in settled.APART:
+            self._keep(streams)
+        mask = body.op(f"and i64 {bits}, {called(body, 'again', pointers, lanes)}")
+        found.append((body.loaded(made.kind, pointers[-1]), mask, redo))
         body.jump(after)
         body.label(after)
-        value = body.value(f"phi {made.kind.text} [ {made.name}, %{before} ], [ {second.name}, %{again} ]", made.kind)
-        return value, body.op(f"phi i64 [ {bits}, %{before} ], [ {mask}, %{again} ]")
+        values = ", ".join(f"[ {value.name}, %{label} ]" for value, _, label in found)
+        masks = ", ".join(f"[ {mask}, %{label} ]" for _, mask, label in found)
+        return body.value(f"phi {made.kind.text} {values}", made.kind), body.op(f"phi i64 {masks}")
+
+    def _keep(self, values: Sequence[Value]) -> None:
+        for value, pointer in zip(values, self.group, strict=False):
+            self.body.stored(value, pointer)
+
+    def _many(self, bits: str) -> str:
+        """Whether more lanes are undecided than go on the list."""
+        body = self.body
+        count = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {bits}").name
+        return body.op(f"icmp ugt i64 {count}, {self.shape.lanes // MANY}")
 
     # --- the list ---
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import precise
+from anydml.kernels.elementwise import precise, settled
 from anydml.kernels.elementwise.formula import computed
 from anydml.kernels.elementwise.items import Element, stored_item
 from anydml.kernels.elementwise.shape import Shape
@@ -59,30 +59,50 @@ def lanes_as_bits(mask: Value) -> str:
 
 def again(target: Target, shape: Shape) -> tuple[str, list[str]]:
     """`i64 @again(ptr stream, .., ptr made, i64 n)`: n elements computed at the second level, and which it leaves undecided."""
-    body = Body(target)
+
     lanes = min(shape.lanes, target.vector_bytes // 4)
+    shape = shape._replace(lanes=lanes)
+    return _group_by_group("again", target, shape, lambda streams, made: element(made.body, shape, streams, shape.levels[1]))
+
+
+def known(target: Target, shape: Shape, name: str) -> tuple[str, list[str]]:
+    """`i64 @known(ptr stream, .., ptr made, i64 n)`: those of n elements that are known without being computed, and which."""
+
+    def found(streams: list[Value], made: Value) -> tuple[Value, Value]:
+        results, where = settled.settled(name, streams)
+        return made.body.chosen(where, results, made), where
+
+    return _group_by_group("known", target, shape._replace(lanes=min(shape.lanes, target.vector_bytes // 4)), found)
+
+
+def _group_by_group(
+    name: str, target: Target, shape: Shape, made_of: Callable[[list[Value], Value], tuple[Value, Value | None]]
+) -> tuple[str, list[str]]:
+    """A function of its own, so that its constants take no registers of the kernel's: elements made anew, and some lanes."""
+    body, lanes = Body(target), shape.lanes
     pointers = [f"%p{k}" for k in range(len(shape.types))]
 
     def group(first: str, carried: list[Value]) -> list[Value]:
-        def at(k: int) -> str:
-            return body.at(pointers[k], body.op(f"mul i64 {first}, {shape.types[k].element_bits // 8}"))
-
-        streams = [body.loaded(Kind(f"i{t.element_bits}", lanes), at(k)) for k, t in enumerate(shape.types[:-1])]
-        made, undecided = element(body, shape._replace(lanes=lanes), streams, shape.levels[1])
-        body.stored(made, at(-1))
-        if undecided is None:
+        places = [
+            body.at(p, body.op(f"mul i64 {first}, {t.element_bits // 8}")) for p, t in zip(pointers, shape.types, strict=True)
+        ]
+        *streams, made = (body.loaded(Kind(f"i{t.element_bits}", lanes), at) for at, t in zip(places, shape.types, strict=True))
+        made, mask = made_of(streams, made)
+        body.stored(made, places[-1])
+        if mask is None:
             return carried
-        moved = body.op(f"shl i64 {lanes_as_bits(undecided)}, {first}")
+        moved = body.op(f"shl i64 {lanes_as_bits(mask)}, {first}")
         return [carried[0] | Value(body, moved, Kind("i64"))]
 
-    _, (open_,) = body.loop("0", "%n", lanes, [Value(body, "0", Kind("i64"))], group)
-    body.do(f"ret i64 {open_.name}")
-    head = f"define internal i64 @again({', '.join(f'ptr {p}' for p in pointers)}, i64 %n) noinline {{"
+    _, (bits,) = body.loop("0", "%n", lanes, [Value(body, "0", Kind("i64"))], group)
+    body.do(f"ret i64 {bits.name}")
+    head = f"define internal i64 @{name}({', '.join(f'ptr {p}' for p in pointers)}, i64 %n) noinline {{"
     return "\n".join([head, "entry:", *body.lines, "}"]), [*body.declared]
 
 
-def computed_again(body: Body, pointers: Sequence[str], count: int) -> str:
-    return body.op(f"call i64 @again({', '.join(f'ptr {p}' for p in pointers)}, i64 {count})")
+def called(body: Body, name: str, pointers: Sequence[str], count: int) -> str:
+    """What `again` or `known` returns."""
+    return body.op(f"call i64 @{name}({', '.join(f'ptr {p}' for p in pointers)}, i64 {count})")
 
 
 def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str]]:
@@ -112,7 +132,7 @@ def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str
         if level in shape.levels[1:2]:  # there is code for it
             for value, place in zip(streams, spares, strict=False):
                 body.stored(value, place)
-            bits = computed_again(body, spares, lanes)
+            bits = called(body, "again", spares, lanes)
         else:
             made, undecided = element(body, shape, streams, level)
             body.do(f"store {made.kind.text} {made.name}, ptr {spare}, align 64")

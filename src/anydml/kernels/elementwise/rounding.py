@@ -13,6 +13,8 @@ from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, either, o
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.tensor import DataType, limits
 
+HALF_SINGLE = 1 << 28  # the low bits of a float64 that is half between two float32
+
 
 def nearest_single(x: Number) -> tuple[Value, Value | None]:
     """t rounded half to even to float32, and the lanes where the bound leaves that open."""
@@ -108,8 +110,12 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
 # --- to integers ---
 
 
-def to_whole(op: str, x: Number) -> Number:
-    """floor, ceil, truncate, half_to_even or half_away."""
+def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
+    """floor, ceil, truncate, half_to_even or half_away; narrowed: it is stored as a FLOAT32 or FLOAT16, and nothing else.
+
+    From 2^52 on, a number rounded to odd lies on the same side of what is half between two float32, or is one, as its integers
+    do, unless that is next to it.
+    """
     low, high = (end if math.isinf(end) else float(to(end)) for end, to in ((x.low, math.floor), (x.high, math.ceil)))
     if x.single is not None:
         made = of_single(rounded_to_whole(op, x.single), quantum=0, low=low, high=high)
@@ -123,8 +129,13 @@ def to_whole(op: str, x: Number) -> Number:
         differ = ends[0].bits().compared("ne", ends[1].bits())
         guard = either(guard, differ & _finite(x) if x.err is None else _open(x, differ))
         value = once(lambda: rounded_to_whole(op, x.wide()))
-    if x.largest >= 2.0**52 and not x.exact:
-        guard = either(guard, x.wide().magnitude().compared("oge", 2.0**52) & _finite(x))
+    near_half = op.startswith("half")  # of which half a unit has to be told from what is beside it
+    far = 2.0**51 if near_half else 2.0**52
+    if x.largest >= far and not x.exact:
+        if narrowed and odd is not None and not near_half:
+            guard = either(guard, ((value().bits() + (HALF_SINGLE + 1)) & (2 * HALF_SINGLE - 3)).compared("eq", 0))
+        else:
+            guard = either(guard, x.wide().magnitude().compared("oge", far) & _finite(x))
     digits = min(53, places(low, high, 0))
     return Number(x.body, value, exact=True, low=low, high=high, quantum=0, digits=digits, least=0, guard=guard)
 

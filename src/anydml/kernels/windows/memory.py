@@ -6,10 +6,11 @@ from math import prod
 from typing import Any, NamedTuple
 
 from anydml.kernels.call.steps import At
-from anydml.kernels.match.windows import QUANTIZED, Axis, Windows
+from anydml.kernels.match.windows import MAX, QUANTIZED, Axis, Windows
 from anydml.kernels.windows.shape import Layout, Shape, parts, present, raw
 from anydml.kernels.windows.undecided import STATE_WORDS
 from anydml.schema.check import Checked
+from anydml.tensor import DataType
 
 LISTED = 1 << 10  # elements on the list of a piece, beside those of two lines
 CACHE_LINE = 64  # bytes
@@ -43,9 +44,18 @@ def memory_of(w: Windows, layout: Layout, shape: Shape) -> Memory:
     grain = CACHE_LINE // min(map(_bytes, raw(shape)))
     length = -(-length_of(line, shape.lanes) // grain) * grain if shape.slides else 0
     pitch = -(-line.output // grain) * grain
-    bytes_ = sum(map(_bytes, raw(shape))) * length + sum(map(_bytes, parts(shape))) * pitch
-    # lines of the output that are made together: those of the input that they share are read once
-    most = NEAR // (bytes_ * each * last.stride) if last.stride < extent else 1
+    # where the columns of the padded line begin that are a multiple of the stride, and those between them
+    before = across = 0
+    if shape.down:
+        before = -(-line.start // shape.step // grain) * grain
+        across = before + -(-length_of(line, shape.lanes) // shape.step // grain) * grain + grain
+        columns, read = shape.step * across * _bytes(raw(shape)[0]), line.size * shape.types[0].dtype.itemsize
+        # lines of the output that are made together: the first of them are reduced down while the last are not, and then along
+        most = NEAR // 2 // (columns + last.stride * read) if last.stride <= extent else 1
+    else:
+        bytes_ = sum(map(_bytes, raw(shape))) * length + sum(map(_bytes, parts(shape))) * pitch
+        # those of the input that they share are read once
+        most = NEAR // (bytes_ * each * last.stride) if last.stride < extent else 1
     band = max(1, min(most, BAND, last.output))
     ring = (band - 1) * last.stride + extent
     slots = ring * each
@@ -68,21 +78,17 @@ def memory_of(w: Windows, layout: Layout, shape: Shape) -> Memory:
         take(name, 4 * line.output)
     for name in ("numbers", "inverses"):
         take(name, 8 * line.output)
+    kept = not shape.down or (shape.kind, shape.types[0]) == (MAX, DataType.FLOAT32)  # in lines that are copied
     for j, element in enumerate(raw(shape)):
-        take(f"line{j}", slots * length * _bytes(element) + CACHE_LINE)
+        take(f"line{j}", kept * slots * length * _bytes(element) + CACHE_LINE)
         places[f"line{j}"] += -line.start * _bytes(element) % CACHE_LINE  # so that what is copied there is aligned
     for j, element in enumerate(parts(shape)):
-        take(f"slot{j}", (slots + 1) * pitch * _bytes(element))
-        places[f"blank{j}"] = places[f"slot{j}"] + slots * pitch * _bytes(element)
+        take(f"slot{j}", kept * (slots + 1) * pitch * _bytes(element))
+        places[f"blank{j}"] = places[f"slot{j}"] + kept * slots * pitch * _bytes(element)
     numbers: dict[str, int] = {}
     if shape.down:
-        # where the columns of the padded line begin that are a multiple of the stride, and those between them
-        grain = CACHE_LINE // _bytes(raw(shape)[0])
-        before = -(-line.start // shape.step)
-        before = -(-before // grain) * grain
-        across = before + -(-length_of(line, shape.lanes) // shape.step // grain) * grain + grain
-        take("columns", band * shape.step * across * _bytes(raw(shape)[0]))
-        take("nothing", line.size * shape.types[0].dtype.itemsize)
+        take("columns", band * columns)
+        take("nothing", read)
         numbers |= dict(column=before, across=across)
     terms = prod(a.window for a in w.axes).bit_length()
     numbers |= dict(slots=slots, pitch=pitch, length=length, ring=ring, band=band, extent=extent, terms=terms)

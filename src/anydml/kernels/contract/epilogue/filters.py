@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, splat, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.dot import BIAS as SHIFT
 from anydml.kernels.contract.dot import dot_of, shifted
 from anydml.kernels.contract.epilogue.records import TAKEN
 from anydml.kernels.contract.image_rows import rounded_up
@@ -23,13 +24,18 @@ FILTERS = (
 )
 
 
-def filters(target: Target, a_signed: bool, b_signed: bool, scaled: bool, biased: bool) -> str:
-    """The records of the filters of so many panels. Arguments: FILTERS, steps in bytes; sums: of packed filters."""
+def filters(target: Target, flipped: bool, b_signed: bool, scaled: bool, biased: bool) -> str:
+    """The records of the filters of so many panels, for an A of UINT8; flipped: it is INT8, its highest bits flipped.
+
+    Arguments: FILTERS, steps in bytes; sums: of packed filters.
+    """
     columns = panel_columns(target)
     text = Text()
     arguments(text, FILTERS, {"sums", "columns", "a_zero_point", "b_zero_point", "b_scale", "bias", "modes"})
     k = text.op("trunc i64 %k to i32")
-    a_zero_point = extend(text, text.load("i8", "%a_zero_point"), a_signed)
+    a_zero_point = extend(text, text.load("i8", "%a_zero_point"), flipped)
+    if flipped:
+        a_zero_point = text.op(f"add i32 {a_zero_point}, {SHIFT}")
     mask = text.load("i32", "%modes", TAKEN) if biased else ""
 
     def panel(p: str, _: list[str]) -> list[str]:
@@ -43,7 +49,7 @@ def filters(target: Target, a_signed: bool, b_signed: bool, scaled: bool, biased
             far = text.op(f"mul i64 {i}, 4")
             into = text.at(record, far)
             byte = text.load("i8", along(text, "%b_zero_point", "%b_zero_point_step", at))
-            z = shifted(text, target, byte, a_signed, b_signed)
+            z = shifted(text, target, byte, False, b_signed)
             x = text.op(f"sub i32 {text.op(f'mul i32 {k}, {z}')}, {text.load('i32', text.at(sums, far))}")
             term = text.op(f"mul i32 {x}, {a_zero_point}")
             if biased:

@@ -7,9 +7,10 @@ in a buffer for the rule (`rule`). Why both are exact is written in docs/decisio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import Text, real, shuffle, splat
+from anydml.kernels.code.emit import Text, along, real, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue.rule import ESTIMATE, ROW, ZERO_POINT, bounded, fused, limits
@@ -20,14 +21,18 @@ def undecided(target: Target) -> float:
     return 0.5 - (2.0**-14 if fused(target) else 2.0**-13)
 
 
+Stored = Callable[[str, str, int | str], None]  # bytes, their place, and which row they are, a number or a value
+
+
 class Slots(NamedTuple):
-    """The stack frame of a tile: sums that wait for the rule, the rows they are of, and counts of rows."""
+    """The stack frame of a tile: sums that wait for the rule, the rows they are of, counts of rows, and a row's bytes."""
 
     sums: str
     rows: str
     always: str
     redone: str
     tiles: str
+    rounded: str
 
 
 def slots(text: Text, target: Target, height: int) -> Slots:
@@ -38,7 +43,8 @@ def slots(text: Text, target: Target, height: int) -> Slots:
     text.do(f"store i64 {wanted}, ptr {always}, align 8")
     for count in (redone, tiles):
         text.do(f"store i64 0, ptr {count}, align 8")
-    return Slots(sums, rows, always, redone, tiles)
+    rounded = text.op(f"alloca [{dot.vectors * target.vector_bytes // 4} x i8], align {target.vector_bytes}")
+    return Slots(sums, rows, always, redone, tiles, rounded)
 
 
 def epilogue(
@@ -52,8 +58,13 @@ def epilogue(
     c: str,
     c_row: str,
     biased: bool = False,
+    row_step: int = ROW,
+    stored: Stored | None = None,
 ) -> None:
-    """Round a tile's sums and store them at c. biased: the records of rows have a bias in one zero point's place."""
+    """Round a tile's sums and store them at c. biased: the records of rows have a bias in one zero point's place.
+
+    row_step: 0 where all rows have one record. stored: stores the bytes of a row, where that is not simply done.
+    """
     dot, width = dot_of(target), target.vector_bytes
     height, row_bytes = len(sums), dot.vectors * width
     decide, guess, judge, redo, done = (text.name(x) for x in ("decide", "guess", "judge", "redo", "rounded"))
@@ -80,9 +91,9 @@ def epilogue(
         outputs, distances = [], []
         for m in pair:
             for n, value in enumerate(sums[m]):
-                factor = splat(text, text.load("float", row, ROW * m + ESTIMATE[n % 2]), f"<{width // 4} x float>")
+                factor = splat(text, text.load("float", row, row_step * m + ESTIMATE[n % 2]), f"<{width // 4} x float>")
                 zero_point = splat(
-                    text, text.load("i32", row, ROW * m + ZERO_POINT[0 if biased else n % 2]), f"<{width // 4} x i32>"
+                    text, text.load("i32", row, row_step * m + ZERO_POINT[0 if biased else n % 2]), f"<{width // 4} x i32>"
                 )
                 rounded, distance = estimated(text, target, value, scales[n], factor)
                 outputs.append(text.op(f"add <{width // 4} x i32> {rounded}, {zero_point}"))
@@ -91,7 +102,11 @@ def epilogue(
         half = f"<{row_bytes // 4} x i8>"
         for at, m in enumerate(pair):
             bytes_ = shuffle(text, packed, packed, f"<{width} x i8>", range(at * row_bytes // 4, (at + 1) * row_bytes // 4))
-            text.store(half, bytes_, c, text.op(f"mul i64 {c_row}, {m}") if m else 0)
+            place = along(text, c, c_row, str(m)) if m else c
+            if stored is None:
+                text.store(half, bytes_, place)
+            else:
+                stored(bytes_, place, m)
         near = any_not_below(text, target, largest(text, target, distances), threshold)
         wait, go = text.name("wait"), text.name("go")
         text.branch(near, wait, go)
@@ -122,10 +137,13 @@ def epilogue(
     text.do(f"%{i} = phi i64 [ 0, %{redo} ], [ %{j}, %{loop} ]")
     which = text.op(f"load i64, ptr {text.at(slots.rows, text.op(f'mul i64 %{i}, 8'))}, align 8")
     from_ = text.at(slots.sums, text.op(f"mul i64 %{i}, {row_bytes}"))
-    record = text.at(row, text.op(f"mul i64 {which}, {ROW}"))
+    record = text.at(row, text.op(f"mul i64 {which}, {row_step}"))
     into = text.at(c, text.op(f"mul i64 {which}, {c_row}"))
     scale = text.at(column, row_bytes)
-    text.do(f"call void @rule(ptr {from_}, ptr {record}, ptr {scale}, ptr {into})")
+    bytes_at = into if stored is None else slots.rounded
+    text.do(f"call void @rule(ptr {from_}, ptr {record}, ptr {scale}, ptr {bytes_at})")
+    if stored is not None:
+        stored(text.load(f"<{row_bytes // 4} x i8>", bytes_at), into, which)
     text.do(f"%{j} = add i64 %{i}, 1")
     text.branch(text.op(f"icmp ult i64 %{j}, %{count}"), loop, done)
     text.label(done)

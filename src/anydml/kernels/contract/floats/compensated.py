@@ -67,6 +67,6 @@ def result(values: list[Value]) -> tuple[Value, Value, Value, Value, Value]:
     zero = remainder.lift(0.0)
     ends = total.magnitude().compared("olt", math.inf)
     tail, lack = two_sum(low, least)
-    lacking = (body.chosen(alone, zero, lack).magnitude() + lost) * SLACK
-    tails = (body.chosen(alone, zero, tail), body.chosen(ends, lacking, 0.0))  # of infinities, NaN are lost
+    # a sum that left nothing over lacks what is lost as well
+    tails = (body.chosen(alone, zero, tail), body.chosen(ends, (lack.magnitude() + lost) * SLACK, zero))
     return body.chosen(alone, total, head), body.chosen(alone, zero, remainder), open_ & ends, *tails

@@ -7,16 +7,13 @@ out, so that zeros and infinities are those of the terms that do.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.layout import ENTRY
+from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.contract.floats.masks import Masks
-from anydml.kernels.contract.floats.reads import Reader, single
-from anydml.tensor import DataType
+from anydml.kernels.contract.floats.reads import single
+from anydml.kernels.contract.floats.terms import TERM, Kinds, Terms
 
 LEAST = 2.0**-126  # below it, a product of float32 loses more than its share
 # sizes: sums of magnitudes; block_row: bytes from one row of these and of the sums to the next. from0 .. end1: the lines for
@@ -26,21 +23,6 @@ ARGUMENTS = (
     "first", "count", "sums", "sizes", "block_row", "from0", "end0", "from1", "end1",
 )  # fmt: skip
 POINTERS = {"a", "b", "table", "sums", "sizes"}
-TERM = 32  # bytes of a term of a line: to its elements, to its values of rows, and the columns that it counts for
-
-
-class Kinds(NamedTuple):
-    """The factors' types; rows; elements of a line from one column to the next, 0 for any; whether some terms do not count.
-
-    at_once: so many terms are added before sums are put back; without a loop, where all count for a whole group of columns.
-    """
-
-    a: DataType
-    b: DataType
-    rows: int
-    step: int
-    padded: bool
-    at_once: int
 
 
 def slack(target: Target) -> int:
@@ -53,15 +35,7 @@ def sums(target: Target, kinds: Kinds) -> str:
     return _Direct(target, kinds).text()
 
 
-class _Direct:
-    def __init__(self, target: Target, kinds: Kinds) -> None:
-        self.body, self.kinds = Body(target), kinds
-        self.lanes = target.vector_bytes // 4
-        self.iota = self.body.constants("i32", range(self.lanes))
-        self.reader = Reader(self.body, kinds.b, kinds.step, self.lanes)
-        masked = kinds.padded and kinds.step and "avx512bw" in target.features
-        self.masks = Masks(self.body, kinds.step, kinds.at_once) if masked else None
-
+class _Direct(Terms):
     def text(self) -> str:
         body, rows = self.body, self.kinds.rows
         arguments(body, ARGUMENTS, POINTERS)
@@ -89,25 +63,6 @@ class _Direct:
         body.loop("0", up, 1, [], terms)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
-
-    def _term(self, t: str, first: str) -> list[Value]:
-        """Write down a term: where its elements are, and what they are multiplied by."""
-        body = self.body
-        n = body.op(f"add i64 {first}, {t}")
-        c, p = body.op(f"udiv i64 {n}, %positions"), body.op(f"urem i64 {n}, %positions")
-        entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
-        offset = body.op(f"add i64 {body.op(f'mul i64 {c}, %b_term')}, {body.load('i64', entry)}")
-        record = body.at(self.all, body.op(f"mul i64 {t}, {TERM}"))
-        body.store("i64", offset, record)
-        body.store("i64", body.op(f"ptrtoint ptr {entry} to i64"), record, 8)
-        a = body.at("%a", body.op(f"add i64 {body.op(f'mul i64 {c}, %a_term')}, {body.load('i64', entry, 8)}"))
-        for m in range(self.kinds.rows):
-            bits = body.loaded(Kind(f"i{self.kinds.a.element_bits}"), a, body.op(f"mul i64 %a_row, {m}"))
-            into = body.at(self.values, body.op(f"mul i64 {t}, {8 * self.kinds.rows}"))
-            body.stored(single(bits, self.kinds.a).converted("fpext", Kind("double")), into, 8 * m)
-        if self.masks is not None:
-            self.masks.write(t, body.load("i64", entry, 48), body.load("i64", entry, 56), "%n2")
-        return []
 
     def _run(self, _: str, done: str, length: str, z: str, y: str, x: str) -> None:
         """The columns of a run."""
@@ -152,40 +107,6 @@ class _Direct:
 
         up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
         body.loop("0", up, lanes, [], group)
-
-    def _counting(self, z: str, y: str, x: str, length: str) -> tuple[str, str, str]:
-        """Write down the terms that count for a line, and for which of its columns; how many, and for which all count."""
-        body = self.body
-
-        def one(t: str, found: list[Value]) -> list[Value]:
-            record = body.at(self.all, body.op(f"mul i64 {t}, {TERM}"))
-            into = body.at(self.line, body.op(f"mul i64 {found[0].name}, {TERM}"))
-            counts = body.constant(Kind("i64"), 1)
-            body.store("i64", body.load("i64", record), into)
-            body.store("i64", body.op(f"mul i64 {t}, {8 * self.kinds.rows}"), into, 8)
-            body.store("i64", "0", into, 16)
-            body.store("i64", length, into, 24)
-            if self.kinds.padded:
-                entry = body.load("ptr", record, 8)
-                inside = body.constant(Kind("i1"), True)
-                for k, value in ((0, z), (1, y)):
-                    at = Value(body, value, Kind("i64"))
-                    inside = inside & at.compared("sge", body.loaded(at.kind, entry, 16 + 16 * k))
-                    inside = inside & at.compared("slt", body.loaded(at.kind, entry, 24 + 16 * k))
-                edges = [body.op(f"sub i64 {body.load('i64', entry, at)}, {x}") for at in (48, 56)]
-                edges[1] = body.call("llvm.smin.i64", Kind("i64"), f"i64 {edges[1]}", f"i64 {length}").name
-                for k, edge in enumerate(edges):
-                    body.store("i64", edge, into, 16 + 8 * k)
-                counts = inside.converted("zext", Kind("i64"))
-            low, high = (body.loaded(Kind("i64"), into, at) for at in (16, 24))
-            low, high = body.intrinsic("smax", low, found[1]), body.intrinsic("smin", high, found[2])
-            return [found[0] + counts, low, high]
-
-        i64 = Kind("i64")
-        starts = [body.constant(i64, 0), body.constant(i64, 0), Value(body, length, i64)]
-        count, low, high = body.loop("0", self.count, 1, starts, one)[1]
-        every = count.compared("eq", self.kinds.at_once)
-        return count.name, low.name, body.chosen(every, high, 0).name
 
     def _columns(self, base: str, done: str, length: str, terms: str, low: str, high: str) -> None:
         """All columns of a line, in groups; the last one may write behind it, where the next line's come.

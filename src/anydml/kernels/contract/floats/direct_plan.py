@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
-from anydml.kernels.contract.floats import direct, epilogue
+from anydml.kernels.contract.floats import direct, epilogue, few, terms
 from anydml.kernels.contract.floats.layout import Layout
 
 if TYPE_CHECKING:
@@ -17,42 +18,56 @@ if TYPE_CHECKING:
     from anydml.kernels.contract.floats.shares import Piece
 
 MOST_ROWS = 4
+MOST_ROWS_ALONG = 16  # of a matrix whose rows or columns lie side by side
+AT_ONCE = 8  # of these rows
 STRIP = 4096  # columns: their sums stay near while the terms pass by
 
 
-def serves(found: Layout) -> bool:
-    """Whether there are so few rows that packing columns costs more than it brings."""
-    return found.rows <= MOST_ROWS
+def serves(found: Layout, size: int) -> bool:
+    """Whether there are so few rows that packing columns costs more than it brings; size: bytes of the columns' elements."""
+    return found.rows <= (MOST_ROWS if _read_along(found, size) is None else MOST_ROWS_ALONG)
 
 
 def take(plan: Plan, piece: Piece) -> None:
     """Take the memory that a piece works in."""
-    scratch, rows = plan.scratch, len(piece.rows)
+    scratch, rows = plan.scratch, min(len(piece.rows), AT_ONCE)
     columns = min(STRIP, len(piece.columns))
     plan.block_row = columns * 8 + direct.slack(plan.target)
     plan.sums, plan.sizes = (scratch.take(rows * plan.block_row) for _ in range(2))
     plan.list = scratch.take((rows * columns + 64) * 8)
     plan.counter = scratch.take(64)
+    plan.values = scratch.take(max(few.BLOCK, 16 * rows) * 8 + rows * plan.target.vector_bytes * 2)
 
 
 def batch_steps(plan: Plan, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
     """The steps of one batch."""
-    yield from plan.along(piece.columns, STRIP, lambda columns: _strip(plan, batch, piece.rows, columns))
+    for first in range(piece.rows.start, piece.rows.stop, AT_ONCE):
+        rows = range(first, min(first + AT_ONCE, piece.rows.stop))
+        yield from plan.along(piece.columns, STRIP, partial(_strip, plan, batch, rows))
+
+
+def _read_along(found: Layout, size: int) -> bool | None:
+    """Whether a matrix lies side by side along its terms; None if it does neither way, or if some terms do not count."""
+    if found.padded or len(found.table) != 1 or found.sizes[:2] != (1, 1):
+        return None
+    column = found.b.columns[2]
+    if found.b_term == size and (column != size or found.columns == 1):
+        return True
+    return False if column == size or found.columns == 1 else None
 
 
 def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> Iterator[Step]:
     found, target = plan.layout, plan.target
-    size = plan.factors[1].dtype.itemsize
-    at_once = max(1, min(found.terms, 16 if len(found.table) > 1 else 8))  # of a matrix, rows that are far apart
-    step = {size: 1, 2 * size: 2}.get(found.b.columns[2], 0)
-    kinds = direct.Kinds(*plan.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, at_once)
-    a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
-    right = (b, *found.sizes[1:], *found.b.columns, found.b_term)
-    terms = (found.channels, len(found.table), plan.table)
-    blocks: tuple[At | int, ...] = (plan.sums, plan.sizes, plan.block_row, *found.inside[:4])
-    yield Step(engine.compiled(direct.sums, target, kinds), (*a, *right, *terms, columns.start, len(columns), *blocks))
+    along = _read_along(found, plan.factors[1].dtype.itemsize)
+    if along is None:
+        yield _any(plan, batch, rows, columns)
+        additions = found.terms
+    else:
+        kinds = few.Kinds(*plan.factors, len(rows), along, few.BLOCK)
+        yield _matrix(plan, kinds, batch, rows, columns)
+        additions = kinds.additions(found.terms, target)
+    factor = int(np.float64((additions + 8) * 2.0**-53).view(np.int64))
     shape = plan.shape._replace(measured=True)
-    factor = int(np.float64((found.terms + 8) * 2.0**-53).view(np.int64))
     streams = [x for p in plan.places for x in (p.of(batch, rows.start), p.row, *p.columns)]
     none = plan.counter  # of what the epilogue of other sums reads
     where = (len(rows), columns.start, len(columns), *found.flat[1:], plan.sums, plan.block_row, factor)
@@ -60,3 +75,28 @@ def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> I
     yield Step(code, (*where, none, plan.sizes, plan.list, plan.counter, found.terms, none, none, none, *streams))
     known = (plan.sums, plan.block_row, none, none, 0, 0, none, 0, 0)
     yield plan.refine(batch, rows, columns, plan.shape, known, streams)
+
+
+def _matrix(plan: Plan, kinds: few.Kinds, batch: tuple[int, ...], rows: range, columns: range) -> Step:
+    """The sums of some columns of a matrix that lies side by side."""
+    found = plan.layout
+    at_b, at_a = (int(x) for x in found.table[0, :2])
+    a, b = found.a.of(batch, rows.start) + at_a, found.b.of(batch) + at_b
+    left, right = (a, found.a.row, found.a_term), (b + columns.start * found.b.columns[2], found.b_term, found.b.columns[2])
+    blocks = (found.terms, len(columns), plan.sums, plan.sizes, plan.block_row, plan.values)
+    return Step(engine.compiled(few.summed, plan.target, kinds), (*left, *right, *blocks))
+
+
+def _any(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> Step:
+    """The sums of some columns of any kind."""
+    found = plan.layout
+    size = plan.factors[1].dtype.itemsize
+    at_once = max(1, min(found.terms, 16 if len(found.table) > 1 else 8))  # of a matrix, rows that are far apart
+    step = {size: 1, 2 * size: 2}.get(found.b.columns[2], 0)
+    kinds = terms.Kinds(*plan.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, at_once)
+    a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
+    right = (b, *found.sizes[1:], *found.b.columns, found.b_term)
+    counted = (found.channels, len(found.table), plan.table)
+    blocks: tuple[At | int, ...] = (plan.sums, plan.sizes, plan.block_row, *found.inside[:4])
+    code = engine.compiled(direct.sums, plan.target, kinds)
+    return Step(code, (*a, *right, *counted, columns.start, len(columns), *blocks))

@@ -19,7 +19,7 @@ from anydml.kernels.contract.floats import compensated
 from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.doubled import lost
 from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, stored_precisely, walked
-from anydml.kernels.contract.floats.lines import lines
+from anydml.kernels.contract.floats.lines import lines, start
 from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.tile import BOUND
 from anydml.kernels.copy.text import prefetch
@@ -91,6 +91,7 @@ class _Block:
         arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, len(self.lies))})
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.streams.begin()
+        self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # of every row
 
         def rows() -> None:
             body.store("i64", "0", "%counter")
@@ -131,13 +132,13 @@ class _Block:
             of_sizes = body.op(f"mul i64 {done}, {self.kinds[1].bits // 8}")
             bases = [body.at(sums, offset), body.at(sizes, of_sizes)]
             self.run = offset
-            for k, start in zip(range(OWN, len(self.lies)), starts, strict=True):
+            for k, row in zip(range(OWN, len(self.lies)), starts, strict=True):
                 offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %z{k}')}, {body.op(f'mul i64 {y}, %y{k}')}")
-                bases.append(body.at(start, body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s{k}')}")))
+                bases.append(body.at(row, body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s{k}')}")))
             self.streams.bases = bases
             self._elements(done, length)
 
-        lines(body, "%first", "%count", ("%n1", "%n2"), run)
+        lines(body, "%first", "%count", ("%n1", "%n2"), run, self.begun)
         return []
 
     def _elements(self, done: str, length: str) -> None:

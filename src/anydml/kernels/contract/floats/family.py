@@ -14,11 +14,11 @@ from anydml.kernels.code.emit import Text, arguments, fold, kernel
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.contract.floats.direct_plan import serves
 from anydml.kernels.contract.floats.formula import Stored
-from anydml.kernels.contract.floats.layout import layout
+from anydml.kernels.contract.floats.layout import Layout, layout
 from anydml.kernels.contract.floats.plan import Constants, Plan
 from anydml.kernels.contract.floats.undecided import Open, deciding
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
-from anydml.kernels.contract.floats.winograd_windows import pays, windows
+from anydml.kernels.contract.floats.winograd_windows import pays, windowed, windows
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
@@ -54,6 +54,13 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             return Refused(made)
         if made.terms > MOST_TERMS:
             return Refused(f"sums have more than {MOST_TERMS} terms")
+        square = windows(made) if pays(made) else None
+        side = windowed(c)
+        if square is None and side is not None and not made.padded:  # filters are columns where their outputs lie closest
+            other = layout(c, checked, side)
+            if isinstance(other, Layout) and pays(other):
+                square = windows(other)
+                made = other if square is not None else made
         formula = combined(c.formula)
         types = (*(s.data_type for s in c.streams), output)
         at = next(k for k, s in enumerate(c.streams) if s.name == SUM)
@@ -62,9 +69,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             factors.reverse()
         with guard:
             stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, scratch, constants)
+            direct = serves(made, factors[1].dtype.itemsize)
             owned = [bool(checked.tensors[p.at.base].flags & TensorFlags.OWNED_BY_DML) for p in (made.a, made.b)]
-            rows, columns = (packed if once and not serves(made) else None for once in owned)
-            square = windows(made) if pays(made) else None
+            rows, columns = (packed if once and not direct else None for once in owned)
             plan = Plan(*stated, rows, columns) if square is None else WinogradPlan(*stated, rows, square)
         plans.append(plan)
         opens.append(Open(c, made.order, plan.bits.offset // 8, plan.open))

@@ -15,11 +15,16 @@ LOST = 2.0**-60  # added to 1, it is rounded away
 
 
 class Note:
-    """The note, cleared when this is made. Its methods are for the function's first block and for what follows its loops."""
+    """The note, cleared when this is made, which is for a function's first block; `rounded` is for what follows its loops."""
 
     def __init__(self, body: Body) -> None:
         self.body, self.x86 = body, body.target.architecture == "x86"
         self.place = body.op("alloca double, align 8")
+        self.clear()
+
+    def clear(self) -> None:
+        """Clear the note, in a block of its own."""
+        body = self.body
         if self.x86:
             body.do(f"store i32 {DEFAULT}, ptr {self.place}, align 8")
             body.declared["declare void @llvm.x86.sse.ldmxcsr(ptr)"] = None

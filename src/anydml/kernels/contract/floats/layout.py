@@ -78,8 +78,8 @@ class _Test(NamedTuple):
     size: int
 
 
-def layout(c: Contraction, checked: Checked[Any]) -> Layout | str:
-    """The layout of a contraction, or why it has none of this kind."""
+def layout(c: Contraction, checked: Checked[Any], columns_of: int | None = None) -> Layout | str:
+    """The layout of a contraction, or why it has none of this kind. columns_of: the factor of columns, if it may be either."""
     tests = [_tests(f, (*c.variables, *c.terms)) for f in c.factors]
     if all(tests):
         return "both factors are read outside of their tensors"
@@ -88,7 +88,8 @@ def layout(c: Contraction, checked: Checked[Any]) -> Layout | str:
     in_factor = [{v for i in f.at for v in i.factors} for f in c.factors]
     live = [v for v in c.variables if v.size > 1]
     alone = [[v for v in live if v in in_factor[k] and v not in in_factor[1 - k]] for k in (0, 1)]
-    side = 1 if tests[1] else 0 if tests[0] else _innermost(alone, out)
+    side = _innermost(alone, out) if columns_of is None else columns_of
+    side = next((k for k in (1, 0) if tests[k]), side)
     columns, rows = (sorted(alone[k], key=lambda v: -abs(out[v])) for k in (side, 1 - side))
     places = [(strides[1 - side], c.factors[1 - side]), (strides[side], c.factors[side])]
     tested = {v for t in tests[side] for v in t.factors}

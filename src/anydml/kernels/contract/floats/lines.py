@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Kind, Value
 
 Run = Callable[[str, str, str, str, str, str], None]
 
 
-def lines(body: Body, first: str, count: str, sizes: tuple[str, str], run: Run) -> str:
+class Start(NamedTuple):
+    """Where columns begin, which takes divisions to find: the place of the first one; runs: how many these are."""
+
+    z: str
+    y: str
+    x: str
+    runs: str
+
+
+def start(body: Body, first: str, count: str, sizes: tuple[str, str]) -> Start:
+    """Where so many columns begin, from the first one on. sizes: of the two inner dimensions."""
+    middle, inner = sizes
+    x, line = body.op(f"urem i64 {first}, {inner}"), body.op(f"udiv i64 {first}, {inner}")
+    y, z = body.op(f"urem i64 {line}, {middle}"), body.op(f"udiv i64 {line}, {middle}")
+    rest = body.op(f"add i64 {body.op(f'sub i64 {inner}, 1')}, {x}")
+    return Start(z, y, x, body.op(f"udiv i64 {body.op(f'add i64 {count}, {rest}')}, {inner}"))
+
+
+def lines(body: Body, first: str, count: str, sizes: tuple[str, str], run: Run, begun: Start | None = None) -> str:
     """Emit `run(number, done, length, z, y, x)` for each run of so many columns, from the first one on; how many runs.
 
-    sizes: of the two inner dimensions. done: columns in earlier runs; z, y, x: the place of a run's first column.
+    sizes: of the two inner dimensions. done: columns in earlier runs; z, y, x: the place of a run's first column. begun: where
+    they begin, if that has been found.
     """
     middle, inner = sizes
     i64 = Kind("i64")
-    x0, line = body.op(f"urem i64 {first}, {inner}"), body.op(f"udiv i64 {first}, {inner}")
-    y0, z0 = body.op(f"urem i64 {line}, {middle}"), body.op(f"udiv i64 {line}, {middle}")
-    rest = body.op(f"add i64 {body.op(f'sub i64 {inner}, 1')}, {x0}")
-    up = body.op(f"add i64 {count}, {rest}")
-    runs = body.op(f"udiv i64 {up}, {inner}")
+    begun = begun or start(body, first, count, sizes)
 
     def one(n: str, at: list[Value]) -> list[Value]:
         done, x, y, z = (v.name for v in at)
@@ -37,5 +53,5 @@ def lines(body: Body, first: str, count: str, sizes: tuple[str, str], run: Run) 
         )
         return [Value(body, name, i64) for name in further]
 
-    body.loop("0", runs, 1, [Value(body, name, i64) for name in ("0", x0, y0, z0)], one)
-    return runs
+    body.loop("0", begun.runs, 1, [Value(body, name, i64) for name in ("0", begun.x, begun.y, begun.z)], one)
+    return begun.runs

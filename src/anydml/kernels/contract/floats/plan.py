@@ -22,6 +22,7 @@ from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout, Place
 from anydml.kernels.contract.floats.packed import SLACK, Packed
+from anydml.kernels.contract.floats.planes_plan import Planes
 from anydml.kernels.contract.floats.shares import Piece, pieces, turns
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
@@ -91,11 +92,14 @@ class Plan:
         lies = tuple(
             _lies(p, t, found, last=k == len(streams)) for k, (p, t) in enumerate(zip(self.places, types, strict=True))
         )
-        self.block_row, self.sizes = 0, At("scratch")
+        self.block_row, self.sizes, self.values = 0, At("scratch"), At("scratch")
         self.shape = Shape(formula, lies, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
+        self.constants = constants
         self.table = constants.add(found.table)
+        self.planes = Planes.of(self)
+        self.direct = direct_plan.serves(found, factors[1].dtype.itemsize)
         self.bits = scratch.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(threads if work >= ALONE else 1)
@@ -104,8 +108,8 @@ class Plan:
         self.phases: list[list[list[Step | Repeat]]] = []
         for turn in zip_longest(*(self._turns(piece, max(1, -(-work // (LONG * len(shares))))) for piece in shares)):
             scratch.size = mark  # one after another, they work in the same memory
-            pieces = zip(turn, self.open, strict=True)
-            self.phases.append([self._piece(piece, open_) for piece, open_ in pieces if piece is not None])
+            own = zip(turn, self.open, strict=True)
+            self.phases.append([self._piece(piece, open_) for piece, open_ in own if piece is not None])
             top = max(top, scratch.size)
         scratch.size = top
 
@@ -121,7 +125,9 @@ class Plan:
     def _piece(self, piece: Piece, open_: At) -> list[Step | Repeat]:
         found, scratch = self.layout, self.scratch
         self.open_ = open_
-        if direct_plan.serves(found):
+        if self.planes is not None:
+            return self.planes.steps(piece)
+        if self.direct:
             direct_plan.take(self, piece)
             return self._batches(piece)
         height = min(tile.height(self.target), len(piece.rows))
@@ -158,19 +164,30 @@ class Plan:
                 setattr(self, name, found)
                 steps = packed.rows_packed if name == "rows" else packed.columns_packed
                 own = piece._replace(batches=range(prod(found.sizes)))
-                self.packing += self._batches(own, lambda batch: list(steps(self, batch, some)), found.sizes)
+                self.packing += self._batches(own, lambda batch: steps(self, batch, some), sizes=found.sizes)
         return found
 
     def _batches(
-        self, piece: Piece, steps: Callable[[tuple[int, ...]], Steps] | None = None, sizes: tuple[int, ...] | None = None
+        self,
+        piece: Piece,
+        steps: Callable[[tuple[int, ...]], Steps] | None = None,
+        sizes: tuple[int, ...] | None = None,
+        ranges: Callable[[tuple[int, ...], range], Steps] | None = None,
     ) -> list[Step | Repeat]:
-        """The steps of a piece's batches, those of all kinds if none are given. sizes: the numbers of batches."""
+        """The steps of a piece's batches, those of all kinds if none are given.
+
+        sizes: the numbers of batches; ranges: the steps of some that follow one another.
+        """
         sizes = self.layout.batches if sizes is None else sizes
 
         def along(before: tuple[int, ...], first: int, end: int) -> list[Step | Repeat]:
             """The batches of such first indices, from one number of them on to before another."""
             if len(before) == len(sizes):
+                if ranges is not None:  # of none
+                    return list(ranges(before, range(1)))
                 return list(self._one(before, piece) if steps is None else steps(before))
+            if ranges is not None and len(before) == len(sizes) - 1:
+                return list(ranges(before, range(first, end)))
             below = prod(sizes[len(before) + 1 :])
             whole = range(-(-first // below), end // below)
             found: list[Step | Repeat] = []
@@ -200,7 +217,7 @@ class Plan:
 
     def _one(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
         """The steps of one batch."""
-        return (direct_plan.batch_steps if direct_plan.serves(self.layout) else Plan._batch)(self, batch, piece)
+        return (direct_plan.batch_steps if self.direct else Plan._batch)(self, batch, piece)
 
     def _batch(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
         if self.whole and self.packed is None:

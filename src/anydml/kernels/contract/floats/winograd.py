@@ -112,18 +112,23 @@ def inputs(x: Sequence[Value]) -> list[Value]:
     return [first, even_a + odd_a, even_a - odd_a, even_b + odd_b, even_b - odd_b, last]
 
 
-def filters(x: Sequence[Value], factors: Sequence[Value | float]) -> list[Value]:
-    """Of a filter's lines, one after the other, the line that factors make of its columns, row by row of FILTERS: 4 roundings
-    at most in each dimension, with those of the coefficients."""
+def filters(x: Sequence[Value], row: int) -> list[Value]:
+    """Of a filter's lines, one after the other, the line that a row of FILTERS makes of its columns, row by row of FILTERS: 4
+    roundings at most in each dimension, with those of the coefficients."""
     fused = x[0].body.fused
 
     def column(q: int) -> Value:
-        return fused(x[2 * FILTER + q], factors[2], fused(x[FILTER + q], factors[1], x[q] * factors[0]))
+        made = None
+        for y, factor in zip(x[q::FILTER], FILTERS[row].tolist(), strict=True):
+            if factor:
+                made = fused(y, factor, made) if made is not None else y if factor == 1 else y * factor
+        assert made is not None
+        return made
 
     d = [column(q) for q in range(FILTER)]
     made = [d[0] * float(FILTERS[0, 0])]
-    for row in FILTERS[1:4:2]:
-        even, odd = fused(d[2], float(row[2]), d[0] * float(row[0])), d[1] * float(row[1])
+    for first, second, third in FILTERS[1:4:2].tolist():
+        even, odd = fused(d[2], third, d[0] * first), d[1] * second
         made += [even + odd, even - odd]
     return [*made, d[2]]
 

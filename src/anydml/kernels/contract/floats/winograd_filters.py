@@ -16,7 +16,6 @@ from anydml.kernels.contract.floats.winograd import (
     AMPLIFIED,
     FILTER,
     FILTER_NORMS,
-    FILTERS,
     INPUT_NORMS,
     POSITIONS,
     READ,
@@ -75,7 +74,7 @@ def packed(target: Target, data_type: DataType) -> str:
                     x = single.converted("fpext", wide)
                     squares = body.fused(x, x, squares)
                     read.append(x)
-            made = [x for row in FILTERS for x in winograd.filters(read, list(map(float, row)))]
+            made = [x for row in range(READ) for x in winograd.filters(read, row)]
             for n, x in enumerate(made):
                 before = body.loaded(wide, squares_at, 8 * lanes * n)
                 body.stored(body.fused(x, x, before), squares_at, 8 * lanes * n)

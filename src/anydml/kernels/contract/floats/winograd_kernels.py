@@ -6,11 +6,13 @@ vector.
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel
+from functools import partial
+
+from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import tile, winograd
-from anydml.kernels.contract.floats.winograd import BLOCK, FILTER, FILTERS, READ, TILE
+from anydml.kernels.contract.floats.winograd import BLOCK, FILTER, READ, TILE
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
@@ -41,9 +43,6 @@ class Products:
     def text(self) -> str:
         body = self.body
         arguments(body, PRODUCTS, {"a", "rest", "filters", "line", "into"})
-        table = body.op(f"alloca [{FILTERS.size} x double], align 64")
-        for n, x in enumerate(FILTERS.flat):
-            body.stored(body.constant(Kind("double"), float(x)), table, 8 * n)
         self.begun = body.op("icmp eq i64 %done, 0")
 
         def group(g: str, _: list[Value]) -> list[Value]:
@@ -51,9 +50,8 @@ class Products:
             columns = body.at("%into", body.op(f"mul i64 {g}, {self.of_term}"))
 
             def line(i: str, _: list[Value]) -> list[Value]:
-                at = body.at(table, body.op(f"mul i64 {i}, {8 * FILTER}"))
-                scalars = [body.loaded(Kind("double"), at, 8 * n) for n in range(FILTER)]
-                self._transform(filters, [body.splat(x, self.lanes) for x in scalars], i)
+                for n in range(READ):
+                    when(body, body.op(f"icmp eq i64 {i}, {n}"), partial(self._transform, filters, n))
                 first = body.op(f"mul i64 {i}, {READ}")
 
                 def position(j: str, _: list[Value]) -> list[Value]:
@@ -72,19 +70,19 @@ class Products:
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
-    def _transform(self, filters: str, factors: list[Value], i: str) -> None:
-        """A line of the positions of some filters; with each, a part of the next ones, which are far away, is asked for."""
+    def _transform(self, filters: str, row: int) -> None:
+        """A line of the positions of some filters; with each, a part of what follows, which is far away, is asked for."""
         body, single = self.body, self.kind.of("float")
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         of_filter = 4 * self.lanes * FILTER * FILTER
-        ahead = body.op(f"add i64 {body.op(f'mul i64 %vector, {self.across}')}, {body.op(f'mul i64 {i}, {of_filter // READ}')}")
+        ahead = of_filter * BLOCK + of_filter // READ * row
 
         def term(k: str, _: list[Value]) -> list[Value]:
             from_ = body.at(filters, body.op(f"mul i64 {k}, {of_filter}"))
             to = body.at("%line", body.op(f"mul i64 {k}, {self.of_term}"))
             for n in range(self.across):
                 read = [body.loaded(single, from_, 4 * self.lanes * m) for m in range(FILTER * FILTER)]
-                for j, x in enumerate(winograd.filters([x.converted("fpext", self.kind) for x in read], factors)):
+                for j, x in enumerate(winograd.filters([x.converted("fpext", self.kind) for x in read], row)):
                     body.stored(x, to, self.of_position * j + 8 * self.lanes * n)
                 body.do(f"call void @llvm.prefetch.p0(ptr {body.at(from_, ahead)}, i32 0, i32 2, i32 1)")
                 from_ = body.at(from_, "%vector")

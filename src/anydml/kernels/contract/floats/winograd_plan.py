@@ -39,7 +39,7 @@ from anydml.tensor import DataType
 
 TILES = processor.caches().second * 9 // 8  # bytes of transformed tiles that are kept at once
 FEWEST = 16  # tiles for which filters are worth to be transformed
-PRODUCTS = processor.caches().second * 3 // 8  # bytes of products
+PRODUCTS = processor.caches().second // 8  # bytes of products
 SUMS = processor.caches().second // 8  # bytes of sums
 
 
@@ -63,6 +63,10 @@ class WinogradPlan(Plan):
         lanes = target.vector_bytes // 8
         self.of_filters = found.channels * ELEMENTS * lanes * 4
         self.packed_batch = -(-found.rows // lanes) * self.of_filters, -(-found.rows // lanes) * lanes * 8
+        # the numbers of batches whose filters are kept, 1 where they have the same
+        self.kept = tuple(
+            n if packed is not None and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True)
+        )
         self.tile_rows, self.tiles = (-(-n // TILE) for n in found.sizes[1:])
         super().__init__(target, found, formula, factors, threads, scratch, constants, packed)
 
@@ -121,25 +125,28 @@ class WinogradPlan(Plan):
     def _vectors(self, tile_rows: int) -> int:
         return -(-tile_rows * self.tiles // self.lanes)
 
-    def _contiguous(self, k: int) -> bool:
-        """Whether the lines of a factor have no gaps."""
-        return (self.windows.place, self.layout.b.columns[2])[k] == self.factors[k].dtype.itemsize
+    @property
+    def _contiguous(self) -> bool:
+        """Whether lines of what windows read have no gaps."""
+        return self.layout.b.columns[2] == self.factors[1].dtype.itemsize
 
     # --- filters ---
 
     def _place_filters(self, piece: Piece) -> None:
         """Take memory for packed filters: of all batches, once, if they are packed at `initialize`, else those of one."""
-        found, count = self.layout, prod(self.layout.batches) if self.packed is not None else 1
+        count = prod(self.kept)
         if self.packed is None or not self.packing:
             memory, (of_filters, of_norms) = self.packed or self.scratch, self.packed_batch
             self.a, self.a_norms, self.plain_norms = (memory.take(count * n) for n in (of_filters, of_norms, of_norms))
         if self.packed is not None and not self.packing:
-            whole = Piece(range(count), range(found.rows), piece.columns)
-            self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)])
+            whole = Piece(range(count), range(self.layout.rows), piece.columns)
+            self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)], self.kept)
 
     def _filters(self, batch: tuple[int, ...], row: int) -> tuple[At, At, At]:
         """Packed filters from such a row on, their bounds' norms, and their own."""
-        number = self._number(batch) if self.packed is not None else 0
+        number = 0
+        for i, n in zip(batch, self.kept, strict=True):
+            number = number * n + min(i, n - 1)
         of_filters, of_norms = self.packed_batch
         norms = number * of_norms + row * 8
         filters = self.a + (number * of_filters + row // self.lanes * self.of_filters)
@@ -212,7 +219,7 @@ class WinogradPlan(Plan):
     def _transform_inputs(self, batch: tuple[int, ...], image: int, tile_rows: range) -> Step:
         found, windows, lanes = self.layout, self.windows, self.lanes
         across, vectors = tile.height(self.target) // lanes, self._vectors(len(tile_rows))
-        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across, self._contiguous(1))
+        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across, self._contiguous)
         b = found.b.of(batch) + (windows.b + image * found.b.columns[0])
         where = (b, found.b_term, *found.b.columns[1:], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
         inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
@@ -255,13 +262,13 @@ class WinogradPlan(Plan):
             engine.compiled(epilogue.block, target, shape),
             (*where, factor, norms, self.b_norms, self.list, self.counter, 0, 0, 0, 0, *streams),
         )
-        contiguous = self._contiguous(0), self._contiguous(1)
-        code = engine.compiled(winograd_redo.summed, target, self.shape._replace(padded=False), self.factors, contiguous)
+        shape = self.shape._replace(padded=False)
+        code = engine.compiled(winograd_redo.summed, target, shape, self.factors, self._contiguous)
         factor = _bits(winograd_redo.factor(found.channels))
         a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
         b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
         inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
-        listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, plain)
+        listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, plain, self.b_norms)
         yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
         known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
         yield self.refine(batch, some, columns, self.shape, known, streams)

@@ -9,6 +9,7 @@ import numpy as np
 
 from anydml.kernels.contract.floats.layout import Layout
 from anydml.kernels.contract.floats.winograd import FILTER, TILE
+from anydml.kernels.match.contraction import Contraction
 
 # below, as much is lost in the transforms as is saved in products; fewer products at all are not worth more code
 LEAST_CHANNELS, LEAST_ROWS = 3, 5
@@ -27,6 +28,12 @@ class Windows(NamedTuple):
     place: int
     low: tuple[int, int]
     high: tuple[int, int]
+
+
+def windowed(c: Contraction) -> int | None:
+    """The factor of which windows are read: that of an index with several variables."""
+    several = [any(sum(v.size > 1 for v in index.factors) > 1 for index in f.at) for f in c.factors]
+    return several.index(True) if any(several) else None
 
 
 def windows(found: Layout) -> Windows | None:

@@ -1,0 +1,91 @@
+"""Vectors of a plane that are summed again: each sum with one of its terms' magnitudes, which bounds it alone.
+
+So neither zeros nor elements that are small beside others of the band are left open; what still is goes on the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.formula import bounded, stored
+from anydml.kernels.contract.floats.reads import Reader, single
+
+if TYPE_CHECKING:
+    from anydml.kernels.contract.floats.strips import Filter, Kinds
+
+WIDE = Kind("double")
+
+
+class Careful:
+    """Sums of a plane, a vector at a time. ways: of each of the filter's columns, as in `planes`; a, b: where the plane's
+    factors and its line 0 are."""
+
+    def __init__(
+        self, body: Body, kinds: Kinds, ways: Sequence[tuple[str, str, str]], filter_: Filter, lanes: int, a: str, b: str
+    ) -> None:
+        self.body, self.kinds, self.ways, self.filter, self.lanes, self.a, self.b = body, kinds, ways, filter_, lanes, a, b
+        self.reader = Reader(body, kinds.b, kinds.across, lanes)
+
+    def vector(self, y: str, x: str) -> tuple[Value, Value]:
+        """The elements from a column of a line on, and which of them are left open."""
+        body, kinds, lanes = self.body, self.kinds, self.lanes
+        wide = Kind("double", lanes)
+        start = body.splat(self.filter.start, lanes)
+        offset = body.op(f"mul i64 {x}, {kinds.across * kinds.b.dtype.itemsize}")
+        ways = [(body.at(body.at(self.b, offset), way), _lanes_of(body, low, high, x, lanes)) for way, low, high in self.ways]
+
+        def line(u: str, carried: list[Value]) -> list[Value]:
+            q = body.op(f"add i64 {body.op(f'mul i64 {y}, {kinds.down}')}, {u}")
+            there = body.op(f"and i1 {body.op(f'icmp sge i64 {q}, %low')}, {body.op(f'icmp slt i64 {q}, %high')}")
+            total, size = carried
+            for v, (from_, counts) in enumerate(ways):
+                number = body.op(f"mul i64 {u}, {kinds.wide}")
+                offset = body.load("i64", "%taps", body.op(f"mul i64 {body.op(f'add i64 {number}, {v}')}, 8"))
+                factor = single(body.loaded(Kind(f"i{kinds.a.element_bits}"), body.at(self.a, offset)), kinds.a)
+                f = body.splat(factor.converted("fpext", WIDE), lanes)
+                active = counts & body.splat(Value(body, there, Kind("i1")), lanes)
+                at = body.at(from_, body.op(f"mul i64 {q}, %b_line"))
+                x_ = single(self.reader.read(at, "0", self.reader.to_read(active)), kinds.b).converted("fpext", wide)
+                total = body.chosen(active, body.fused(f, x_, total), total)
+                size = body.chosen(active, body.fused(f.magnitude(), x_.magnitude(), size), size)
+            return [total, size]
+
+        total, size = body.loop("0", str(kinds.high), 1, [start, start.magnitude()], line)[1]
+        guard = total.bits().compared("eq", -(1 << 63))  # the sum of nothing is +0
+        number = bounded(total, size * kinds.error, guard)
+        added = kinds.stored.added() is not None
+        made, open_ = stored(body, kinds.stored, self.filter.streams, number, lanes, added=added)
+        assert open_ is not None
+        return made, open_
+
+
+def _lanes_of(body: Body, low: str, high: str, x: str, lanes: int) -> Value:
+    """The lanes of a vector whose columns are from .. to before .."""
+    at = body.constants("i64", range(lanes)) + body.splat(Value(body, x, Kind("i64")), lanes)
+    ends = [body.splat(Value(body, end, Kind("i64")), lanes) for end in (low, high)]
+    return at.compared("sge", ends[0]) & at.compared("slt", ends[1])
+
+
+def masked_store(body: Body, made: Value, at: str, mask: Value) -> None:
+    """Store some lanes of a vector, and nothing beside them."""
+    kind = made.kind
+    name = f"llvm.masked.store.v{kind.lanes}{kind.element}.p0"
+    body.declared[f"declare void @{name}({kind.text}, ptr, i32, <{kind.lanes} x i1>)"] = None
+    body.do(f"call void @{name}({made!r}, ptr {at}, i32 1, {mask!r})")
+
+
+def listed(body: Body, row: str, column: str, bits: str) -> None:
+    """Put lanes on the list: the row, and the column of each in 32 bits."""
+    count = Value(body, body.load("i64", "%counter"), Kind("i64"))
+    there = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {bits}")
+
+    def one(_: str, left: list[Value]) -> list[Value]:
+        lane = body.call("llvm.cttz.i64", Kind("i64"), left[0], "i1 true")
+        entry = body.op(f"or i64 {body.op(f'shl i64 {row}, 32')}, {body.op(f'add i64 {column}, {lane.name}')}")
+        body.store("i64", entry, "%list", (left[1] * 8).name)
+        return [left[0] & (left[0] - 1), left[1] + 1]
+
+    _, (_, after) = body.loop("0", there.name, 1, [Value(body, bits, Kind("i64")), count], one)
+    body.stored(after, "%counter")

@@ -1,0 +1,303 @@
+"""Strips of a plane: as many columns as a vector has float32, followed down the lines that a band of the output sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import shuffle
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.careful import masked_store
+from anydml.kernels.contract.floats.formula import Stored, bounded, stored
+from anydml.kernels.contract.floats.largest import below
+from anydml.kernels.contract.floats.reads import Reader, single
+from anydml.kernels.elementwise import halves
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.tensor import DataType
+
+I64 = Kind("i64")
+
+
+class Kinds(NamedTuple):
+    """The factors' types; the filter's lines and columns; lines and elements that are read from one output to the next.
+
+    beside: whether the filter's columns read elements that lie side by side.
+    """
+
+    a: DataType
+    b: DataType
+    high: int
+    wide: int
+    down: int
+    across: int
+    beside: bool
+    stored: Stored
+
+    def reach(self, half: int) -> int:
+        """Vectors of so many elements that a strip of two of them meets in a line."""
+        return 2 + -(-(self.wide - 1) // half)
+
+    @property
+    def error(self) -> float:
+        """The bound of a sum, over the sum of its terms' magnitudes: their additions, that of what is added, and the test's."""
+        return (self.high * self.wide + 8) * 2.0**-53
+
+
+class Filter(NamedTuple):
+    """A plane's filter. factors: in order; norm: the sum of their magnitudes and of that of what is added; start: that."""
+
+    factors: list[Value]
+    norm: Value
+    start: Value
+    streams: dict[int, Value]
+
+
+class Strips:
+    """The kernel as far as a strip is concerned. What is known of the plane and of the band is set by `planes`.
+
+    filter: the plane's; b, to: its line 0, and the output's. begin, stop: lines of the output; low, high: those that there are,
+    and that they see. error: the bound of every sum; odd: whether it is of no use.
+    """
+
+    ways: Sequence[tuple[str, str, str]]
+    filter: Filter
+    b: str
+    to: str
+    begin: str
+    stop: str
+    low: str
+    high: str
+    error: Value
+    twice: Value
+    odd: str
+
+    def __init__(self, target: Target, kinds: Kinds) -> None:
+        self.body, self.kinds = Body(target), kinds
+        self.lanes = target.vector_bytes // 4
+        self.half = self.lanes // 2
+        self.reader = Reader(self.body, kinds.b, 1, self.half)
+        # every second element of two vectors, in the order that one instruction makes, which is its own inverse
+        self.order = [0, 1, 4, 5, 2, 3, 6, 7] if self.half == 8 else [*range(self.half)]
+        self.size = kinds.b.dtype.itemsize
+        # of a sum, with what is added to it, that is stored as it is
+        s = kinds.stored
+        added = s.added()
+        self.added = None if added is None else added[1]
+        last = len(s.formula) - 1
+        self.plain = s.formula[last].op == "stream" or (added is not None and added[0] == last)
+
+    def _word(self, name: str) -> Value:
+        return Value(self.body, name, I64)
+
+    def _inside(self, x: str, lanes: int, first: int = 0) -> Value:
+        """The lanes of a strip that are columns."""
+        return below(self.body, self.body.op(f"sub i64 %columns, {x}"), lanes, first)
+
+    def _out(self, y: str, x: str) -> str:
+        body = self.body
+        line = body.at(self.to, body.op(f"mul i64 {y}, %to_line"))
+        return body.at(line, body.op(f"mul i64 {x}, {self.kinds.stored.types[-1].element_bits // 8}"))
+
+    # --- a strip ---
+
+    def _strip(self, x: str, noted: Value, *, masked: bool) -> Value:
+        body, kinds, half = self.body, self.kinds, self.half
+        masks, inside = None, None
+        if masked:
+            parts = [(half, 0), (half, half)] if self.plain else [(self.lanes, 0)]
+            inside = [self._inside(x, *part) for part in parts]
+            masks = self._masks(x)
+        offset = body.op(f"mul i64 {x}, {kinds.across * self.size}")
+        starts = [body.at(body.at(self.b, offset), way) for way, _, _ in self.ways]
+        ahead = -(-kinds.high // kinds.down)  # sums that are under way at once
+        start = body.splat(self.filter.start, half)
+        if self.plain:
+            start = start - self.error
+        end = body.op(f"add i64 {self.stop}, {ahead - 1}")
+
+        def step(s: str, carried: list[Value], *, sure: bool) -> list[Value]:
+            """sure: its lines are there, and one of the output is done."""
+            noted, *flat = carried
+            sums = [[start, start], *([flat[2 * j], flat[2 * j + 1]] for j in range(ahead - 1))]
+            for i in range(min(kinds.down, kinds.high)):
+                line = body.op(f"add i64 {body.op(f'mul i64 {s}, {kinds.down}')}, {i}")
+
+                def add(given: list[list[Value]], i: int = i, line: str = line) -> list[list[Value]]:
+                    return self._line(starts, line, i, given, masks)
+
+                if sure:
+                    sums = add(sums)
+                else:
+                    low, high = body.op(f"icmp sge i64 {line}, {self.low}"), body.op(f"icmp slt i64 {line}, {self.high}")
+                    sums = self._where(body.op(f"and i1 {low}, {high}"), sums, add)
+            y = body.op(f"sub i64 {s}, {ahead - 1}")
+
+            def finish(given: list[list[Value]]) -> list[list[Value]]:
+                return [[self._finished(sums[-1], y, x, given[0][0], inside)]]
+
+            if sure:
+                ((noted,),) = finish([[noted]])
+            else:
+                done = body.op(f"icmp uge i64 {s}, {body.op(f'add i64 {self.begin}, {ahead - 1}')}")
+                ((noted,),) = self._where(done, [[noted]], finish)
+            return [noted, *(v for pair in sums[:-1] for v in pair)]
+
+        # those that are sure lie in the middle
+        down = kinds.down
+        late = self._word(body.op(f"add i64 {self.begin}, {ahead - 1}"))
+        up = self._word(body.op(f"sdiv i64 {body.op(f'add i64 {self.low}, {down - 1}')}, {down}"))
+        middle = body.intrinsic("smin", body.intrinsic("smax", late, up), self._word(end))
+        past = body.intrinsic("smin", self._word(body.op(f"sdiv i64 {self.high}, {down}")), self._word(end))
+        past = body.intrinsic("smax", past, middle)
+
+        def part(k: str, carried: list[Value]) -> list[Value]:
+            head = body.op(f"icmp eq i64 {k}, 0")
+            ends = [
+                body.op(f"select i1 {head}, i64 {a}, i64 {b}")
+                for a, b in ((self.begin, past.name), (middle.name, end), (past.name, end))
+            ]
+            _, carried = body.loop(ends[0], ends[1], 1, carried, lambda s, given: step(s, given, sure=False))
+            return body.loop(ends[1], ends[2], 1, carried, lambda s, given: step(s, given, sure=True))[1]
+
+        carried = [noted, *[start] * (2 * (ahead - 1))]
+        return body.loop("0", "2", 1, carried, part)[1][0]
+
+    def _where(
+        self, condition: str, sums: Sequence[Sequence[Value]], do: Callable[[list[list[Value]]], list[list[Value]]]
+    ) -> list[list[Value]]:
+        """`do` of the sums where a condition holds."""
+        body = self.body
+        before, inside, last, after = (body.name(w) for w in ("before", "there", "added", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(condition, inside, after)
+        body.label(inside)
+        made = do([list(pair) for pair in sums])
+        body.jump(last)
+        body.label(last)
+        body.jump(after)
+        body.label(after)
+        return [
+            [
+                body.value(f"phi {v.kind.text} [ {v.name}, %{before} ], [ {w.name}, %{last} ]", v.kind)
+                for v, w in zip(old, new, strict=True)
+            ]
+            for old, new in zip(sums, made, strict=True)
+        ]
+
+    def _masks(self, x: str) -> list[Value]:
+        """The elements that there are, of each vector that `_elements` reads."""
+        body, half = self.body, self.half
+        if not self.kinds.beside:
+            ends = [[body.op(f"sub i64 {end}, {x}") for end in way[1:]] for way in self.ways for _ in range(2)]
+            first = [h * half for _ in self.ways for h in (0, 1)]
+        else:
+            offsets = [body.op(f"sub i64 {end}, {self.ways[0][0]}") for end in ("%from", "%until")]
+            elements = [body.op(f"sdiv i64 {offset}, {self.kinds.b.dtype.itemsize}") for offset in offsets]
+            first = [k * half for k in range(self.kinds.reach(half))]
+            ends = [[body.op(f"sub i64 {end}, {x}") for end in elements]] * len(first)
+        found = [below(body, b, half, at) & ~below(body, a, half, at) for (a, b), at in zip(ends, first, strict=True)]
+        if self.kinds.across == 1:
+            return found
+        return [self._spread(mask, range(n, n + half)) for mask in found for n in (0, half)]
+
+    def _spread(self, mask: Value, lanes: range) -> Value:
+        """Some of the lanes of every second element."""
+        none = self.body.constant(mask.kind, False)
+        order = [n // 2 if n % 2 == 0 else self.half for n in lanes]
+        return Value(self.body, shuffle(self.body, mask.name, none.name, mask.kind.text, order), mask.kind)
+
+    def _elements(self, at: list[str], masks: list[Value] | None) -> list[list[Value]]:
+        """Both halves of what each of the filter's columns meets in a line."""
+        body, kinds, half = self.body, self.kinds, self.half
+
+        def vector(place: str, first: int, mask: Value | None) -> Value:
+            return single(self.reader.read(place, str(first), mask), kinds.b)
+
+        def read(place: str, first: int, k: int) -> Value:
+            if kinds.across == 1:
+                x = vector(place, first, None if masks is None else masks[k])
+            else:
+                low, high = (vector(place, 2 * first + n * half, None if masks is None else masks[2 * k + n]) for n in (0, 1))
+                every = [2 * n for n in self.order]
+                x = Value(body, shuffle(body, low.name, high.name, low.kind.text, every), low.kind)
+            return x.converted("fpext", x.kind.of("double"))
+
+        if not kinds.beside:
+            return [[read(place, h * half, 2 * v + h) for h in (0, 1)] for v, place in enumerate(at)]
+        vectors = [read(at[0], k * half, k) for k in range(kinds.reach(half))]
+
+        def moved(first: int) -> Value:
+            k, by = divmod(first, half)
+            if not by:
+                return vectors[k]
+            x, y = vectors[k : k + 2]
+            return Value(body, shuffle(body, x.name, y.name, x.kind.text, range(by, by + half)), x.kind)
+
+        return [[moved(v + h * half) for h in (0, 1)] for v in range(kinds.wide)]
+
+    def _line(
+        self, starts: list[str], line: str, i: int, sums: list[list[Value]], masks: list[Value] | None
+    ) -> list[list[Value]]:
+        """The sums with a line of the input: the i-th of those that are new."""
+        body, kinds = self.body, self.kinds
+        offset = body.op(f"mul i64 {line}, %b_line")
+        for v, halves_ in enumerate(self._elements([body.at(start, offset) for start in starts], masks)):
+            for h, x in enumerate(halves_):
+                for j, pair in enumerate(sums):
+                    u = j * kinds.down + i
+                    if u < kinds.high:
+                        pair[h] = body.fused(x, self.filter.factors[u * kinds.wide + v], pair[h])
+        return sums
+
+    def _finished(self, sums: list[Value], y: str, x: str, noted: Value, inside: list[Value] | None) -> Value:
+        """Store a vector of elements, and note it if some are left open; the number of those that are noted."""
+        body, s = self.body, self.kinds.stored
+        if self.kinds.across == 2:
+            sums = [Value(body, shuffle(body, v.name, "poison", v.kind.text, self.order), v.kind) for v in sums]
+        parts = sums if self.plain else [self._whole(sums)]
+        lanes = parts[0].kind.lanes
+        some = self.odd
+        for k, total in enumerate(parts):
+            if self.plain:  # sums began at one end
+                made, other = (self._rounded(v) for v in (total + self.twice, total))
+                open_ = made.compared("ne", other)
+            else:
+                guard = total.bits().compared("eq", -(1 << 63))  # the sum of nothing is +0
+                number = bounded(total, self._whole([self.error] * 2), guard)
+                made, undecided = stored(body, s, self.filter.streams, number, lanes, added=self.added is not None)
+                assert undecided is not None
+                open_ = undecided
+            to = body.at(self._out(y, x), k * lanes * made.kind.bits // 8)
+            if inside is None:
+                body.stored(made, to)
+            else:
+                masked_store(body, made, to, inside[k])
+                open_ = open_ & inside[k]
+            some = body.op(f"or i1 {some}, {body.op(f'icmp ne i64 {lanes_as_bits(open_)}, 0')}")
+        before, note, after = (body.name(w) for w in ("before", "note", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(some, note, after, seldom=True)
+        body.label(note)
+        entry = body.op(f"or i64 {body.op(f'shl i64 {y}, 32')}, {x}")
+        body.store("i64", entry, "%noted", (noted * 8).name)
+        more = noted + 1
+        body.jump(after)
+        body.label(after)
+        return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{note} ]", I64)
+
+    def _rounded(self, total: Value) -> Value:
+        """The bits of elements from sums in float64."""
+        if self.kinds.stored.types[-1] == DataType.FLOAT16:
+            return halves.narrowed(halves.odd_single(total))
+        return total.converted("fptrunc", total.kind.of("float")).bits()
+
+    def _whole(self, pair: list[Value]) -> Value:
+        """The two halves of a vector."""
+        kind = pair[0].kind
+        order = ", ".join(f"i32 {k}" for k in range(self.lanes))
+        return self.body.value(
+            f"shufflevector {pair[0]!r}, {pair[1]!r}, <{self.lanes} x i32> <{order}>", Kind(kind.element, self.lanes)
+        )

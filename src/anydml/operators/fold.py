@@ -1,0 +1,108 @@
+"""DML_OPERATOR_FOLD: columns added up to the image whose windows they are.
+
+Source: ns-directml-dml_fold_operator_desc.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+
+import numpy as np
+
+from anydml.feature_level import FeatureLevel
+from anydml.operators.unfold import (
+    BOTH,
+    COUNT,
+    DILATIONS,
+    EAGER,
+    END_PADDING,
+    ERRATA,
+    START_PADDING,
+    STRIDES,
+    WINDOW_SIZES,
+    blocks,
+    count,
+    float32,
+    fold_rules,
+    square,
+)
+from anydml.schema import field
+from anydml.schema.expression import Expr, Sum, Tensor, both, each, equal, row_major
+from anydml.schema.operator import Desc, Example, operator
+from anydml.schema.rules import same
+from anydml.schema.statement import Nest, nest
+from anydml.schema.support import support
+from anydml.schema.types import ELEVEN
+from anydml.tensor import TensorDesc
+
+
+@operator("DML_OPERATOR_FOLD", 176, since=FeatureLevel.FL_6_4)
+class Fold(Desc):
+    """Adds columns up to the image whose windows they are: Output[n, c, p] = sum of Input[n, c * K + k, b].
+
+    The terms are those with p = b * Stride + k * Dilation - StartPadding.
+    Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
+    elements. What lies outside the image is left out. Sums are exact, and rounded once; integers wrap modulo 2^bits.
+    """
+
+    input_tensor: TensorDesc = field.input("InputTensor", "The columns, {BatchCount, ChannelCount * K, places}.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The image, {BatchCount, ChannelCount, ..}.")
+    dimension_count: int | None = field.count("DimensionCount", COUNT, default=None)
+    window_sizes: tuple[int, ...] = field.attribute("WindowSizes", field.UINT, WINDOW_SIZES, sized_by="DimensionCount")
+    strides: tuple[int, ...] = field.attribute("Strides", field.UINT, STRIDES, sized_by="DimensionCount")
+    dilations: tuple[int, ...] = field.attribute("Dilations", field.UINT, DILATIONS, sized_by="DimensionCount")
+    start_padding: tuple[int, ...] = field.attribute("StartPadding", field.UINT, START_PADDING, sized_by="DimensionCount")
+    end_padding: tuple[int, ...] = field.attribute("EndPadding", field.UINT, END_PADDING, sized_by="DimensionCount")
+
+    eager = EAGER
+
+    rows = (support("6_4", "InputTensor", (3, 3), ELEVEN), support("6_4", "OutputTensor", (3, 8), ELEVEN))
+    same = same("DataType", BOTH)
+    folding = fold_rules("OutputTensor", "InputTensor")
+
+    def statement(d, x: Tensor) -> Nest:
+        n, c, *p = i = each(d.output_tensor.sizes)
+        k = each(d.window_sizes, "uvwxyz")
+        places = blocks(d, d.output_tensor.sizes[2:])
+        at: list[Expr] = []
+        met: list[Expr] = []
+        window = zip(p, k, places, d.strides, d.dilations, d.start_padding, strict=True)
+        for o, u, size, stride, dilation, start in window:
+            steps = o + start - u * dilation
+            place = steps // stride
+            at.append(place)
+            met += [equal(steps % stride, 0)] if stride > 1 else []
+            met += [place >= 0, place < size]
+        row = c * math.prod(d.window_sizes) + row_major(k, d.window_sizes)
+        return nest(i, Sum(k, x[[n, row, row_major(at, places)]], reduce(both, met)))
+
+    examples = (
+        Example(
+            "Page: 2 x 2 places of 3 x 3",
+            dict(input_tensor=float32(1, 9, 4), output_tensor=float32(1, 1, 4, 4)) | square(),
+            dict(input_tensor=count(1, 9, 4)),
+            np.array([[[[0, 5, 13, 9], [14, 38, 54, 32], [38, 86, 102, 56], [26, 57, 65, 35]]]], np.float32),
+        ),
+        Example(
+            "Page: with padding, and two channels",
+            dict(input_tensor=float32(1, 18, 8), output_tensor=float32(1, 2, 4, 4))
+            | square(start_padding=(1, 0), end_padding=(1, 0)),
+            dict(input_tensor=count(1, 18, 8)),
+            np.array(
+                [
+                    [
+                        [[26, 70, 102, 60], [78, 183, 231, 129], [84, 195, 243, 135], [82, 182, 214, 116]],
+                        [[170, 358, 390, 204], [294, 615, 663, 345], [300, 627, 675, 351], [226, 470, 502, 260]],
+                    ]
+                ],
+                np.float32,
+            ),
+        ),
+    )
+    rejecting = ()
+    errata = (
+        "The page speaks of the spatial dimensions of InputTensor; they are those of the output.",
+        "The page does not say in which order is added: sums are exact (our decision).",
+        *ERRATA,
+    )
