@@ -40,6 +40,15 @@ def test_sums_that_three_float64_do_not_hold(monkeypatch: pytest.MonkeyPatch) ->
         assert counts == [60]
 
 
+@pytest.mark.parametrize("isa", [None, "generic"])
+def test_what_pairs_lose_decides_ties_of_formulas(isa: str | None) -> None:
+    """Beside terms that cancel, a pair holds a number whose double is a tie, and not the term that says on which side of it."""
+    bound = Bound(rows_times_columns(17, 4, 22, alpha=-2.0), Device(isa=isa, threads=1), at_end=True)
+    bound.arrays["a_tensor"][...] = [2.0**80, -(2.0**80), 4097, 2.0**-60]
+    bound.arrays["b_tensor"][...] = [[1], [1], [4097], [1]]  # 4097 squared has 25 digits, the last one 1
+    bound.check()
+
+
 MOST_LEFT = {"small": 0.06}  # with factors: sums of few terms, which are ties
 FUNCTIONS = ("ACTIVATION_SIGMOID", "ACTIVATION_GELU", "ACTIVATION_TANH")
 FUNCTIONS_LEFT = {"ties": 0.02}  # large sums, of which GELU is all but the sum itself
