@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from anydml.schema.operator import Desc
 Array = NDArray[Any]
 Call = Callable[[], object]
 ONNXRUNTIME, NUMPY = "onnxruntime", "NumPy"
+BIAS, RELU = "a bias", "a bias and relu"
 
 
 class Layer(NamedTuple):
@@ -67,8 +68,16 @@ def matrices(m: int, k: int, n: int, data: str = "normal") -> tuple[Array, Array
         a, b = rng.integers(-4096, 4097, (m, k)), rng.integers(-4096, 4097, (k, n))
     elif data == "zero sums":
         a[:, 1::2], b[1::2] = -a[:, : k // 2 * 2 : 2], b[: k // 2 * 2 : 2]
-    elif data == "wide":
-        a, b = a * 2.0 ** (10 * rng.standard_normal((m, k))), b * 2.0 ** (10 * rng.standard_normal((k, n)))
+    elif data == "zeros apart":
+        a[:, k // 2 : k // 2 * 2], b[k // 2 : k // 2 * 2] = a[:, : k // 2], -b[: k // 2]
+    elif data == "few digits":
+        a, b = a.astype(np.float16), b.astype(np.float16)
+    elif data == "ReLU":
+        a, b = np.maximum(a, 0), np.maximum(b, 0)
+    elif data == "one-hot":
+        a = np.eye(k)[rng.integers(0, k, m)]
+    elif data in ("wide", "very wide"):
+        a, b = (x * 2.0 ** ((10 if data == "wide" else 20) * rng.standard_normal(x.shape)) for x in (a, b))
     return a.astype(np.float32), b.astype(np.float32)
 
 
@@ -79,9 +88,11 @@ def ours(desc: Desc, arrays: dict[str, Array], threads: int) -> Call:
     owned = {name for name, _, t in desc.tensors() if t.flags & TensorFlags.OWNED_BY_DML}
     if owned:
         compiled.initialize(**{name: x for name, x in arrays.items() if name in owned})
-    output = np.empty(desc.output_tensor.sizes, np.float32)  # type: ignore[attr-defined]  # each desc here has one
+    tensor: TensorDesc = desc.output_tensor  # type: ignore[attr-defined]  # each desc here has one
+    output = np.empty(tensor.sizes, tensor.data_type.dtype)
     bound = compiled.bind(**{name: x for name, x in arrays.items() if name not in owned}, output_tensor=output)
     call = partial(_execute, bound)
+    call.persistent = compiled.binding_properties.persistent_resource_size  # type: ignore[attr-defined]  # bytes
     call.output = output  # type: ignore[attr-defined]  # to be looked at
     return call
 
@@ -90,15 +101,31 @@ def _execute(bound: Any) -> None:
     bound.execute()
 
 
-def product(a: Array, b: Array, threads: int = 1, *, transposed: bool = False) -> Call:
-    """transposed: b is given as it lies along the terms."""
+def product(
+    a: Array, b: Array, threads: int = 1, fused: str = "", owned: Sequence[str] = (), *, transposed: bool = False
+) -> Call:
+    """A matrix product. fused: what it does with its sums, too: BIAS, or RELU, which has a bias; owned: tensors by name;
+    transposed: b is given as it lies along the terms."""
     operator: Any = operators.find("GEMM")
+    columns = b.shape[1]
     if transposed:
         b = np.ascontiguousarray(b.T)
-    tensors = {"a_tensor": TensorDesc.of(a), "b_tensor": TensorDesc.of(b)}
-    output = TensorDesc(DataType.FLOAT32, (a.shape[0], b.shape[0 if transposed else 1]))
-    desc = operator(**tensors, output_tensor=output, trans_b="TRANSPOSE" if transposed else "NONE")
-    return ours(desc, {"a_tensor": a, "b_tensor": b}, threads)
+    tensors = {
+        name: TensorDesc.of(x, flags=TensorFlags.OWNED_BY_DML if name in owned else TensorFlags.NONE)
+        for name, x in (("a_tensor", a), ("b_tensor", b))
+    }
+    arrays = {"a_tensor": a, "b_tensor": b}
+    output = TensorDesc(DataType.of(a.dtype), (a.shape[0], columns))
+    attributes: dict[str, Any] = {"trans_b": "TRANSPOSE" if transposed else "NONE"}
+    if fused:
+        arrays["c_tensor"] = np.broadcast_to(np.linspace(-1, 1, columns).astype(a.dtype), output.sizes)
+        attributes["c_tensor"] = TensorDesc.of(arrays["c_tensor"])
+    return ours(operator(**tensors, output_tensor=output, **attributes, **_activation(fused)), arrays, threads)
+
+
+def _activation(fused: str) -> dict[str, Any]:
+    activation: Any = operators.find("ACTIVATION_RELU")
+    return {"fused_activation": activation()} if fused == RELU else {}
 
 
 def layer_data(layer: Layer) -> tuple[Array, Array]:
@@ -108,9 +135,15 @@ def layer_data(layer: Layer) -> tuple[Array, Array]:
     return x, f
 
 
-def convolution(layer: Layer, x: Array, f: Array, threads: int = 1) -> Call:
+def convolution(layer: Layer, x: Array, f: Array, threads: int = 1, fused: str = "") -> Call:
+    """A convolution; fused: as of `product`."""
     operator: Any = operators.find("CONVOLUTION")
     padding = (layer.padding, layer.padding)
+    arrays = {"input_tensor": x, "filter_tensor": f}
+    attributes: dict[str, Any] = {}
+    if fused:
+        arrays["bias_tensor"] = np.linspace(-1, 1, layer.written).astype(np.float32).reshape(1, -1, 1, 1)
+        attributes["bias_tensor"] = TensorDesc.of(arrays["bias_tensor"])
     desc = operator(
         input_tensor=TensorDesc.of(x),
         filter_tensor=TensorDesc(DataType.FLOAT32, f.shape, flags=TensorFlags.OWNED_BY_DML),
@@ -121,8 +154,10 @@ def convolution(layer: Layer, x: Array, f: Array, threads: int = 1) -> Call:
         end_padding=padding,
         output_padding=(0, 0),
         group_count=layer.groups,
+        **attributes,
+        **_activation(fused),
     )
-    return ours(desc, {"input_tensor": x, "filter_tensor": f}, threads)
+    return ours(desc, arrays, threads)
 
 
 # --- the others ---

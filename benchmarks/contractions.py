@@ -10,14 +10,24 @@ from typing import Any
 import numpy as np
 
 from benchmarks import contraction_cases as cases
-from benchmarks.contraction_cases import MOBILENETV2, NUMPY, ONNXRUNTIME, RESNET18, Call, Layer
+from benchmarks.contraction_cases import BIAS, MOBILENETV2, NUMPY, ONNXRUNTIME, RELU, RESNET18, Call, Layer
 from benchmarks.limits import instruction_sets, multiply_adds, reads
 from benchmarks.timing import best
 
 Rows = list[dict[str, Any]]
 CUBES = (512, 1024, 2048)
 THIN = ((1024, 1024), (4096, 4096))  # K and N of one row
-HARD = {"integers": "integers up to 4096", "zero sums": "sums that are all zero", "wide": "range 2^(10 N(0, 1))"}
+HARD = {
+    "integers": "integers up to 4096",
+    "zero sums": "zeros, each term cancels the last",
+    "zeros apart": "zeros, half cancels half",
+    "wide": "range 2^(10 N(0, 1))",
+    "very wide": "range 2^(20 N(0, 1))",
+    "few digits": "normal as float16",
+    "ReLU": "half of all elements 0",
+    "one-hot": "rows with a single 1",
+}
+FUSED = (BIAS, RELU)
 ONE, TWO, LIMIT, NORMAL, TRANSPOSED = "one thread", "two threads", "limit", "normal", "transposed"
 CLOSE = 1e-3  # of the largest, between ours and another's: they are the same products
 
@@ -25,7 +35,7 @@ CLOSE = 1e-3  # of the largest, between ours and another's: they are the same pr
 def run(seconds: float = 0.4) -> Rows:
     """Every table."""
     with _one_thread():
-        return [*_cubes(seconds), *_thin(seconds), *_hard(seconds), *_layers(seconds)]
+        return [*_cubes(seconds), *_kinds(seconds), *_thin(seconds), *_hard(seconds), *_layers(seconds)]
 
 
 def _one_thread() -> contextlib.AbstractContextManager[object]:
@@ -93,6 +103,37 @@ def _ratios(one: dict[str, float], two: dict[str, float]) -> dict[str, float]:
     return found | {f"two_{name}": two[name] / two[TWO] for name in (ONNXRUNTIME,) if name in two}
 
 
+def _kinds(seconds: float) -> Rows:
+    """What is fused with sums, and other kinds of factors, beside products of float32 alone."""
+    print(f"\n{'one thread':58} {'ms':>8} {'of plain':>9}")
+    a, b = cases.matrices(512, 512, 512)
+    thin, wide = cases.matrices(32, 768, 3072)
+    layer = cases.Layer(64, 128, 3, 56, 2)
+    data = cases.layer_data(layer)
+    halves = [x.astype(np.float16) for x in (a, b)]
+    tables: dict[str, dict[str, Call]] = {
+        "512 cubed": {
+            "": cases.product(a, b),
+            **{f"with {fused}": cases.product(a, b, fused=fused) for fused in FUSED},
+            "of float16": cases.product(halves[0], halves[1]),
+            "B owned": cases.product(a, b, owned=("b_tensor",)),
+        },
+        "32 x 768 x 3072": {"": cases.product(thin, wide), "B owned": cases.product(thin, wide, owned=("b_tensor",))},
+        str(layer): {
+            "": cases.convolution(layer, *data),
+            **{f"with {fused}": cases.convolution(layer, *data, fused=fused) for fused in FUSED},
+        },
+    }
+    rows = []
+    for case, calls in tables.items():
+        t = best(calls, seconds=seconds, clock=time.thread_time)
+        for kind, spent in t.items():
+            row = {"case": f"{case}, {kind}" if kind else case, "milliseconds": spent * 1e3, "of_plain": spent / t[""]}
+            print(f"{row['case']:58} {spent * 1e3:8.3f} {row['of_plain']:9.3f}", flush=True)
+            rows.append(row)
+    return rows
+
+
 def _thin(seconds: float) -> Rows:
     print(f"\n{'one row':24} {'us':>8} {'GB/s':>8} {'of reads':>9}  {'NumPy':>7} {'onnxruntime':>12}: their time over ours")
     rows = []
@@ -116,14 +157,14 @@ def _thin(seconds: float) -> Rows:
 
 
 def _hard(seconds: float) -> Rows:
-    print(f"\n{'512^3, one thread':32} {'ms':>8} {'x normal data':>14}")
+    print(f"\n{'512^3, one thread':36} {'ms':>8} {'x normal data':>14}")
     size = 512
     calls = {data: cases.product(*cases.matrices(size, size, size, data)) for data in (NORMAL, *HARD)}
     t = best(calls, seconds=seconds, slow=2, clock=time.thread_time)
     rows = []
     for data, label in {NORMAL: "normal", **HARD}.items():
         row = {"case": label, "milliseconds": t[data] * 1e3, "of_normal": t[data] / t[NORMAL]}
-        print(f"{label:32} {t[data] * 1e3:8.2f} {row['of_normal']:14.2f}", flush=True)
+        print(f"{label:36} {t[data] * 1e3:8.2f} {row['of_normal']:14.2f}", flush=True)
         rows.append(row)
     return rows
 
@@ -134,13 +175,15 @@ def _hard(seconds: float) -> Rows:
 def _layers(seconds: float) -> Rows:
     rows = []
     for network, layers in {"ResNet-18": RESNET18, "MobileNetV2": MOBILENETV2}.items():
-        print(f"\n{network:42} {'ms':>8} {'GMAC/s':>8} {'2 threads':>10}  {ONNXRUNTIME:>12} {'on 2':>6}: its time over ours")
+        head = f"\n{network:42} {'ms':>8} {'GMAC/s':>8} {'2 threads':>10} {'x filters':>10}"
+        print(f"{head}  {ONNXRUNTIME:>12} {'on 2':>6}: its time over ours; x filters: persistent memory")
         of_network = [_layer(network, layer, seconds / 2) for layer in layers]
         rows += of_network
-        total = {key: sum(row[key] for row in of_network) for key in ("milliseconds", "products")}
+        total = {key: sum(row[key] for row in of_network) for key in ("milliseconds", "products", "persistent", "filters")}
         others = sum(row["milliseconds"] * row.get(ONNXRUNTIME, 0) for row in of_network)
         speed = total["products"] / total["milliseconds"] / 1e6
-        print(f"{'together':42} {total['milliseconds']:8.2f} {speed:8.1f} {'':10}  {others / total['milliseconds']:12.2f}")
+        figures = f"{total['milliseconds']:8.2f} {speed:8.1f} {'':10} {total['persistent'] / total['filters']:10.2f}"
+        print(f"{'together':42} {figures}  {others / total['milliseconds']:12.2f}")
     return rows
 
 
@@ -154,11 +197,13 @@ def _layer(network: str, layer: Layer, seconds: float) -> dict[str, Any]:
         "case": f"{network}: {layer}",
         "milliseconds": t[ONE] * 1e3,
         "products": layer.products,
+        "persistent": one[ONE].persistent,  # type: ignore[attr-defined]  # ours have it
+        "filters": f.nbytes,
         "gigamacs_per_second": layer.products / t[ONE] / 1e9,
         "two_threads": t[ONE] / two[TWO],
         **_ratios(t, two),
     }
     ratios = f"{row.get(ONNXRUNTIME, 0):12.2f} {row.get('two_' + ONNXRUNTIME, 0):6.2f}"
     figures = f"{row['milliseconds']:8.3f} {row['gigamacs_per_second']:8.1f} {row['two_threads']:10.2f}"
-    print(f"{layer!s:42} {figures}  {ratios}", flush=True)
+    print(f"{layer!s:42} {figures} {row['persistent'] / f.nbytes:10.2f}  {ratios}", flush=True)
     return row

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.matmul_cases import TYPES, Data
+from benchmarks.onnx_session import session
 
 Calls = dict[str, Callable[[], object]]
 ONNXRUNTIME, TORCH, NUMPY = "onnxruntime", "torch", "numpy float32"
@@ -89,9 +90,6 @@ def _all(calls: list[Callable[[], object]]) -> Callable[[], object]:
 
 def _onnxruntime(d: Data) -> Callable[[], object] | None:
     """QLinearMatMul or MatMulInteger; B owned is an initializer, which it packs when the session is made."""
-    import onnxruntime as ort
-    from onnx import helper, numpy_helper
-
     case, inputs = d.case, d.inputs
     if case.quantized:
         names = [f"{of}_{what}" for of in ("a", "b") for what in ("tensor", "scale_tensor", "zero_point_tensor")]
@@ -104,29 +102,9 @@ def _onnxruntime(d: Data) -> Callable[[], object] | None:
         return inputs[name].reshape(()) if inputs[name].size == 1 else inputs[name]
 
     output = np.empty((*inputs["a_tensor"].shape[:-1], case.n), TYPES[case.types[2]])
-
-    def value(name: str, array: NDArray[Any]) -> Any:
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-
-    graph = helper.make_graph(
-        [helper.make_node("QLinearMatMul" if case.quantized else "MatMulInteger", names, ["output"])],
-        "matmul",
-        [value(name, inputs[name]) for name in fed],
-        [value("output", output)],
-        [numpy_helper.from_array(constant(name), name) for name in names if name not in fed],
+    return session(
+        [("QLinearMatMul" if case.quantized else "MatMulInteger", names, ["output"], {})],
+        {name: inputs[name] for name in fed},
+        {"output": output},
+        {name: constant(name) for name in names if name not in fed},
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # a refusal is a result here
-    try:
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception:  # its exceptions share no other base
-        return None
-    binding = session.io_binding()
-    for name in fed:
-        binding.bind_cpu_input(name, inputs[name])
-    binding.bind_output("output", "cpu", 0, output.dtype.type, output.shape, output.ctypes.data)
-    call = partial(session.run_with_iobinding, binding)
-    call.keep = output  # type: ignore[attr-defined]  # the binding knows no more of it than an address
-    return call

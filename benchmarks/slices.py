@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import anydml as dml
 from benchmarks.limits import copies, runs
+from benchmarks.onnx_session import session
 from benchmarks.timing import best
 
 Array = NDArray[Any]
@@ -180,37 +181,18 @@ def _peers(x: Array, view: Array, slices: tuple[slice, ...]) -> dict[str, Callab
             peers["peer torch"] = partial(target.copy_, source)
     if x.flags.c_contiguous:
         with contextlib.suppress(ImportError):
-            peers["peer onnxruntime"] = _onnxruntime(x, slices)
+            if (call := _onnxruntime(x, slices)) is not None:
+                peers["peer onnxruntime"] = call
     return peers
 
 
-def _onnxruntime(x: Array, slices: tuple[slice, ...]) -> Callable[[], object]:
-    import onnxruntime as ort
-    from onnx import TensorProto, helper
-
-    names = {"float32": "FLOAT", "uint8": "UINT8", "float16": "FLOAT16", "int64": "INT64"}
-    kind = getattr(TensorProto, names[x.dtype.name])
+def _onnxruntime(x: Array, slices: tuple[slice, ...]) -> Callable[[], object] | None:
     windows = [s.indices(n) for s, n in zip(slices, x.shape, strict=True)]
-    constants = {
+    parts = {
         "starts": [a for a, _, _ in windows],
         "ends": [e if e >= 0 else -(2**31) for _, e, _ in windows],
         "axes": list(range(x.ndim)),
         "steps": [t for _, _, t in windows],
     }
-    initial = [helper.make_tensor(k, TensorProto.INT64, [x.ndim], v) for k, v in constants.items()]
-    value = partial(helper.make_tensor_value_info, elem_type=kind)
-    graph = helper.make_graph(
-        [helper.make_node("Slice", ["x", *constants], ["y"])],
-        "slice",
-        [value("x", shape=list(x.shape))],
-        [value("y", shape=None)],
-        initial,
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    binding.bind_cpu_input("x", x)
-    binding.bind_output("y", "cpu")
-    return partial(session.run_with_iobinding, binding)
+    constants = {name: np.array(part, np.int64) for name, part in parts.items()}
+    return session([("Slice", ["x", *constants], ["y"], {})], {"x": x}, {"y": np.empty_like(x[slices], order="C")}, constants)

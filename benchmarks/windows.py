@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,12 +125,15 @@ def _onnxruntime(window: Window, node: str, x: Array, y: Array) -> Callable[[], 
     options.log_severity_level = 4  # a refusal is a result here
     try:
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception:  # its exceptions share no other base
+    except Exception:  # what it raises for a node that it lacks shares no other base
         return None
     result = np.empty_like(y)
     binding = session.io_binding()
     binding.bind_cpu_input("x", x)
     binding.bind_output("y", "cpu", 0, y.dtype.type, y.shape, result.ctypes.data)
-    call = partial(session.run_with_iobinding, binding)
-    call.keep = result, x  # type: ignore[attr-defined]  # the binding knows no more of them than addresses
+    held = (result, x)  # the binding knows no more of the arrays than their addresses
+
+    def call() -> object:
+        return session.run_with_iobinding(binding), held
+
     return call

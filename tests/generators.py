@@ -13,6 +13,8 @@ from functools import partial
 from hypothesis import strategies as st
 
 import contraction_plans
+import moving_plans
+import normalization_plans
 from anydml import DataType, FeatureLevel, operators
 from anydml.schema.enumerations import PaddingMode
 from anydml.schema.operator import Desc
@@ -380,6 +382,8 @@ ROWS = ("ACTIVATION_HARDMAX", "ACTIVATION_LOG_SOFTMAX", "ACTIVATION_SOFTMAX")
 
 GENERATORS: Mapping[str, Generator] = {
     **contraction_plans.GENERATORS,
+    **moving_plans.GENERATORS,
+    **normalization_plans.GENERATORS,
     **{name: partial(rows_of, name=name) for name in ROWS},
     **{name: partial(pooling, name=name) for name in EVERY_POOLING},
     "ACTIVATION_SOFTPLUS": softplus,

@@ -88,8 +88,25 @@ def indices(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
     return {"indices_tensor": np.array(draw(st.lists(st.integers(low, size - 1), min_size=1, max_size=9)), dtype)}
 
 
+def hot_places(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
+    """Places along the axis, and just beyond its ends."""
+    dtype, size = desc.indices_tensor.data_type.dtype, desc.output_tensor.sizes[desc.axis]
+    low = -size - 1 if dtype.kind == "i" else 0
+    return {"indices_tensor": np.array(draw(st.lists(st.integers(low, size + 1), min_size=1, max_size=9)), dtype)}
+
+
+def lengths(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
+    """Lengths up to that of a line, and beyond."""
+    most = desc.input_tensor.sizes[desc.axis] + 1
+    drawn = draw(st.lists(st.integers(0, most), min_size=1, max_size=9))
+    return {"sequence_lengths_tensor": np.array(drawn, desc.sequence_lengths_tensor.data_type.dtype)}
+
+
 VALUES: Mapping[str, Callable[[st.DrawFn, Desc], Mapping[str, NDArray[Any]]]] = {
     "GATHER": indices,
+    "GATHER_ELEMENTS": indices,
+    "ONE_HOT": hot_places,
+    "REVERSE_SUBSEQUENCES": lengths,
     "QUANTIZED_LINEAR_CONVOLUTION": matmul_scales,
     "QUANTIZED_LINEAR_MATRIX_MULTIPLY": matmul_scales,
 }

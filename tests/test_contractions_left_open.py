@@ -1,7 +1,8 @@
-"""The elements that compiled contractions of floats leave to Python: few elements, each decided exactly."""
+"""The elements that a stage of compiled contractions of floats leaves to the next: few, and to Python nearly none."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,11 @@ import pytest
 
 import hurting
 from anydml import DataType, Device, TensorDesc
-from anydml.kernels.code import llvm
+from anydml.kernels.call.steps import Step
+from anydml.kernels.code import engine, llvm
+from anydml.kernels.code.emit import Text, arguments, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.floats import plan
 from contracted import Bound, left_open, named, rows_times_columns
 from guarded import AVAILABLE
 
@@ -66,3 +71,77 @@ def test_python_decides_few(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_python_decides_few_of_functions(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in FUNCTIONS:
         assert left_of(kind, monkeypatch, fused_activation=named(name)()) <= FUNCTIONS_LEFT.get(kind, 0.001)
+
+
+# --- elements that are summed one by one ---
+
+SIZE = 96
+
+
+def hard(kind: str, rng: np.random.Generator) -> tuple[Any, Any]:
+    a: Any = rng.standard_normal((SIZE, SIZE))
+    b: Any = rng.standard_normal((SIZE, SIZE))
+    half = SIZE // 2
+    if kind == "integers":
+        a, b = (rng.integers(-4096, 4097, (SIZE, SIZE)) for _ in range(2))
+    elif kind == "neighbours":
+        a[:, 1::2], b[1::2] = -a[:, ::2], b[::2]
+    elif kind == "far":
+        a[:, half:], b[half:] = a[:, :half], -b[:half]
+    elif kind == "some columns":
+        a[:, half:], b[half:, ::4] = a[:, :half], -b[:half, ::4]
+    elif kind == "wide":
+        a, b = (x * 2.0 ** (10 * rng.standard_normal((SIZE, SIZE))) for x in (a, b))
+    elif kind == "any bits":
+        a, b = (hurting.values("FLOAT32", (SIZE, SIZE), rng, "wide") for _ in range(2))
+    return a, b
+
+
+def counting(target: Target) -> str:
+    text = Text()
+    arguments(text, ("counter", "sum"), {"counter", "sum"})
+    text.store("i64", text.op(f"add i64 {text.load('i64', '%sum')}, {text.load('i64', '%counter')}"), "%sum")
+    text.do("ret i64 0")
+    return kernel(text)
+
+
+def listed(kind: str, isa: str | None, patch: pytest.MonkeyPatch, **fields: Any) -> float:
+    """The share of elements that are summed one by one."""
+    found, block = np.zeros(1, np.int64), plan.Plan._block
+
+    def noted(self: plan.Plan, *where: Any) -> Iterator[Step]:
+        *steps, last = block(self, *where)
+        yield from steps
+        yield Step(engine.compiled(counting, self.target), (self.counter, found.ctypes.data))
+        yield last
+
+    with patch.context() as within:
+        within.setattr(plan.Plan, "_block", noted)
+        bound = Bound(rows_times_columns(SIZE, SIZE, SIZE, **fields), Device(isa=isa, threads=1), at_end=True)
+        bound.arrays["a_tensor"][...], bound.arrays["b_tensor"][...] = hard(kind, np.random.default_rng(1))
+        if fields:
+            bound.arrays["c_tensor"][...] = np.random.default_rng(2).integers(-9999, 10000, (SIZE, SIZE))
+        bound.check()
+    print(f"{kind}: {found[0]} of {bound.executed}")
+    return float(found[0]) / bound.executed
+
+
+@pytest.mark.parametrize("isa", [None, "generic"])
+@pytest.mark.parametrize("kind", ["normal", "integers", "neighbours", "far", "some columns", "wide", "any bits"])
+def test_few_are_summed_one_by_one(kind: str, isa: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert listed(kind, isa, monkeypatch) <= 0.001
+
+
+@pytest.mark.parametrize("kind", ["normal", "integers", "neighbours", "far", "wide"])
+@pytest.mark.parametrize("alpha", [1.0, 0.5])
+def test_few_are_where_something_is_added(kind: str, alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert listed(kind, None, monkeypatch, alpha=alpha, c_tensor=TensorDesc(DataType.FLOAT32, (SIZE, SIZE))) <= 0.001
+
+
+@pytest.mark.parametrize("kind", ["integers", "neighbours"])
+def test_what_rounds_nothing_is_summed_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None is listed, though no element is summed again in its block."""
+    monkeypatch.setattr(plan, "MANY", 1)
+    monkeypatch.setattr(plan, "VERY_MANY", 1)
+    assert listed("far", None, monkeypatch) > 0.9
+    assert listed(kind, None, monkeypatch) == 0

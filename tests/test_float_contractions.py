@@ -5,6 +5,7 @@ Every tensor lies beside a page that cannot be touched, and all bytes of the out
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 from collections.abc import Callable
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 
 import hurting
-from anydml import DataType, Device, TensorDesc, check
+from agreement import expected
+from anydml import DataType, Device, TensorDesc, TensorFlags, check
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.floats import direct_plan, family, plan
@@ -22,9 +24,9 @@ from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
-from contracted import Bound, Rng, activations, convolution, gemm, named, pick, rows_times_columns, run
+from contracted import Bound, Rng, activations, convolution, fill, gemm, named, pick, rows_times_columns, run, strides
 from every_kernel import SOAK, Ran, without_dot_products
-from guarded import AVAILABLE
+from guarded import AVAILABLE, place
 from test_floating_point_state import STATES, Context, mxcsr
 
 pytestmark = [
@@ -60,14 +62,14 @@ def test_long_sums(ran: Ran) -> None:
     compared = cases = 0
     while compared < 10_000 * SOAK:
         rng = np.random.default_rng((7, cases))
-        desc = gemm(rng, (9, 5000, 30)) if cases % 2 else convolution(rng, most=4, channels=70)
+        desc = gemm(rng, (24, 5000, 30)) if cases % 2 else convolution(rng, most=4, channels=70)
         compared += run(desc, rng, Device(threads=1), [pick(rng, hurting.KINDS), "cancelling"])
         cases += 1
     print(f"{compared} outputs of {cases} descs")
     ran(cases, 2)
 
 
-@pytest.mark.parametrize("rows", [2, 9])
+@pytest.mark.parametrize("rows", [2, 17])
 def test_sums_that_are_less_than_their_bound(rows: int, ran: Ran) -> None:
     """Beside a large term that cancels, those below it are lost: such sums have the other sign than the exact one."""
     terms = [2.0**70, *[0.4 * 2**18] * 100, -(2.0**70), -20 * 2.0**18]
@@ -116,6 +118,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every loop of a plan runs on small tensors, and all have several threads."""
     monkeypatch.setattr(plan, "ALONE", 0)
     monkeypatch.setattr(plan, "GROUP", 48)
+    monkeypatch.setattr(plan, "DEPTH", 7)
     monkeypatch.setattr(plan, "CHUNK", 1 << 12)
     monkeypatch.setattr(plan, "BLOCK", 1 << 11)
     monkeypatch.setattr(plan, "LONG", 1 << 16)  # several phases
@@ -124,11 +127,11 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("whole", [0, 1 << 20])
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_blocks_of_every_kind(threads: int, whole: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """whole: bytes of rows that are packed at once; with 0, they are packed again for every chunk."""
-    monkeypatch.setattr(plan, "WHOLE", whole)
+@pytest.mark.parametrize("far", [0, 1 << 13, 1 << 20])
+@pytest.mark.parametrize("threads", [1, 3, 4])
+def test_blocks_of_every_kind(threads: int, far: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """far: bytes of columns that are packed at once where rows are packed again for them, and of these rows."""
+    monkeypatch.setattr(plan, "FAR", far)
     compared = 0
     for case in range(2 * SOAK):
         rng = np.random.default_rng((5, case))
@@ -136,6 +139,60 @@ def test_blocks_of_every_kind(threads: int, whole: int, monkeypatch: pytest.Monk
         compared += run(gemm(rng, (90, 40, 300)), rng, device, [pick(rng, hurting.KINDS)])
         compared += run(convolution(rng, most=14, channels=9), rng, device, [pick(rng, hurting.KINDS), "cancelling"])
     ran(compared, 20_000)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("names", [("a_tensor",), ("b_tensor",), ("a_tensor", "b_tensor")])
+def test_owned_factors_are_packed_once(names: tuple[str, ...], threads: int, ran: Ran) -> None:
+    """Of any layout, in several batches, some of which have the same: they are packed at `initialize`."""
+    compared = 0
+    for case in range(4 * SOAK):
+        rng = np.random.default_rng((12, case))
+        desc: Any = gemm(rng, (40, 40, 130))
+        if case % 4 == 3:  # strides of 0
+            tensors = [TensorDesc(F32, (3, 2, *n), strides=(0, n[0] * n[1], n[1], 1)) for n in ((33, 5), (5, 60))]
+            desc = named("GEMM")(a_tensor=tensors[0], b_tensor=tensors[1], output_tensor=TensorDesc(F32, (3, 2, 33, 60)))
+        owned = {name: dataclasses.replace(getattr(desc, name), flags=TensorFlags.OWNED_BY_DML) for name in names}
+        desc = dataclasses.replace(desc, **owned)
+        device = Device(threads=threads, isa=ISAS[case % len(ISAS)])
+        for kind in ("ordinary", "cancelling", "specials"):
+            compiled = device.compile(desc)
+            assert compiled.kernel_name == "contract.floats:compiled"
+            arrays = {name: np.zeros(t.sizes, t.data_type.dtype) for name, field, t in desc.tensors() if field.role == "input"}
+            for array in arrays.values():
+                fill(rng, array, kind)
+            for name, _, t in desc.tensors():
+                if name in arrays:  # along strides of 0 lies one element
+                    arrays[name][...] = arrays[name][tuple(slice(None) if s else slice(1) for s in strides(t))]
+            compiled.initialize(**{name: laid_out(arrays[name], getattr(desc, name)) for name in names})
+            output = place(desc.output_tensor.sizes, strides(desc.output_tensor), arrays["a_tensor"].dtype, at_end=True)[0]
+            others = {name: laid_out(x, getattr(desc, name)) for name, x in arrays.items() if name not in names}
+            compiled.bind(**others, output_tensor=output).execute()
+            wanted = expected(desc, arrays)["output_tensor"]
+            assert (output.view(f"u{output.itemsize}") == wanted.view(f"u{output.itemsize}")).all(), (desc, kind)
+            compared += output.size
+    ran(compared, 4_000)
+
+
+def laid_out(x: Any, t: TensorDesc) -> Any:
+    """An array as a tensor lies."""
+    array = place(t.sizes, strides(t), x.dtype, at_end=True)[0]
+    array[...] = x
+    return array
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_memory_of_owned_factors(threads: int) -> None:
+    """Threads share what is packed, and batches that lie in one place have it once."""
+    flags = TensorFlags.OWNED_BY_DML
+    for batches, step in ((1, 0), (5, 0), (5, 6000)):
+        b = TensorDesc(F32, (batches, 1, 60, 100), strides=(step, 6000, 100, 1), flags=flags)
+        a, output = (TensorDesc(F32, (batches, 1, 40, n)) for n in (60, 100))
+        lowered = lower_of(named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output), threads)
+        least = (5 if step else 1) * (100 * 60 * 4 + 100 * 8)
+        assert lowered.packing
+        assert least <= lowered.packed <= 1.3 * least
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -292,7 +349,7 @@ def test_a_child_goes_on_with_what_was_bound() -> None:
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
 def test_the_callers_floating_point_state_does_not_matter(mxcsr: Context, state: int) -> None:
     for number, (isa, threads) in enumerate((isa, threads) for isa in ISAS for threads in (1, 2)):
-        bound = Bound(rows_times_columns(12, 21, 70, alpha=0.1), Device(isa=isa, threads=threads), at_end=True)
+        bound = Bound(rows_times_columns(20, 21, 70, alpha=0.1), Device(isa=isa, threads=threads), at_end=True)
         for kind in ("wide", "specials", "ties"):
             bound.fill(np.random.default_rng(number), kind)
             with mxcsr(state):

@@ -14,9 +14,12 @@ import hurting
 from anydml import DataType, TensorDesc, operators
 from anydml.devices.link import link
 from anydml.graphs.fusion import Producer, fused
-from anydml.kernels.elementwise.family import lower
+from anydml.kernels.code.targets import targets
+from anydml.kernels.contract.floats import family as contractions
+from anydml.kernels.elementwise import family as maps
 from anydml.kernels.evaluate.evaluator import evaluators
-from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.kernel import Lower, Lowered, Machine
+from anydml.kernels.reduce import family as rows
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Tensor
 from anydml.schema.statement import Nest, stated
@@ -58,10 +61,17 @@ def nest_of(desc: Any, names: dict[str, str]) -> Nest:
     return found
 
 
-def run(nest: Nest, tensors: dict[str, TensorDesc], arrays: dict[str, NDArray[Any]], output: TensorDesc) -> NDArray[Any]:
+def run(
+    nest: Nest,
+    tensors: dict[str, TensorDesc],
+    arrays: dict[str, NDArray[Any]],
+    output: TensorDesc,
+    lower: Lower = maps.lower,
+    isa: str | None = None,
+) -> NDArray[Any]:
     """The elements of a statement by machine code."""
     checked = cast(Any, SimpleNamespace(tensors={**tensors, "output": output}))
-    lowered = lower({"output": nest}, checked, Machine(None, 1))
+    lowered = lower({"output": nest}, checked, Machine(isa, 1))
     assert isinstance(lowered, Lowered), lowered
     made = np.empty(output.sizes, output.data_type.dtype)
     link(lowered).bind({**arrays, "output": made})()
@@ -102,6 +112,68 @@ def test_chains_have_the_bits_of_their_operators(data_type: DataType) -> None:
     assert tried == COUNT * CHAINS
 
 
+def _reducing(random: np.random.Generator) -> dict[str, tuple[Lower, Any, dict[str, NDArray[Any]]]]:
+    """A family, a desc that reduces, and its inputs: sums that are near a tie, or cancel, are among them."""
+    operator: Any = operators.find("GEMM")
+
+    def drawn(*sizes: int) -> NDArray[Any]:
+        few = random.integers(-8, 9, sizes) * 2.0 ** random.integers(-12, 1, sizes)
+        return np.where(random.random(sizes) < 0.5, few, random.standard_normal(sizes)).astype(np.float32)
+
+    def of(x: NDArray[Any]) -> TensorDesc:
+        return TensorDesc.of(x)
+
+    a, b = drawn(13, 21), drawn(21, 35)
+    gemm = operator(a_tensor=of(a), b_tensor=of(b), output_tensor=TensorDesc(F32, (13, 35)))
+    x, f = drawn(1, 6, 15, 18), drawn(7, 6, 3, 3)
+    once = dict(strides=(1, 1), dilations=(1, 1), output_padding=(0, 0))
+    around = dict(start_padding=(1, 1), end_padding=(1, 1))
+    operator = operators.find("CONVOLUTION")
+    convolution = operator(
+        input_tensor=of(x), filter_tensor=of(f), output_tensor=TensorDesc(F32, (1, 7, 15, 18)), **once, **around
+    )
+    m = drawn(9, 43) * 4
+    operator = operators.find("ACTIVATION_SOFTMAX1")
+    softmax = operator(input_tensor=of(m), output_tensor=of(m), axes=(1,))
+    return {
+        "a matrix product": (contractions.lower, gemm, {"a_tensor": a, "b_tensor": b}),
+        "a convolution": (contractions.lower, convolution, {"input_tensor": x, "filter_tensor": f}),
+        "a softmax": (rows.lower, softmax, {"input_tensor": m}),
+    }
+
+
+@pytest.mark.parametrize("isa", [row.name for row in targets()])
+@pytest.mark.parametrize("winograd", [False, True])
+def test_maps_go_on_with_what_is_reduced(isa: str, winograd: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains of one to three maps behind a product, a convolution and a softmax: the bits of operator by operator."""
+    monkeypatch.setattr(contractions, "pays", lambda found: winograd)
+    rng, data = random.Random(isa), np.random.default_rng(7)
+    tried = 0
+    for _ in range(2):
+        for what, (lower, desc, inputs) in _reducing(data).items():
+            (value,) = evaluated(desc.as_newest(), inputs).values()
+            nest = nest_of(desc, {name: name for name in inputs})
+            t, other = TensorDesc.of(value), data.standard_normal(value.shape).astype(np.float32)
+            for _ in range(rng.randint(1, 3)):
+                if rng.random() < 0.6:
+                    name, attributes = rng.choice([*ONE.items()])
+                    step = desc_of(name, t, input_tensor=t, **attributes)
+                    fields, names = {"input_tensor": value}, {"input_tensor": "made"}
+                else:
+                    step = desc_of(f"ELEMENT_WISE_{rng.choice(TWO)}", t, a_tensor=t, b_tensor=t)
+                    fields, names = {"a_tensor": value, "b_tensor": other}, {"a_tensor": "made", "b_tensor": "other"}
+                (value,) = evaluated(step.as_newest(), fields).values()
+                made = fused(nest_of(step, names), {"made": Producer(nest, F32)})
+                assert isinstance(made, Nest), made
+                nest = made
+            arrays = {**inputs, "other": other}
+            found = run(nest, {name: TensorDesc.of(x) for name, x in arrays.items()}, arrays, t, lower, isa)
+            np.testing.assert_array_equal(found.view("u4"), value.view("u4"), err_msg=what)
+            tried += value.size
+    print(f"{tried} elements")
+    assert tried == 2 * (13 * 35 + 7 * 15 * 18 + 9 * 43)
+
+
 def test_a_rounding_is_kept_between_two_sums() -> None:
     """(1 + 2^-24) + 2^-24 in FLOAT32 is 1, and 1 + 2^-23 without the rounding between."""
     t = TensorDesc(F32, (1,))
@@ -134,7 +206,14 @@ def test_what_is_not_fused_has_a_reason() -> None:
     t = TensorDesc(F32, (4,))
     softmax = nest_of(desc_of("ACTIVATION_SOFTMAX1", t, input_tensor=t, axes=(0,)), {"input_tensor": "x"})
     relu = nest_of(desc_of("ACTIVATION_RELU", t, input_tensor=t), {"input_tensor": "made"})
-    assert fused(relu, {"made": Producer(softmax, F32)}) == ("made is no map: an element depends on more than one of an input")
+    wide = TensorDesc(F32, (3, 4))
+    broadcast = TensorDesc(F32, (3, 4), strides=(0, 1))
+    added = nest_of(desc_of("ELEMENT_WISE_ADD", wide, a_tensor=wide, b_tensor=broadcast), {"a_tensor": "x", "b_tensor": "made"})
+    repeated = Nest(added.index, added.body.args[0] + Tensor("made", (4,), F32)[[added.index[1]]])
+    assert fused(repeated, {"made": Producer(softmax, F32)}) == (
+        "made is no map, and the elements that are read of it are not each of them once"
+    )
+    assert isinstance(fused(relu, {"made": Producer(softmax, F32)}), Nest)
     rows = nest_of(desc_of("ACTIVATION_SOFTMAX1", t, input_tensor=t, axes=(0,)), {"input_tensor": "made"})
     activated = nest_of(desc_of("ACTIVATION_RELU", t, input_tensor=t), {"input_tensor": "x"})
     assert fused(rows, {"made": Producer(activated, F32)}) == (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
@@ -16,11 +17,18 @@ import pytest
 from anydml.kernels.call import pool_emit, steps
 from anydml.kernels.code import detect, engine, llvm
 from anydml.kernels.code.targets import ARM, OTHER, X86, Target
+from anydml.kernels.contract import filters as matmul_filters
+from anydml.kernels.contract import fours_of_lines as matmul_fours
 from anydml.kernels.contract import image as matmul_image
+from anydml.kernels.contract import image_rows as matmul_rows
+from anydml.kernels.contract import lines as matmul_lines
 from anydml.kernels.contract import packing as matmul_pack
+from anydml.kernels.contract import places as matmul_places
 from anydml.kernels.contract import thin as matmul_thin
+from anydml.kernels.contract import weights as matmul_weights
 from anydml.kernels.contract import wide as matmul_wide
 from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.epilogue import filters as matmul_terms
 from anydml.kernels.contract.epilogue import records as matmul_records
 from anydml.kernels.contract.tile import Kind, multiply
 from anydml.kernels.copy import emit as copy_emit
@@ -104,7 +112,7 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         add(multiply, Kind(False, True, output, True), 3, True)
     for full in (False, True):
         add(multiply, Kind(*max(packed), "u8", full, biased=True), heights(row)[-1])
-    for hop in (0, *matmul_image.HOPS):
+    for hop in (0, *matmul_rows.HOPS):
         add(matmul_image.fill, hop)
     add(matmul_image.offsets)
     add(matmul_image.places)
@@ -121,6 +129,20 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
                 add(matmul_thin.thin, a, b, height, matmul_thin.ROWS)
     for output in ("i32", "u8", "i8"):
         add(matmul_records.parameters, True, output, output == "i8")
+    add(matmul_records.parameters, True, "u8", True, True)
+    if matmul_places.serves(row):
+        for (lines, height), output in product(((1, matmul_places.MOST), (3, 4)), ("i32", "u8")):
+            add(matmul_places.multiply, Kind(*max(packed), output, lines == 1, output != "i32"), lines, height)
+            add(matmul_lines.multiply, output, output != "i32", lines, lines == 1)
+        for a, b in signs:
+            add(matmul_fours.fours, a, 1 + b, a == b)
+            add(matmul_weights.weights, a, b, a)
+            add(matmul_filters.pack, a, b, a)
+            add(matmul_terms.filters, a, b, a, b)
+            add(matmul_terms.places, a, b, a)
+            add(matmul_terms.terms, a, b, a)
+        for hop in (0, *matmul_rows.HOPS):
+            add(matmul_image.fill, hop, True)
     add(matmul_wide.carry)
     for signed in (False, True):
         add(matmul_wide.round_totals, signed, not signed)

@@ -246,6 +246,10 @@ HUGE: dict[str, dict[str, Any]] = {
     "places": dict(input=(1, 1, 1, 1 << 30), filter=(1, 1, 1, 3), padding=(0, 1)),
     "padding between strides": dict(input=(1, 1, 4, 4), filter=(1, 1, 1, 1), strides=(1 << 28,) * 2, padding=(1 << 30,) * 2),
     "dilation": dict(input=(1, 1, 1, 1 << 20), filter=(1, 1, 1, 2), dilations=(1, 1 << 20), padding=(0, 1 << 20)),
+    "filters": dict(input=(1, 4, 3, 3), filter=(1 << 22, 4, 3, 3), repeats=True),
+    "a line": dict(input=(1, 4, 1, 1 << 26), filter=(32, 4, 1, 3), padding=(0, 1)),
+    "lines": dict(input=(1, 4, 1 << 22, 3), filter=(32, 4, 3, 3), padding=(1, 1)),
+    "groups that repeat": dict(input=(1, 1 << 22, 8, 8), filter=(1 << 22, 1, 3, 3), groups=1 << 22, repeats=True),
     "channels": dict(input=(1, 1 << 20, 3, 3), filter=(2, 1 << 20, 3, 3)),
     "a filter": dict(input=(1, 1, 1 << 10, 1 << 10), filter=(1, 1, 1 << 10, 1 << 10)),
 }
@@ -259,7 +263,7 @@ def test_no_desc_takes_more_to_lay_out_than_another(name: str) -> None:
     sizes = (1 + (n + 2 * p - 1 - (t - 1) * d) // s for n, t, s, d, p in spatial)
     desc = INTEGER(
         input_tensor=TensorDesc(DataType.UINT8, of["input"]),
-        filter_tensor=TensorDesc(DataType.INT8, of["filter"]),
+        filter_tensor=TensorDesc(DataType.INT8, of["filter"], strides=(0, 9, 3, 1) if "repeats" in of else None),
         output_tensor=TensorDesc(DataType.INT32, (of["input"][0], of["filter"][0], *sizes)),
         strides=strides, dilations=dilations, start_padding=padding, end_padding=padding, group_count=of.get("groups", 1),
     )  # fmt: skip

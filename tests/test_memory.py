@@ -18,6 +18,7 @@ import anydml as dml
 from anydml import TensorDesc
 from anydml.devices import choice as choice_module
 from anydml.devices import compiled as compiled_module
+from anydml.devices import judging
 from anydml.devices.compiled import CompiledOperator
 from anydml.functional import run
 from anydml.kernels.call.steps import Step
@@ -324,16 +325,16 @@ def test_data_rules_are_judged_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch)
         spoilt = scale.copy()
         spoilt[at] = spoilt[2, 4, 6, 0] = 0
         for judged in (1, 2, 6, 7, 8, 34, 35, 36, 70, 104, 105, 106):
-            monkeypatch.setattr(compiled_module, "JUDGED", judged)
-            compiled_module._data_check(desc, "a_scale_tensor", rule, scale)()
+            monkeypatch.setattr(judging, "JUDGED", judged)
+            judging.data_check(desc, "a_scale_tensor", rule, scale)()
             with pytest.raises(dml.DataError) as caught:
-                compiled_module._data_check(desc, "a_scale_tensor", rule, spoilt)()
+                judging.data_check(desc, "a_scale_tensor", rule, spoilt)()
             assert (caught.value.index, caught.value.value) == (at, 0)
     monkeypatch.undo()
     large = np.ones(1 << 22, np.float32)
     tracemalloc.start()
     try:
-        compiled_module._data_check(desc, "a_scale_tensor", rule, large)()
+        judging.data_check(desc, "a_scale_tensor", rule, large)()
         assert tracemalloc.get_traced_memory()[1] < large.nbytes // 4
     finally:
         tracemalloc.stop()

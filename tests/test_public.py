@@ -79,7 +79,8 @@ PUBLIC = {
     *("BindingError", "BindingProperties", "BoundOperator", "Checked", "Comparison", "CompiledOperator", "DataError"),
     *("DataType", "DescError", "Device", "Error", "ExecutionFlags", "Fault", "FeatureLevel", "Program", "ProgramError"),
     *("TensorDesc", "TensorFlags", "UnsupportedError", "Violation", "__version__", "check", "compare", "deviations"),
-    *("program", "show_config", "testing"),
+    *("ConstantNode", "Graph", "GraphDesc", "GraphError", "InputEdge", "IntermediateEdge", "OperatorNode", "OutputEdge"),
+    *("graph", "program", "show_config", "testing"),
 }
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
-from anydml.kernels.windows import family
+from anydml.kernels.windows import family, memory
 from test_windows import F16, F32, ISAS, executed, pooling, same
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
@@ -56,7 +56,7 @@ def test_sums_that_need_more_bits_or_are_halves(kind: str, monkeypatch: pytest.M
 
 def test_what_is_left_open_goes_to_the_reference_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lengths that are half between two elements: 2048^2 + 64^2 + 1 = 2049^2."""
-    monkeypatch.setattr(family, "LISTED", 2)
+    monkeypatch.setattr(memory, "LISTED", 2)
     x = np.zeros((2, 3, 8, 80), np.float16)
     x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2] = 2048, 64, 1
     desc = pooling("LP_POOLING1", F16, x.shape, (2, 2), strides=(2, 2), p=2)

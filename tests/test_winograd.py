@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 import hurting
 from agreement import SOAK, bits
-from anydml import DataType, Device, TensorDesc, operators
+from anydml import DataType, Device, TensorDesc, TensorFlags, operators
 from anydml.kernels.code import targets
 from anydml.kernels.contract.floats import family, plan, winograd
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
@@ -148,12 +149,18 @@ def test_random_and_hostile_data(isa: str, plans: list[WinogradPlan]) -> None:
 
 
 def spread(rng: np.random.Generator, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a tensor whose lines, channels and images may lie apart, its channels innermost but for the lines or not."""
+    """Strides of a tensor whose lines, channels and images may lie apart; its channels are planes, lines or innermost."""
     _, channels, height, width = sizes
     gaps = [int(n) for n in rng.integers(0, 4, 3)]
-    if rng.random() < 0.3:  # a line of one channel after that of the other
+    kind = rng.random()
+    if kind < 0.2:  # a line of one channel after that of the other
         line = channels * width + gaps[0]
         return line * height + gaps[1], width, line, 1
+    if kind < 0.6:  # all channels of a place, and perhaps in steps
+        channel = 1 + int(kind < 0.3)
+        place = channel * channels + gaps[0]
+        line = place * width + gaps[1]
+        return line * height + gaps[2], channel, line, place
     line = width + gaps[0]
     plane = line * height + gaps[1]
     return plane * channels + gaps[2], plane, line, 1
@@ -169,7 +176,8 @@ def test_the_oracle_has_the_same_bits(isa: str, plans: list[WinogradPlan]) -> No
         rng = np.random.default_rng((11, n))
         data_type, groups = (DataType.FLOAT16 if n % 4 == 3 else DataType.FLOAT32), 1 + n % 2
         height, width = (int(k) for k in rng.integers(4, 10, 2))
-        padding = [int(k) for k in rng.integers(0, 4, 4)]
+        # without any, filters whose outputs are innermost are columns
+        padding = [int(rng.integers(1, 4)), *(int(k) for k in rng.integers(0, 4, 3))]
         sizes = [(2, 4 * groups, height, width), (2 * groups, 4, 3, 3)]  # as many channels as tell them from places
         sizes.append((2, 2 * groups, height + padding[0] + padding[2] - 2, width + padding[1] + padding[3] - 2))
         x, f, y = (TensorDesc(data_type, s, strides=spread(rng, s)) for s in sizes)
@@ -191,6 +199,11 @@ def test_zeros_keep_their_signs_and_infinities_their_windows(isa: str, plans: li
     assert not found.any()
     assert np.signbit(found[:, 1:]).all()
     assert not np.signbit(found[:, 0]).any()
+    f[1, 2, 1, 1], f[2, 2, 1, 1], f[3, 2] = np.inf, np.nan, 1.0
+    found = both(convolution(x, f, (1, 1, 1, 1)), inputs, isa, plans)
+    assert np.isnan(found[:, 1:3]).all()
+    assert not np.signbit(found[:, 3]).any()
+    f[1:4] = -1.0
     x[...] = rng.standard_normal(x.shape)
     for value in (np.inf, -np.inf, np.nan):
         for row, column in ((4, 4), (5, 6), (0, 10)):
@@ -225,6 +238,54 @@ def test_many_channels_and_tiles(isa: str, plans: list[WinogradPlan]) -> None:
         assert (bits(both(desc, inputs, isa, plans)) == bits(both(desc, inputs, isa, plans, 3))).all()
 
 
+@pytest.mark.parametrize("isa", ISAS)
+def test_owned_filters_are_packed_once(isa: str, plans: list[WinogradPlan]) -> None:
+    """Of every group, for all threads; they take as much memory again as they are large, and their norms."""
+    rng = np.random.default_rng(5)
+    for dtype, images, groups, threads in (("float32", 1, 1, 1), ("float32", 3, 2, 2), ("float16", 1, 3, 3)):
+        x = drawn(rng, dtype, (images, groups * 40, 9, 10), "ordinary")
+        f = drawn(rng, dtype, (groups * 27, 40, 3, 3), "ordinary")
+        desc = convolution(x, f, (1, 1, 1, 1), groups)
+        expected = both(desc, dict(input_tensor=x, filter_tensor=f), isa, plans)
+        owned = TensorDesc(DataType[dtype.upper()], f.shape, flags=TensorFlags.OWNED_BY_DML)
+        change: dict[str, Any] = dict(filter_tensor=owned)
+        compiled = Device(isa=isa, threads=threads).compile(dataclasses.replace(desc, **change))
+        assert len(plans) == 2
+        compiled.initialize(filter_tensor=f)
+        f[...] = 0  # which nobody reads again
+        found = np.empty_like(expected)
+        for _ in range(2):
+            compiled.bind(input_tensor=x, output_tensor=found).execute()
+            assert (bits(found) == bits(expected)).all()
+        packed = groups * 32 * (40 * 9 * 4 + 2 * 8)
+        assert compiled.binding_properties.persistent_resource_size <= f.nbytes + packed + 1024
+
+
+def test_images_of_planes_share_owned_filters(plans: list[WinogradPlan]) -> None:
+    """Five dimensions and a filter of one plane: images are batches, whose filters are packed once for all."""
+    rng = np.random.default_rng(8)
+    x, f = drawn(rng, "float32", (3, 5, 4, 9, 8), "ordinary"), drawn(rng, "float32", (9, 5, 1, 3, 3), "ordinary")
+    y = TensorDesc(DataType.FLOAT32, (3, 9, 4, 9, 8))
+    desc = convolution(x[:, :, 0], f[:, :, 0], (1, 1, 1, 1))
+    owned = TensorDesc(DataType.FLOAT32, f.shape, flags=TensorFlags.OWNED_BY_DML)
+    change: dict[str, Any] = dict(
+        input_tensor=TensorDesc.of(x), filter_tensor=owned, output_tensor=y, strides=(1, 1, 1), dilations=(1, 1, 1),
+        start_padding=(0, 1, 1), end_padding=(0, 1, 1), output_padding=(0, 0, 0), dimension_count=3,
+    )  # fmt: skip
+    plans.clear()
+    compiled = Device(threads=1).compile(dataclasses.replace(desc, **change))
+    assert compiled.kernel_name == NAME
+    assert len(plans) == 1
+    compiled.initialize(filter_tensor=f)
+    found = np.empty(y.sizes, np.float32)
+    compiled.bind(input_tensor=x, output_tensor=found).execute()
+    assert compiled.binding_properties.persistent_resource_size < 5 * f.nbytes
+    for plane in range(4):
+        inputs = dict(input_tensor=np.ascontiguousarray(x[:, :, plane]), filter_tensor=np.ascontiguousarray(f[:, :, 0]))
+        expected = executed(convolution(inputs["input_tensor"], inputs["filter_tensor"], (1, 1, 1, 1)), inputs, ISAS[0])
+        assert (bits(found[:, :, plane]) == bits(expected)).all()
+
+
 def test_which_convolutions_are_transformed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those with channels, filters and outputs enough."""
     made = []
@@ -235,8 +296,8 @@ def test_which_convolutions_are_transformed(monkeypatch: pytest.MonkeyPatch) -> 
             made.append(self)
 
     monkeypatch.setattr(family, "WinogradPlan", Noted)
-    taken = ((64, 64, 56), (128, 128, 28), (256, 256, 14))
-    others = ((64, 64, 7), (3, 64, 56), (64, 4, 56), (8, 8, 12))
+    taken = ((64, 64, 56), (256, 256, 14), (64, 64, 7), (3, 64, 56))
+    others = ((512, 512, 4), (2, 64, 56), (64, 4, 56), (8, 8, 12))
     sizes = [(*size, size in taken) for size in (*taken, *others)]
     for channels, filters, size, wanted in sizes:
         made.clear()

@@ -42,7 +42,7 @@ class Proof(NamedTuple):
 def proofs(target: Target) -> Iterator[Proof]:
     for name in wide.UNARY:
         yield Proof(name, "float64", prove_float64.BLOCKS + 1, partial(prove_float64.part, name, target))
-    for name in paired.FUNCTIONS if paired.serves(Body(target)) else ():
+    for name in prove_pairs.NAMES if paired.serves(Body(target)) else ():
         yield Proof(name, "pairs of float32", prove_pairs.PARTS, partial(prove_pairs.part, name, target))
     for name in prove_halves.EXPECTED:
         yield Proof(name, "pairs of FLOAT16", prove_halves.PARTS, partial(prove_halves.part, name, target.name))

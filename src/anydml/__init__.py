@@ -1,7 +1,7 @@
 """anydml: DirectML's operators, exactly, on any machine.
 
-Three levels: eager functions, named as DirectML's operators (`element_wise_add`, `slice1`); DirectML's object model
-(`TensorDesc`, `Slice1`, .., `check`, `Device`); programs (`program`). Independent of Microsoft.
+Four levels: eager functions, named as DirectML's operators (`element_wise_add`, `slice1`); DirectML's object model
+(`TensorDesc`, `Slice1`, .., `check`, `Device`); graphs (`graph`); programs (`program`). Independent of Microsoft.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,14 @@ from anydml.errors import (
     DescError,
     Error,
     Fault,
+    GraphError,
     ProgramError,
     UnsupportedError,
     Violation,
 )
 from anydml.feature_level import FeatureLevel
 from anydml.forks import guard
+from anydml.graphs.desc import ConstantNode, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge
 from anydml.schema.check import Checked, check
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from anydml.explain import deviations
     from anydml.explain.compare import compare
     from anydml.explain.comparison import Comparison
+    from anydml.functional.graph import Graph, graph
     from anydml.program import Program
 
 __version__ = "0.1.0"
@@ -42,6 +45,7 @@ __all__ = [
     "Checked",
     "Comparison",
     "CompiledOperator",
+    "ConstantNode",
     "DataError",
     "DataType",
     "DescError",
@@ -50,6 +54,13 @@ __all__ = [
     "ExecutionFlags",
     "Fault",
     "FeatureLevel",
+    "Graph",
+    "GraphDesc",
+    "GraphError",
+    "InputEdge",
+    "IntermediateEdge",
+    "OperatorNode",
+    "OutputEdge",
     "Program",
     "ProgramError",
     "TensorDesc",
@@ -59,6 +70,7 @@ __all__ = [
     "check",
     "compare",
     "deviations",
+    "graph",
     "program",
     "show_config",
     "testing",
@@ -86,6 +98,10 @@ def _imported(name: str) -> Any:
             from anydml.explain.comparison import Comparison as value
         elif name == "deviations":
             import anydml.explain.deviations as value
+        elif name == "graph":
+            from anydml.functional.graph import graph as value
+        elif name == "Graph":
+            from anydml.functional.graph import Graph as value
         elif name == "program":
             import anydml.program as value
         elif name == "Program":

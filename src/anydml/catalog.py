@@ -88,10 +88,19 @@ if TYPE_CHECKING:
         activation_thresholded_relu as activation_thresholded_relu,
     )
     from anydml.functional.functions import (
+        argmax as argmax,
+    )
+    from anydml.functional.functions import (
+        argmin as argmin,
+    )
+    from anydml.functional.functions import (
         average_pooling as average_pooling,
     )
     from anydml.functional.functions import (
         average_pooling1 as average_pooling1,
+    )
+    from anydml.functional.functions import (
+        batch_normalization as batch_normalization,
     )
     from anydml.functional.functions import (
         cast as cast,
@@ -103,7 +112,25 @@ if TYPE_CHECKING:
         convolution_integer as convolution_integer,
     )
     from anydml.functional.functions import (
+        cumulative_product as cumulative_product,
+    )
+    from anydml.functional.functions import (
+        cumulative_summation as cumulative_summation,
+    )
+    from anydml.functional.functions import (
+        depth_to_space as depth_to_space,
+    )
+    from anydml.functional.functions import (
+        depth_to_space1 as depth_to_space1,
+    )
+    from anydml.functional.functions import (
         dequantize as dequantize,
+    )
+    from anydml.functional.functions import (
+        diagonal_matrix as diagonal_matrix,
+    )
+    from anydml.functional.functions import (
+        diagonal_matrix1 as diagonal_matrix1,
     )
     from anydml.functional.functions import (
         dynamic_quantize_linear as dynamic_quantize_linear,
@@ -313,10 +340,19 @@ if TYPE_CHECKING:
         gather as gather,
     )
     from anydml.functional.functions import (
+        gather_elements as gather_elements,
+    )
+    from anydml.functional.functions import (
         gemm as gemm,
     )
     from anydml.functional.functions import (
         join as join,
+    )
+    from anydml.functional.functions import (
+        local_response_normalization as local_response_normalization,
+    )
+    from anydml.functional.functions import (
+        lp_normalization as lp_normalization,
     )
     from anydml.functional.functions import (
         lp_pooling as lp_pooling,
@@ -343,6 +379,18 @@ if TYPE_CHECKING:
         max_pooling2 as max_pooling2,
     )
     from anydml.functional.functions import (
+        mean_variance_normalization as mean_variance_normalization,
+    )
+    from anydml.functional.functions import (
+        mean_variance_normalization1 as mean_variance_normalization1,
+    )
+    from anydml.functional.functions import (
+        mean_variance_normalization2 as mean_variance_normalization2,
+    )
+    from anydml.functional.functions import (
+        one_hot as one_hot,
+    )
+    from anydml.functional.functions import (
         padding as padding,
     )
     from anydml.functional.functions import (
@@ -367,19 +415,37 @@ if TYPE_CHECKING:
         reduce as reduce,
     )
     from anydml.functional.functions import (
+        reverse_subsequences as reverse_subsequences,
+    )
+    from anydml.functional.functions import (
         slice as slice,
     )
     from anydml.functional.functions import (
         slice1 as slice1,
     )
     from anydml.functional.functions import (
+        slice_grad as slice_grad,
+    )
+    from anydml.functional.functions import (
+        space_to_depth as space_to_depth,
+    )
+    from anydml.functional.functions import (
+        space_to_depth1 as space_to_depth1,
+    )
+    from anydml.functional.functions import (
         split as split,
+    )
+    from anydml.functional.functions import (
+        tile as tile,
     )
     from anydml.functional.functions import (
         top_k as top_k,
     )
     from anydml.functional.functions import (
         top_k1 as top_k1,
+    )
+    from anydml.functional.functions import (
+        upsample_2d as upsample_2d,
     )
     from anydml.functional.functions import (
         value_scale_2d as value_scale_2d,
@@ -411,12 +477,21 @@ if TYPE_CHECKING:
     from anydml.operators.activation_swish import ActivationSwish as ActivationSwish
     from anydml.operators.activation_tanh import ActivationTanh as ActivationTanh
     from anydml.operators.activation_thresholded_relu import ActivationThresholdedRelu as ActivationThresholdedRelu
+    from anydml.operators.argmax import Argmax as Argmax
+    from anydml.operators.argmin import Argmin as Argmin
     from anydml.operators.average_pooling import AveragePooling as AveragePooling
     from anydml.operators.average_pooling import AveragePooling1 as AveragePooling1
+    from anydml.operators.batch_normalization import BatchNormalization as BatchNormalization
     from anydml.operators.cast import Cast as Cast
     from anydml.operators.convolution import Convolution as Convolution
     from anydml.operators.convolution_integer import ConvolutionInteger as ConvolutionInteger
+    from anydml.operators.cumulative_product import CumulativeProduct as CumulativeProduct
+    from anydml.operators.cumulative_summation import CumulativeSummation as CumulativeSummation
+    from anydml.operators.depth_to_space import DepthToSpace as DepthToSpace
+    from anydml.operators.depth_to_space import DepthToSpace1 as DepthToSpace1
     from anydml.operators.dequantize import Dequantize as Dequantize
+    from anydml.operators.diagonal_matrix import DiagonalMatrix as DiagonalMatrix
+    from anydml.operators.diagonal_matrix import DiagonalMatrix1 as DiagonalMatrix1
     from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear as DynamicQuantizeLinear
     from anydml.operators.element_wise_abs import ElementWiseAbs as ElementWiseAbs
     from anydml.operators.element_wise_acos import ElementWiseAcos as ElementWiseAcos
@@ -494,8 +569,11 @@ if TYPE_CHECKING:
     from anydml.operators.fill_value_constant import FillValueConstant as FillValueConstant
     from anydml.operators.fill_value_sequence import FillValueSequence as FillValueSequence
     from anydml.operators.gather import Gather as Gather
+    from anydml.operators.gather_elements import GatherElements as GatherElements
     from anydml.operators.gemm import Gemm as Gemm
     from anydml.operators.join import Join as Join
+    from anydml.operators.local_response_normalization import LocalResponseNormalization as LocalResponseNormalization
+    from anydml.operators.lp_normalization import LpNormalization as LpNormalization
     from anydml.operators.lp_pooling import LpPooling as LpPooling
     from anydml.operators.lp_pooling import LpPooling1 as LpPooling1
     from anydml.operators.lstm import Lstm as Lstm
@@ -504,6 +582,10 @@ if TYPE_CHECKING:
     from anydml.operators.max_pooling import MaxPooling as MaxPooling
     from anydml.operators.max_pooling import MaxPooling1 as MaxPooling1
     from anydml.operators.max_pooling import MaxPooling2 as MaxPooling2
+    from anydml.operators.mean_variance_normalization import MeanVarianceNormalization as MeanVarianceNormalization
+    from anydml.operators.mean_variance_normalization import MeanVarianceNormalization1 as MeanVarianceNormalization1
+    from anydml.operators.mean_variance_normalization import MeanVarianceNormalization2 as MeanVarianceNormalization2
+    from anydml.operators.one_hot import OneHot as OneHot
     from anydml.operators.padding import Padding as Padding
     from anydml.operators.padding import Padding1 as Padding1
     from anydml.operators.quantize import Quantize as Quantize
@@ -512,11 +594,17 @@ if TYPE_CHECKING:
     from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply as QuantizedLinearMatrixMultiply
     from anydml.operators.random_generator import RandomGenerator as RandomGenerator
     from anydml.operators.reduce import Reduce as Reduce
+    from anydml.operators.reverse_subsequences import ReverseSubsequences as ReverseSubsequences
     from anydml.operators.slice import Slice as Slice
     from anydml.operators.slice import Slice1 as Slice1
+    from anydml.operators.slice_grad import SliceGrad as SliceGrad
+    from anydml.operators.space_to_depth import SpaceToDepth as SpaceToDepth
+    from anydml.operators.space_to_depth import SpaceToDepth1 as SpaceToDepth1
     from anydml.operators.split import Split as Split
+    from anydml.operators.tile import Tile as Tile
     from anydml.operators.top_k import TopK as TopK
     from anydml.operators.top_k import TopK1 as TopK1
+    from anydml.operators.upsample_2d import Upsample2d as Upsample2d
     from anydml.operators.value_scale_2d import ValueScale2d as ValueScale2d
 
 FILES = {  # desc class -> its file in anydml.operators
@@ -547,12 +635,21 @@ FILES = {  # desc class -> its file in anydml.operators
     "ActivationSwish": "activation_swish",
     "ActivationTanh": "activation_tanh",
     "ActivationThresholdedRelu": "activation_thresholded_relu",
+    "Argmax": "argmax",
+    "Argmin": "argmin",
     "AveragePooling": "average_pooling",
     "AveragePooling1": "average_pooling",
+    "BatchNormalization": "batch_normalization",
     "Cast": "cast",
     "Convolution": "convolution",
     "ConvolutionInteger": "convolution_integer",
+    "CumulativeProduct": "cumulative_product",
+    "CumulativeSummation": "cumulative_summation",
+    "DepthToSpace": "depth_to_space",
+    "DepthToSpace1": "depth_to_space",
     "Dequantize": "dequantize",
+    "DiagonalMatrix": "diagonal_matrix",
+    "DiagonalMatrix1": "diagonal_matrix",
     "DynamicQuantizeLinear": "dynamic_quantize_linear",
     "ElementWiseAbs": "element_wise_abs",
     "ElementWiseAcos": "element_wise_acos",
@@ -622,8 +719,11 @@ FILES = {  # desc class -> its file in anydml.operators
     "FillValueConstant": "fill_value_constant",
     "FillValueSequence": "fill_value_sequence",
     "Gather": "gather",
+    "GatherElements": "gather_elements",
     "Gemm": "gemm",
     "Join": "join",
+    "LocalResponseNormalization": "local_response_normalization",
+    "LpNormalization": "lp_normalization",
     "LpPooling": "lp_pooling",
     "LpPooling1": "lp_pooling",
     "Lstm": "lstm",
@@ -632,6 +732,10 @@ FILES = {  # desc class -> its file in anydml.operators
     "MaxPooling": "max_pooling",
     "MaxPooling1": "max_pooling",
     "MaxPooling2": "max_pooling",
+    "MeanVarianceNormalization": "mean_variance_normalization",
+    "MeanVarianceNormalization1": "mean_variance_normalization",
+    "MeanVarianceNormalization2": "mean_variance_normalization",
+    "OneHot": "one_hot",
     "Padding": "padding",
     "Padding1": "padding",
     "Quantize": "quantize",
@@ -640,11 +744,17 @@ FILES = {  # desc class -> its file in anydml.operators
     "QuantizedLinearMatrixMultiply": "quantized_linear_matrix_multiply",
     "RandomGenerator": "random_generator",
     "Reduce": "reduce",
+    "ReverseSubsequences": "reverse_subsequences",
     "Slice": "slice",
     "Slice1": "slice",
+    "SliceGrad": "slice_grad",
+    "SpaceToDepth": "space_to_depth",
+    "SpaceToDepth1": "space_to_depth",
     "Split": "split",
+    "Tile": "tile",
     "TopK": "top_k",
     "TopK1": "top_k",
+    "Upsample2d": "upsample_2d",
     "ValueScale2d": "value_scale_2d",
 }
 FUNCTIONS = (
@@ -675,12 +785,21 @@ FUNCTIONS = (
     "activation_swish",
     "activation_tanh",
     "activation_thresholded_relu",
+    "argmax",
+    "argmin",
     "average_pooling",
     "average_pooling1",
+    "batch_normalization",
     "cast",
     "convolution",
     "convolution_integer",
+    "cumulative_product",
+    "cumulative_summation",
+    "depth_to_space",
+    "depth_to_space1",
     "dequantize",
+    "diagonal_matrix",
+    "diagonal_matrix1",
     "dynamic_quantize_linear",
     "element_wise_abs",
     "element_wise_acos",
@@ -750,8 +869,11 @@ FUNCTIONS = (
     "fill_value_constant",
     "fill_value_sequence",
     "gather",
+    "gather_elements",
     "gemm",
     "join",
+    "local_response_normalization",
+    "lp_normalization",
     "lp_pooling",
     "lp_pooling1",
     "lstm",
@@ -760,6 +882,10 @@ FUNCTIONS = (
     "max_pooling",
     "max_pooling1",
     "max_pooling2",
+    "mean_variance_normalization",
+    "mean_variance_normalization1",
+    "mean_variance_normalization2",
+    "one_hot",
     "padding",
     "padding1",
     "quantize",
@@ -768,10 +894,16 @@ FUNCTIONS = (
     "quantized_linear_matrix_multiply",
     "random_generator",
     "reduce",
+    "reverse_subsequences",
     "slice",
     "slice1",
+    "slice_grad",
+    "space_to_depth",
+    "space_to_depth1",
     "split",
+    "tile",
     "top_k",
     "top_k1",
+    "upsample_2d",
     "value_scale_2d",
 )

@@ -18,7 +18,15 @@ _WIRE_MAXIMA = frozenset({2**31 - 1, 2**32 - 1, 2**64 - 1})
 
 
 class Error(Exception):
-    """The root of every error that anydml raises on purpose."""
+    """The root of every error that anydml raises on purpose.
+
+    where: the line of the program that asked for a node, where a graph is built; messages end with it.
+    """
+
+    where = ""
+
+    def _placed(self, text: str) -> str:
+        return f"{text}\n    at {self.where}" if self.where else text
 
 
 class UnsupportedError(Error, RuntimeError):
@@ -102,7 +110,7 @@ class DescError(Error, ValueError):
         self.violations = tuple(violations)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.violations))
+        return self._placed("\n".join(map(str, self.violations)))
 
 
 @dataclass(frozen=True)
@@ -129,11 +137,20 @@ class _FaultsError(Error, ValueError):
         self.faults = tuple(faults)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.faults))
+        return self._placed("\n".join(map(str, self.faults)))
 
 
 class BindingError(_FaultsError):
     """Arguments do not fit the call, or arrays the tensors they are bound to: `faults` holds everything wrong with it."""
+
+
+class GraphError(_FaultsError):
+    """A graph cannot be compiled as described: `faults` holds everything wrong with it; `hresult` is E_INVALIDARG.
+
+    A fault's pointer is the node or edge, `nodes[2]` or `input_edges[0]`; its violation, the broken rule of a node's desc.
+    """
+
+    hresult = E_INVALIDARG
 
 
 class ProgramError(_FaultsError):

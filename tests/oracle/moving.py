@@ -1,4 +1,4 @@
-"""JOIN, SPLIT, GATHER and PADDING: operators that move bits."""
+"""JOIN, SPLIT, GATHER, PADDING, TILE and those of blocks: operators that move bits."""
 
 from __future__ import annotations
 
@@ -96,4 +96,42 @@ def constant(value: float | int, dtype: Any) -> Array:
     return stored([exact(value)], (1,), dtype)
 
 
-OPERATORS = {"JOIN": join, "SPLIT": split, "GATHER": gather, "PADDING": padding, "PADDING1": padding}
+# --- repeats and blocks ---
+
+
+def tile(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    sizes, dtype = outputs["output_tensor"]
+    return {"output_tensor": np.tile(bits(inputs["input_tensor"]), attributes["repeats"]).view(dtype).reshape(sizes)}
+
+
+def depth_to_space(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    depth, block = bits(inputs["input_tensor"]), attributes["block_size"]
+    sizes, dtype = outputs["output_tensor"]
+    n, k, h, w = depth.shape
+    if attributes.get("order", "DEPTH_COLUMN_ROW") == "DEPTH_COLUMN_ROW":
+        apart = depth.reshape(n, block, block, k // block**2, h, w).transpose(0, 3, 4, 1, 5, 2)
+    else:
+        apart = depth.reshape(n, k // block**2, block, block, h, w).transpose(0, 1, 4, 2, 5, 3)
+    return {"output_tensor": np.ascontiguousarray(apart).reshape(sizes).view(dtype)}
+
+
+def space_to_depth(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    space, block = bits(inputs["input_tensor"]), attributes["block_size"]
+    sizes, dtype = outputs["output_tensor"]
+    n, c, y, x = space.shape
+    apart = space.reshape(n, c, y // block, block, x // block, block)
+    depth_first = attributes.get("order", "DEPTH_COLUMN_ROW") == "DEPTH_COLUMN_ROW"
+    channels = apart.transpose(0, 3, 5, 1, 2, 4) if depth_first else apart.transpose(0, 1, 3, 5, 2, 4)
+    return {"output_tensor": np.ascontiguousarray(channels).reshape(sizes).view(dtype)}
+
+
+OPERATORS = {
+    **dict.fromkeys(("DEPTH_TO_SPACE", "DEPTH_TO_SPACE1"), depth_to_space),
+    **dict.fromkeys(("SPACE_TO_DEPTH", "SPACE_TO_DEPTH1"), space_to_depth),
+    "TILE": tile,
+    "JOIN": join,
+    "SPLIT": split,
+    "GATHER": gather,
+    "PADDING": padding,
+    "PADDING1": padding,
+}

@@ -1,4 +1,4 @@
-"""REDUCE, all twelve functions."""
+"""REDUCE, all twelve functions; ARGMAX and ARGMIN."""
 
 from __future__ import annotations
 
@@ -142,4 +142,17 @@ def reduce(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
     return {"output_tensor": result}
 
 
-OPERATORS = {"REDUCE": reduce}
+def arg_operator(sign: int) -> Any:
+    def compute(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+        """The first of equal elements, or by DECREASING the last: the first one from behind."""
+        rows = groups(inputs["input_tensor"], attributes["axes"])
+        if attributes["axis_direction"] == "INCREASING":
+            places = [arg_extreme(row, sign) for row in rows]
+        else:
+            places = [rows.shape[1] - 1 - arg_extreme(row[::-1], sign) for row in rows]
+        return {"output_tensor": to_integer_array(places, *outputs["output_tensor"])}
+
+    return compute
+
+
+OPERATORS = {"REDUCE": reduce, "ARGMAX": arg_operator(1), "ARGMIN": arg_operator(-1)}

@@ -34,7 +34,7 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
             reason = made.reason
         else:
             try:
-                compiled = CompiledOperator(checked, name, _link()(made) if isinstance(made, Lowered) else made)
+                compiled = CompiledOperator(checked, name, linked(made) if isinstance(made, Lowered) else made)
             except Uncompilable as error:
                 reason = str(error)
             else:
@@ -47,6 +47,11 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
         f"{checked.desc.spec.name} takes at least {least} bytes of scratch and persistent memory for this desc, "
         f"and this machine has {memory_bytes()}"
     )
+
+
+def linked(lowered: Lowered) -> Built:
+    """The call of a lowered statement. Uncompilable where the code that runs the steps cannot be made."""
+    return _link()(lowered)
 
 
 @cache

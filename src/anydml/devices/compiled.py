@@ -5,24 +5,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from anydml import forks
 from anydml.computed import computed_once
 from anydml.devices import verbose
 from anydml.devices.binding import Slot, identical, owned_copy, share_memory
-from anydml.errors import BindingError, DataError, Fault
-from anydml.kernels.kernel import Built, Direct, Unfit
+from anydml.devices.judging import data_check
+from anydml.errors import BindingError, Fault
+from anydml.kernels.kernel import Built, Direct, Execute, Unfit
 from anydml.schema.check import Checked
 from anydml.schema.constraint import DataRule
 from anydml.schema.field import OUTPUT
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorFlags
-
-JUDGED = 1 << 18  # elements that a data rule is asked about at a time, which takes a few bytes for each
 
 
 class BindingProperties(NamedTuple):
@@ -35,10 +34,13 @@ class BindingProperties(NamedTuple):
 class CompiledOperator:
     """A desc, compiled: `initialize` where an input is OWNED_BY_DML, then `bind`. Made by `Device.compile`."""
 
+    desc: Any  # an operator's desc, or a graph's
+
     def __init__(self, checked: Checked[Desc], kernel_name: str, built: Built) -> None:
         self.desc = checked.desc
+        self.wire_name = checked.desc.spec.wire_name
         self.kernel_name = kernel_name
-        self._build = built
+        self.built = built
         spec = self.desc.spec
         self._fields = checked.fields
         self._outputs: list[str] = []
@@ -54,7 +56,11 @@ class CompiledOperator:
                 owned += tensor.element_bytes
             if spec.data_rules:
                 self._data_rules += [(name, rule) for rule in spec.data_rules if field.wire in rule.tensors]
-        self._properties = BindingProperties(built.temporary_resource_size, owned + built.persistent_resource_size)
+        self._begin(owned)
+
+    def _begin(self, owned: int) -> None:
+        """owned: the bytes of inputs that initialize copies."""
+        self._properties = BindingProperties(self.built.temporary_resource_size, owned + self.built.persistent_resource_size)
         self._persistent: dict[str, NDArray[Any]] | None = None if owned else {}
         self._initialized: dict[str, dict[str, NDArray[Any]]] = {}
         self.reports = verbose.level() > 0
@@ -97,7 +103,7 @@ class CompiledOperator:
     def most_bytes(self) -> int:
         """The most memory that initialize or one bound operator takes, in bytes, with what initialize keeps."""
         temporary, persistent = self.binding_properties
-        return persistent + max(temporary, self._build.initialize_resource_size)
+        return persistent + max(temporary, self.built.initialize_resource_size)
 
     def initialize(self, **arrays: Any) -> None:
         """Copy the inputs that are OWNED_BY_DML, all of them and nothing else, exactly once, before the first bind.
@@ -109,9 +115,9 @@ class CompiledOperator:
         if not self._initialized:
             views = self._views(arrays, self._owned, "is not OWNED_BY_DML: it is bound at bind, not at initialize")
             copies = {name: owned_copy(view) for name, view in views.items()}
-            for judge in self._data_checks(copies):
+            for judge in self.data_checks(copies):
                 judge()
-            packed = self._build.initialize(copies) if self._build.initialize else {}
+            packed = self.built.initialize(copies) if self.built.initialize else {}
             made = {**copies, **packed}
         # of threads that are here at once, the first keeps what it made: without a lock, which a fork could copy taken
         if self._initialized.setdefault("", made) is not made:
@@ -152,21 +158,37 @@ class CompiledOperator:
 
     def execute_described(self, views: Mapping[str, NDArray[Any]]) -> None:
         """`bind_described` and one execution, without what a second one would find there."""
-        if self._build.bare and not (self.reports or self._data_rules or self._persistent):
-            self._build.bind(views)()
+        if self.built.bare and not (self.reports or self.judges or self._persistent):
+            self.built.bind(views)()
         else:
             self.bind_described(views).execute()
+
+    def prepare(self, views: Mapping[str, NDArray[Any]]) -> Execute:
+        """A call on arrays that fit, for one who keeps calls apart. It looks at values where rules are about them."""
+        run = self.built.bind(views)
+        checks = [] if self.built.judges else self.data_checks(views)
+        return partial(self._judged, run, checks, views) if self._data_rules else run
+
+    def _judged(self, run: Execute, checks: Sequence[Execute], views: Mapping[str, NDArray[Any]]) -> None:
+        for judge in checks:
+            judge()
+        try:
+            run()
+        except Unfit:
+            for judge in self.data_checks(views):
+                judge()
+            raise
 
     def direct(self, names: Sequence[str]) -> Direct | None:
         """A call on arrays that the desc was made from, in the order of names; None where a call has to look at more.
 
         Whoever calls it holds that they fit, the outputs fresh.
         """
-        if self.reports or self._data_rules or self._persistent is None or self._persistent or self._build.direct is None:
+        if self.reports or self._data_rules or self._persistent is None or self._persistent or self.built.direct is None:
             return None
         if any(t.data_type.element_bits < 8 for _, _, t in self._fields.values()):
             return None
-        return self._build.direct(names, {name: (t.sizes, t.data_type.dtype) for name, _, t in self._fields.values()})
+        return self.built.direct(names, {name: (t.sizes, t.data_type.dtype) for name, _, t in self._fields.values()})
 
     def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
         arrays, faults = self._one_by_one(arrays)
@@ -212,34 +234,13 @@ class CompiledOperator:
                 found.update((f"{name}[{i}]", array) for i, array in enumerate(value[:wanted]) if array is not None)
         return found, faults
 
-    def _data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:
-        return [_data_check(self.desc, name, rule, views[name]) for name, rule in self._data_rules if name in views]
+    @property
+    def judges(self) -> bool:
+        """Whether there are rules about data."""
+        return bool(self._data_rules)
 
-
-def _data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], None]:
-    # an element that a zero stride repeats is looked at once
-    once = view[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in view.strides])] if 0 in view.strides else view
-    breaks = rule.breaks
-
-    def judge() -> None:
-        for before, at, part in _parts(once):
-            mask = breaks(desc, part)
-            if mask.any():
-                first, *rest = (int(i) for i in np.argwhere(mask)[0])
-                index = (*before, at + first, *rest)
-                raise DataError(name, index, once[index].item(), rule.sentence)
-
-    return judge
-
-
-def _parts(view: NDArray[Any], before: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], int, NDArray[Any]]]:
-    """A tensor in order, JUDGED elements at most at a time: the indices before, where the part begins, and the part."""
-    rows = JUDGED * len(view) // view.size
-    if rows:
-        yield from ((before, at, view[at : at + rows]) for at in range(0, len(view), rows))
-    else:
-        for at in range(len(view)):
-            yield from _parts(view[at], (*before, at))
+    def data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:
+        return [data_check(self.desc, name, rule, views[name]) for name, rule in self._data_rules if name in views]
 
 
 class BoundOperator:
@@ -248,15 +249,14 @@ class BoundOperator:
     def __init__(self, compiled: CompiledOperator, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.compiled = compiled
         self.arrays = arrays
-        self._checks = [] if compiled._build.judges else compiled._data_checks(arrays)
         self._make_ready()
 
     def _make_ready(self) -> None:
-        run = self.compiled._build.bind(self.arrays)
+        run = self.compiled.prepare(self.arrays)
         self._run = self._reporting(run) if self.compiled.reports else run
         self._lock = threading.Lock()
         self._generation = forks.generation()
-        if self.compiled._build.bare and not self._checks and not self.compiled.reports:
+        if self.compiled.built.bare and not (self.compiled.judges or self.compiled.reports):
             self.__dict__["execute"] = run  # nothing to look at or to keep apart, in a child neither: no cost beyond the call
 
     def _make_ready_again(self) -> None:
@@ -270,17 +270,10 @@ class BoundOperator:
         if self._generation != forks.generation():
             self._make_ready_again()
         with self._lock:
-            for judge in self._checks:
-                judge()
-            try:
-                self._run()
-            except Unfit:
-                for judge in self.compiled._data_checks(self.arrays):
-                    judge()
-                raise
+            self._run()
 
     def _reporting(self, run: Callable[[], object]) -> Callable[[], None]:
-        operator, kernel = self.compiled.desc.spec.wire_name, self.compiled.kernel_name
+        operator, kernel = self.compiled.wire_name, self.compiled.kernel_name
 
         def report() -> None:
             began = time.perf_counter()

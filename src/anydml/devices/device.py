@@ -12,10 +12,12 @@ from weakref import ref
 from anydml import operators
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.families import DEVICES
+from anydml.devices.families import DEVICES, FUSED
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.forks import guard
+from anydml.graphs.check import check_graph
+from anydml.graphs.desc import GraphDesc
 from anydml.kernels.kernel import Machine
 from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.operator import Desc
@@ -108,15 +110,25 @@ class Device:
             return max(within)
         raise UnsupportedError(f"none of the requested feature levels is at or below this device's {self.feature_level}")
 
-    def compile(self, desc: Desc | Checked[Desc], *, flags: ExecutionFlags = ExecutionFlags.NONE) -> CompiledOperator:
+    def compile(
+        self,
+        desc: Desc | Checked[Desc] | GraphDesc,
+        *,
+        flags: ExecutionFlags = ExecutionFlags.NONE,
+        fuse: bool = True,
+    ) -> CompiledOperator:
         """Check a desc against this device's feature level and pick the first kernel that takes its statement.
 
-        DescError where the desc breaks rules; UnsupportedError for a desc that was checked for a level above the device's;
-        MemoryError where every kernel would take more scratch and persistent memory than this machine has.
-        IDMLDevice::CreateOperator and CompileOperator.
+        A graph is checked as a whole, and its arrays are bound by the names of its input and output edges; fuse=False makes
+        each of its operators a call of its own, with the same bits.
+        DescError where the desc breaks rules, GraphError where the graph does; UnsupportedError for a desc that was checked
+        for a level above the device's; MemoryError where every kernel would take more scratch and persistent memory than this
+        machine has. IDMLDevice::CreateOperator and CompileOperator; IDMLDevice1::CompileGraph.
         """
         began = time.perf_counter()
         ExecutionFlags(flags)
+        if isinstance(desc, GraphDesc):
+            return self._compile_graph(desc, fuse, began)
         if isinstance(desc, Checked):
             checked = desc
             if checked.feature_level > self.feature_level:
@@ -137,6 +149,17 @@ class Device:
                 "microseconds": round((time.perf_counter() - began) * 1e6, 1),
             }
             verbose.write("compile", **members, **({"refused": refused} if level > 1 else {}))
+        return compiled
+
+    def _compile_graph(self, desc: GraphDesc, fuse: bool, began: float) -> CompiledOperator:
+        with guard:  # here and not above: what computes one operator needs none of it
+            from anydml.devices.graph import compiled_graph
+        fusing = FUSED[self.name] if fuse else {}
+        compiled = compiled_graph(DEVICES[self.name], fusing, check_graph(desc, self.feature_level), self.machine)
+        if verbose.level():
+            spent = round((time.perf_counter() - began) * 1e6, 1)
+            kernels = [part.kernel_name for part in compiled.call.parts]
+            verbose.write("compile", operator=compiled.wire_name, kernels=kernels, device=self.name, microseconds=spent)
         return compiled
 
 

@@ -86,3 +86,9 @@ DEVICES: Mapping[str, Families] = {
     },
     "reference": {"reference": reference},
 }
+
+# those that take statements of no operator: they look at nothing but the tensors
+FUSED: Mapping[str, Families] = {
+    "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},
+    "reference": {},
+}

@@ -21,7 +21,7 @@ from anydml.errors import BindingError, DataError, DescError
 from anydml.forks import guard
 from anydml.four_bit import array_dtype, pack, unpacked
 from anydml.functional.request import Request, Several, array_of_number, fault
-from anydml.functional.run import allocate, announced, contiguous, describing, operator_of, signature, unspellable
+from anydml.functional.run import allocate, announced, as_node, contiguous, describing, operator_of, signature, unspellable
 from anydml.kernels.kernel import Direct
 from anydml.tensor import DataType, TensorDesc, four_bit
 
@@ -63,6 +63,7 @@ def call(
 
     tensors, attributes: in the order of its inputs and of its attributes without counts; None where absent.
     """
+    asked = device
     try:
         key = _key(operator, tensors, attributes, output_data_type, out) if output_sizes is None else None
         device = device_of(device)
@@ -88,6 +89,11 @@ def call(
             _remember(device, key, prepared, out)
         return _run(prepared, flat, out)
     except (BindingError, DescError, DataError) as error:
+        node = as_node(
+            lambda given, on: call(operator, given, attributes, None, on, output_sizes, output_data_type), tensors, out, asked
+        )
+        if node is not None:
+            return node
         with guard:  # what only a call that fails needs
             from anydml.functional.call_faults import call_error
         raise call_error(error, operator, tensors, attributes, out, device, output_sizes, output_data_type) from None
@@ -284,7 +290,7 @@ def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
             else np.empty(o[2], array_dtype(o[1].data_type)) for o in prepared.outputs
         ]  # fmt: skip
         return made[0] if len(made) == 1 else tuple(made)
-    announced(compiled.desc, inputs)
+    announced(compiled.desc, inputs, prepared.outputs)
     several = len(prepared.outputs) > 1
     if several and out is not None and (not isinstance(out, (list, tuple)) or len(out) != len(prepared.outputs)):
         raise fault("out", f"takes {len(prepared.outputs)} arrays in a tuple, or None for those that are to be fresh")

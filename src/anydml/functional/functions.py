@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         AxisDirection,
         ConvolutionDirection,
         ConvolutionMode,
+        DepthSpaceOrder,
+        InterpolationMode,
         IsInfinityMode,
         MatrixTransform,
         PaddingMode,
@@ -1341,6 +1343,110 @@ def activation_thresholded_relu(
     return result
 
 
+def argmax(
+    input: NDArray[Any],
+    axes: Sequence[int] | None = None,
+    axis_direction: AxisDirection | str = "INCREASING",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Finds the place of the largest element along all listed axes together, counted in row-major order.
+
+    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN counts above all.
+
+        Output[i, j] = position of the largest over i' < Input.Sizes[0] of Input[i', j]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    axes : Sequence[int], optional
+        The axes that are reduced. By default, all.
+    axis_direction : AxisDirection | str, default "INCREASING"
+        INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The places; reduced axes have size 1. 1 to 8 dimensions of uint32, int32, uint64 or int64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmax_operator_desc>
+
+    Examples
+    --------
+    >>> dml.argmax(np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32), axes=(0,))
+    array([[1, 2, 1]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("ARGMAX", (input,), (axes, axis_direction), out, device)
+    return result
+
+
+def argmin(
+    input: NDArray[Any],
+    axes: Sequence[int] | None = None,
+    axis_direction: AxisDirection | str = "INCREASING",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Finds the place of the smallest element along all listed axes together, counted in row-major order.
+
+    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN counts below all.
+
+        Output[i, j] = position of the smallest over i' < Input.Sizes[0] of Input[i', j]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    axes : Sequence[int], optional
+        The axes that are reduced. By default, all.
+    axis_direction : AxisDirection | str, default "INCREASING"
+        INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The places; reduced axes have size 1. 1 to 8 dimensions of uint32, int32, uint64 or int64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmin_operator_desc>
+
+    Examples
+    --------
+    >>> dml.argmin(np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32), axes=(0,))
+    array([[0, 1, 2]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("ARGMIN", (input,), (axes, axis_direction), out, device)
+    return result
+
+
 def average_pooling(
     input: NDArray[Any],
     strides: Sequence[int] | None = None,
@@ -1495,6 +1601,86 @@ def average_pooling1(
         (strides, window_size, start_padding, end_padding, dilations, include_padding),
         out,
         device,
+    )
+    return result
+
+
+def batch_normalization(
+    input: NDArray[Any],
+    mean: NDArray[Any],
+    variance: NDArray[Any],
+    scale: NDArray[Any],
+    bias: NDArray[Any],
+    spatial: bool = True,
+    epsilon: float = 1e-05,
+    fused_activation: Desc | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Normalises by a given mean and variance: Output = f(Scale * (x - Mean) / sqrt(Variance + Epsilon) + Bias).
+
+    Each size of Mean, Variance, Scale and Bias is the input's or 1, which is broadcast. The result is exact, and rounded once.
+
+        Output[i, j, k, l] = max(0, Scale[0, j, 0, 0] * (Input[i, j, k, l] - Mean[0, j, 0, 0]) / sqrt(Variance[0, j, 0,
+            0] + Epsilon) + Bias[0, j, 0, 0])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    mean : NDArray[Any]
+        The means, usually {1, ChannelCount, 1, 1}. 1 to 8 dimensions of float32 or float16.
+    variance : NDArray[Any]
+        The variances. 1 to 8 dimensions of float32 or float16.
+    scale : NDArray[Any]
+        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+    bias : NDArray[Any]
+        Terms that are added. 1 to 8 dimensions of float32 or float16.
+    spatial : bool, default True
+        Below feature level 4_0: whether Mean and Variance may be broadcast in space.
+    epsilon : float, default 1e-05
+        A term of every variance, against a zero.
+    fused_activation : Desc, optional
+        The function f of the exact result; without it, the result.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_batch_normalization_operator_desc>
+
+    Examples
+    --------
+    >>> dml.batch_normalization(
+    ...     np.array([[[[1, 2]], [[3, 4]]]], np.float32),
+    ...     np.array([[[[2.5]], [[3]]]], np.float32),
+    ...     np.array([[[[1.25]], [[4]]]], np.float32),
+    ...     np.array([[[[2]], [[-3]]]], np.float32),
+    ...     np.array([[[[1]], [[0.5]]]], np.float32),
+    ...     epsilon=0.0,
+    ...     fused_activation=dml.ActivationRelu(),
+    ... )
+    array([[[[0.        , 0.10557281]],
+    <BLANKLINE>
+            [[0.5       , 0.        ]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "BATCH_NORMALIZATION", (input, mean, variance, scale, bias), (spatial, epsilon, fused_activation), out, device
     )
     return result
 
@@ -1743,6 +1929,257 @@ def convolution_integer(
     return result
 
 
+def cumulative_product(
+    input: NDArray[Any],
+    axis: int | None = None,
+    axis_direction: AxisDirection | str = "INCREASING",
+    has_exclusive_product: bool = False,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Multiplies the elements of each line up to every place: Output[i] = product of Input[k] over k <= i, or over k >= i.
+
+    With HasExclusiveProduct the element itself is left out, so that the first product is 1. Each product is exact, and
+    rounded once; integers wrap modulo 2^bits.
+
+        Output[i, j, k, l] = product over l' < Input.Sizes[3] where l' <= l of Input[i, j, k, l']
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 8 dimensions of float32, float16, int32, uint32, int64 or uint64.
+    axis : int, optional
+        The axis along which the lines lie. By default, the last.
+    axis_direction : AxisDirection | str, default "INCREASING"
+        INCREASING: from the line's first element on; DECREASING: from its last. One of INCREASING, DECREASING.
+    has_exclusive_product : bool, default False
+        Whether the element itself is left out.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The products. 1 to 8 dimensions of float32, float16, int32, uint32, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_cumulative_product_operator_desc>
+
+    Examples
+    --------
+    >>> dml.cumulative_product(np.array([[[[2, 1, 3, 5], [3, 8, 7, 3], [9, 6, 2, 4]]]], np.float32), axis=3)
+    array([[[[  2.,   2.,   6.,  30.],
+             [  3.,  24., 168., 504.],
+             [  9.,  54., 108., 432.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("CUMULATIVE_PRODUCT", (input,), (axis, axis_direction, has_exclusive_product), out, device)
+    return result
+
+
+def cumulative_summation(
+    input: NDArray[Any],
+    axis: int | None = None,
+    axis_direction: AxisDirection | str = "INCREASING",
+    has_exclusive_sum: bool = False,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Adds up the elements of each line up to every place: Output[i] = sum of Input[k] over k <= i, or over k >= i.
+
+    With HasExclusiveSum the element itself is left out, so that the first sum is 0. Each sum is exact, and
+    rounded once; integers wrap modulo 2^bits.
+
+        Output[i, j, k, l] = sum over l' < Input.Sizes[3] where l' <= l of Input[i, j, k, l']
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 8 dimensions of float32, float16, int32, uint32, int64 or uint64.
+    axis : int, optional
+        The axis along which the lines lie. By default, the last.
+    axis_direction : AxisDirection | str, default "INCREASING"
+        INCREASING: from the line's first element on; DECREASING: from its last. One of INCREASING, DECREASING.
+    has_exclusive_sum : bool, default False
+        Whether the element itself is left out.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The sums. 1 to 8 dimensions of float32, float16, int32, uint32, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_cumulative_summation_operator_desc>
+
+    Examples
+    --------
+    >>> dml.cumulative_summation(
+    ...     np.array([[[[2, 1, 3, 5], [3, 8, 7, 3], [9, 6, 2, 4]]]], np.float32),
+    ...     axis=3,
+    ... )
+    array([[[[ 2.,  3.,  6., 11.],
+             [ 3., 11., 18., 21.],
+             [ 9., 15., 17., 21.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("CUMULATIVE_SUMMATION", (input,), (axis, axis_direction, has_exclusive_sum), out, device)
+    return result
+
+
+def depth_to_space(
+    input: NDArray[Any],
+    block_size: int,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, (i * B + j) * C + c, h, w].
+
+    It is DEPTH_TO_SPACE1 in the order DEPTH_COLUMN_ROW.
+
+        Output[i, j, k, l] = Input[i, (k mod 2 * 2 + l mod 2) * Output.Sizes[1] + j, k // 2, l // 2]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount * BlockSize^2, Height, Width}. 4 dimensions of float64, float32, float16, int32,
+        int16, int8, uint32, uint16, uint8, int64 or uint64.
+    block_size : int
+        Height and width of a block.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        {BatchCount, ChannelCount, Height * BlockSize, Width * BlockSize}. 4 dimensions of float64, float32, float16,
+        int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_depth_to_space_operator_desc>
+
+    Examples
+    --------
+    >>> dml.depth_to_space(
+    ...     np.array([[[[0, 1, 2], [3, 4, 5]], [[9, 10, 11], [12, 13, 14]], [[18, 19, 20], [21, 22, 23]],
+    ...         [[27, 28, 29], [30, 31, 32]], [[36, 37, 38], [39, 40, 41]], [[45, 46, 47], [48, 49, 50]],
+    ...         [[54, 55, 56], [57, 58, 59]], [[63, 64, 65], [66, 67, 68]]]], np.uint32),
+    ...     2,
+    ... )
+    array([[[[ 0, 18,  1, 19,  2, 20],
+             [36, 54, 37, 55, 38, 56],
+             [ 3, 21,  4, 22,  5, 23],
+             [39, 57, 40, 58, 41, 59]],
+    <BLANKLINE>
+            [[ 9, 27, 10, 28, 11, 29],
+             [45, 63, 46, 64, 47, 65],
+             [12, 30, 13, 31, 14, 32],
+             [48, 66, 49, 67, 50, 68]]]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("DEPTH_TO_SPACE", (input,), (block_size,), out, device)
+    return result
+
+
+def depth_to_space1(
+    input: NDArray[Any],
+    block_size: int,
+    order: DepthSpaceOrder | str = "DEPTH_COLUMN_ROW",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, k, h, w], B being BlockSize.
+
+    The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the output's number of channels, and
+    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are moved as they are.
+
+        Output[i, j, k, l] = Input[i, (k mod 2 * 2 + l mod 2) * Output.Sizes[1] + j, k // 2, l // 2]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount * BlockSize^2, Height, Width}. 4 dimensions of float64, float32, float16, int32,
+        int16, int8, uint32, uint16, uint8, int64 or uint64.
+    block_size : int
+        Height and width of a block.
+    order : DepthSpaceOrder | str, default "DEPTH_COLUMN_ROW"
+        The order of the channels of a block. One of DEPTH_COLUMN_ROW, COLUMN_ROW_DEPTH.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        {BatchCount, ChannelCount, Height * BlockSize, Width * BlockSize}. 4 dimensions of float64, float32, float16,
+        int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_depth_to_space1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.depth_to_space1(
+    ...     np.array([[[[0, 1, 2], [3, 4, 5]], [[9, 10, 11], [12, 13, 14]], [[18, 19, 20], [21, 22, 23]],
+    ...         [[27, 28, 29], [30, 31, 32]], [[36, 37, 38], [39, 40, 41]], [[45, 46, 47], [48, 49, 50]],
+    ...         [[54, 55, 56], [57, 58, 59]], [[63, 64, 65], [66, 67, 68]]]], np.uint32),
+    ...     2,
+    ... )
+    array([[[[ 0, 18,  1, 19,  2, 20],
+             [36, 54, 37, 55, 38, 56],
+             [ 3, 21,  4, 22,  5, 23],
+             [39, 57, 40, 58, 41, 59]],
+    <BLANKLINE>
+            [[ 9, 27, 10, 28, 11, 29],
+             [45, 63, 46, 64, 47, 65],
+             [12, 30, 13, 31, 14, 32],
+             [48, 66, 49, 67, 50, 68]]]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("DEPTH_TO_SPACE1", (input,), (block_size, order), out, device)
+    return result
+
+
 def dequantize(
     input: NDArray[Any],
     quantizations: Sequence[NDArray[Any]],
@@ -1806,6 +2243,138 @@ def dequantize(
            [-1.,  1.,  3.,  5.]], dtype=float32)
     """
     result: NDArray[Any] = call("DEQUANTIZE", (input, quantizations), (quantization_type,), out, device)
+    return result
+
+
+def diagonal_matrix(
+    offset: int = 0,
+    value: float = 1.0,
+    *,
+    output_sizes: Sequence[int],
+    output_data_type: DataType | DTypeLike,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Fills a diagonal of matrices with a number, and the rest with 0: Output[y, x] = Value where x = y + Offset, else 0.
+
+    It is DIAGONAL_MATRIX1 without an input, from Offset to Offset + 1. In integer tensors Value is truncated and saturated.
+
+        Output[i, j, k, l] = Value if l - k >= 0 and l - k < 1, else 0
+
+    Parameters
+    ----------
+    offset : int, default 0
+        The diagonal: above the main one if positive.
+    value : float, default 1.0
+        The number.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    output_data_type : DataType | DTypeLike
+        The data type of the output.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        Matrices of {Height, Width}. 2 to 4 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_diagonal_matrix_operator_desc>
+
+    Examples
+    --------
+    >>> dml.diagonal_matrix(output_data_type='FLOAT32', output_sizes=(1, 1, 3, 3))
+    array([[[[1., 0., 0.],
+             [0., 1., 0.],
+             [0., 0., 1.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "DIAGONAL_MATRIX", (), (offset, value), out, device, output_sizes=output_sizes, output_data_type=output_data_type
+    )
+    return result
+
+
+def diagonal_matrix1(
+    input: NDArray[Any] | None = None,
+    *,
+    value_data_type: DataType | DTypeLike,
+    value: float,
+    diagonal_fill_begin: int,
+    diagonal_fill_end: int,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Fills diagonals of matrices with a number, and copies the other elements from an input, or fills them with 0.
+
+    The diagonals t = x - y are filled with DiagonalFillBegin <= t < DiagonalFillEnd; where the begin is greater than the end,
+    those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are moved as they are.
+
+        Output[i, j, k, l] = Value if l - k >= -2147483648 and l - k < 1, else Input[i, j, k, l]
+
+    Parameters
+    ----------
+    input : NDArray[Any], optional
+        The other elements; without it, 0. 2 to 4 dimensions of float64, float32, float16, int32, int16, int8, uint32,
+        uint16, uint8, int64 or uint64.
+    value_data_type : DataType | DTypeLike
+        The type of Value.
+    value : float
+        The number.
+    diagonal_fill_begin : int
+        The first diagonal that is filled.
+    diagonal_fill_end : int
+        The diagonal behind the last one that is filled.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        Matrices of {Height, Width}. 2 to 4 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_diagonal_matrix1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.diagonal_matrix1(
+    ...     np.array([[[[4, 7, 3, 7, 9], [1, 2, 8, 6, 9], [9, 4, 1, 8, 7], [4, 3, 4, 2, 4]]]], np.float32),
+    ...     value_data_type='FLOAT32',
+    ...     value=0.0,
+    ...     diagonal_fill_begin=-2147483648,
+    ...     diagonal_fill_end=1,
+    ... )
+    array([[[[0., 7., 3., 7., 9.],
+             [0., 0., 8., 6., 9.],
+             [0., 0., 0., 8., 7.],
+             [0., 0., 0., 0., 4.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "DIAGONAL_MATRIX1", (input,), (value_data_type, value, diagonal_fill_begin, diagonal_fill_end), out, device
+    )
     return result
 
 
@@ -5412,6 +5981,67 @@ def gather(
     return result
 
 
+def gather_elements(
+    input: NDArray[Any],
+    indices: NDArray[Any],
+    axis: int | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Copies for every element that which an index along an axis names: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
+
+    A negative index counts from the end. Bits are moved as they are.
+
+        Output[i, j] = Input[Indices[i, j], j]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The tensor to copy from. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    indices : NDArray[Any]
+        The positions along Axis, for every element of the output. 1 to 8 dimensions of uint32, int32, uint64 or int64.
+    axis : int, optional
+        The axis of Input that the indices count along. By default, 0.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The tensor to copy to. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        an index lies between minus the size of the axis and that size, which it does not reach.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_gather_elements_operator_desc>
+
+    Examples
+    --------
+    >>> dml.gather_elements(
+    ...     np.arange(1, 10, dtype=np.float32).reshape(3, 3),
+    ...     np.array([[1, 2, 0], [2, 0, 0]], np.uint32),
+    ...     axis=0,
+    ... )
+    array([[4., 8., 3.],
+           [7., 2., 3.]], dtype=float32)
+    """
+    result: NDArray[Any] = call("GATHER_ELEMENTS", (input, indices), (axis,), out, device)
+    return result
+
+
 def gemm(
     a: NDArray[Any],
     b: NDArray[Any],
@@ -5542,6 +6172,140 @@ def join(
              [ 4.,  5.,  6., 11., 12., 13., 14.]]]], dtype=float32)
     """
     result: NDArray[Any] = call("JOIN", (inputs,), (axis,), out, device)
+    return result
+
+
+def local_response_normalization(
+    input: NDArray[Any],
+    cross_channel: bool = True,
+    *,
+    local_size: int,
+    alpha: float = 0.0001,
+    beta: float = 0.75,
+    bias: float = 1.0,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Divides by a power of the squares around: Output = x / (Bias + (Alpha / LocalSize) * sum of squares)^Beta.
+
+    The squares are those of LocalSize channels around with CrossChannel, else of LocalSize x LocalSize elements of the
+    channel; around i they go from i - (LocalSize - 1) / 2, rounded up, as far as LocalSize says, and what lies outside the
+    input is no term. The result is exact, and rounded once.
+
+        Output[i, j, k, l] = Input[i, j, k, l] / pow(Alpha / 3 * (sum over u < 3 of Input[i, j + u - 1, k, l] * Input[i,
+            j + u - 1, k, l]) + Bias, Beta)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
+    cross_channel : bool, default True
+        Whether the window lies across channels.
+    local_size : int
+        Elements of the window, for each of its dimensions.
+    alpha : float, default 0.0001
+        A factor of the sum, divided by LocalSize.
+    beta : float, default 0.75
+        The exponent.
+    bias : float, default 1.0
+        A term of the sum.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The quotients. 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_local_response_normalization_operator_desc>
+
+    Examples
+    --------
+    >>> dml.local_response_normalization(
+    ...     np.array([[[[1]], [[2]], [[3]], [[4]]]], np.float32),
+    ...     local_size=3,
+    ...     alpha=1.0,
+    ...     beta=0.5,
+    ... )
+    array([[[[0.61237246]],
+    <BLANKLINE>
+            [[0.84016806]],
+    <BLANKLINE>
+            [[0.91855866]],
+    <BLANKLINE>
+            [[1.3093073 ]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "LOCAL_RESPONSE_NORMALIZATION", (input,), (cross_channel, local_size, alpha, beta, bias), out, device
+    )
+    return result
+
+
+def lp_normalization(
+    input: NDArray[Any],
+    axis: int | None = None,
+    epsilon: float = 1e-05,
+    p: int = 2,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Divides each line along an axis by its norm: Output = x / (sum of |x|^P + Epsilon)^(1/P).
+
+    A line of zeros stays what it is. The quotient is exact, and rounded once.
+
+        Output[i, j] = Input[i, j] if P[i] = 0, else Input[i, j] / sqrt(P[i] + Epsilon)     where P[i] = sum over j' <
+            Input.Sizes[1] of Input[i, j'] * Input[i, j']
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    axis : int, optional
+        The axis along which the lines lie. By default, the last.
+    epsilon : float, default 1e-05
+        A term of every sum, against a zero.
+    p : int, default 2
+        1: the sum of magnitudes; 2: the length.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The quotients. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_lp_normalization_operator_desc>
+
+    Examples
+    --------
+    >>> dml.lp_normalization(np.array([[1, 2, 2], [3, -4, 0]], np.float32), axis=1, epsilon=0.0)
+    array([[ 0.33333334,  0.6666667 ,  0.6666667 ],
+           [ 0.6       , -0.8       ,  0.        ]], dtype=float32)
+    """
+    result: NDArray[Any] = call("LP_NORMALIZATION", (input,), (axis, epsilon, p), out, device)
     return result
 
 
@@ -6254,6 +7018,311 @@ def max_pooling2(
     )
 
 
+def mean_variance_normalization(
+    input: NDArray[Any],
+    scale: NDArray[Any] | None = None,
+    bias: NDArray[Any] | None = None,
+    cross_channel: bool = False,
+    normalize_variance: bool = True,
+    epsilon: float = 1e-05,
+    fused_activation: Desc | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Normalises by the elements' own mean and variance: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias).
+
+    It is MEAN_VARIANCE_NORMALIZATION1 along axes 2 and 3, with CrossChannel along axis 1 as well.
+
+        Output[i, j, k, l] = Scale[0, 0, 0, 0] * (Input[i, j, k, l] - (sum over k' < Input.Sizes[2], l' < Input.Sizes[3]
+            of Input[i, j, k', l']) / (Input.Sizes[2] * Input.Sizes[3])) / sqrt((sum over k' < Input.Sizes[2], l' <
+            Input.Sizes[3] of (Input[i, j, k', l'] - (sum over k' < Input.Sizes[2], l' < Input.Sizes[3] of Input[i, j,
+            k', l']) / (Input.Sizes[2] * Input.Sizes[3])) * (Input[i, j, k', l'] - (sum over k' < Input.Sizes[2], l' <
+            Input.Sizes[3] of Input[i, j, k', l']) / (Input.Sizes[2] * Input.Sizes[3]))) / (Input.Sizes[2] *
+            Input.Sizes[3]) + Epsilon) + Bias[0, 0, 0, 0]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
+    scale : NDArray[Any], optional
+        Factors of what is normalised. 4 dimensions of float32 or float16.
+    bias : NDArray[Any], optional
+        Terms that are added. 4 dimensions of float32 or float16.
+    cross_channel : bool, default False
+        Whether means run over the channels, too.
+    normalize_variance : bool, default True
+        Whether the variance divides.
+    epsilon : float, default 1e-05
+        A term of every variance, against a zero.
+    fused_activation : Desc, optional
+        The function f of the exact result; without it, the result.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_mean_variance_normalization_operator_desc>
+
+    Examples
+    --------
+    >>> dml.mean_variance_normalization(
+    ...     np.array([[[[1, 2, 3, 4]]]], np.float32),
+    ...     np.array([[[[2]]]], np.float32),
+    ...     np.array([[[[1]]]], np.float32),
+    ... )
+    array([[[[-1.6832708 ,  0.10557639,  1.8944236 ,  3.683271  ]]]],
+          dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "MEAN_VARIANCE_NORMALIZATION",
+        (input, scale, bias),
+        (cross_channel, normalize_variance, epsilon, fused_activation),
+        out,
+        device,
+    )
+    return result
+
+
+def mean_variance_normalization1(
+    input: NDArray[Any],
+    scale: NDArray[Any] | None = None,
+    bias: NDArray[Any] | None = None,
+    axes: Sequence[int] | None = None,
+    normalize_variance: bool = True,
+    epsilon: float = 1e-05,
+    fused_activation: Desc | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Normalises by the elements' own mean and variance: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias).
+
+    It is MEAN_VARIANCE_NORMALIZATION2 with UseMean; NormalizeVariance is UseVariance.
+
+        Output[i, j, k, l] = Scale[0, 0, 0, 0] * (Input[i, j, k, l] - (sum over l' < Input.Sizes[3] of Input[i, j, k,
+            l']) / Input.Sizes[3]) / sqrt((sum over l' < Input.Sizes[3] of (Input[i, j, k, l'] - (sum over l' <
+            Input.Sizes[3] of Input[i, j, k, l']) / Input.Sizes[3]) * (Input[i, j, k, l'] - (sum over l' <
+            Input.Sizes[3] of Input[i, j, k, l']) / Input.Sizes[3])) / Input.Sizes[3] + Epsilon) + Bias[0, 0, 0, 0]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale : NDArray[Any], optional
+        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+    bias : NDArray[Any], optional
+        Terms that are added. 1 to 8 dimensions of float32 or float16.
+    axes : Sequence[int], optional
+        The axes that means run over. By default, all but the second.
+    normalize_variance : bool, default True
+        Whether the variance divides.
+    epsilon : float, default 1e-05
+        A term of every variance, against a zero.
+    fused_activation : Desc, optional
+        The function f of the exact result; without it, the result.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_mean_variance_normalization1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.mean_variance_normalization1(
+    ...     np.array([[[[1, 2, 3, 4]]]], np.float32),
+    ...     np.array([[[[2]]]], np.float32),
+    ...     np.array([[[[1]]]], np.float32),
+    ...     axes=(3,),
+    ... )
+    array([[[[-1.6832708 ,  0.10557639,  1.8944236 ,  3.683271  ]]]],
+          dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "MEAN_VARIANCE_NORMALIZATION1", (input, scale, bias), (axes, normalize_variance, epsilon, fused_activation), out, device
+    )
+    return result
+
+
+def mean_variance_normalization2(
+    input: NDArray[Any],
+    scale: NDArray[Any] | None = None,
+    bias: NDArray[Any] | None = None,
+    axes: Sequence[int] | None = None,
+    use_mean: bool = True,
+    use_variance: bool = True,
+    epsilon: float = 1e-05,
+    fused_activation: Desc | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Normalises by the elements' own mean and variance: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias).
+
+    Here m is the mean of the elements along all the axes together, or 0 without UseMean, and v the mean of (x - m)^2; without
+    UseVariance nothing is divided. An absent Scale is 1, an absent Bias 0; their sizes are the input's or 1, which is
+    broadcast. Without UseMean this is RMS normalisation. The result is exact, and rounded once.
+
+        Output[i, j, k, l] = max(0, Scale[0, 0, 0, 0] * (Input[i, j, k, l] - (sum over l' < Input.Sizes[3] of Input[i,
+            j, k, l']) / Input.Sizes[3]) / sqrt((sum over l' < Input.Sizes[3] of (Input[i, j, k, l'] - (sum over l' <
+            Input.Sizes[3] of Input[i, j, k, l']) / Input.Sizes[3]) * (Input[i, j, k, l'] - (sum over l' <
+            Input.Sizes[3] of Input[i, j, k, l']) / Input.Sizes[3])) / Input.Sizes[3] + Epsilon) + Bias[0, 0, 0, 0])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale : NDArray[Any], optional
+        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+    bias : NDArray[Any], optional
+        Terms that are added. 1 to 8 dimensions of float32 or float16.
+    axes : Sequence[int], optional
+        The axes that means run over. By default, all but the second.
+    use_mean : bool, default True
+        Whether the mean is subtracted.
+    use_variance : bool, default True
+        Whether the variance divides.
+    epsilon : float, default 1e-05
+        A term of every variance, against a zero.
+    fused_activation : Desc, optional
+        The function f of the exact result; without it, the result.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_mean_variance_normalization2_operator_desc>
+
+    Examples
+    --------
+    >>> dml.mean_variance_normalization2(
+    ...     np.array([[[[1, 2, 3, 4]]]], np.float32),
+    ...     np.array([[[[2]]]], np.float32),
+    ...     np.array([[[[1]]]], np.float32),
+    ...     axes=(3,),
+    ...     fused_activation=dml.ActivationRelu(),
+    ... )
+    array([[[[0.        , 0.10557639, 1.8944236 , 3.683271  ]]]],
+          dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "MEAN_VARIANCE_NORMALIZATION2",
+        (input, scale, bias),
+        (axes, use_mean, use_variance, epsilon, fused_activation),
+        out,
+        device,
+    )
+    return result
+
+
+def one_hot(
+    indices: NDArray[Any],
+    values: NDArray[Any],
+    axis: int | None = None,
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Writes one value at the place of each line along an axis that an index names, and another elsewhere in the line.
+
+    Off is the first element of Values, On the next one along the last of its dimensions that is larger than 1. A negative
+    index counts from the end; one that is out of range leaves its line without On. Bits are moved as they are.
+
+        Output[i, j, k, l] = Values[0, 0, 0, 1] if Indices[i, j, k, 0] = l, else Values[0, 0, 0, 0]
+
+    Parameters
+    ----------
+    indices : NDArray[Any]
+        The place in each line; of size 1 along Axis. 1 to 8 dimensions of uint32, int32, uint64 or int64.
+    values : NDArray[Any]
+        Off and On; further elements do not count. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8,
+        uint32, uint16, uint8, int64 or uint64.
+    axis : int, optional
+        The axis along which the lines lie. By default, the last.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The lines. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_one_hot_operator_desc>
+
+    Examples
+    --------
+    >>> dml.one_hot(
+    ...     np.array([[[[0], [3], [2]]]], np.uint32),
+    ...     np.array([[[[0, 1]]]], np.float32),
+    ...     axis=3,
+    ...     output_sizes=(1, 1, 3, 4),
+    ... )
+    array([[[[1., 0., 0., 0.],
+             [0., 0., 0., 1.],
+             [0., 0., 1., 0.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("ONE_HOT", (indices, values), (axis,), out, device, output_sizes=output_sizes)
+    return result
+
+
 def padding(
     input: NDArray[Any],
     padding_mode: PaddingMode | str = "CONSTANT",
@@ -6924,6 +7993,67 @@ def reduce(
     return result
 
 
+def reverse_subsequences(
+    input: NDArray[Any],
+    sequence_lengths: NDArray[Any],
+    axis: int,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Reverses the first elements of each line along an axis and copies the others: Output[i] = Input[L - 1 - i] where i < L.
+
+    L is the line's length in SequenceLengths, or the size of the axis if that is less. Bits are moved as they are.
+
+        Output[i, j, k, l] = Input[i, j, k, min(SequenceLengths[i, j, k, 0], Input.Sizes[3]) - 1 - l if l <
+            min(SequenceLengths[i, j, k, 0], Input.Sizes[3]), else l]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The lines. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    sequence_lengths : NDArray[Any]
+        How many elements of each line are reversed; of size 1 along Axis. 1 to 8 dimensions of uint64 or uint32.
+    axis : int
+        The axis along which the lines lie.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The lines, reversed. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_reverse_subsequences_operator_desc>
+
+    Examples
+    --------
+    >>> dml.reverse_subsequences(
+    ...     np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4),
+    ...     np.array([[[[2], [4], [3]]]], np.uint32),
+    ...     3,
+    ... )
+    array([[[[ 2.,  1.,  3.,  4.],
+             [ 8.,  7.,  6.,  5.],
+             [11., 10.,  9., 12.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("REVERSE_SUBSEQUENCES", (input, sequence_lengths), (axis,), out, device)
+    return result
+
+
 def slice(
     input: NDArray[Any],
     offsets: Sequence[int],
@@ -7059,6 +8189,250 @@ def slice1(
     )
 
 
+def slice_grad(
+    input_gradient: NDArray[Any],
+    input_window_offsets: Sequence[int],
+    input_window_sizes: Sequence[int],
+    input_window_strides: Sequence[int],
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Puts a gradient where SLICE1 read the elements that it belongs to, and 0 elsewhere.
+
+    OutputGradient[start + stride * c] = InputGradient[c], where start is the window's first element, or its last where the
+    stride is negative. Bits are moved as they are.
+
+        OutputGradient[i, j, k, l] = InputGradient[(i - InputWindowOffsets[0]) // InputWindowStrides[0], (j -
+            InputWindowOffsets[1]) // InputWindowStrides[1], (k - InputWindowOffsets[2]) // InputWindowStrides[2], (l -
+            InputWindowOffsets[3]) // InputWindowStrides[3]] where it exists, else 0 if (i - InputWindowOffsets[0]) mod
+            InputWindowStrides[0] = 0 and (j - InputWindowOffsets[1]) mod InputWindowStrides[1] = 0 and (k -
+            InputWindowOffsets[2]) mod InputWindowStrides[2] = 0 and (l - InputWindowOffsets[3]) mod
+            InputWindowStrides[3] = 0, else 0
+
+    Parameters
+    ----------
+    input_gradient : NDArray[Any]
+        The gradient of the slice. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
+        uint8, int64 or uint64.
+    input_window_offsets : Sequence[int]
+        Where the window begins, in elements.
+    input_window_sizes : Sequence[int]
+        Extent of the window, in elements.
+    input_window_strides : Sequence[int]
+        Elements to advance; negative: from the window's end backwards.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of what was sliced. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32,
+        uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_slice_grad_operator_desc>
+
+    Examples
+    --------
+    >>> dml.slice_grad(
+    ...     np.array([[[[1, 2], [3, 4]]]], np.float32),
+    ...     (0, 0, 0, 0),
+    ...     (1, 1, 4, 3),
+    ...     (1, 1, 2, 2),
+    ...     output_sizes=(1, 1, 4, 4),
+    ... )
+    array([[[[1., 0., 2., 0.],
+             [0., 0., 0., 0.],
+             [3., 0., 4., 0.],
+             [0., 0., 0., 0.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "SLICE_GRAD",
+        (input_gradient,),
+        (input_window_offsets, input_window_sizes, input_window_strides),
+        out,
+        device,
+        output_sizes=output_sizes,
+    )
+    return result
+
+
+def space_to_depth(
+    input: NDArray[Any],
+    block_size: int,
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Lays blocks of an image out as channels: Output[n, (i * B + j) * C + c, h, w] = Input[n, c, h * B + i, w * B + j].
+
+    It is SPACE_TO_DEPTH1 in the order DEPTH_COLUMN_ROW.
+
+        Output[i, j, k, l] = Input[i, j mod Input.Sizes[1], k * 2 + j // Input.Sizes[1] // 2, l * 2 + j //
+            Input.Sizes[1] mod 2]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, Height * BlockSize, Width * BlockSize}. 4 dimensions of float64, float32, float16,
+        int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    block_size : int
+        Height and width of a block.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        {BatchCount, ChannelCount * BlockSize^2, Height, Width}. 4 dimensions of float64, float32, float16, int32,
+        int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_space_to_depth_operator_desc>
+
+    Examples
+    --------
+    >>> dml.space_to_depth(
+    ...     np.array([[[[0, 18, 1, 19, 2, 20], [36, 54, 37, 55, 38, 56], [3, 21, 4, 22, 5, 23], [39, 57, 40,
+    ...         58, 41, 59]], [[9, 27, 10, 28, 11, 29], [45, 63, 46, 64, 47, 65], [12, 30, 13, 31, 14, 32],
+    ...         [48, 66, 49, 67, 50, 68]]]], np.uint32),
+    ...     2,
+    ... )
+    array([[[[ 0,  1,  2],
+             [ 3,  4,  5]],
+    <BLANKLINE>
+            [[ 9, 10, 11],
+             [12, 13, 14]],
+    <BLANKLINE>
+            [[18, 19, 20],
+             [21, 22, 23]],
+    <BLANKLINE>
+            [[27, 28, 29],
+             [30, 31, 32]],
+    <BLANKLINE>
+            [[36, 37, 38],
+             [39, 40, 41]],
+    <BLANKLINE>
+            [[45, 46, 47],
+             [48, 49, 50]],
+    <BLANKLINE>
+            [[54, 55, 56],
+             [57, 58, 59]],
+    <BLANKLINE>
+            [[63, 64, 65],
+             [66, 67, 68]]]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("SPACE_TO_DEPTH", (input,), (block_size,), out, device)
+    return result
+
+
+def space_to_depth1(
+    input: NDArray[Any],
+    block_size: int,
+    order: DepthSpaceOrder | str = "DEPTH_COLUMN_ROW",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Lays blocks of an image out as channels: Output[n, k, h, w] = Input[n, c, h * B + i, w * B + j], B being BlockSize.
+
+    The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the input's number of channels, and
+    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are moved as they are.
+
+        Output[i, j, k, l] = Input[i, j mod Input.Sizes[1], k * 2 + j // Input.Sizes[1] // 2, l * 2 + j //
+            Input.Sizes[1] mod 2]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, Height * BlockSize, Width * BlockSize}. 4 dimensions of float64, float32, float16,
+        int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
+    block_size : int
+        Height and width of a block.
+    order : DepthSpaceOrder | str, default "DEPTH_COLUMN_ROW"
+        The order of the channels of a block. One of DEPTH_COLUMN_ROW, COLUMN_ROW_DEPTH.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        {BatchCount, ChannelCount * BlockSize^2, Height, Width}. 4 dimensions of float64, float32, float16, int32,
+        int16, int8, uint32, uint16, uint8, int64 or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_space_to_depth1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.space_to_depth1(
+    ...     np.array([[[[0, 18, 1, 19, 2, 20], [36, 54, 37, 55, 38, 56], [3, 21, 4, 22, 5, 23], [39, 57, 40,
+    ...         58, 41, 59]], [[9, 27, 10, 28, 11, 29], [45, 63, 46, 64, 47, 65], [12, 30, 13, 31, 14, 32],
+    ...         [48, 66, 49, 67, 50, 68]]]], np.uint32),
+    ...     2,
+    ... )
+    array([[[[ 0,  1,  2],
+             [ 3,  4,  5]],
+    <BLANKLINE>
+            [[ 9, 10, 11],
+             [12, 13, 14]],
+    <BLANKLINE>
+            [[18, 19, 20],
+             [21, 22, 23]],
+    <BLANKLINE>
+            [[27, 28, 29],
+             [30, 31, 32]],
+    <BLANKLINE>
+            [[36, 37, 38],
+             [39, 40, 41]],
+    <BLANKLINE>
+            [[45, 46, 47],
+             [48, 49, 50]],
+    <BLANKLINE>
+            [[54, 55, 56],
+             [57, 58, 59]],
+    <BLANKLINE>
+            [[63, 64, 65],
+             [66, 67, 68]]]], dtype=uint32)
+    """
+    result: NDArray[Any] = call("SPACE_TO_DEPTH1", (input,), (block_size, order), out, device)
+    return result
+
+
 def split(
     input: NDArray[Any],
     axis: int | None = None,
@@ -7124,6 +8498,62 @@ def split(
              [11., 12.]]]], dtype=float32)
     """
     result: list[NDArray[Any]] = call("SPLIT", (input,), (axis,), out, device, output_sizes=output_sizes)
+    return result
+
+
+def tile(
+    input: NDArray[Any],
+    repeats: Sequence[int],
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Repeats a tensor along each dimension: Output[.., i, ..] = Input[.., i mod Input.Sizes, ..].
+
+    Bits are moved as they are.
+
+        Output[i, j, k, l] = Input[i, j, k mod Input.Sizes[2], l mod Input.Sizes[3]]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The tensor to repeat. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
+        uint64.
+    repeats : Sequence[int]
+        How many times the input stands in the output, for each dimension.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The tensor to copy to. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64
+        or uint64.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc>
+
+    Examples
+    --------
+    >>> dml.tile(np.array([[[[1, 2, 3], [4, 5, 6]]]], np.float32), (1, 1, 3, 3))
+    array([[[[1., 2., 3., 1., 2., 3., 1., 2., 3.],
+             [4., 5., 6., 4., 5., 6., 4., 5., 6.],
+             [1., 2., 3., 1., 2., 3., 1., 2., 3.],
+             [4., 5., 6., 4., 5., 6., 4., 5., 6.],
+             [1., 2., 3., 1., 2., 3., 1., 2., 3.],
+             [4., 5., 6., 4., 5., 6., 4., 5., 6.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("TILE", (input,), (repeats,), out, device)
     return result
 
 
@@ -7274,6 +8704,66 @@ def top_k1(
              [0, 1, 2]]]], dtype=uint32)
     """
     return TopK1Outputs(*call("TOP_K1", (input,), (axis, k, axis_direction), out, device))
+
+
+def upsample_2d(
+    input: NDArray[Any],
+    scale_size: tuple[int, int],
+    interpolation_mode: InterpolationMode | str = "NEAREST_NEIGHBOR",
+    *,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Enlarges images by whole factors, by the nearest element or by the means of the two nearest along both dimensions.
+
+    The centre of output o lies at x = (o + 1/2) / Scale - 1/2 between the centres of the input's elements, the first and the
+    last of which go on beyond the edge. With LINEAR the element at the floor of x counts 1 - (x - floor(x)), and the next
+    one x - floor(x); sums are exact, and rounded once. With NEAREST_NEIGHBOR bits are moved as they are.
+
+        Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] * Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] - 1,
+            max(0, (k * 2 + 1 - 2) // 4 + u)), min(Input.Sizes[3] - 1, max(0, (l * 2 + 1 - 2) // 4 + v))] * P[k, u] *
+            Q[l, v]     where P[k, u] = (4 - (k * 2 + 1 - 2) mod 4 if u = 0, else (k * 2 + 1 - 2) mod 4) / 4     where
+            Q[l, v] = (4 - (l * 2 + 1 - 2) mod 4 if v = 0, else (l * 2 + 1 - 2) mod 4) / 4
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The images, {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of float32 or float16.
+    scale_size : tuple[int, int]
+        The factors of width and height.
+    interpolation_mode : InterpolationMode | str, default "NEAREST_NEIGHBOR"
+        NEAREST_NEIGHBOR, or LINEAR. One of NEAREST_NEIGHBOR, LINEAR.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The enlarged images. 4 to 5 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_upsample_2d_operator_desc>
+
+    Examples
+    --------
+    >>> dml.upsample_2d(np.array([[[[1, 2], [3, 4]]]], np.float32), (2, 2), interpolation_mode='LINEAR')
+    array([[[[1.  , 1.25, 1.75, 2.  ],
+             [1.5 , 1.75, 2.25, 2.5 ],
+             [2.5 , 2.75, 3.25, 3.5 ],
+             [3.  , 3.25, 3.75, 4.  ]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("UPSAMPLE_2D", (input,), (scale_size, interpolation_mode), out, device)
+    return result
 
 
 def value_scale_2d(

@@ -14,6 +14,7 @@ from anydml.forks import guard
 from anydml.functional.parameters import output_dtypes, same_dimension_count, scale, zero_point
 from anydml.functional.run import (
     Signature,
+    as_node,
     contiguous,
     deliver,
     fail,
@@ -58,6 +59,11 @@ def matrix_multiply_integer(
         return deliver(operator, out, inputs)
     except (BindingError, DescError) as error:
         arguments = {"a": a, "b": b, "a_zero_point": a_zero_point, "b_zero_point": b_zero_point}
+        node: NDArray[np.int32] | None = as_node(
+            lambda given, on: matrix_multiply_integer(*given, device=on), [*arguments.values()], out, device
+        )
+        if node is not None:
+            return node
         raise _explained(error, "MATRIX_MULTIPLY_INTEGER", device, arguments, out) from None
 
 
@@ -123,6 +129,14 @@ def quantized_linear_matrix_multiply(
             "output_scale": output_scale,
             "output_zero_point": output_zero_point,
         }
+        node: NDArray[Any] | None = as_node(
+            lambda given, on: quantized_linear_matrix_multiply(*given, output_data_type=output_data_type, device=on),
+            [*arguments.values()],
+            out,
+            device,
+        )
+        if node is not None:
+            return node
         raise _explained(error, "QUANTIZED_LINEAR_MATRIX_MULTIPLY", device, arguments, out, output_data_type) from None
 
 

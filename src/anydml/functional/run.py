@@ -7,7 +7,8 @@ a kind neither makes descs nor checks nor compiles.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
@@ -115,15 +116,31 @@ def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) ->
     """
     if not str(getattr(function, "__module__", "")).startswith("anydml.functional."):
         raise TypeError(f"{function!r} is neither a desc nor an eager function of anydml")
+    found = announced_by(lambda: function(*arguments, **keywords))
+    assert found is not None, f"{function.__name__} delivers nothing"
+    return found[0], found[1]
+
+
+def announced_by(call: Callable[[], Any]) -> tuple[Desc, dict[str, NDArray[Any]], Sequence[Any]] | None:
+    """The desc, the inputs and the outputs of an eager call that is not executed: what `announced` was told.
+
+    None where there is nothing to execute.
+    """
     token = _describing.set(True)
     try:
-        function(*arguments, **keywords)
-    except _Described as call:
-        desc, inputs = call.args
-        return desc, inputs
+        call()
+    except _Described as found:
+        desc, inputs, outputs = found.args
+        return desc, inputs, outputs
     finally:
         _describing.reset(token)
-    raise AssertionError(f"{function.__name__} delivers nothing")
+    return None
+
+
+def as_node(call: Callable[[Any, Any], Any], tensors: Sequence[Any], out: Any, device: Any) -> Any:
+    """The outputs of a call, from its tensors and a device, as tensors of a graph; None where none of its tensors is one."""
+    module = sys.modules.get("anydml.functional.tracing")
+    return None if module is None else module.traced(call, tensors, out, device)
 
 
 def describing() -> bool:
@@ -131,17 +148,20 @@ def describing() -> bool:
     return _describing.get()
 
 
-def announced(desc: Desc, inputs: dict[str, NDArray[Any]]) -> None:
-    """End the call here where it is to be described."""
+def announced(desc: Desc, inputs: dict[str, NDArray[Any]], outputs: Sequence[Any]) -> None:
+    """End the call here where it is to be described.
+
+    outputs: of each its name, its desc and the shape that is returned; a list of those, or None.
+    """
     if _describing.get():
-        raise _Described(desc, inputs)
+        raise _Described(desc, inputs, outputs)
 
 
 def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
     """Execute into a fresh array or into `out`, and return it; BindingError where `out` is not as the result is."""
-    announced(operator.desc, inputs)
-    desc: TensorDesc = operator.desc.output_tensor  # type: ignore[attr-defined]  # all four operators have it
+    desc: TensorDesc = operator.desc.output_tensor  # all four operators have it
     sizes, dtype = desc.sizes, desc.data_type.dtype
+    announced(operator.desc, inputs, [("output_tensor", desc, sizes)])
     if out is not None:
         if out.shape != sizes or out.dtype != dtype:
             raise fail("out", f"is {out.dtype}, shape {out.shape}, where the result is {dtype}, shape {sizes}")

@@ -14,6 +14,7 @@ from anydml.errors import BindingError, DescError, Error
 from anydml.forks import guard
 from anydml.functional.run import (
     Signature,
+    as_node,
     contiguous,
     deliver,
     output_desc,
@@ -67,6 +68,12 @@ def slice1(
         )
         return deliver(operator, out, {"input_tensor": x})
     except (BindingError, DescError) as error:
+        window = (input_window_offsets, input_window_sizes, input_window_strides)
+        node: NDArray[Any] | None = as_node(
+            lambda given, on: slice1(given[0], *window, output_sizes=output_sizes, device=on), (input,), out, device
+        )
+        if node is not None:
+            return node
         numbers = {
             "input_window_offsets": input_window_offsets,
             "input_window_sizes": input_window_sizes,
@@ -168,6 +175,11 @@ def slice(
         )
         return deliver(operator, out, {"input_tensor": x})
     except (BindingError, DescError) as error:
+        node: NDArray[Any] | None = as_node(
+            lambda given, on: slice(given[0], offsets, sizes, strides, device=on), (input,), out, device
+        )
+        if node is not None:
+            return node
         numbers = {"offsets": offsets, "sizes": sizes, "strides": strides}
         raise _explained(error, device, input, numbers, out, _slice_desc) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from anydml.schema.expression import Expr, bound_by, held, make, walk
@@ -20,10 +20,12 @@ class Producer(NamedTuple):
 def fused(consumer: Nest, producers: Mapping[str, Producer]) -> Nest | str:
     """The consumer with every read of a producer's tensor replaced by what that element is, as its type holds it.
 
-    producers: maps, by the name of the tensor that the consumer reads. A reason where the result would not have the same
-    bits, or would compute an element more than once.
+    producers: by the name of the tensor that the consumer reads. One that reduces serves a map that reads all its elements,
+    each once, so that its kernel can go on with each. A reason where the result would not have the same bits, or would
+    compute an element more than once.
     """
     made: dict[Expr, Expr] = {}
+    reduced = ""
     for e in walk(consumer.body):
         name = e.data[0].name if e.op == "read" and e.data[0].definition is None else ""
         producer = producers.get(name)
@@ -33,13 +35,21 @@ def fused(consumer: Nest, producers: Mapping[str, Producer]) -> Nest | str:
         if e.data[1] != "inside":
             return f"{name} is read beyond its border too"
         if any(bound_by(x) for x in walk(producer.nest.body)):
-            return f"{name} is no map: an element depends on more than one of an input"
+            if reduced or not _each_once(e.args, consumer):
+                return f"{name} is no map, and the elements that are read of it are not each of them once"
+            reduced = name
         if consumer.moves and not producer.nest.moves:
             return f"the bits of {name} are moved beside others"
         made[e] = _element(producer, tuple(made[a] for a in e.args))
     if any(bound_by(x) for x in walk(consumer.body)):
         return "an element that is read more than once would be computed more than once"
     return Nest(consumer.index, made[consumer.body], consumer.moves)
+
+
+def _each_once(index: Sequence[Expr], consumer: Nest) -> bool:
+    """Whether a read at this index is of another element for every one of the consumer's."""
+    alone = {i for i in index if i.op == "variable"}
+    return all(i in alone or i.data.size == 1 for i in consumer.index)
 
 
 def _element(producer: Producer, index: tuple[Expr, ...]) -> Expr:

@@ -156,7 +156,7 @@ class Desc(ABC):
         for f in self.spec.fields:
             value = getattr(self, f.name)
             if value is not None:
-                one = _tensor_document if f.kind is None else f.kind.json
+                one = tensor_document if f.kind is None else f.kind.json
                 found[f.wire] = [one(v) for v in value] if f.sized_by else one(value)
         return found
 
@@ -182,7 +182,7 @@ def _shown(f: Field, value: Any) -> str:
     return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
 
 
-def _tensor_document(t: TensorDesc) -> dict[str, Any]:
+def tensor_document(t: TensorDesc) -> dict[str, Any]:
     members: dict[str, Any] = {"DataType": t.data_type.name, "Sizes": list(t.sizes)}
     if t.strides is not None:
         members["Strides"] = list(t.strides)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import Text, shuffle
+from anydml.kernels.code.emit import Text, extend, shuffle
 from anydml.kernels.code.targets import Target
 
 Emit = Callable[[Text, str, str, str, bool, bool], str]
@@ -149,3 +149,10 @@ def shift_of(target: Target, a_signed: bool, b_signed: bool) -> int:
     if dot.group == 2 or dot.b_signed(a_signed, b_signed) == b_signed:
         return 0
     return BIAS if b_signed else -BIAS
+
+
+def shifted(text: Text, target: Target, byte: str, a_signed: bool, b_signed: bool) -> str:
+    """A zero point of B, or a vector of them, as B is packed; i32."""
+    shift = shift_of(target, a_signed, b_signed)
+    wide = extend(text, byte, b_signed)
+    return text.op(f"add i32 {wide}, {shift}")

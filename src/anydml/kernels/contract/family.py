@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anydml.forks import guard
 from anydml.kernels.call.steps import Rounds
@@ -13,6 +13,11 @@ from anydml.kernels.match.product import Product, product, ruled
 from anydml.kernels.match.summed import Summed, summed
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
+
+if TYPE_CHECKING:
+    from anydml.kernels.contract.by_channel import Channels
+    from anydml.kernels.contract.direct import Direct
+    from anydml.kernels.contract.plan import Plan
 
 MOST_K = 1 << 24
 # bytes to work in: these, and so many for each byte of the tensors; more is asked for where zero strides make one huge
@@ -43,22 +48,34 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if (k := found.terms) > MOST_K:
         return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
     with guard:  # with all that emits its kernels
+        from anydml.kernels.contract.by_channel import Channels, by_channel
+        from anydml.kernels.contract.convolved import convolved
+        from anydml.kernels.contract.direct import Direct
         from anydml.kernels.contract.mapped import mapped
         from anydml.kernels.contract.plan import CONSTANTS, Plan
         from anydml.kernels.contract.problem import of_convolution, of_product
 
     after: list[Rounds] = []
     decide: Decide | None = None
+    tensors = sum(t.element_bytes for t in checked.tensors.values())
+    most = WORKSPACE + WORKSPACE_PER_BYTE * tensors
+    plan: Plan | Direct | Channels | None = None
     if isinstance(found, Summed):
         made = mapped(found, checked, machine, target)
         if isinstance(made, Refused):
             return made
         plan, last, decide = made
         after = [last]
+    elif isinstance(found, Product):
+        plan = Plan(of_product(found), target, machine.threads)
     else:
-        plan = Plan(of_product(found) if isinstance(found, Product) else of_convolution(found), target, machine.threads)
-    tensors = sum(t.element_bytes for t in checked.tensors.values())
-    if (needed := plan.scratch.size + plan.packed.size + plan.spare.size) > WORKSPACE + WORKSPACE_PER_BYTE * tensors:
+        if (channels := by_channel(found)) is not None and channels.serves(target):
+            plan = Channels(channels, target, machine.threads)
+        elif (places := convolved(found)) is not None and places.serves(target):
+            plan = Direct(places, target, machine.threads)
+        if plan is None or _needed(plan) > most:
+            plan = Plan(of_convolution(found), target, machine.threads)
+    if (needed := _needed(plan)) > most:
         return Refused(f"{needed} bytes to work in: too many for tensors of {tensors} bytes")
     return Lowered(
         target,
@@ -73,3 +90,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         short=plan.at.problem.products < SHORT,
         decide=decide,
     )
+
+
+def _needed(plan: Plan | Direct | Channels) -> int:
+    """Bytes to work in."""
+    return plan.scratch.size + plan.packed.size + plan.spare.size

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from math import gcd
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import Text, arguments, fold, kernel, shuffle, splat, when
+from anydml.kernels.code.emit import Text, arguments, fold, kernel, splat, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.copy.text import short
+from anydml.kernels.contract.image_rows import copied, copied_in_fours, rounded_up
 
 
 class Axis(NamedTuple):
@@ -41,7 +41,6 @@ class Axis(NamedTuple):
 NOT_THERE = Axis(1, 0, 1, 1, 1, 1, 0)
 OF_AXIS = ("phases", "length", "stride", "dilation", "start", "size", "step")
 FILL = ("source", "end", "channels", "channel", "zero_point", "image", "bounds", *(f"{x}_{d}" for d in "zyx" for x in OF_AXIS))
-HOPS = (1, 2, 4)  # bytes between a row's elements that vectors are shuffled for
 
 
 def of_axis(axis: Axis) -> tuple[int, ...]:
@@ -49,13 +48,14 @@ def of_axis(axis: Axis) -> tuple[int, ...]:
     return axis.phases, axis.length, axis.stride, axis.dilation, axis.start, axis.size, axis.step
 
 
-def fill(target: Target, hop: int) -> str:
+def fill(target: Target, hop: int, fours: bool = False) -> str:
     """The image of so many channels: rows in the order in which they lie, so that what is written too far is written again.
 
     Arguments: FILL. end: behind the last element of the input. channel: bytes between channels. bounds: for each phase of x
     three int64 to work in. hop: bytes from one element of a row to the next, of HOPS, or 0 for any.
+    fours: channels count fours of them, whose bytes lie side by side in every place.
     """
-    width = target.vector_bytes
+    width, size = target.vector_bytes, 4 if fours else 1
     text = Text()
     arguments(text, FILL, {"source", "end", "zero_point", "image", "bounds"})
     bytes_ = f"<{width} x i8>"
@@ -80,12 +80,15 @@ def fill(target: Target, hop: int) -> str:
 
     fold(text, "0", "%phases_x", 1, [], bound)
 
+    def scaled(count: str) -> str:
+        return text.op(f"mul i64 {count}, {size}") if fours else count
+
     def blanks(at: str, count: str) -> None:
         def one(i: str, _: list[str]) -> list[str]:
             text.store(bytes_, blank, text.at(at, i))
             return []
 
-        fold(text, "0", _up(text, count, width), width, [], one)
+        fold(text, "0", rounded_up(text, scaled(count), width), width, [], one)
 
     def row(into: str, source: str, inside: str) -> str:
         """All phases of a row, whose elements are inside the input or not; where the next one is."""
@@ -98,14 +101,17 @@ def fill(target: Target, hop: int) -> str:
             end = text.op(f"select i1 {inside}, i64 {end}, i64 %length_x")
             blanks(at, first)
             count = text.op(f"sub i64 {end}, {first}")
-            there = text.at(at, first)
-            when(
-                text,
-                text.op(f"icmp ne i64 {count}, 0"),
-                lambda: _copied(text, width, hop, text.at(source, offset), there, count, hop_x),
-            )
-            blanks(text.at(at, end), text.op(f"sub i64 %length_x, {end}"))
-            return [text.at(at, "%length_x")]
+            there, from_ = text.at(at, scaled(first)), text.at(source, offset)
+
+            def inner() -> None:
+                if fours:
+                    copied_in_fours(text, target, hop, from_, there, count, hop_x)
+                else:
+                    copied(text, width, hop, from_, there, count, hop_x)
+
+            when(text, text.op(f"icmp ne i64 {count}, 0"), inner)
+            blanks(text.at(at, scaled(end)), text.op(f"sub i64 %length_x, {end}"))
+            return [text.at(at, scaled("%length_x"))]
 
         return fold(text, "0", "%phases_x", 1, [("ptr", into)], phase)[1][0]
 
@@ -133,55 +139,11 @@ def fill(target: Target, hop: int) -> str:
     planes = axis("z", lambda into, source, inside, _: lines(into, source, inside))
 
     def channel(c: str, state: list[str]) -> list[str]:
-        return [planes(state[0], text.at("%source", text.op(f"mul i64 {c}, %channel")), "true")]
+        return [planes(state[0], text.at("%source", text.op(f"mul i64 {scaled(c)}, %channel")), "true")]
 
     fold(text, "0", "%channels", 1, [("ptr", "%image")], channel)
     text.do("ret i64 0")
     return kernel(text, [f"declare i64 @llvm.{how}.i64(i64, i64)" for how in ("smax", "umin")])
-
-
-def _up(text: Text, count: str, of: int) -> str:
-    """A number rounded up to a multiple of a power of two."""
-    return text.op(f"and i64 {text.op(f'add i64 {count}, {of - 1}')}, -{of}")
-
-
-def _copied(text: Text, width: int, hop: int, source: str, into: str, count: str, hop_x: str) -> None:
-    """So many elements, at least one: whole vectors of them where all that is read lies before the input's end."""
-    bytes_ = f"<{width} x i8>"
-
-    def one(i: str, _: list[str]) -> list[str]:
-        text.store("i8", text.load("i8", text.at(source, text.op(f"mul i64 {i}, {hop_x}"))), text.at(into, i))
-        return []
-
-    if not hop:
-        fold(text, "0", count, 1, [], one)
-        return
-    kind = f"<{hop * width} x i8>"
-
-    def vector(i: str, _: list[str]) -> list[str]:
-        value = text.load(kind, text.at(source, text.op(f"mul i64 {i}, {hop}")))
-        if hop > 1:
-            value = shuffle(text, value, value, kind, range(0, hop * width, hop))
-        text.store(bytes_, value, text.at(into, i))
-        return []
-
-    whole = _up(text, count, width)
-    last = text.at(source, text.op(f"mul i64 {whole}, {hop}"))
-    wide, exact, done = (text.name(x) for x in ("wide", "exact", "copied"))
-    text.branch(text.op(f"icmp ule ptr {last}, %end"), wide, exact)
-    text.label(wide)
-    fold(text, "0", whole, width, [], vector)
-    text.jump(done)
-    text.label(exact)
-    # a vector is read to where another element would begin
-    vectors = text.op(f"and i64 {count if hop == 1 else text.op(f'sub i64 {count}, 1')}, -{width}")
-    i, _ = fold(text, "0", vectors, width, [], vector)
-    if hop == 1:
-        short(text, text.at(source, i), text.at(into, i), text.op(f"sub i64 {count}, {i}"), width, width)
-    else:
-        fold(text, i, count, 1, [], one)
-    text.jump(done)
-    text.label(done)
 
 
 # --- where the windows' elements are ---

@@ -16,12 +16,15 @@ BLOCK_OF_K = 1 << 15
 class Layout:
     """The numbers that all steps of a problem share.
 
+    rows, row_products: what work is divided by, rows of A or lines of the output, and a row's products with a column.
     groups: steps of K. width, panels, panel_bytes: columns of a panel, how many there are, bytes of a packed one. block,
     blocks: what int32 cannot hold is summed in blocks of K that it can. kind, sum_kind: of the tiles, and of those that sum.
     """
 
-    def __init__(self, p: Problem, target: Target) -> None:
+    def __init__(self, p: Problem, target: Target, lines: int | None = None) -> None:
         self.problem, self.target, self.dot = p, target, dot_of(target)
+        self.rows = p.m if lines is None else lines
+        self.row_products = p.k * p.m // self.rows
         self.quantized = p.scales is not None
         self.size = 4 if p.output == "i32" else 1
         self.groups = -(-p.k // self.dot.group)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
+from anydml.kernels.contract.fours import FLIP, by_column
 from anydml.kernels.contract.image import RECORD
 from anydml.kernels.contract.tile import panel_columns
 
 # --- B in panels ---
 
 ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
-FLIP = f"splat (i32 {0x80808080 - (1 << 32)})"  # the highest bit of every byte
 PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad", "offsets", "places")
 PRODUCTS = ("a", "a_row", "products", "products_row")
 
@@ -154,7 +154,7 @@ def interleaved(text: Text, rows: list[str], target: Target, a_signed: bool, b_s
     if dot_of(target).group == 2:
         parts = [_twos(text, rows, target, b_signed)]
     else:
-        parts = [_fours(text, x, target) for x in _by_four(rows)]
+        parts = [by_column(text, x, target) for x in _by_four(rows)]
     if shift_of(target, a_signed, b_signed):
         parts = [[text.op(f"xor {vector} {x}, {FLIP}") for x in part] for part in parts]
     return parts
@@ -162,30 +162,6 @@ def interleaved(text: Text, rows: list[str], target: Target, a_signed: bool, b_s
 
 def _by_four(rows: list[str]) -> list[list[str]]:
     return [rows[i : i + 4] for i in range(0, len(rows), 4)]
-
-
-def _fours(text: Text, rows: list[str], target: Target) -> list[str]:
-    """Four rows of two vectors' columns, a byte each: a column's four bytes side by side.
-
-    Rows 0 and 2, and rows 1 and 3, share a register; bytes are interleaved within lanes of 16, then words across them.
-    """
-    width = target.vector_bytes
-    half, lanes = width // 2, width // 4
-    even, odd = (shuffle(text, rows[i], rows[i + 2], f"<{half} x i8>", range(width)) for i in (0, 1))
-    pairs = []
-    for low in (0, 8):
-        order = [lane + low + i + which * width for lane in range(0, width, 16) for i in range(8) for which in range(2)]
-        mixed = shuffle(text, even, odd, f"<{width} x i8>", order)
-        pairs.append(text.op(f"bitcast <{width} x i8> {mixed} to <{half} x i16>"))
-    vectors = []
-    for n in range(2):
-        order = []
-        for column in range(n * lanes, (n + 1) * lanes):
-            at = column // 16 * 8 + column % 8 + (half if column % 16 >= 8 else 0)
-            order += [at, at + (half // 2 if width > 16 else half)]
-        words = shuffle(text, pairs[0], pairs[1], f"<{half} x i16>", order)
-        vectors.append(text.op(f"bitcast <{half} x i16> {words} to <{lanes} x i32>"))
-    return vectors
 
 
 def _twos(text: Text, rows: list[str], target: Target, signed: bool) -> list[str]:

@@ -17,7 +17,7 @@ MOST_ROWS = 1 << 16  # of A that have records at once: each takes as much memory
 def whole(at: Layout) -> Part:
     """All the work."""
     outer, inner = at.problem.batches
-    return Part(range(outer), range(inner), range(at.problem.m), range(at.panels))
+    return Part(range(outer), range(inner), range(at.rows), range(at.panels))
 
 
 def grid(at: Layout) -> Iterator[tuple[Part, list[tuple[int, Part]]]]:
@@ -39,7 +39,7 @@ def grid(at: Layout) -> Iterator[tuple[Part, list[tuple[int, Part]]]]:
 
 def _lengths(at: Layout, everything: Part) -> tuple[int, int, int, int]:
     """Batches, rows and panels of a part that takes about a tenth of a second."""
-    k = at.problem.k
+    k = at.row_products
     long = LONG * at.target.vector_bytes // 16 * at.dot.group // 2
     outer, inner, rows, panels = (len(x) for x in everything)
     rows = min(rows, MOST_ROWS)
@@ -55,8 +55,9 @@ def _lengths(at: Layout, everything: Part) -> tuple[int, int, int, int]:
             rows = -(-rows // 2)
         else:
             break
-    even = (-(-len(x) // -(-len(x) // most)) for x, most in zip(everything, (outer, inner, rows, panels), strict=True))
-    return tuple(even)  # type: ignore[return-value]  # of four
+    parts = zip(everything, (outer, inner, rows, panels), strict=True)
+    outer, inner, rows, panels = (-(-len(x) // -(-len(x) // most)) for x, most in parts)
+    return outer, inner, rows, panels
 
 
 def threads_for(at: Layout, most: int) -> int:

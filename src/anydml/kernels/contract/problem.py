@@ -72,8 +72,16 @@ def of_product(p: Product) -> Problem:
         a_zero_point=a_zero_point,
         b_zero_point=b_zero_point,
         y_zero_point=y_zero_point,
-        scales=tuple(scales) if scales else None,  # type: ignore[arg-type]  # three
+        scales=three(scales),
     )
+
+
+def three(scales: Sequence[Matrix]) -> tuple[Matrix, Matrix, Matrix] | None:
+    """The scales of A, B and the output, if there are any."""
+    if not scales:
+        return None
+    a, b, output = scales
+    return a, b, output
 
 
 def merged(dimensions: Sequence[tuple[int, int]]) -> Dimensions:
@@ -95,7 +103,7 @@ def of_convolution(p: Convolution) -> Problem:
     B is the input as it lies where an output reads one place of it, and the next output the next one.
     """
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
-    xs, fs, ys = _bytes(x), _bytes(f), _bytes(y)
+    xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
     rows, channels = f.sizes[0] // p.groups, f.sizes[1]
     taps, k = f.sizes[2:], math.prod(f.sizes[1:])
     axes = tuple(map(Axis, x.sizes[2:], xs[2:], y.sizes[2:], taps, p.strides, p.dilations, p.starts))
@@ -106,7 +114,7 @@ def of_convolution(p: Convolution) -> Problem:
     output = Matrix(At(p.output.name), ys[0], rows * ys[1], ys[1], places[0][1])
     filters = Matrix(At(p.filters.name), 0, rows * fs[0], fs[0], 0)
     beside = [p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ())]
-    found, batches = evened([source, output, filters, *(_of_rows(b, rows) for b in beside)], (x.sizes[0], p.groups))
+    found, batches = evened([source, output, filters, *(of_rows(b, rows) for b in beside)], (x.sizes[0], p.groups))
     source, output, filters, a_zero_point, b_zero_point, y_zero_point, bias, *scales = found
     # those with one place come first, where that leaves the order of elements alone
     z, y_, x_ = (NOT_THERE, NOT_THERE, *sorted(axes, key=lambda a: a.outputs * a.taps > 1))[-3:]
@@ -124,20 +132,20 @@ def of_convolution(p: Convolution) -> Problem:
         a_zero_point=a_zero_point,
         b_zero_point=b_zero_point,
         y_zero_point=y_zero_point,
-        scales=tuple(scales) if scales else None,  # type: ignore[arg-type]  # three
+        scales=three(scales),
         bias=bias if p.bias else None,
     )
 
 
-def _bytes(t: TensorDesc) -> list[int]:
+def in_bytes(t: TensorDesc) -> list[int]:
     """Strides in bytes, 0 where there is nothing to step to."""
     size = t.data_type.dtype.itemsize
     return [stride * size if n > 1 else 0 for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
 
 
-def _of_rows(b: Beside | None, rows: int) -> Matrix:
+def of_rows(b: Beside | None, rows: int) -> Matrix:
     """A tensor by output channel, of which a group has so many."""
     if b is None:
         return NOTHING
-    step = 0 if b.dimension is None else _bytes(b.operand.desc)[b.dimension]
+    step = 0 if b.dimension is None else in_bytes(b.operand.desc)[b.dimension]
     return Matrix(At(b.operand.name), 0, rows * step, step, 0)

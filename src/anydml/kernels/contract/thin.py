@@ -8,7 +8,8 @@ from __future__ import annotations
 from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
-from anydml.kernels.contract.packing import FLIP, interleaved
+from anydml.kernels.contract.fours import FLIP
+from anydml.kernels.contract.packing import interleaved
 from anydml.kernels.contract.tile import panel_columns
 from anydml.kernels.copy.text import prefetch
 

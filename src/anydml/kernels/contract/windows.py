@@ -9,7 +9,8 @@ from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract import image, packing
 from anydml.kernels.contract.geometry import Batch, Matrix, Scratch
-from anydml.kernels.contract.image import HOPS, RECORD, Axis, of_axis
+from anydml.kernels.contract.image import RECORD, Axis, of_axis
+from anydml.kernels.contract.image_rows import HOPS
 from anydml.kernels.contract.repeats import along
 from anydml.kernels.contract.source import Products, Ready
 
@@ -36,6 +37,11 @@ class Windows:
         unit_z = y.phases * y.length * unit_y
         self.units = unit_z, unit_y, 1
         self.of_channel = z.phases * z.length * unit_z
+
+    def cut(self, lines: int) -> Windows:
+        """Those of so many lines of outputs."""
+        z, y, x = self.axes
+        return Windows(self.matrix, self.span, self.channels, self.channel, (z, y._replace(outputs=lines), x))
 
     def segments(self, at: Layout) -> int:
         """At most so many runs of neighbours in the image are a panel's columns."""

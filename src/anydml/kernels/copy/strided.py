@@ -28,8 +28,8 @@ def strided(target: Target, moves: Sequence[Move], tensors: Mapping[str, TensorD
         made = copy(
             target,
             move.sizes,
-            [sum(map(mul, step, strides)) * itemsize for step in move.steps],
-            [stride * itemsize for stride in to],
+            [stride * itemsize for stride in _strides(move.steps, strides)],
+            [stride * itemsize for stride in (_strides(move.places, to) if move.places else to)],
             itemsize,
             threads=max(1, round(threads * weight)),
             stream=True,
@@ -39,6 +39,11 @@ def strided(target: Target, moves: Sequence[Move], tensors: Mapping[str, TensorD
         steps += [(weight / len(pieces), piece) for piece in pieces]
         scratch += made.scratch * len(pieces)
     return Lowered(target, [Rounds([_shared(steps, threads)])], scratch, short=short)
+
+
+def _strides(steps: Sequence[Sequence[int]], strides: Sequence[int]) -> list[int]:
+    """How far each step of a box's dimension goes in a tensor, in elements."""
+    return [sum(map(mul, step, strides)) for step in steps]
 
 
 def _shared(steps: list[tuple[float, Step]], threads: int) -> list[list[Step]]:

@@ -21,7 +21,7 @@ _HALF = Node("constant", (), Constant(Fraction(1, 2), False))
 def combined(formula: Formula) -> Formula:
     """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus", a exp(x) - a as a expm1(x) + 0, x times 1 as x.
 
-    And x erfc(-x / sqrt(2)) / 2 of an element x, with a limit, as "gelu". What is clamped behind the addition of a small
+    And x erfc(-x / sqrt(2)) / 2 of a float32 x, with a limit, as "gelu". What is clamped behind the addition of a small
     integer is clamped before it, too. Nodes that nothing uses any more are left out.
     """
     made: list[Node] = []
@@ -95,7 +95,7 @@ def _gelu(nodes: list[Node], node: Node) -> Node | None:
     if node.op != "limits" or "low" not in dict(node.data):
         return None
     x, product = node.args
-    if nodes[x].op != "stream" or nodes[x].data[1] not in SINGLE:
+    if not _is_single(nodes[x]):
         return None
 
     def made(place: int, op: str) -> Sequence[int]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import settled
 from anydml.kernels.elementwise.levels import again, computed_again, element, finer_stage, lanes_as_bits
 from anydml.kernels.elementwise.shape import Shape, names
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
@@ -205,25 +206,38 @@ class _Kernel:
         return body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
 
     def _dense(self, streams: Sequence[Value], made: Value, bits: str) -> tuple[Value, str]:
-        """The group computed again at the next level, at once, where many lanes are undecided."""
+        """The group computed again at the next level, at once, where many lanes are undecided and not known without that."""
         body = self.body
-        many = body.op(
-            f"icmp ugt i64 {body.call('llvm.ctpop.i64', Kind('i64'), f'i64 {bits}').name}, {self.shape.lanes // MANY}"
-        )
-        before, again, after = (body.name(x) for x in ("before", "again", "after"))
+        before, known, again, after = (body.name(x) for x in ("before", "known", "again", "after"))
         body.jump(before)
         body.label(before)
-        body.branch(many, again, after, seldom=True)
+        found = [(made, bits, before)]
+        name = settled.function(self.shape.formula)
+        body.branch(self._many(bits), again if name is None else known, after, seldom=True)
+        if name is not None:
+            body.label(known)
+            results, where = settled.settled(name, streams)
+            made = body.chosen(where, results, made)
+            bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {lanes_as_bits(where)}, -1')}")
+            found.append((made, bits, known))
+            body.branch(self._many(bits), again, after)
         body.label(again)
         pointers = self.group
         for value, pointer in zip(streams, pointers, strict=False):
             body.stored(value, pointer)
         mask = body.op(f"and i64 {bits}, {computed_again(body, pointers, self.shape.lanes)}")
-        second = body.loaded(made.kind, pointers[-1])
+        found.append((body.loaded(made.kind, pointers[-1]), mask, again))
         body.jump(after)
         body.label(after)
-        value = body.value(f"phi {made.kind.text} [ {made.name}, %{before} ], [ {second.name}, %{again} ]", made.kind)
-        return value, body.op(f"phi i64 [ {bits}, %{before} ], [ {mask}, %{again} ]")
+        values = ", ".join(f"[ {value.name}, %{label} ]" for value, _, label in found)
+        masks = ", ".join(f"[ {mask}, %{label} ]" for _, mask, label in found)
+        return body.value(f"phi {made.kind.text} {values}", made.kind), body.op(f"phi i64 {masks}")
+
+    def _many(self, bits: str) -> str:
+        """Whether more lanes are undecided than go on the list."""
+        body = self.body
+        count = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {bits}").name
+        return body.op(f"icmp ugt i64 {count}, {self.shape.lanes // MANY}")
 
     # --- the list ---
 

@@ -119,7 +119,7 @@ class Walk:
                 return made
         if op == "pow" and self.cut_at_32_bits and place == len(self.formula) - 1:
             return transcendental.cut_power(self.number(args[0]), self.number(args[1]), self.level)
-        return self._of_numbers(op, args, data)
+        return self._of_numbers(place, op, args, data)
 
     def _cut_extreme(self, op: str, a: int, b: int) -> Whole | None:
         """The larger or smaller of an integer and any number, cut toward zero, which keeps the order."""
@@ -180,7 +180,7 @@ class Walk:
         whole = Whole(bits, low, high)
         return whole if undecided is None else whole_number(whole).guarded(undecided)
 
-    def _of_numbers(self, op: str, args: tuple[int, ...], data: object) -> Item:
+    def _of_numbers(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
             return found
         x = [self.number(a) for a in args]
@@ -197,7 +197,8 @@ class Walk:
             assert isinstance(data, DataType)
             return rounding.as_rounded(x[0], data)
         if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
-            return rounding.to_whole(op, x[0])
+            narrowed = place == len(self.formula) - 1 and self.data_type in (DataType.FLOAT32, DataType.FLOAT16)
+            return rounding.to_whole(op, x[0], narrowed=narrowed)
         if op == "limits":
             return self._limits(x[0], x[1], cast("tuple[tuple[str, str], ...]", data))
         return transcendental.function(op, x, self.level)

@@ -13,6 +13,8 @@ from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, either, o
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.tensor import DataType, limits
 
+HALF_SINGLE = 1 << 28  # the low bits of a float64 that is half between two float32
+
 
 def nearest_single(x: Number) -> tuple[Value, Value | None]:
     """t rounded half to even to float32, and the lanes where the bound leaves that open."""
@@ -72,6 +74,26 @@ def _open(x: Number, differ: Value) -> Value:
     return (differ & e.compared("une", 0.0) | e.compared("uno", e)) & _finite(x)
 
 
+def between_ends(x: Number, data_type: DataType) -> tuple[Value, Value] | None:
+    """The bits of a float that stores a number of which an interval is known, and the lanes where they may be others.
+
+    These are more lanes than those that `stored` leaves open, and cheaper to find. None where no interval decides.
+    """
+    if x.single is not None or x.native is not None or x.pair is not None or x.exact or x.odd is not None:
+        return None
+    low, high = ends = _ends(x)
+    if data_type == DataType.FLOAT32:
+        low, high = (end.converted("fptrunc", x.wide().kind.of("float")) for end in ends)
+        differ = low.bits().compared("ne", high.bits()) | low.compared("uno", high)
+        high = high.bits()
+    elif data_type == DataType.FLOAT16:
+        low, high = (halves.narrowed(halves.odd_single(end)) for end in ends)
+        differ = low.compared("ne", high) | ends[0].compared("uno", ends[1])
+    else:
+        return None
+    return high, differ if x.guard is None else differ | x.guard
+
+
 def as_rounded(x: Number, data_type: DataType) -> Number:
     """The number as a tensor of a float type holds it."""
     if data_type == DataType.FLOAT32:
@@ -88,8 +110,12 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
 # --- to integers ---
 
 
-def to_whole(op: str, x: Number) -> Number:
-    """floor, ceil, truncate, half_to_even or half_away."""
+def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
+    """floor, ceil, truncate, half_to_even or half_away; narrowed: it is stored as a FLOAT32 or FLOAT16, and nothing else.
+
+    From 2^52 on, a number rounded to odd lies on the same side of what is half between two float32, or is one, as its integers
+    do, unless that is next to it.
+    """
     low, high = (end if math.isinf(end) else float(to(end)) for end, to in ((x.low, math.floor), (x.high, math.ceil)))
     if x.single is not None:
         made = of_single(rounded_to_whole(op, x.single), quantum=0, low=low, high=high)
@@ -103,8 +129,13 @@ def to_whole(op: str, x: Number) -> Number:
         differ = ends[0].bits().compared("ne", ends[1].bits())
         guard = either(guard, differ & _finite(x) if x.err is None else _open(x, differ))
         value = once(lambda: rounded_to_whole(op, x.wide()))
-    if x.largest >= 2.0**52 and not x.exact:
-        guard = either(guard, x.wide().magnitude().compared("oge", 2.0**52) & _finite(x))
+    near_half = op.startswith("half")  # of which half a unit has to be told from what is beside it
+    far = 2.0**51 if near_half else 2.0**52
+    if x.largest >= far and not x.exact:
+        if narrowed and odd is not None and not near_half:
+            guard = either(guard, ((value().bits() + (HALF_SINGLE + 1)) & (2 * HALF_SINGLE - 3)).compared("eq", 0))
+        else:
+            guard = either(guard, x.wide().magnitude().compared("oge", far) & _finite(x))
     digits = min(53, places(low, high, 0))
     return Number(x.body, value, exact=True, low=low, high=high, quantum=0, digits=digits, least=0, guard=guard)
 

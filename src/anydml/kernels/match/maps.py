@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from anydml.kernels.match.affine import affine
-from anydml.schema.expression import INDEX, Constant, Expr, Tensor, Variable, each, integral, is_integer, make, walk
+from anydml.kernels.match.blocks import Cut, blocks, in_blocks
+from anydml.schema.expression import INDEX, Constant, Expr, Tensor, Variable, integral, is_integer, make, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
@@ -97,7 +98,7 @@ def _map(name: str, nest: Nest) -> Map:
         return known[node]
 
     body = nest.body if nest.moves else rewritten(nest.body)
-    variables, cut = _cut(nest.variables, body)
+    variables, cut = blocks(nest.variables, body)
 
     def stream(found: Stream) -> int:
         return add(Node("stream", (), (streams.setdefault(found, len(streams)), found.data_type)))
@@ -156,38 +157,10 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
 }
 
 
-class _Cut(NamedTuple):
-    """An index in blocks: block * size + inside."""
-
-    block: Expr
-    inside: Expr
-    size: int
-
-
-def _cut(variables: Sequence[Variable], body: Expr) -> tuple[list[Variable], dict[Variable, _Cut]]:
-    """The variables, those that are divided by one divisor of their size as two."""
-    divisors: dict[Variable, set[int]] = {}
-    for e in walk(body):
-        if e.op == "floordiv" and e.args[0].op == "variable" and is_integer(e.args[1]):
-            divisors.setdefault(e.args[0].data, set()).add(int(e.args[1].data.value))
-    made: list[Variable] = []
-    cut: dict[Variable, _Cut] = {}
-    for v in variables:
-        found = divisors.get(v, set())
-        size = next(iter(found), 0)
-        if len(found) != 1 or v.size % size:
-            made.append(v)
-            continue
-        block, inside = each((v.size // size, size))
-        made += [block.data, inside.data]
-        cut[v] = _Cut(block, inside, size)
-    return made, cut
-
-
 def _stream(
-    name: str | None, data_type: DataType, indices: Sequence[Expr], variables: Sequence[Variable], cut: dict[Variable, _Cut]
+    name: str | None, data_type: DataType, indices: Sequence[Expr], variables: Sequence[Variable], cut: Cut | None
 ) -> Stream:
-    at = [found for index in indices if (found := affine(_in_terms(index, cut) if cut else index)) is not None]
+    at = [found for index in indices if (found := affine(index if cut is None else in_blocks(index, cut))) is not None]
     if len(at) < len(indices):
         raise _Unmatched("an index is not affine")
     if not all(index.factors.keys() <= set(variables) for index in at):
@@ -203,15 +176,6 @@ def _inside(read: Stream, sizes: Sequence[int], variables: Sequence[Variable]) -
         if start + sum(min(end, 0) for end in ends) < 0 or start + sum(max(end, 0) for end in ends) >= size:
             return False
     return True
-
-
-def _in_terms(index: Expr, cut: dict[Variable, _Cut]) -> Expr:
-    if index.op == "variable" and index.data in cut:
-        block, inside, size = cut[index.data]
-        return block * size + inside
-    if index.op == "floordiv" and index.args[0].op == "variable" and index.args[0].data in cut:
-        return cut[index.args[0].data].block
-    return make(index.op, tuple(_in_terms(a, cut) for a in index.args), index.data) if index.args else index
 
 
 def over_streams(formula: Formula, sizes: Sequence[int], i: Sequence[Expr]) -> tuple[Expr, list[Tensor]]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.maps import Formula, Node, Stream, formula
-from anydml.schema.expression import INDEX, Expr, Variable, bound_by, free, integral, walk
+from anydml.schema.expression import INDEX, TRUTH, Expr, Variable, bound_by, free, integral, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
@@ -63,6 +63,12 @@ def _found(name: str, bodies: Sequence[Expr], variables: tuple[Variable, ...], *
         return str(error)
 
 
+def _compares(condition: Expr, variables: Sequence[Variable]) -> bool:
+    """Whether one of these variables is compared with another index: what is found in a row is none."""
+    sides = [affine(a) for e in walk(condition) if e.sort == TRUTH for a in e.args if a.sort == INDEX]
+    return any(not side.factors.keys().isdisjoint(variables) for side in sides if side is not None)
+
+
 class _Matching:
     def __init__(self, name: str, bodies: Sequence[Expr], variables: tuple[Variable, ...], *, several: bool) -> None:
         self.name, self.variables, self.several = name, variables, several
@@ -81,6 +87,8 @@ class _Matching:
         inside = [v for v in variables if v not in used and v.size > 1]
         bounds = {tuple(v for v in bound_by(e) if v.size > 1) for e in self.reductions}
         sizes = {tuple(v.size for v in bound) for bound in bounds}
+        if any(_compares(e.args[1], self.kept) for e in self.reductions if len(e.args) > 1):
+            raise _Unmatched("which elements of a row count depends on the row's place")
         self.mapped = bool(inside)
         if inside:
             sizes.add(tuple(v.size for v in inside))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,9 @@ def _each(calls: list[partial[None]]) -> None:
 def _views(move: Move, sizes: tuple[int, ...], bits: str) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
     """The views that a move writes and reads."""
     source, target, window = move.source, move.target, _window(move)
+    if move.places:
+        into = _strided(move.first, move.sizes, move.places, writeable=True)
+        return lambda arrays: (into(arrays[target].view(bits)), window(arrays[source].view(bits)))
     if move.sizes == sizes:
         return lambda arrays: (arrays[target].view(bits), window(arrays[source].view(bits)))
     box = tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
@@ -56,11 +59,15 @@ def _window(move: Move) -> View:
     if straight and all(move.steps[i][i] or size == 1 for i, size in enumerate(move.sizes)):
         window = tuple(_slice(first, move.steps[i][i], move.sizes[i]) for i, first in enumerate(move.start))
         return lambda x: x[window]
-    corner = tuple(slice(first, first + 1) for first in move.start)
+    return _strided(move.start, move.sizes, move.steps, writeable=False)
+
+
+def _strided(start: Sequence[int], sizes: tuple[int, ...], steps: Sequence[Sequence[int]], *, writeable: bool) -> View:
+    corner = tuple(slice(first, first + 1) for first in start)
 
     def anyhow(x: NDArray[Any]) -> NDArray[Any]:
-        strides = [sum(a * b for a, b in zip(step, x.strides, strict=True)) for step in move.steps]
-        return np.lib.stride_tricks.as_strided(x[corner], move.sizes, strides, writeable=False)
+        strides = [sum(a * b for a, b in zip(step, x.strides, strict=True)) for step in steps]
+        return np.lib.stride_tricks.as_strided(x[corner], sizes, strides, writeable=writeable)
 
     return anyhow
 

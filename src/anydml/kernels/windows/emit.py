@@ -8,17 +8,20 @@ the kind, and on how lines lie; sizes, strides and paddings are arguments.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.windows.columns import Columns
 from anydml.kernels.windows.counts import Range, ranged
 from anydml.kernels.windows.finish import Finish, Met
-from anydml.kernels.windows.kinds import Largest, reduction
+from anydml.kernels.windows.kinds import reduction
 from anydml.kernels.windows.lines import Lines
 from anydml.kernels.windows.shape import Shape, names, pointers, present
 
 WORD = Kind("i64")
+T = TypeVar("T")
 
 
 def emitted(target: Target, shape: Shape) -> str:
@@ -32,6 +35,7 @@ class _Kernel:
         self.kind = reduction(self.body, shape)
         self.lines = Lines(self.body, shape, self.kind)
         self.finish = Finish(self.body, shape, self.kind, self.lines)
+        self.columns = Columns(self.body, shape, self.kind, self.lines, self.finish)
 
     def _argument(self, name: str) -> Value:
         return Value(self.body, f"%{name}", WORD)
@@ -39,7 +43,10 @@ class _Kernel:
     def text(self) -> str:
         body, shape, arg = self.body, self.shape, self._argument
         arguments(body, names(shape), pointers(shape))
-        self.lines.begin()
+        if shape.down:
+            self.columns.begin()
+        else:
+            self.lines.begin()
         self.finish.begin()
         first = arg("first")
         start = Value(body, body.load("i64", "%state"), WORD) if shape.listed else body.constant(WORD, 0)
@@ -123,15 +130,16 @@ class _Kernel:
             until = body.chosen(until.compared("sgt", first), until, first)
             self.lines.first = first
 
-            def read(slot: Value, at: Value, values: list[Value]) -> list[Value]:
-                def one(y: str, values: list[Value]) -> list[Value]:
-                    line = Value(body, y, WORD)
-                    row = body.at(x, (at + line * arg(f"tx{last}")).name)
-                    return self.lines.copied(row, slot + line - first, values)
+            def copied() -> list[Value]:
+                def read(slot: Value, at: Value, values: list[Value]) -> list[Value]:
+                    def one(y: str, values: list[Value]) -> list[Value]:
+                        line = Value(body, y, WORD)
+                        row = body.at(x, (at + line * arg(f"tx{last}")).name)
+                        return self.lines.copied(row, slot + line - first, values)
 
-                return body.loop(first.name, until.name, 1, values, one)[1]
+                    return body.loop(first.name, until.name, 1, values, one)[1]
 
-            noted = self.lines.noted(self._each(ranges, read, self.lines.unknown()))
+                return self._each(ranges, read, self.lines.unknown())
 
             def reduced() -> None:
                 if shape.slides:
@@ -144,38 +152,55 @@ class _Kernel:
                         return body.loop("0", (until - first).name, 1, values, one)[1]
 
                     self._each(ranges, along, [])
-                each(self.finish.line)
+                each(lambda _, met, to: self.finish.line(met(), to))
 
-            def each(finish: Callable[[Met, list[str]], None]) -> None:
+            def each(finish: Callable[[Value, Callable[[], Met], list[str]], None]) -> None:
                 def one(o: str, _: list[Value]) -> list[Value]:
                     at = Value(body, o, WORD)
                     self.finish.row = done + at
+                    self.columns.at = at - start
                     if shape.listed:
                         self._stop_if_full()
-                    here = [*ranges, ranged(body, last, at, padded=shape.padded, dense=shape.dense)]
                     to = [body.at(p, (at * arg(f"t{s}{last}")).name) for s, p in zip("yz", out, strict=True)]
-                    finish(self._met(here, x, weight, first), to)
+
+                    def met() -> Met:
+                        return self._met(
+                            [*ranges, ranged(body, last, at, padded=shape.padded, dense=shape.dense)], x, weight, first
+                        )
+
+                    finish(at, met, to)
                     return []
 
                 body.loop(start.name, end.name, 1, [], one)
 
-            if noted is None:
+            def anew() -> None:
+                self.lines.begin()
+                copied()
                 reduced()
+
+            def usual() -> None:
+                each(self.columns.along) if shape.down else reduced()
+
+            values = self._plainly(lambda: self.columns.down(x, start, end, self.lines.unknown())) if shape.down else copied()
+            noted = self.lines.noted(values)
+            if noted is None:
+                usual()
             elif shape.ranged:
-                when(body, noted.name, reduced)
-                when(body, (~noted).name, lambda: each(self.finish.careful))
+                when(body, noted.name, usual)
+                when(body, (~noted).name, lambda: each(lambda _, met, to: self.finish.careful(met(), to)))
             else:
-                when(body, noted.name, lambda: self._without_nan(reduced))
-                when(body, (~noted).name, reduced)
+                when(body, noted.name, lambda: self._plainly(usual))
+                when(body, (~noted).name, anew if shape.down else reduced)
             return []
 
         body.loop("0", count.name, 1, [], band)
 
-    def _without_nan(self, reduced: Callable[[], None]) -> None:
-        assert isinstance(self.kind, Largest)
+    def _plainly(self, do: Callable[[], T]) -> T:
+        """What is emitted for elements of which none is NaN, nor -0 where that matters."""
         self.kind.plain = True
-        reduced()
+        made = do()
         self.kind.plain = False
+        return made
 
     def _each(
         self, ranges: list[Range], do: Callable[[Value, Value, list[Value]], list[Value]], values: list[Value]

@@ -12,10 +12,11 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, Axis, Windows, windows
+from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, Windows, windows
 from anydml.kernels.reduce import family as rows
-from anydml.kernels.windows import emit
-from anydml.kernels.windows.shape import FEW, Shape, names, parts, present, raw
+from anydml.kernels.windows import emit, whole
+from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
+from anydml.kernels.windows.shape import FEW, Layout, Shape, names, raw
 from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
 from anydml.schema.check import Checked
 from anydml.schema.expression import Mean, Tensor, over
@@ -26,22 +27,11 @@ from anydml.tensor import DataType, TensorDesc, limits
 GENERAL = 1 << 11  # elements read below which a kernel serves that is compiled for any strides and windows
 SHORT = 1 << 14  # elements read below which other threads can wait
 ALONE = 1 << 15  # elements read below which one thread computes
+MOST_SUMMED = 1 << 8  # elements of an image up to which one that is not exactly summed is a rare one
 LONGEST = 1 << 20  # elements of a line with its padding, and of a window
 MOST_QUANTIZED = 1 << 15  # elements of a window whose mean is quantised: of more, `results` has no proof
-LISTED = 1 << 10  # elements on the list of a piece, beside those of two lines
 ROOM = 1 << 24  # bytes of the lines that are kept
-CACHE_LINE = 64  # bytes
-NEAR = 32 << 10  # bytes that a processor keeps next to it
-BAND = 16  # lines of the output that are made together
 WIDE = 8  # elements of a dimension without windows from which lines run along it, if they are contiguous
-
-
-class Layout(NamedTuple):
-    """The dimensions in their roles: the one that lines run along, those without windows, and the others."""
-
-    line: int
-    plain: tuple[int, ...]
-    taps: tuple[int, ...]
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
@@ -56,6 +46,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     source, output = tensors[w.source], tensors[w.output]
     if (reason := _misfit(w, tensors)) is not None:
         return Refused(reason)
+    if _is_whole(w) and (images := _images(w, source, output)) is not None:
+        return _lowered_images(statement, w, images, checked, target, machine.threads)
     if w.kind == MEAN and _is_whole(w):
         return rows.lower({w.output: _mean_of_all(statement[w.output], w, source)}, checked, machine)
     layout = _layout(w, source, output)
@@ -65,7 +57,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(f"windows have more than {most} elements")
     if w.indices is not None and prod(a.size for a in w.axes) >= 1 << 63:
         return Refused("positions do not fit 63 bits")
-    if max(_length(line, 0), line.size, line.output) > LONGEST:
+    if max(length_of(line, 0), line.size, line.output) > LONGEST:
         return Refused(f"lines are longer than {LONGEST} elements")
     work = prod(a.output * a.window for a in w.axes)
     shape = _shape(target, w, checked, layout)
@@ -73,7 +65,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         shape = _for_any_size(shape)
     with guard:
         code = engine.compiled(emit.emitted, target, shape)
-    memory = _memory(w, layout, shape)
+    memory = memory_of(w, layout, shape)
     if memory.size > ROOM:
         return Refused("windows meet too many lines at once")
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
@@ -82,7 +74,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         scratch = At("scratch", memory.size * len(pieces))
         given = {**memory.arguments(scratch), "first": first, "rows": end - first, "room": memory.room}
-        given |= _arguments(w, checked, layout, shape)
+        given |= sizes_and_strides(w, checked, layout, shape)
         pieces.append([Step(code, tuple(given[name] for name in names(shape)))])
     dims = (*layout.plain, *layout.taps)
     order = Order(dims, tuple(w.axes[d].output for d in dims), layout.line)
@@ -115,6 +107,69 @@ def _misfit(w: Windows, tensors: Mapping[str, TensorDesc]) -> str | None:
     return None if fits else "windows of other data types are reduced"
 
 
+class Images(NamedTuple):
+    """Windows that are whole images, each a run of elements: how many there are, how many elements each has; strides."""
+
+    number: int
+    size: int
+    source: int
+    output: int
+
+
+def _images(w: Windows, source: TensorDesc, output: TensorDesc) -> Images | None:
+    """Where each window is an image whose elements lie side by side, and images are equally far apart."""
+    size = prod(a.size for a in w.axes[2:])
+    if w.indices is not None or w.kind not in (MAX, MEAN) or (w.kind, source.data_type) == (MAX, DataType.FLOAT16):
+        return None
+    if size > (MOST_SUMMED if w.kind == MEAN else LONGEST):
+        return None
+    run = 1
+    for n, stride in zip(reversed(source.sizes[2:]), reversed(source.explicit_strides[2:]), strict=True):
+        if n != 1 and stride != run:
+            return None
+        run *= n
+    (batches, channels), apart = source.sizes[:2], []
+    for t in (source, output):
+        batch, channel = t.explicit_strides[:2]
+        if batches > 1 and channels > 1 and batch != channel * channels:
+            return None
+        apart.append(channel if channels > 1 else batch)
+    return Images(batches * channels, size, *apart)
+
+
+def _lowered_images(
+    statement: Statement, w: Windows, images: Images, checked: Checked[Any], target: Target, threads: int
+) -> Lowered:
+    source, output = checked.tensors[w.source], checked.tensors[w.output]
+    data_type, size = source.data_type, source.data_type.dtype.itemsize
+    lanes = _power_below(images.size, target.vector_bytes // (size if w.kind == MAX else 4))
+    shares = min(threads if images.number * images.size >= ALONE else 1, images.number)
+    together = _power_below(images.number // shares, min(lanes, target.vector_bytes // 8))
+    shape = Shape(
+        w.kind, (data_type, output.data_type), None, True, 1, 0, 0, 0, 0, lanes, lanes,
+        (True, images.output == 1 or images.number == 1, True), False, True, False, 0, (), 1,
+    )  # fmt: skip
+    with guard:
+        code = engine.compiled(whole.emitted, target, shape, together)
+    room = 2 * together + LISTED if shape.listed else 0
+    words = -(-(STATE_WORDS + 2 * (room + 1)) // STATE_WORDS) * STATE_WORDS
+    pieces: list[list[Step]] = []
+    for first, end in pairwise(images.number * k // shares for k in range(shares + 1)):
+        state = At("scratch", 8 * words * len(pieces))
+        numbers = (room, first, end - first, images.size, images.size.bit_length())
+        strides = images.source * size, images.output * size
+        pieces.append([Step(code, (state, state + 8 * STATE_WORDS, *numbers, At(w.source), At(w.output), *strides))])
+    order = Order((0, 1, *range(2, len(w.axes) - 1)), tuple(a.output for a in w.axes[:-1]), len(w.axes) - 1)
+    starts = [words * k for k in range(shares)]
+    return Lowered(
+        target,
+        [Rounds([pieces])],
+        scratch=8 * words * shares,
+        short=images.number * images.size < SHORT,
+        decide=deciding(order, w.output, statement[w.output], output.data_type, starts) if shape.listed else None,
+    )
+
+
 def _is_whole(w: Windows) -> bool:
     """Whether each window is all that its batch and channel have."""
     return all(a.output == 1 and a.window == a.size and a.dilation == 1 and a.start == 0 for a in w.axes[2:])
@@ -137,12 +192,6 @@ def _layout(w: Windows, source: TensorDesc, output: TensorDesc) -> Layout:
     return Layout(line, tuple(d for d in (0, 1) if d != line), tuple(d for d in windowed if d != line))
 
 
-def _length(line: Axis, lanes: int) -> int:
-    """Elements of a line with its padding, to the end of what a group reads."""
-    last = (line.output - 1) * line.stride + (line.window - 1) * line.dilation + 1
-    return max(last, line.start + line.size) + 2 * lanes
-
-
 def _power_below(n: int, most: int) -> int:
     """The largest power of two that is neither above n nor above most."""
     return min(1 << n.bit_length() - 1, most)
@@ -161,7 +210,7 @@ def _shape(target: Target, w: Windows, checked: Checked[Any], layout: Layout) ->
     most = target.vector_bytes // widest
     lines = prod(w.axes[d].window for d in layout.taps)
     lanes = _power_below(line.output, most)
-    return Shape(
+    shape = Shape(
         w.kind,
         (source.data_type, output.data_type),
         None if indices is None else indices.data_type,
@@ -173,20 +222,26 @@ def _shape(target: Target, w: Windows, checked: Checked[Any], layout: Layout) ->
         len(layout.taps),
         _power_below(line.size, most),
         lanes,
-        tuple(_is_contiguous(t, layout.line) for t in (source, output, indices)),  # type: ignore[arg-type]  # three of them
+        (_is_contiguous(source, layout.line), _is_contiguous(output, layout.line), _is_contiguous(indices, layout.line)),
         w.padded,
         all(w.axes[d].dilation == 1 for d in layout.taps),
         _halves(w),
         1 << (lines + line.window).bit_length(),
         tuple(p is not None for p in w.parameters),
+        down=0,
     )
+    down = slides and line.dilation == 1 and shape.step in (1, 2) and shape.lanes_in >= shape.step and shape.contiguous[0]
+    if down and len(layout.taps) == 1 and shape.dense and shape.width and shape.lines and not indices and len(raw(shape)) == 1:
+        return shape._replace(down=min(lines, w.axes[layout.taps[0]].stride))
+    return shape
 
 
 def _for_any_size(shape: Shape) -> Shape:
     """The shape with nothing written out for its sizes and strides."""
     return shape._replace(
-        step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False, additions=2 * GENERAL
-    )
+        step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False,
+        additions=2 * GENERAL, down=0,
+    )  # fmt: skip
 
 
 def _halves(w: Windows) -> bool:
@@ -197,102 +252,3 @@ def _halves(w: Windows) -> bool:
 
 def _is_contiguous(t: TensorDesc | None, d: int) -> bool:
     return t is None or t.explicit_strides[d] == 1 or t.sizes[d] == 1
-
-
-class _Memory(NamedTuple):
-    """The scratch of a piece: bytes, elements on the list, and where each part of it begins."""
-
-    size: int
-    room: int
-    places: dict[str, int]
-    numbers: dict[str, int]
-
-    def arguments(self, scratch: At) -> dict[str, At | int]:
-        return {**self.numbers, **{name: scratch + place for name, place in self.places.items()}}
-
-
-def _memory(w: Windows, layout: Layout, shape: Shape) -> _Memory:
-    line = w.axes[layout.line]
-    *apart, last = (w.axes[d] for d in layout.taps)
-    extent = (last.window - 1) * last.dilation + 1
-    each = prod(a.window for a in apart)
-    grain = CACHE_LINE // min(map(_bytes, raw(shape)))
-    length = -(-_length(line, shape.lanes) // grain) * grain if shape.slides else 0
-    pitch = -(-line.output // grain) * grain
-    bytes_ = sum(map(_bytes, raw(shape))) * length + sum(map(_bytes, parts(shape))) * pitch
-    # lines of the output that are made together: those of the input that they share are read once
-    most = NEAR // (bytes_ * each * last.stride) if last.stride < extent else 1
-    band = max(1, min(most, BAND, last.output))
-    ring = (band - 1) * last.stride + extent
-    slots = ring * each
-    met = prod(w.axes[d].window for d in layout.taps)
-    groups = -(-line.output // shape.lanes)
-    room = 2 * groups * shape.lanes + LISTED if shape.listed else 0
-    places: dict[str, int] = {}
-    size = 8 * STATE_WORDS
-    places["state"] = 0
-
-    def take(name: str, bytes_: int) -> None:
-        nonlocal size
-        places[name] = size
-        size += -(-bytes_ // 64) * 64
-
-    take("list", 16 * (room + 1))
-    for name in ("offsets", "positions", "rows_at"):
-        take(name, 8 * met)
-    for name in ("counts", "divisors"):
-        take(name, 4 * line.output)
-    for name in ("numbers", "inverses"):
-        take(name, 8 * line.output)
-    for j, element in enumerate(raw(shape)):
-        take(f"line{j}", slots * length * _bytes(element) + CACHE_LINE)
-        places[f"line{j}"] += -line.start * _bytes(element) % CACHE_LINE  # so that what is copied there is aligned
-    for j, element in enumerate(parts(shape)):
-        take(f"slot{j}", (slots + 1) * pitch * _bytes(element))
-        places[f"blank{j}"] = places[f"slot{j}"] + slots * pitch * _bytes(element)
-    terms = prod(a.window for a in w.axes).bit_length()
-    numbers = dict(slots=slots, pitch=pitch, length=length, ring=ring, band=band, extent=extent, terms=terms)
-    return _Memory(size, room, places, numbers)
-
-
-def _bytes(element: str) -> int:
-    return {"double": 8, "float": 4}.get(element) or int(element[1:]) // 8
-
-
-def _arguments(w: Windows, checked: Checked[Any], layout: Layout, shape: Shape) -> dict[str, At | int]:
-    """Where tensors lie, and the sizes and strides of every dimension, in bytes."""
-    tensors = checked.tensors
-    streams = {"x": tensors[w.source], "y": tensors[w.output], "z": tensors[w.indices] if w.indices else None}
-    bases = {"x": w.source, "y": w.output, "z": w.indices}
-    strides = {
-        s: tuple(n * t.data_type.dtype.itemsize for n in t.explicit_strides) if t is not None else (0,) * len(w.axes)
-        for s, t in streams.items()
-    }
-    # of positions, modulo what holds them
-    bits = 63 if w.indices is None else min(tensors[w.indices].data_type.element_bits, 63)
-    weights = [prod(a.size for a in w.axes[d + 1 :]) % (1 << bits) for d in range(len(w.axes))]
-    line, at = w.axes[layout.line], layout.line
-    found: dict[str, At | int] = {s: At(name) if name else 0 for s, name in bases.items()}
-    found |= {f"{s}s": strides[s][at] for s in "xyz"}
-    found |= dict(n=line.size, m=line.output, weight=weights[at])
-    found |= dict(
-        stride=line.stride, window=line.window, dilation=line.dilation, start=line.start, limit=line.counted or line.size
-    )
-    for j, d in enumerate(layout.plain):
-        found |= {f"pn{j}": w.axes[d].output, f"pw{j}": weights[d]}
-        found |= {f"p{s}{j}": strides[s][d] for s in "xyz"}
-    for j, d in enumerate(layout.taps):
-        a = w.axes[d]
-        values = dict(o=a.output, n=a.size, s=a.stride, k=a.window, d=a.dilation, p=a.start, c=a.counted, w=weights[d])
-        found |= {f"t{key}{j}": value for key, value in values.items()}
-        found |= {f"t{s}{j}": strides[s][d] for s in "xyz"}
-    if w.kind == QUANTIZED:
-        for q in present(shape):
-            p = w.parameters[q]
-            assert p is not None
-            t = tensors[p.name]
-            size = t.data_type.dtype.itemsize
-            by = [sum(n * size for n, v in zip(t.explicit_strides, p.along, strict=True) if v == d) for d in range(len(w.axes))]
-            found |= {f"g{q}": At(p.name), f"gs{q}": by[at]}
-            found |= {f"gp{q}_{j}": by[d] for j, d in enumerate(layout.plain)}
-    return found

@@ -66,7 +66,7 @@ class Finish:
         """Take the lines that are met together, and store what that comes to."""
         body, few = self.body, self.shape.lines
         if self.shape.kind == MEAN:
-            self._invert(met)
+            self.invert(met)
         if few <= 1:
             self._line(met, None, out)
             return
@@ -92,7 +92,7 @@ class Finish:
                     return self.kind.across(values, self._with(self._one(met, Value(body, t, WORD)), i))
 
                 made = body.loop("1", met.terms.name, 1, made, one_more)[1]
-            self._finished(met, made, i, out, close=few is not None)
+            self.finished(met, made, i, out, close=few is not None)
             return []
 
         self.lines.groups("%m", shape.lanes, [], group)
@@ -116,7 +116,7 @@ class Finish:
         found = body.loaded(Kind("i32", lanes), body.at(f"%{name}", (i * 4).name))
         return found * body.splat(times.converted("trunc", Kind("i32")), lanes)
 
-    def _invert(self, met: Met) -> None:
+    def invert(self, met: Met) -> None:
         """Note what sums are divided and multiplied by, if that has changed since the line before.
 
         It is -1 where a window has no elements, and a sum of -0.
@@ -139,7 +139,13 @@ class Finish:
 
         when(body, body.op(f"xor i1 {known}, true"), anew)
 
-    def _finished(self, met: Met, parts: list[Value], i: Value, out: list[str], *, close: bool) -> None:
+    def inverted_for(self, counted: int) -> Value:
+        """Whether that is noted for windows of lines that count so many."""
+        body = self.body
+        return Value(body, body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {2 * counted}"), Kind("i1"))
+
+    def finished(self, met: Met, parts: list[Value], i: Value, out: list[str], *, close: bool) -> None:
+        """Store the results of a group of windows, from what their elements come to. close: see `results.mean`."""
         body, shape = self.body, self.shape
         lanes = shape.lanes
         if shape.kind == MAX:

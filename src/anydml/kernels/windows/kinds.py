@@ -11,11 +11,17 @@ from anydml.kernels.match.windows import LENGTH, MAX, QUANTIZED, SUM
 from anydml.kernels.windows.shape import Shape, parts, raw
 from anydml.tensor import DataType, limits
 
+NAN_OR_NEGATIVE_ZERO = 0x23  # classes of floats, as LLVM numbers them
+
 
 class Reduction(ABC):
-    """neutral: what stands for an element that is not there, in each part of a line that is read."""
+    """neutral: what stands for an element that is not there, in each part of a line that is read.
+
+    plain: no element is NaN, and where windows are reduced down their columns none is -0.
+    """
 
     neutral: tuple[float, ...]
+    plain = False
 
     def __init__(self, body: Body, shape: Shape) -> None:
         self.body, self.shape = body, shape
@@ -54,11 +60,7 @@ class Reduction(ABC):
 class Largest(Reduction):
     """The first of the largest elements, all its bits, and its position, if that is asked for.
 
-    Of FLOAT16 two parts are kept: an integer in the order of the numbers, zeros equal and NaN above all, and the bits.
-    plain: no element is NaN.
-    """
-
-    plain = False
+    Of FLOAT16 two parts are kept: an integer in the order of the numbers, zeros equal and NaN above all, and the bits."""
 
     def __init__(self, body: Body, shape: Shape) -> None:
         super().__init__(body, shape)
@@ -87,7 +89,14 @@ class Largest(Reduction):
         return [self.body.constant(Kind("i1", lanes), False)]
 
     def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
-        return [values[0] | x[0].compared("uno", x[0])] if values else []
+        if not values:
+            return []
+        if not self.shape.down:
+            return [values[0] | x[0].compared("uno", x[0])]
+        # in another order, the first of equal zeros could be one of the other sign
+        kind = values[0].kind
+        found = self.body.call(f"llvm.is.fpclass.v{kind.lanes}f32", kind, x[0], f"i32 {NAN_OR_NEGATIVE_ZERO}")
+        return [values[0] | found]
 
     def usual(self, values: list[Value]) -> Value | None:
         if not values:

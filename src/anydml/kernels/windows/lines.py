@@ -26,12 +26,14 @@ class Lines:
             element = Kind(kind.raw[j].element)
             value = body.constant(element, neutral)
             if self.shape.slides:
-                self._fill(f"%line{j}", body.op("mul i64 %length, %slots"), value)
-            self._fill(f"%blank{j}", "%m", value)
+                self.fill(f"%line{j}", body.op("mul i64 %length, %slots"), value)
+            self.fill(f"%blank{j}", "%m", value)
         for j in range(len(kind.neutral), len(kind.parts)):
-            self._fill(f"%blank{j}", "%m", body.constant(Kind(kind.parts[j].element), 0))
+            self.fill(f"%blank{j}", "%m", body.constant(Kind(kind.parts[j].element), 0))
 
-    def _fill(self, at: str, count: str, value: Value) -> None:
+    def fill(self, at: str, count: str, value: Value) -> None:
+        """Put a value in so many elements."""
+
         def one(i: str, _: list[Value]) -> list[Value]:
             self.body.stored(value, self.body.at(at, self.body.op(f"mul i64 {i}, {value.kind.bits // 8}")))
             return []

@@ -10,6 +10,14 @@ from anydml.tensor import DataType
 FEW = 8  # elements of a window along a line, or lines of a window, up to which they are written out
 
 
+class Layout(NamedTuple):
+    """The dimensions in their roles: the one that lines run along, those without windows, and the others."""
+
+    line: int
+    plain: tuple[int, ...]
+    taps: tuple[int, ...]
+
+
 class Shape(NamedTuple):
     """Windows, but for their sizes and strides. A line is what the kernel computes at once: a row of output elements.
 
@@ -20,7 +28,8 @@ class Shape(NamedTuple):
     lanes: of a group of elements of the input's line and of the output's. contiguous: whether lines of the input, of the
     output and of positions are. padded: see `Windows`. dense: no window has a dilation, but along the line. halves: a mean
     divides by one power of two. additions: one that is at least those of a sum. parameters: whether each scale and zero
-    point is there.
+    point is there. down: windows are reduced down their columns first, then along lines, and of each so many lines are not in
+    the one above it; else 0.
     """
 
     kind: str
@@ -40,6 +49,7 @@ class Shape(NamedTuple):
     halves: bool
     additions: int
     parameters: tuple[bool, ...]
+    down: int
 
     @property
     def listed(self) -> bool:
@@ -78,6 +88,8 @@ def names(shape: Shape) -> list[str]:
     found += [f"line{j}" for j in range(len(raw(shape)))]
     for j in range(len(parts(shape))):
         found += [f"slot{j}", f"blank{j}"]
+    if shape.down:
+        found += ["columns", "column", "across", "nothing"]
     found += ["n", "m", "x", "y", "z", "xs", "ys", "zs", "weight", "stride", "window", "dilation", "start", "limit"]
     for j in range(shape.plain):
         found += [f"pn{j}", f"px{j}", f"py{j}", f"pz{j}", f"pw{j}"]
@@ -96,5 +108,5 @@ def present(shape: Shape) -> list[int]:
 def pointers(shape: Shape) -> set[str]:
     """The arguments that are addresses."""
     found = {"state", "list", *MEMORY, "x", "y", "z", *(f"g{q}" for q in present(shape))}
-    found |= {f"line{j}" for j in range(len(raw(shape)))}
+    found |= {f"line{j}" for j in range(len(raw(shape)))} | ({"columns", "nothing"} if shape.down else set())
     return found | {f"{name}{j}" for j in range(len(parts(shape))) for name in ("slot", "blank")}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, real, splat, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.dot import dot_of, shift_of
+from anydml.kernels.contract.dot import dot_of, shift_of, shifted
 from anydml.kernels.contract.epilogue.rounding import undecided
 from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, BIAS, ESTIMATE, ROW, TERM, ZERO_POINT, rule_of_row
 from anydml.kernels.contract.tile import column_bytes, panel_columns
@@ -31,13 +31,14 @@ _PARAMETER_POINTERS = {"a_zero_point", "rows", "modes", "a_scale", "y_scale", "b
 THRESHOLD, RULE, TAKEN = 0, 4, 8
 
 
-def parameters(target: Target, a_signed: bool, output: str, biased: bool = False) -> str:
+def parameters(target: Target, a_signed: bool, output: str, biased: bool = False, by_column: bool = False) -> str:
     """The records of m rows but for their term, and the modes; status 1 where a scale is zero, infinite or NaN.
 
     Arguments: PARAMETERS, steps in bytes; bound: the float32 bits of no less than any |q|; room: the largest magnitude of a
     bias with which sums still fit int32. output "i32": AZeroPoint alone.
     The modes are the threshold of the estimate, float32, whether the rule decides everything, int32, and a mask, int32, of
     biases that are part of the term: all of them or none, which leaves them to the rule.
+    by_column: biases are those of the n columns.
     """
     text = Text()
     arguments(text, PARAMETERS, _PARAMETER_POINTERS)
@@ -52,6 +53,12 @@ def parameters(target: Target, a_signed: bool, output: str, biased: bool = False
     def most(x: str, y: str, lanes: int = 1) -> str:
         return _extreme(text, "umax", x, y, lanes)
 
+    def larger_bias(i: str, found: list[str]) -> list[str]:
+        bias = text.load("i32", along(text, "%bias", "%bias_step", i))
+        negative = text.op(f"icmp slt i32 {bias}, 0")
+        magnitude = text.op(f"select i1 {negative}, i32 {text.op(f'sub i32 0, {bias}')}, i32 {bias}")
+        return [most(found[0], magnitude)]
+
     def row(i: str, found: list[str]) -> list[str]:
         _row_zero_point(text, i, a_signed)
         record = text.at("%rows", text.op(f"mul i64 {i}, {ROW}"))
@@ -61,16 +68,13 @@ def parameters(target: Target, a_signed: bool, output: str, biased: bool = False
         for field in ESTIMATE:
             text.store("float", estimate, record, field)
         zero_point = extend(text, zero_point, output == "i8")
-        for field in ZERO_POINT[:1] if biased else ZERO_POINT:
+        for field in ZERO_POINT[:1] if biased and not by_column else ZERO_POINT:
             text.store("i32", zero_point, record, field)
         rule_of_row(text, output == "i8", a, y, zero_point, record)
         low, high, small, large, fraction, *biases = found
-        if biased:
-            bias = text.load("i32", along(text, "%bias", "%bias_step", i))
-            text.store("i32", bias, record, BIAS)
-            negative = text.op(f"icmp slt i32 {bias}, 0")
-            magnitude = text.op(f"select i1 {negative}, i32 {text.op(f'sub i32 0, {bias}')}, i32 {bias}")
-            biases = [most(biases[0], magnitude)]
+        if biased and not by_column:
+            biases = larger_bias(i, biases)
+            text.store("i32", text.load("i32", along(text, "%bias", "%bias_step", i)), record, BIAS)
         for x in (a, y):
             bits = text.op(f"bitcast float {x} to i32")
             magnitude = text.op(f"and i32 {bits}, {0x7FFFFFFF}")
@@ -81,6 +85,9 @@ def parameters(target: Target, a_signed: bool, output: str, biased: bool = False
 
     first = [("i32", "-1"), ("i32", "0"), ("i32", "-1"), ("i32", "0"), ("i32", "0"), *([("i32", "0")] if biased else [])]
     _, (low, high, small, large, fraction, *biases) = fold(text, "0", "%m", 1, first, row)
+
+    if biased and by_column:
+        _, biases = fold(text, "0", "%n", 1, [("i32", "0")], larger_bias)
 
     # BScale: vectors where it is contiguous, one element where all are the same
     lanes = target.vector_bytes // 4
@@ -184,7 +191,7 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased:
     if full:
         factor = "-1"
     else:
-        zero_point = _shifted(text, target, text.load("i8", "%b_zero_point"), a_signed, b_signed)
+        zero_point = shifted(text, target, text.load("i8", "%b_zero_point"), a_signed, b_signed)
         factor = text.op(f"sub i32 0, {zero_point}")
         none = text.op(f"icmp eq i32 {factor}, 0")
 
@@ -243,13 +250,6 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased:
     return kernel(text, declarations)
 
 
-def _shifted(text: Text, target: Target, byte: str, a_signed: bool, b_signed: bool) -> str:
-    """A zero point of B, or a vector of them, as B is packed; i32."""
-    shift = shift_of(target, a_signed, b_signed)
-    wide = extend(text, byte, b_signed)
-    return text.op(f"add i32 {wide}, {shift}")
-
-
 # --- the records of columns ---
 
 COLUMNS = ("panels", "last", "sums", "columns", "k", "a_zero_point", "b_zero_point", "b_scale")
@@ -271,7 +271,7 @@ def columns(target: Target, a_signed: bool, b_signed: bool, full: bool, scale_st
     scale = splat(text, text.load("float", "%b_scale"), floats) if scale_step == 0 else ""
     point = ""
     if zero_point_step == 0:
-        point = splat(text, _shifted(text, target, text.load("i8", "%b_zero_point"), a_signed, b_signed), vector)
+        point = splat(text, shifted(text, target, text.load("i8", "%b_zero_point"), a_signed, b_signed), vector)
 
     def panel(p: str, _: list[str]) -> list[str]:
         inside = text.op(f"icmp ult i64 {text.op(f'add i64 {p}, 1')}, %panels")

@@ -7,9 +7,10 @@ in a buffer for the rule (`rule`). Why both are exact is written in docs/decisio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import Text, real, shuffle, splat
+from anydml.kernels.code.emit import Text, along, real, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue.rule import ESTIMATE, ROW, ZERO_POINT, bounded, fused, limits
@@ -20,14 +21,18 @@ def undecided(target: Target) -> float:
     return 0.5 - (2.0**-14 if fused(target) else 2.0**-13)
 
 
+Stored = Callable[[str, str, int | str], None]  # bytes, their place, and which row they are, a number or a value
+
+
 class Slots(NamedTuple):
-    """The stack frame of a tile: sums that wait for the rule, the rows they are of, and counts of rows."""
+    """The stack frame of a tile: sums that wait for the rule, the rows they are of, counts of rows, and a row's bytes."""
 
     sums: str
     rows: str
     always: str
     redone: str
     tiles: str
+    rounded: str
 
 
 def slots(text: Text, target: Target, height: int) -> Slots:
@@ -38,7 +43,8 @@ def slots(text: Text, target: Target, height: int) -> Slots:
     text.do(f"store i64 {wanted}, ptr {always}, align 8")
     for count in (redone, tiles):
         text.do(f"store i64 0, ptr {count}, align 8")
-    return Slots(sums, rows, always, redone, tiles)
+    rounded = text.op(f"alloca [{dot.vectors * target.vector_bytes // 4} x i8], align {target.vector_bytes}")
+    return Slots(sums, rows, always, redone, tiles, rounded)
 
 
 def epilogue(
@@ -52,8 +58,13 @@ def epilogue(
     c: str,
     c_row: str,
     biased: bool = False,
+    row_step: int = ROW,
+    stored: Stored | None = None,
 ) -> None:
-    """Round a tile's sums and store them at c. biased: the records of rows have a bias in one zero point's place."""
+    """Round a tile's sums and store them at c. biased: the records of rows have a bias in one zero point's place.
+
+    row_step: 0 where all rows have one record. stored: stores the bytes of a row, where that is not simply done.
+    """
     dot, width = dot_of(target), target.vector_bytes
     height, row_bytes = len(sums), dot.vectors * width
     decide, guess, judge, redo, done = (text.name(x) for x in ("decide", "guess", "judge", "redo", "rounded"))
@@ -62,8 +73,7 @@ def epilogue(
         for n, value in enumerate(sums[m]):
             text.do(f"store <{width // 4} x i32> {value}, ptr {text.at(place, n * width)}, align {width}")
 
-    tiles = text.op(f"add i64 {text.op(f'load i64, ptr {slots.tiles}, align 8')}, 1")
-    text.do(f"store i64 {tiles}, ptr {slots.tiles}, align 8")
+    counted(text, slots)
     always = text.op(f"load i64, ptr {slots.always}, align 8")
     text.branch(text.op(f"icmp eq i64 {always}, 0"), guess, decide)
     text.label(decide)
@@ -81,22 +91,23 @@ def epilogue(
         outputs, distances = [], []
         for m in pair:
             for n, value in enumerate(sums[m]):
-                factor = splat(text, text.load("float", row, ROW * m + ESTIMATE[n % 2]), f"<{width // 4} x float>")
+                factor = splat(text, text.load("float", row, row_step * m + ESTIMATE[n % 2]), f"<{width // 4} x float>")
                 zero_point = splat(
-                    text, text.load("i32", row, ROW * m + ZERO_POINT[0 if biased else n % 2]), f"<{width // 4} x i32>"
+                    text, text.load("i32", row, row_step * m + ZERO_POINT[0 if biased else n % 2]), f"<{width // 4} x i32>"
                 )
-                rounded, distance = _guess(text, target, value, factor, scales[n])
+                rounded, distance = estimated(text, target, value, scales[n], factor)
                 outputs.append(text.op(f"add <{width // 4} x i32> {rounded}, {zero_point}"))
                 distances.append(distance)
         packed = _pack(text, target, signed, outputs)
         half = f"<{row_bytes // 4} x i8>"
         for at, m in enumerate(pair):
             bytes_ = shuffle(text, packed, packed, f"<{width} x i8>", range(at * row_bytes // 4, (at + 1) * row_bytes // 4))
-            text.store(half, bytes_, c, text.op(f"mul i64 {c_row}, {m}") if m else 0)
-        largest = distances[0]
-        for x in distances[1:]:
-            largest = _larger_magnitude(text, target, largest, x)
-        near = _any_not_below(text, target, largest, threshold)
+            place = along(text, c, c_row, str(m)) if m else c
+            if stored is None:
+                text.store(half, bytes_, place)
+            else:
+                stored(bytes_, place, m)
+        near = any_not_below(text, target, largest(text, target, distances), threshold)
         wait, go = text.name("wait"), text.name("go")
         text.branch(near, wait, go)
         text.label(wait)
@@ -112,12 +123,8 @@ def epilogue(
         waiting, before = f"%{now}", go
     text.branch(text.op(f"icmp eq i64 {waiting}, 0"), done, judge)
 
-    text.label(judge)  # where every other row has to be redone, the estimate is given up for the rest of the call
-    redone = text.op(f"add i64 {text.op(f'load i64, ptr {slots.redone}, align 8')}, {waiting}")
-    text.do(f"store i64 {redone}, ptr {slots.redone}, align 8")
-    rows_done = text.op(f"mul i64 {text.op(f'add i64 {tiles}, 8')}, {height}")  # a few tiles are no evidence
-    many = text.op(f"icmp ugt i64 {text.op(f'mul i64 {redone}, 2')}, {rows_done}")
-    text.do(f"store i64 {text.op(f'zext i1 {many} to i64')}, ptr {slots.always}, align 8")
+    text.label(judge)
+    judged(text, slots, waiting, height)
     text.jump(redo)
 
     text.label(redo)
@@ -130,20 +137,45 @@ def epilogue(
     text.do(f"%{i} = phi i64 [ 0, %{redo} ], [ %{j}, %{loop} ]")
     which = text.op(f"load i64, ptr {text.at(slots.rows, text.op(f'mul i64 %{i}, 8'))}, align 8")
     from_ = text.at(slots.sums, text.op(f"mul i64 %{i}, {row_bytes}"))
-    record = text.at(row, text.op(f"mul i64 {which}, {ROW}"))
+    record = text.at(row, text.op(f"mul i64 {which}, {row_step}"))
     into = text.at(c, text.op(f"mul i64 {which}, {c_row}"))
     scale = text.at(column, row_bytes)
-    text.do(f"call void @rule(ptr {from_}, ptr {record}, ptr {scale}, ptr {into})")
+    bytes_at = into if stored is None else slots.rounded
+    text.do(f"call void @rule(ptr {from_}, ptr {record}, ptr {scale}, ptr {bytes_at})")
+    if stored is not None:
+        stored(text.load(f"<{row_bytes // 4} x i8>", bytes_at), into, which)
     text.do(f"%{j} = add i64 %{i}, 1")
     text.branch(text.op(f"icmp ult i64 %{j}, %{count}"), loop, done)
     text.label(done)
 
 
-def _guess(text: Text, target: Target, sums: str, factor: str, scale: str) -> tuple[str, str]:
-    """The estimate rounded to int32, and how far it lies from that, with a sign."""
+def counted(text: Text, slots: Slots) -> None:
+    """One tile more."""
+    tiles = text.op(f"add i64 {text.op(f'load i64, ptr {slots.tiles}, align 8')}, 1")
+    text.do(f"store i64 {tiles}, ptr {slots.tiles}, align 8")
+
+
+def judged(text: Text, slots: Slots, waiting: str, height: int) -> None:
+    """So many rows of a tile wait: where every other one does, the estimate is given up for the rest of the call."""
+    redone = text.op(f"add i64 {text.op(f'load i64, ptr {slots.redone}, align 8')}, {waiting}")
+    text.do(f"store i64 {redone}, ptr {slots.redone}, align 8")
+    tiles = text.op(f"add i64 {text.op(f'load i64, ptr {slots.tiles}, align 8')}, 8")  # a few tiles are no evidence
+    many = text.op(f"icmp ugt i64 {text.op(f'mul i64 {redone}, 2')}, {text.op(f'mul i64 {tiles}, {height}')}")
+    always = text.op(f"load i64, ptr {slots.always}, align 8")
+    always = text.op(f"or i64 {always}, {text.op(f'zext i1 {many} to i64')}")
+    text.do(f"store i64 {always}, ptr {slots.always}, align 8")
+
+
+def estimated(text: Text, target: Target, sums: str, scale: str, factor: str | None = None) -> tuple[str, str]:
+    """The estimate rounded to int32, and how far it lies from that, with a sign.
+
+    factor: without one, the scale is both multiplied: that is rounded, instead of the sums' product with the factor.
+    """
     lanes = target.vector_bytes // 4
     floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
-    u = text.op(f"fmul {floats} {text.op(f'sitofp {ints} {sums} to {floats}')}, {factor}")
+    u = text.op(f"sitofp {ints} {sums} to {floats}")
+    if factor is not None:
+        u = text.op(f"fmul {floats} {u}, {factor}")
     t = text.op(f"fmul {floats} {u}, {scale}")
     if target.architecture == "x86":
         arguments = f"{floats} {t}" + (f", {ints} zeroinitializer, i16 -1, i32 4" if lanes == 16 else "")
@@ -167,6 +199,14 @@ def _guess(text: Text, target: Target, sums: str, factor: str, scale: str) -> tu
 _TO_INTS = {16: "avx512.mask.cvtps2dq.512", 8: "avx.cvt.ps2dq.256", 4: "sse2.cvtps2dq"}
 
 
+def largest(text: Text, target: Target, distances: list[str]) -> str:
+    """The largest magnitude, lane by lane."""
+    found = distances[0]
+    for x in distances[1:]:
+        found = _larger_magnitude(text, target, found, x)
+    return found
+
+
 def _larger_magnitude(text: Text, target: Target, x: str, y: str) -> str:
     lanes = target.vector_bytes // 4
     floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
@@ -179,7 +219,8 @@ def _larger_magnitude(text: Text, target: Target, x: str, y: str) -> str:
     return text.op(f"select <{lanes} x i1> {text.op(f'fcmp ogt {floats} {x}, {y}')}, {floats} {x}, {floats} {y}")
 
 
-def _any_not_below(text: Text, target: Target, x: str, threshold: str) -> str:
+def any_not_below(text: Text, target: Target, x: str, threshold: str) -> str:
+    """Whether some lane is the threshold or more."""
     lanes = target.vector_bytes // 4
     mask = text.op(f"fcmp oge <{lanes} x float> {x}, {threshold}")
     return text.op(f"icmp ne i{lanes} {text.op(f'bitcast <{lanes} x i1> {mask} to i{lanes}')}, 0")
@@ -189,23 +230,36 @@ def _pack(text: Text, target: Target, signed: bool, vectors: list[str]) -> str:
     """Two vectors of int32 of each of one or two rows, saturated to bytes in order; the second half is the second row."""
     width = target.vector_bytes
     lanes = width // 4
-    ints, shorts, bytes_ = f"<{lanes} x i32>", f"<{2 * lanes} x i16>", f"<{width} x i8>"
+    ints, bytes_ = f"<{lanes} x i32>", f"<{width} x i8>"
     v = vectors * (4 // len(vectors))
     if target.architecture != "x86":
         narrow = f"<{lanes} x i8>"
         few = [text.op(f"trunc {ints} {_clamp(text, ints, x, signed)} to {narrow}") for x in v]
         halves = [shuffle(text, few[i], few[i + 1], narrow, range(2 * lanes)) for i in (0, 2)]
         return shuffle(text, halves[0], halves[1], f"<{2 * lanes} x i8>", range(width))
-    name, end = {64: ("avx512", ".512"), 32: ("avx2", ""), 16: ("sse2", ".128")}[width]
-    low, high = (text.op(f"call {shorts} @llvm.x86.{name}.packssdw{end}({ints} {v[i]}, {ints} {v[i + 1]})") for i in (0, 2))
-    how = "packsswb" if signed else "packuswb"
-    packed = text.op(f"call {bytes_} @llvm.x86.{name}.{how}{end}({shorts} {low}, {shorts} {high})")
+    packed = saturated(text, target, signed, v)
     if width == 16:
         return packed
     # lane i holds four bytes of each vector
     order = [4 * lane + v for v in range(4) for lane in range(width // 16)]
     words = text.op(f"bitcast {bytes_} {packed} to {ints}")
     return text.op(f"bitcast {ints} {shuffle(text, words, words, ints, order)} to {bytes_}")
+
+
+def saturated(text: Text, target: Target, signed: bool, vectors: list[str], added: str | None = None) -> str:
+    """Four vectors of int32 as bytes: lane by lane of 16 bytes, four of each vector. added: an int16 zero point, in vectors."""
+    width = target.vector_bytes
+    ints, shorts, bytes_ = f"<{width // 4} x i32>", f"<{width // 2} x i16>", f"<{width} x i8>"
+    name, end = {64: ("avx512", ".512"), 32: ("avx2", ""), 16: ("sse2", ".128")}[width]
+    low, high = (
+        text.op(f"call {shorts} @llvm.x86.{name}.packssdw{end}({ints} {vectors[i]}, {ints} {vectors[i + 1]})") for i in (0, 2)
+    )
+    if added is not None:  # what saturates here saturates bytes, with any zero point
+        low, high = (
+            text.op(f"call {shorts} @llvm.sadd.sat.v{width // 2}i16({shorts} {x}, {shorts} {added})") for x in (low, high)
+        )
+    how = "packsswb" if signed else "packuswb"
+    return text.op(f"call {bytes_} @llvm.x86.{name}.{how}{end}({shorts} {low}, {shorts} {high})")
 
 
 def _clamp(text: Text, kind: str, value: str, signed: bool) -> str:
@@ -225,6 +279,7 @@ def declarations(target: Target) -> list[str]:
         return [*made, f"declare {floats} @llvm.roundeven.v{lanes}f32({floats})"]
     shorts, bytes_ = f"<{2 * lanes} x i16>", f"<{4 * lanes} x i8>"
     name, end = {16: ("avx512", ".512"), 8: ("avx2", ""), 4: ("sse2", ".128")}[lanes]
+    made.append(f"declare {shorts} @llvm.sadd.sat.v{2 * lanes}i16({shorts}, {shorts})")
     made.append(f"declare {ints} @llvm.x86.{_TO_INTS[lanes]}({floats}{f', {ints}, i16, i32' if lanes == 16 else ''})")
     made.append(f"declare {shorts} @llvm.x86.{name}.packssdw{end}({ints}, {ints})")
     made += [f"declare {bytes_} @llvm.x86.{name}.{how}{end}({shorts}, {shorts})" for how in ("packsswb", "packuswb")]

@@ -44,10 +44,12 @@ def rule_of_row(text: Text, signed: bool, a_scale: str, output_scale: str, zero_
         text.store("double", text.op(f"sitofp i32 {text.op(f'sub i32 {bound}, {zero_point}')} to double"), record, field)
 
 
-def functions(target: Target, signed: bool, *, wide: bool = False, biased: bool = False) -> list[str]:
+def functions(
+    target: Target, signed: bool, *, wide: bool = False, biased: bool = False, bias_at: int | None = None
+) -> list[str]:
     """`void rule(sums, row record, BScale of the panel's columns, output)`: one row of a tile by the rule.
 
-    wide: int64 sums. biased: the record has a bias, which is added to them.
+    wide: int64 sums. biased: the record has a bias, which is added to them. bias_at: the columns have, so far behind BScale.
     """
     dot, lanes = dot_of(target), target.vector_bytes // 8
     columns = dot.vectors * target.vector_bytes // 4
@@ -63,6 +65,9 @@ def functions(target: Target, signed: bool, *, wide: bool = False, biased: bool 
         q = text.op(f"sitofp {whole} {text.load(whole, '%sums', size * at)} to {doubles}")
         if biased:
             q = text.op(f"fadd {doubles} {q}, {bias}")
+        if bias_at is not None:
+            more = text.op(f"sitofp {ints} {text.load(ints, '%scale', bias_at + 4 * at)} to {doubles}")
+            q = text.op(f"fadd {doubles} {q}, {more}")
         b = text.op(f"fpext {floats} {text.load(floats, '%scale', 4 * at)} to {doubles}")
         t = text.op(f"fmul {doubles} {text.op(f'fmul {doubles} {q}, {b}')}, {about}")
         h = text.op(f"fadd {doubles} {_floor(text, target, doubles, t)}, splat (double 5.000000e-01)")

@@ -14,7 +14,8 @@ from anydml.kernels.contract.floats import direct, epilogue, few, terms
 from anydml.kernels.contract.floats.layout import Layout
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.plan import Piece, Plan
+    from anydml.kernels.contract.floats.plan import Plan
+    from anydml.kernels.contract.floats.shares import Piece
 
 MOST_ROWS = 4
 MOST_ROWS_ALONG = 16  # of a matrix whose rows or columns lie side by side
@@ -22,9 +23,12 @@ AT_ONCE = 8  # of these rows
 STRIP = 4096  # columns: their sums stay near while the terms pass by
 
 
-def serves(found: Layout, size: int) -> bool:
-    """Whether there are so few rows that packing columns costs more than it brings; size: bytes of the columns' elements."""
-    return found.rows <= (MOST_ROWS if _read_along(found, size) is None else MOST_ROWS_ALONG)
+def serves(found: Layout, size: int, once: bool) -> bool:
+    """Whether there are so few rows that packing columns costs more than it brings.
+
+    size: bytes of the columns' elements; once: whether these could be packed once.
+    """
+    return found.rows <= (MOST_ROWS if once or _read_along(found, size) is None else MOST_ROWS_ALONG)
 
 
 def take(plan: Plan, piece: Piece) -> None:
@@ -70,10 +74,9 @@ def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> I
     streams = [x for p in plan.places for x in (p.of(batch, rows.start), p.row, *p.columns)]
     none = plan.counter  # of what the epilogue of other sums reads
     where = (len(rows), columns.start, len(columns), *found.flat[1:], plan.sums, plan.block_row, factor)
-    packed = (none, 0, 0, none, 0, 0, found.terms)
     code = engine.compiled(epilogue.block, target, shape)
-    yield Step(code, (*where, none, plan.sizes, none, none, plan.list, plan.counter, *packed, *streams))
-    known = (plan.sums, plan.sizes, plan.block_row, factor, none, none, none, none, none, 0, 0, none, 0, 0)
+    yield Step(code, (*where, none, plan.sizes, plan.list, plan.counter, found.terms, none, none, none, *streams))
+    known = (plan.sums, plan.block_row, none, none, 0, 0, none, 0, 0)
     yield plan.refine(batch, rows, columns, plan.shape, known, streams)
 
 

@@ -1,49 +1,60 @@
 """The end of a block of sums: elements are stored, and what the bounds of their sums leave open goes on a list.
 
-A sum of n float64 terms is at most (n + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of
-its column (Cauchy and Schwarz). It is exact where all of its terms are multiples of one number that |a| |b| is at most 2^53
-times of: this is looked at where many elements are left open.
+A sum of n float64 terms that are added up m at a time goes through m + n / m roundings at most, so that it is at most
+(m + n / m + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of its column (Cauchy and
+Schwarz). It is exact where nothing has been rounded, which the processor notes. Where many elements are left open, it comes
+again, with better bounds, and with pairs.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats import compensated
 from anydml.kernels.contract.floats.direct import LEAST
-from anydml.kernels.contract.floats.formula import Stored, bounded, stored
+from anydml.kernels.contract.floats.doubled import lost
+from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, stored_precisely, walked
 from anydml.kernels.contract.floats.lines import lines
-from anydml.kernels.contract.floats.tile import DENSE
+from anydml.kernels.contract.floats.magnitudes import DENSE
+from anydml.kernels.contract.floats.tile import BOUND
+from anydml.kernels.copy.text import prefetch
+from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.streams import CONSTANT, Streams
+from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.elementwise.rounding import between_ends
+from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, Streams
 from anydml.tensor import DataType
 
-MANY = 32  # elements that are left open are many if they are more than this part of a block
-OWN = 2  # streams before those of the formula: the sums, and the columns' norms and least digits
-# counter: entries on the list, then the factor of exact blocks; a_low, b_low: room for the least digits of rows and columns
+AHEAD = 4  # rows whose elements are fetched before they are written
+OWN = 2  # streams before those of the formula: the sums, and the columns' norms
+MAGNITUDES, PAIRS = "magnitudes", "pairs"
+# counter: entries on the list, then what is known of the sums. rests: of pairs, or magnitudes; a_low, b_low: of pairs
 ARGUMENTS = (
-    "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "a_low", "b_low",
-    "list", "counter", "a", "a_tile", "tiles", "b", "b_panel", "panels", "terms",
+    "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "list", "counter", "terms",
+    "rests", "a_low", "b_low",
 )  # fmt: skip
-POINTERS = {"sums", "a_norms", "b_norms", "a_low", "b_low", "list", "counter", "a", "b"}
+POINTERS = {"sums", "a_norms", "b_norms", "list", "counter", "rests", "a_low", "b_low"}
 
 
 class Shape(NamedTuple):
-    """lies: how each stream that is read lies along a run of columns, and the output, last. height: of the tiles; across:
-    vectors of float64 of a panel. padded: some norms are negative, where terms do not count.
+    """lies: how each stream that is read lies along a run of columns, and the output, last. padded: some norms are negative,
+    where terms do not count.
     measured: each sum has one of its terms' magnitudes, in rows as far apart, in the norms' place. mixed: sums are made of
-    others, whose infinities they have, and whose zeros have lost their signs; there are no tiles and panels."""
+    others, whose infinities they have, and whose zeros have lost their signs. again: what there is beside each sum, where the
+    counter says so; nothing is done elsewhere."""
 
     stored: Stored
     lies: tuple[str, ...]
-    height: int
-    across: int
     padded: bool
     measured: bool = False
     mixed: bool = False
+    again: str = ""
 
 
 def names(shape: Shape) -> list[str]:
@@ -58,57 +69,7 @@ def places(count: int) -> list[str]:
 
 def block(target: Target, shape: Shape) -> str:
     """A block of elements from their sums; arguments: `names`."""
-    body = Body(target)
-    arguments(body, ARGUMENTS, POINTERS)
-    body.store("i64", "0", "%counter")
-    body.store("double", "0.0", "%counter", 8)
-    body.store("i64", "0", "%counter", DENSE)
-    body.op("call i64 @block(ptr %arguments)")
-    all_ = body.op("mul i64 %rows, %count")
-    listed = body.load("i64", "%counter")
-    if shape.measured or shape.mixed:
-        body.do("ret i64 0")
-        inner = _Block(target, shape)
-        text = inner.text()
-        return kernel(body, [*dict.fromkeys([*body.declared, *inner.body.declared]), text])
-    many = body.op(f"icmp ugt i64 {body.op(f'mul i64 {listed}, {MANY}')}, {all_}")
-
-    def exact() -> None:
-        _least_digits(body, Kind("double", shape.height), "%a", "%a_tile", "%tiles", "%a_low")
-        lanes = shape.across * target.vector_bytes // 8
-        _least_digits(body, Kind("float", lanes), "%b", "%b_panel", "%panels", "%b_low")
-        body.store("i64", "0", "%counter")
-        body.store("double", "0x4340000000000000", "%counter", 8)  # 2^53
-        body.op("call i64 @block(ptr %arguments)")
-
-    when(body, many, exact)
-    body.do("ret i64 0")
-    inner = _Block(target, shape)
-    text = inner.text()
-    return kernel(body, [*dict.fromkeys([*body.declared, *inner.body.declared]), text])
-
-
-def _least_digits(body: Body, kind: Kind, packed: str, step: str, count: str, into: str) -> None:
-    """Of each row or column that is packed, the least power of two that its elements are multiples of; infinity of zeros."""
-    wide = kind.of("double")
-
-    def one(t: str, _: list[Value]) -> list[Value]:
-        at = body.at(packed, body.op(f"mul i64 {t}, {step}"))
-
-        def term(k: str, least: list[Value]) -> list[Value]:
-            x = body.loaded(kind, at, body.op(f"mul i64 {k}, {kind.lanes * kind.bits // 8}")).converted("fpext", wide)
-            bits = x.bits()
-            rest = (x - (bits & (bits - 1)).cast(wide)).magnitude()
-            power = (bits & ((1 << 52) - 1)).compared("eq", 0)
-            low = body.chosen(power, x.magnitude(), rest)
-            low = body.chosen(x.compared("oeq", 0.0), math.inf, low)
-            return [body.chosen(low.compared("olt", least[0]), low, least[0])]
-
-        (least,) = body.loop("0", "%terms", 1, [body.constant(wide, math.inf)], term)[1]
-        body.stored(least, into, body.op(f"mul i64 {t}, {8 * kind.lanes}"))
-        return []
-
-    body.loop("0", count, 1, [], one)
+    return _Block(target, shape).text()
 
 
 class _Block:
@@ -128,11 +89,19 @@ class _Block:
     def text(self) -> str:
         body = self.body
         arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, len(self.lies))})
+        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.streams.begin()
-        self.exact = body.loaded(Kind("double"), "%counter", 8)
-        body.loop("0", "%rows", 1, [], self._row)
+
+        def rows() -> None:
+            body.store("i64", "0", "%counter")
+            body.loop("0", "%rows", 1, [], self._row)
+
+        if self.shape.again:
+            when(body, body.op(f"icmp ne i64 {body.load('i64', '%counter', DENSE)}, 0"), rows)
+        else:
+            rows()
         body.do("ret i64 0")
-        return "\n".join(["define internal i64 @block(ptr %arguments) noinline {", "entry:", *body.lines, "}"])
+        return kernel(body, list(body.declared))
 
     def _row(self, r: str, _: list[Value]) -> list[Value]:
         body, lanes = self.body, self.lanes
@@ -146,18 +115,22 @@ class _Block:
             self.least = body.splat(Value(body, "%terms", Kind("i64")).converted("uitofp", wide) * LEAST, lanes)
             sizes = body.at(sizes, body.op(f"mul i64 {r}, %sums_row"))
         else:
-            norm = body.loaded(wide, "%a_norms", body.op(f"mul i64 {r}, 8"))
-            self.norm = body.splat(norm, lanes)
-            self.factor = body.splat(norm * factor, lanes)
-            low = body.loaded(wide, "%a_low", body.op(f"mul i64 {r}, 8"))
-            self.low = body.splat(low * self.exact, lanes)
+            size = body.loaded(wide, "%a_norms", body.op(f"mul i64 {r}, 8")) * factor
+            self.small = body.splat(factor, lanes)
+            if self.shape.again:
+                self.rests = body.at("%rests", body.op(f"mul i64 {r}, %sums_row"))
+                self.low = body.splat(body.loaded(wide, "%a_low", body.op(f"mul i64 {r}, 8")), lanes)
+            elif not self.shape.mixed:
+                size = size * body.loaded(wide, "%counter", BOUND)
+            self.factor = body.splat(size, lanes)
+        self.later = body.op(f"mul i64 %r{len(self.lies) - 1}, {AHEAD}")
         starts = [body.at(f"%p{k}", body.op(f"mul i64 {r}, %r{k}")) for k in range(OWN, len(self.lies))]
 
         def run(_: str, done: str, length: str, z: str, y: str, x: str) -> None:
             offset = body.op(f"mul i64 {done}, 8")
             of_sizes = body.op(f"mul i64 {done}, {self.kinds[1].bits // 8}")
             bases = [body.at(sums, offset), body.at(sizes, of_sizes)]
-            self.b_low = body.at("%b_low", offset)
+            self.run = offset
             for k, start in zip(range(OWN, len(self.lies)), starts, strict=True):
                 offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %z{k}')}, {body.op(f'mul i64 {y}, %y{k}')}")
                 bases.append(body.at(start, body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s{k}')}")))
@@ -171,52 +144,119 @@ class _Block:
         body, lanes, streams = self.body, self.lanes, self.streams
         constants = streams.constants(k for k in range(len(self.lies) - 1) if self.lies[k] == CONSTANT)
 
-        def group(i: str, loaded: dict[int, Value], take: str | None) -> None:
-            made, undecided = self._group(i, {**loaded, **constants})
-            if take is None:
-                streams.store(i, made)
-            else:
-                streams.store_partial(i, take, made)
-            if undecided is None:
-                return
-            bits = lanes_as_bits(undecided)
-            if take is not None:
-                inside = body.op(f"xor i64 {body.op(f'shl i64 -1, {take}')}, -1")
-                bits = body.op(f"and i64 {bits}, {inside}")
-            self._note(body.op(f"add i64 {done}, {i}"), bits)
+        up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
 
-        def whole(i: str, _: list[Value]) -> list[Value]:
-            group(i, streams.whole(i), None)
+        def group(i: str, _: list[Value]) -> list[Value]:
+            left = body.op(f"sub i64 {length}, {i}")
+            whole = body.op(f"icmp uge i64 {left}, {lanes}")
+            quick, store, careful, after = (body.name(x) for x in ("quick", "store", "careful", "after"))
+            body.branch(whole, quick, careful)
+            body.label(quick)
+            if self.lies[-1] == CONTIGUOUS:
+                prefetch(body, 1, streams.place(streams.last, i), self.later)
+            made, doubtful = self._quick(i, {**streams.whole(i), **constants})
+            body.branch(body.op(f"icmp eq i64 {lanes_as_bits(doubtful)}, 0"), store, careful)
+            body.label(store)
+            streams.store(i, made)
+            body.jump(after)
+            body.label(careful)
+            take = body.op(f"select i1 {whole}, i64 {lanes}, i64 {left}")
+            made, undecided = self._group(i, {**streams.partial(i, take), **constants})
+            streams.store_partial(i, take, made)
+            if undecided is not None:
+                inside = body.op(f"xor i64 {body.op(f'shl i64 -1, {take}')}, -1")
+                bits = body.op(f"and i64 {lanes_as_bits(undecided)}, {inside}")
+                self._note(body.op(f"add i64 {done}, {i}"), bits)
+            body.jump(after)
+            body.label(after)
             return []
 
-        i, _ = body.loop("0", length, lanes, [], whole)
-        left = body.op(f"sub i64 {length}, {i}")
-        when(body, body.op(f"icmp ne i64 {left}, 0"), lambda: group(i, streams.partial(i, left), left))
+        body.loop("0", up, lanes, [], group)
+
+    def _quick(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value]:
+        """The bits of elements, and lanes where these may be others: if there are any, the group is looked at with care."""
+        found = self._between(*self._loaded(loaded)) if not self.shape.again else None
+        if found is None:
+            made, undecided = self._group(i, loaded)
+            return made, self.body.constant(Kind("i1", self.lanes), False) if undecided is None else undecided
+        return found
+
+    def _between(self, total: Value, size: Value, read: dict[int, Value]) -> tuple[Value, Value] | None:
+        """What both ends of where the formula lies are stored as, and the lanes where they differ."""
+        shape, odd = self.shape, None
+        if shape.measured or shape.mixed:
+            number = self._number(total, size)
+        else:
+            number = bounded(total, self.factor * size.magnitude(), None)
+            if shape.padded:
+                odd = size.bits().compared("slt", 0) & total.compared("oeq", 0.0)  # -0 is negative, too
+        item = walked(self.body, shape.stored, read, number, self.lanes)
+        if not isinstance(item, Number):
+            return None
+        if item is number and number.guard is None:  # the bound leaves room for the ends' own roundings
+            item = replace(number, err=None, ends=lambda: self._ends(total, size))
+        return between_ends(replace(item, guard=either(item.guard, odd)), shape.stored.types[-1])
+
+    def _ends(self, total: Value, size: Value) -> tuple[Value, Value]:
+        """What a sum lies between; sizes may be negative."""
+        return self.body.fused(-self.factor, size, total), self.body.fused(self.factor, size, total)
+
+    def _loaded(self, loaded: dict[int, Value]) -> tuple[Value, Value, dict[int, Value]]:
+        """Sums, what their bounds are made of, and the formula's other streams."""
+        wide = Kind("double", self.lanes)
+        total = loaded[0].cast(wide)
+        read = {k: loaded[OWN + n] for n, k in enumerate(self.shape.stored.others)}
+        if self.shape.measured:
+            return total, loaded[1].cast(wide.of("float")).converted("fpext", wide) + self.least, read
+        return total, loaded[1].cast(wide), read
 
     def _group(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
-        body, wide = self.body, Kind("double", self.lanes)
-        total = loaded[0].cast(wide)
+        total, size, read = self._loaded(loaded)
+        number = self._number(total, size)
+        if self.shape.again:
+            offset = self.body.op(f"add i64 {self.run}, {self.body.op(f'mul i64 {i}, 8')}")
+            beside = self.body.loaded(total.kind, self.rests, offset)
+            if self.shape.again == PAIRS:
+                low = self.low * self.body.loaded(total.kind, "%b_low", offset)
+                values = [total, beside, beside.lift(0.0), lost(number.error(), self.small, low)]
+                return self._pairs(values, read, number.guard)
+            number = bounded(total, self.small * beside, number.guard)
+        return stored(self.body, self.shape.stored, read, number, self.lanes)
+
+    def _number(self, total: Value, size: Value) -> Number:
+        """A sum with its bound."""
         guard = None
-        read = {k: loaded[OWN + n] for n, k in enumerate(self.shape.stored.others)}
         if self.shape.measured:
             if self.shape.padded:  # the sum of nothing is +0
                 guard = total.bits().compared("eq", -(1 << 63))
-            size = loaded[1].cast(wide.of("float")).converted("fpext", wide) + self.least
-            return stored(body, self.shape.stored, read, bounded(total, size * self.factor, guard), self.lanes)
-        size = norm = loaded[1].cast(wide)
+            return bounded(total, size * self.factor, guard)
         if self.shape.padded:
-            size = norm.magnitude()
             # zeros and infinities beside what does not count: the sum's sign, or NaN, may come from there
             odd = total.compared("oeq", 0.0) | total.compared("uno", total)
-            guard = norm.bits().compared("slt", 0) & odd  # which -0 is, too
+            guard = size.bits().compared("slt", 0) & odd  # which -0 is, too
+            size = size.magnitude()
         if self.shape.mixed:
             error = self.factor * size
             guard = total.compared("oeq", 0.0) | ~((total.magnitude() + error).compared("olt", math.inf))
-            return stored(body, self.shape.stored, read, bounded(total, error, guard), self.lanes)
-        low = body.loaded(wide, self.b_low, body.op(f"mul i64 {i}, 8"))
-        exact = (self.norm * size).compared("ole", self.low * low)
-        error = body.chosen(exact, 0.0, self.factor * size)
-        return stored(body, self.shape.stored, read, bounded(total, error, guard), self.lanes)
+            return bounded(total, error, guard)
+        return bounded(total, self.factor * size, guard)
+
+    def _pairs(self, values: list[Value], read: dict[int, Value], guard: Value | None) -> tuple[Value, Value | None]:
+        body, s, total = self.body, self.shape.stored, values[0]
+        added = s.added()
+        if added is not None:
+            values = compensated.plus(values, compensated.wide(read[added[1]], s.types[added[1]]))
+        head, remainder, open_, tail, lack = compensated.result(values)
+        none = ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
+        none = none if guard is None else none | guard
+        made, left = stored(body, s, read, rounded(head, remainder, open_ | none), self.lanes, added=added is not None)
+        if left is None or not s.linear:
+            return made, left
+        exact = Precise(Pair(head, tail), lack, none)
+        second = stored_precisely(body, s, read, exact, self.lanes, added=added is not None)
+        if second is None:
+            return made, left
+        return body.chosen(left, second[0], made), left if second[1] is None else left & second[1]
 
     def _note(self, column: str, bits: str) -> None:
         """Put the undecided lanes on the list: the row, and the column in 32 bits."""

@@ -33,6 +33,11 @@ class Stored(NamedTuple):
         """The streams that are read."""
         return tuple(k for k in range(len(self.types) - 1) if k != self.at)
 
+    @property
+    def linear(self) -> bool:
+        """Whether there are no functions but sums, products and what picks one of two."""
+        return all(n.op in _KEEPING | {"add", "sub", "mul"} for n in self.formula)
+
     def added(self) -> tuple[int, int] | None:
         """The node that adds a stream to the sum, and that stream, where the sum is used for nothing else."""
         sums = [p for p, n in enumerate(self.formula) if n.op == "stream" and n.data[0] == self.at]
@@ -61,12 +66,17 @@ def stored(
     body: Body, s: Stored, streams: Mapping[int, Value], total: Number, lanes: int, *, added: bool = False
 ) -> tuple[Value, Value | None]:
     """The bits of elements, and the lanes that a bound leaves open. added: the total has what is added to the sum, too."""
+    item = walked(body, s, streams, total, lanes, added=added)
+    return stored_item(body, item, s.types[-1], lanes, integral=False)
+
+
+def walked(body: Body, s: Stored, streams: Mapping[int, Value], total: Number, lanes: int, *, added: bool = False) -> Item:
+    """The item that the formula comes to."""
     values = [streams.get(k, body.undefined(Kind("i64", lanes))) for k in range(len(s.types) - 1)]
     known = {p: total for p, n in enumerate(s.formula) if n.op == "stream" and n.data[0] == s.at}
     if added and (found := s.added()) is not None:
         known = {found[0]: total, **known}
-    item = _SumWalk(body, s, values, lanes, known).run()
-    return stored_item(body, item, s.types[-1], lanes, integral=False)
+    return _SumWalk(body, s, values, lanes, known).run()
 
 
 def stored_precisely(

@@ -5,12 +5,16 @@ Columns lie in runs: those of one line of the innermost dimension. A line is nev
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel
+from collections.abc import Callable
+
+from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.contract.floats.rows import NORM_SLACK
+from anydml.kernels.contract.floats.tile import LINE
+from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
@@ -23,27 +27,29 @@ POINTERS = {"b", "table", "into", "norms"}
 RUN = 40  # bytes of a run: where it begins in the panel, its length, its place in the outer dimensions and its first column
 
 
-def packed(target: Target, data_type: DataType, across: int, contiguous: bool, padded: bool) -> str:
+def packed(target: Target, data_type: DataType, across: int, step: int, padded: bool) -> str:
     """Pack panels of so many vectors of float64; arguments: ARGUMENTS.
 
     first: the first column; count: so many, the last panel perhaps in part. panel: bytes from one panel to the next. norms: of
-    each column, the root of the sum of squares, rounded up; negative where terms do not count. contiguous: a run's elements
-    lie side by side. padded: whether there are such columns.
+    each column, the root of the sum of squares, rounded up; negative where terms do not count. step: elements from one of a run
+    to the next, 1 or 2, or 0 for any number. padded: whether there are such columns.
     """
-    return _Panels(target, data_type, across, contiguous, padded).text()
+    return _Panels(target, data_type, across, step, padded).text()
 
 
 class _Panels:
-    def __init__(self, target: Target, data_type: DataType, across: int, contiguous: bool, padded: bool) -> None:
+    def __init__(self, target: Target, data_type: DataType, across: int, step: int, padded: bool) -> None:
         self.body, self.target = Body(target), target
-        self.data_type, self.contiguous, self.padded = data_type, contiguous, padded
+        self.data_type, self.step, self.padded = data_type, step, padded
         self.wide = target.vector_bytes // 8  # float64 of a vector
         self.width, self.across = across * self.wide, across
-        self.lanes = target.vector_bytes // 4
-        self.iota = self.body.constants("i64", range(self.lanes))
+        # that are stored at once: of each other element, a vector that is read has half as many
+        self.lanes = target.vector_bytes // 4 // max(step, 1)
+        self.places = [n // max(step, 1) for n in range(self.lanes * max(step, 1))]
 
     def text(self) -> str:
         body, width = self.body, self.width
+        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         arguments(body, ARGUMENTS, POINTERS)
         self.runs = body.op(f"alloca [{RUN * width} x i8], align 64")
         up = body.op(f"add i64 %count, {width - 1}")
@@ -55,8 +61,19 @@ class _Panels:
             norms = body.at("%norms", body.op(f"mul i64 {done}, 8"))
             into = body.at("%into", body.op(f"mul i64 {p}, %panel"))
             count = self._cut(body.op(f"add i64 %first, {done}"), columns, norms)
-            self._fill(into, count)
-            self._measure(into, norms)
+            if self.step != 1:
+                self._fill(into, count)
+                self._measure(into, norms)
+                return []
+            self.one = body.op(f"and i1 {body.op(f'icmp eq i64 {count}, 1')}, {body.op(f'icmp eq i64 {columns}, {width}')}")
+            straight = body.op(f"and i1 {self.one}, {str(not self.padded).lower()}")
+            when(body, straight, lambda: self._copy(into, norms))
+
+            def others() -> None:
+                self._fill(into, count)
+                self._measure(into, norms)
+
+            when(body, body.op(f"xor i1 {straight}, true"), others)
             return []
 
         body.loop("0", body.op(f"udiv i64 {up}, {width}"), 1, [], panel)
@@ -94,29 +111,68 @@ class _Panels:
 
         body.loop("0", length, 1, [], one)
 
-    def _fill(self, into: str, runs: str) -> None:
-        body, row = self.body, self.width * 4
-        i64 = Kind("i64")
+    def _terms(self, into: str, carried: list[Value], term: Callable[[str, str, str, list[Value]], list[Value]]) -> list[Value]:
+        """`term` for each of them: its entry, where the tensor's elements of it lie from, and where they go."""
+        body = self.body
 
         def channel(c: str, carried: list[Value]) -> list[Value]:
             base = body.at("%b", body.op(f"mul i64 {c}, %term"))
 
             def position(p: str, inner: list[Value]) -> list[Value]:
                 entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
-                from_ = body.at(base, body.load("i64", entry))
-                to = body.at(into, inner[0].name)
+                made = term(entry, body.at(base, body.load("i64", entry)), body.at(into, inner[0].name), inner[1:])
+                return [inner[0] + self.width * 4, *made]
 
-                def run(n: str, _: list[Value]) -> list[Value]:
-                    self._run(body.at(self.runs, body.op(f"mul i64 {n}, {RUN}")), entry, from_, to)
-                    return []
+            return body.loop("0", "%positions", 1, carried, position)[1]
 
-                body.loop("0", runs, 1, [], run)
-                return [inner[0] + row]
+        return body.loop("0", "%channels", 1, [body.constant(Kind("i64"), 0), *carried], channel)[1][1:]
 
-            _, made = body.loop("0", "%positions", 1, carried, position)
-            return made
+    def _copy(self, into: str, norms: str) -> None:
+        """A panel of one run, all of whose terms count; its columns' norms are made with it."""
+        body, wide = self.body, Kind("double", self.wide)
+        row = self.width * self.data_type.dtype.itemsize
+        offset = self._offset(*(body.load("i64", self.runs, 8 * k) for k in range(2, 5)))
 
-        body.loop("0", "%channels", 1, [body.constant(i64, 0)], channel)
+        def term(_: str, from_: str, to: str, squares: list[Value]) -> list[Value]:
+            from_ = body.at(from_, offset)
+            for place in range(row, 2 * row, LINE):  # what the next panel has of it
+                prefetch(body, 2, from_, place)
+            xs = [single.converted("fpext", wide) for single in self._straight(from_, to)]
+            return [body.fused(x, x, square) for x, square in zip(xs, squares, strict=True)]
+
+        squares = self._terms(into, [body.constant(wide, 0.0)] * self.across, term)
+        for n, square in enumerate(squares):
+            body.stored(square.root() * NORM_SLACK, norms, 8 * self.wide * n)
+
+    def _straight(self, from_: str, to: str) -> list[Value]:
+        """The elements of a panel's row, which lie side by side, from one place to another."""
+        body, size = self.body, self.data_type.dtype.itemsize
+        kind = Kind(f"i{8 * size}", self.wide)
+        singles = [self._single(body.loaded(kind, from_, size * self.wide * n)) for n in range(self.across)]
+        for n, single in enumerate(singles):
+            body.stored(single, to, 4 * self.wide * n)
+        return singles
+
+    def _single(self, bits: Value) -> Value:
+        return halves.widened(bits) if self.data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
+
+    def _offset(self, z: str, y: str, x: str) -> str:
+        body = self.body
+        offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %s0')}, {body.op(f'mul i64 {y}, %s1')}")
+        return body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s2')}")
+
+    def _fill(self, into: str, runs: str) -> None:
+        body = self.body
+
+        def term(entry: str, from_: str, to: str, _: list[Value]) -> list[Value]:
+            def run(n: str, _: list[Value]) -> list[Value]:
+                self._run(body.at(self.runs, body.op(f"mul i64 {n}, {RUN}")), entry, from_, to)
+                return []
+
+            body.loop("0", runs, 1, [], run)
+            return []
+
+        self._terms(into, [], term)
 
     def _run(self, record: str, entry: str, from_: str, to: str) -> None:
         """The elements of a run for one term; in vectors, so that zeros, or what the next run writes over, follow."""
@@ -136,29 +192,40 @@ class _Panels:
             start = body.call("llvm.smax.i64", Kind("i64"), f"i64 {low}", "i64 0").name
             high = body.call("llvm.smin.i64", Kind("i64"), f"i64 {high}", f"i64 {length}").name
             end = body.op(f"select i1 {all_}, i64 {high}, i64 0")
-        offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %s0')}, {body.op(f'mul i64 {y}, %s1')}")
-        offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s2')}")
-        from_ = body.at(from_, offset)
+        from_ = body.at(from_, self._offset(z, y, x))
         to = body.at(to, body.op(f"mul i64 {done}, 4"))
-        kind = Kind(f"i{8 * size}", lanes)
+        kind, many = Kind(f"i{8 * size}", lanes), len(self.places)
 
         def group(i: str, _: list[Value]) -> list[Value]:
-            at = body.splat(Value(body, i, Kind("i64")), lanes) + self.iota
-            active = at.compared("slt", body.splat(Value(body, end, Kind("i64")), lanes))
+            at = body.splat(Value(body, i, Kind("i64")), many) + body.constants("i64", self.places)
+            active = at.compared("slt", body.splat(Value(body, end, Kind("i64")), many))
             if self.padded:
-                active = active & at.compared("sge", body.splat(Value(body, start, Kind("i64")), lanes))
-            if self.contiguous:
-                place = body.at(from_, body.op(f"mul i64 {i}, {size}"))
-                bits = self._masked(kind, place, active)
+                active = active & at.compared("sge", body.splat(Value(body, start, Kind("i64")), many))
+            if self.step:
+                place = body.at(from_, body.op(f"mul i64 {i}, {size * self.step}"))
+                if self.step > 1:
+                    active = active & body.constants("i1", [n % self.step == 0 for n in range(many)])
+                bits = self._masked(Kind(kind.element, many), place, active)
+                if self.step > 1:
+                    order = ", ".join(f"i32 {n}" for n in range(0, many, self.step))
+                    bits = body.value(f"shufflevector {bits!r}, {bits!r}, <{lanes} x i32> <{order}>", kind)
             else:
                 bits = self._gathered(kind, from_, at, active)
-            single = halves.widened(bits) if self.data_type == DataType.FLOAT16 else bits.cast(kind.of("float"))
-            body.stored(single, to, body.op(f"mul i64 {i}, 4"))
+            body.stored(self._single(bits), to, body.op(f"mul i64 {i}, 4"))
             return []
 
         # the last group may be a part: it is counted up to whole ones
-        up = body.op(f"add i64 {length}, {lanes - 1}")
-        body.loop("0", body.op(f"and i64 {up}, {-lanes}"), lanes, [], group)
+        up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
+        if self.step == 1 and self.padded:  # the whole panel, all of which counts, is copied as it lies
+            all_ = body.op(f"and i1 {self.one}, {body.op(f'icmp eq i64 {start}, 0')}")
+            all_ = body.op(f"and i1 {all_}, {body.op(f'icmp eq i64 {end}, {self.width}')}")
+
+            def straight() -> None:
+                self._straight(from_, to)
+
+            when(body, all_, straight)
+            up = body.op(f"select i1 {all_}, i64 0, i64 {up}")
+        body.loop("0", up, lanes, [], group)
 
     def _masked(self, kind: Kind, place: str, active: Value) -> Value:
         body = self.body

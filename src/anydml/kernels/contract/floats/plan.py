@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +17,13 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import direct_plan, epilogue, panels, refine, rows, tile
-from anydml.kernels.contract.floats.epilogue import Shape
+from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, magnitudes, packed, refine, tile
+from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
-from anydml.kernels.contract.floats.layout import ENTRY, Layout, Place
+from anydml.kernels.contract.floats.layout import Layout, Place
+from anydml.kernels.contract.floats.packed import SLACK, Packed
 from anydml.kernels.contract.floats.planes_plan import Planes
+from anydml.kernels.contract.floats.shares import Piece, pieces, turns
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
@@ -33,10 +34,11 @@ GROUP = 192  # columns whose sums are there at once
 LISTED = 1 << 14  # elements of a block at most
 BLOCK = processor.caches().second // 4  # bytes of rows that are summed with one panel after the other
 CHUNK = processor.caches().second // 2  # bytes of columns that are packed at once, where the rows are all packed
+DEPTH = 128  # terms of a sum that are added up before they are added to others
 MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
-WHOLE = 8 << 20  # bytes of rows that are packed at once; more are packed again for every chunk, which is as large then
-MANY = 16  # elements that are listed are summed all together if they are more than this part of a block
-SLACK = 64  # bytes that the last vector of a panel may write behind it
+FAR = 8 << 20  # the same where rows are packed again for every chunk, block by block; and bytes of these rows
+MANY = 32  # magnitudes are summed where more than this part of a block is listed, which costs about as much,
+VERY_MANY = 12  # and pairs where it is more than this part
 
 Steps = Iterable[Step | Repeat]
 
@@ -59,19 +61,14 @@ class Constants:
         return np.frombuffer(bytearray().join(self.parts), np.uint8)
 
 
-class Piece(NamedTuple):
-    """The part of one thread: some of the batches, rows and columns."""
-
-    batches: range
-    rows: range
-    columns: range
-
-
 class Plan:
     """The steps of a contraction, phase by phase, for each thread. open: where each counts what it leaves open.
 
-    packed: where rows are packed once, by the steps `packing`, if they are.
+    packed, packed_columns: where rows, and columns, are packed once, by the steps `packing`, if they are.
     """
+
+    rows: Packed
+    columns: Packed
 
     def __init__(
         self,
@@ -83,10 +80,12 @@ class Plan:
         scratch: Scratch,
         constants: Constants,
         packed: Scratch | None = None,
+        packed_columns: Scratch | None = None,
     ) -> None:
-        self.target, self.layout, self.factors, self.scratch, self.packed = target, found, factors, scratch, packed
+        self.target, self.layout, self.factors, self.scratch = target, found, factors, scratch
+        self.packed, self.packed_columns = packed, packed_columns
         self.packing: list[Step | Repeat] = []
-        self.shared: dict[range, tuple[At, At]] = {}
+        self.shared: dict[tuple[str, range], Packed] = {}
         streams = [found.streams[k] for k in formula.others]
         self.places = [*streams, found.output]
         types = [formula.types[k] for k in (*formula.others, -1)]
@@ -94,13 +93,13 @@ class Plan:
             _lies(p, t, found, last=k == len(streams)) for k, (p, t) in enumerate(zip(self.places, types, strict=True))
         )
         self.block_row, self.sizes, self.values = 0, At("scratch"), At("scratch")
-        self.shape = Shape(formula, lies, 0, 0, found.padded)
+        self.shape = Shape(formula, lies, found.padded)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
         self.constants = constants
         self.table = constants.add(found.table)
         self.planes = Planes.of(self)
-        self.direct = direct_plan.serves(found, factors[1].dtype.itemsize)
+        self.direct = direct_plan.serves(found, factors[1].dtype.itemsize, packed_columns is not None)
         self.bits = scratch.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(threads if work >= ALONE else 1)
@@ -115,22 +114,11 @@ class Plan:
         scratch.size = top
 
     def _shares(self, count: int) -> list[Piece]:
-        found = self.layout
-        batches, height = prod(found.batches), tile.height(self.target)
-        units = {"batches": batches, "columns": -(-found.columns // self.width), "rows": -(-found.rows // height)}
-        name = next((x for x, n in units.items() if n >= 2 * count), max(units, key=lambda x: units[x]))
-        count = min(count, units[name])
-        size, unit = {"batches": (batches, 1), "columns": (found.columns, self.width), "rows": (found.rows, height)}[name]
-        ends = [min(units[name] * k // count * unit, size) for k in range(count)] + [size]
-        whole = Piece(range(batches), range(found.rows), range(found.columns))
-        return [whole._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
+        done = self.packed is not None, self.packed_columns is not None
+        return pieces(self.layout, tile.height(self.target), self.width, count, done)
 
     def _turns(self, piece: Piece, count: int) -> list[Piece]:
-        """A piece in so many, between which a caller can be interrupted."""
-        name, unit = ("batches", 1) if len(piece.batches) >= count else ("columns", self.width)
-        items: range = getattr(piece, name)
-        most = -(-len(items) // (count * unit)) * unit
-        return [piece._replace(**{name: items[i : i + most]}) for i in range(0, len(items), most)]
+        return turns(piece, self.width, count)
 
     # --- one thread ---
 
@@ -144,37 +132,53 @@ class Plan:
             return self._batches(piece)
         height = min(tile.height(self.target), len(piece.rows))
         row_bytes = found.terms * 8
-        whole = len(piece.rows) * row_bytes <= WHOLE or self.packed is not None
-        self.block = max(1, min(BLOCK // max(row_bytes * height, 1), LISTED // (GROUP * height)))
+        at_once = max(min(found.terms, DEPTH) * 8 * height, 1)
+        self.block = max(1, min(BLOCK // at_once, LISTED // (GROUP * height), FAR // max(row_bytes * height, 1)))
+        whole = len(piece.rows) <= self.block * height or self.packed is not None
         most = len(piece.rows) if whole else self.block * height
         # of long sums, fewer columns at once
         self.group = max(self.width, min(GROUP, MOST // max(found.terms * 4, 1)) // self.width * self.width)
-        wanted = (CHUNK if len(piece.rows) * row_bytes <= WHOLE else WHOLE) // max(found.terms * 4, 1)
+        wanted = (CHUNK if whole else FAR) // max(found.terms * 4, 1)
         self.chunk = max(1, wanted // self.group) * self.group
+        if self.packed_columns is not None:
+            self.chunk = -(-len(piece.columns) // self.width) * self.width
         columns = min(self.chunk, -(-len(piece.columns) // self.width) * self.width)
         group = min(self.group, columns)
-        self.a_low = scratch.take(most * 8)
-        if self.packed is None:
-            self.a, self.a_norms = scratch.take(most * row_bytes), scratch.take(most * 8)
-            self.packed_batch = 0, 0
-        else:
-            self.packed_batch = most * row_bytes, -(-most * 8 // 64) * 64
-            self._pack_once(piece)
-        self.b = scratch.take(columns * found.terms * 4 + SLACK)
-        self.b_norms, self.b_low = scratch.take(columns * 8 + SLACK), scratch.take(columns * 8 + SLACK)
+        self.rows = self._packed("rows", piece, self.packed, most)
+        self.columns = self._packed("columns", piece, self.packed_columns, columns)
+        self.a_low, self.b_low = scratch.take(most * 8), scratch.take(columns * 8 + SLACK)
         self.sums, self.rests = (scratch.take(min(most, self.block * height) * group * 8) for _ in range(2))
         self.list = scratch.take((min(most, self.block * height) * group + 64) * 8)
         self.counter, self.whole = scratch.take(64), whole
         return self._batches(piece)
 
+    def _packed(self, name: str, piece: Piece, once: Scratch | None, count: int) -> Packed:
+        """Where a piece's rows or columns are packed; pieces share what is packed once."""
+        size, place = (8, self.layout.a) if name == "rows" else (4, self.layout.b)
+        some: range = getattr(piece, name)
+        found = self.shared.get((name, some))
+        if found is None:
+            found = packed.take(self, count, size * self.layout.terms, place, once)
+            if once is not None:
+                self.shared[name, some] = found
+                setattr(self, name, found)
+                steps = packed.rows_packed if name == "rows" else packed.columns_packed
+                own = piece._replace(batches=range(prod(found.sizes)))
+                self.packing += self._batches(own, lambda batch: list(steps(self, batch, some)), found.sizes)
+        return found
+
     def _batches(
         self,
         piece: Piece,
         steps: Callable[[tuple[int, ...]], Steps] | None = None,
+        sizes: tuple[int, ...] | None = None,
         ranges: Callable[[tuple[int, ...], range], Steps] | None = None,
     ) -> list[Step | Repeat]:
-        """The steps of a piece's batches, those of all kinds if none are given. ranges: of some that follow one another."""
-        sizes = self.layout.batches
+        """The steps of a piece's batches, those of all kinds if none are given.
+
+        sizes: the numbers of batches; ranges: the steps of some that follow one another.
+        """
+        sizes = self.layout.batches if sizes is None else sizes
 
         def along(before: tuple[int, ...], first: int, end: int) -> list[Step | Repeat]:
             """The batches of such first indices, from one number of them on to before another."""
@@ -217,66 +221,26 @@ class Plan:
 
     def _batch(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
         if self.whole and self.packed is None:
-            yield from self._pack_all(batch, piece.rows)
+            yield from packed.rows_packed(self, batch, piece.rows)
         yield from self.along(piece.columns, self.chunk, lambda c: self._chunk(batch, piece.rows, c))
-
-    def _pack_all(self, batch: tuple[int, ...], some: range) -> Iterator[Step]:
-        for group, height in self._heights(some):
-            yield self._pack_rows(batch, group, height, group.start - some.start)
-
-    def _pack_once(self, piece: Piece) -> None:
-        """Take memory for the rows of all batches, which pieces share, and let them be packed into it, once."""
-        assert self.packed is not None
-        of_rows, of_norms = self.packed_batch
-        count = prod(self.layout.batches)
-        if piece.rows in self.shared:
-            self.a, self.a_norms = self.shared[piece.rows]
-            return
-        self.a, self.a_norms = self.packed.take(count * of_rows), self.packed.take(count * of_norms)
-        self.shared[piece.rows] = self.a, self.a_norms
-        self.packing += self._batches(piece._replace(batches=range(count)), lambda batch: self._pack_all(batch, piece.rows))
-
-    def _heights(self, items: range) -> Iterator[tuple[range, int]]:
-        """Rows in tiles of two heights that differ by one, so that none is cut."""
-        tiles = -(-len(items) // tile.height(self.target))
-        height, taller = divmod(len(items), tiles)
-        middle = items.start + taller * (height + 1)
-        for group, h in ((range(items.start, middle), height + 1), (range(middle, items.stop), height)):
-            if group:
-                yield group, h
 
     def _chunk(self, batch: tuple[int, ...], rows_: range, columns: range) -> Iterator[Step | Repeat]:
         """A chunk of columns that is packed, and all rows with it."""
-        full = range(columns.start, columns.start + len(columns) // self.width * self.width)
-        rest = range(full.stop, columns.stop)
-        parts = [(full, tile.vectors(self.target)), (rest, -(-len(rest) // self.lanes))]
-        for part, across in parts:
-            if part:
-                yield self._pack_columns(batch, part, columns.start, across)
-        for group, height in self._heights(rows_):
+        if self.packed_columns is None:
+            yield from packed.columns_packed(self, batch, columns)
+        for group, height in tile.heights(self.target, rows_):
             tiles = range(len(group) // height)
 
             def block(t: range, group: range = group, height: int = height) -> Iterator[Step | Repeat]:
                 some = range(group.start + t.start * height, group.start + t.stop * height)
                 at = some.start - rows_.start if self.whole else 0
                 if not self.whole:
-                    yield self._pack_rows(batch, some, height, 0)
-                for part, across in parts:
+                    yield packed.tiles_packed(self, batch, some, height, 0)
+                for part, across in packed.parts(self, columns):
                     steps = partial(self._block, batch, some, height, at, columns.start, across)
                     yield from self.along(part, self.group, steps)
 
             yield from self.along(tiles, self.block, block)
-
-    def _pack_rows(self, batch: tuple[int, ...], some: range, height: int, at: int) -> Step:
-        found = self.layout
-        positions, table, channels, term = len(found.table), self.table + 8, found.channels, found.a_term
-        size = self.factors[0].dtype.itemsize
-        if found.table.shape[0] and term == size * positions and (found.table[:, 1] == size * np.arange(positions)).all():
-            channels, positions, term = channels * positions, 1, size  # they lie side by side
-        code = engine.compiled(rows.packed, self.target, self.factors[0], height, positions == 1 and term == size)
-        into, norms = self._rows_at(batch, at)
-        a = found.a.of(batch, some.start)
-        return Step(code, (a, found.a.row, len(some), channels, term, positions, table, 8 * ENTRY, into, norms))
 
     def _number(self, batch: tuple[int, ...]) -> int:
         """A batch's place among all of them."""
@@ -284,23 +248,6 @@ class Plan:
         for i, n in zip(batch, self.layout.batches, strict=True):
             number = number * n + i
         return number
-
-    def _rows_at(self, batch: tuple[int, ...], at: int) -> tuple[At, At]:
-        """Where packed rows of a batch are, from the at-th one on, and their norms."""
-        number = self._number(batch) if self.packed is not None else 0
-        of_rows, of_norms = self.packed_batch
-        return self.a + number * of_rows + at * self.layout.terms * 8, self.a_norms + number * of_norms + at * 8
-
-    def _pack_columns(self, batch: tuple[int, ...], columns: range, first: int, across: int) -> Step:
-        found = self.layout
-        contiguous = found.b.columns[2] == self.factors[1].dtype.itemsize
-        code = engine.compiled(panels.packed, self.target, self.factors[1], across, contiguous, found.padded)
-        panel = found.terms * across * self.lanes * 4
-        where = (found.b.of(batch), columns.start, len(columns), *found.sizes[1:], *found.b.columns)
-        terms = (found.channels, found.b_term, len(found.table), self.table)
-        done = columns.start - first
-        into, norms = self.b + done * found.terms * 4, self.b_norms + done * 8
-        return Step(code, (*where, *terms, into, panel, norms, *found.inside))
 
     def _block(
         self, batch: tuple[int, ...], some: range, height: int, at: int, first: int, across: int, columns: range
@@ -310,24 +257,29 @@ class Plan:
         width = across * self.lanes
         panels_, tiles = -(-len(columns) // width), len(some) // height
         a_tile, b_panel = found.terms * height * 8, found.terms * width * 4
-        a, a_norms = self._rows_at(batch, at)
-        b = self.b + (columns.start - first) * found.terms * 4
+        a, a_norms = self.rows.of(batch, at * found.terms * 8, at)
+        done = columns.start - first
+        b, b_norms = self.columns.of(batch, done * found.terms * 4, done)
         sums_row = panels_ * width * 8
-        code = engine.compiled(tile.sums, target, height, across, False)
-        yield Step(code, (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row))
-        shape = self.shape._replace(height=height, across=across)
-        factor = int(np.float64((found.terms + 8) * 2.0**-53).view(np.int64))
+        elements = len(some) * len(columns)
+        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
+        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH))
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
-        offset = (columns.start - first) * 8
-        norms = (a_norms, self.b_norms + offset, self.a_low, self.b_low)
-        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row, factor)
-        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms)
-        yield Step(engine.compiled(epilogue.block, target, shape), (*where, *norms, self.list, self.counter, *packed, *streams))
-        code = engine.compiled(tile.doubled, target, height, across)
-        most_listed = len(some) * len(columns) // MANY
-        yield Step(code, (*packed, self.sums, sums_row, self.rests, self.counter, most_listed))
-        known = (self.sums, self.rests, sums_row, factor, *norms, a, a_tile, height, b, b_panel, width)
-        yield self.refine(batch, some, columns, shape._replace(height=0, across=0), known, streams)
+        norms = (a_norms, b_norms)
+        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
+        rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
+        longest = _factor(min(found.terms, DEPTH) + -(-found.terms // DEPTH))
+        yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
+        code = engine.compiled(magnitudes.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // MANY, elements, longest))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
+        yield Step(code, (*where, longest, *rest))
+        code = engine.compiled(doubled.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
+        yield Step(code, (*where, _factor(found.terms), *rest))
+        known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
+        yield self.refine(batch, some, columns, self.shape, known, streams)
 
     def refine(
         self,
@@ -346,6 +298,11 @@ class Plan:
         terms = (found.channels, len(found.table), self.table)
         listed = (self.list, self.counter, columns.start, *found.flat[1:])
         return Step(code, (*left, *right, *terms, *listed, self.bits, bit, found.columns, self.open_, *known, *streams))
+
+
+def _factor(additions: int) -> int:
+    """The bits of a sum's bound for so many additions, one after another, but for the norms."""
+    return int(np.float64((additions + 8) * 2.0**-53).view(np.int64))
 
 
 def _lies(p: Place, data_type: DataType, found: Layout, *, last: bool) -> str:

@@ -15,7 +15,6 @@ from anydml.kernels.contract.floats.careful import Careful, listed, masked_store
 from anydml.kernels.contract.floats.largest import largest
 from anydml.kernels.contract.floats.reads import single
 from anydml.kernels.contract.floats.strips import Filter, Kinds, Strips
-from anydml.kernels.contract.floats.tile import DENSE
 from anydml.kernels.elementwise.levels import lanes_as_bits
 
 I64, WIDE = Kind("i64"), Kind("double")
@@ -44,8 +43,7 @@ class _Planes(Strips):
     def text(self) -> str:
         body, kinds = self.body, self.kinds
         arguments(body, names(kinds), POINTERS | {f"p{k}" for k in kinds.stored.others})
-        for at in (0, 8, DENSE):
-            body.store("i64", "0", "%counter", at)
+        body.store("i64", "0", "%counter")
         taps = kinds.high * kinds.wide
         self.offsets = [body.load("i64", "%taps", 8 * k) for k in range(taps)]
         ways = ([body.load("i64", "%taps", 8 * (taps + 3 * v + k)) for k in range(3)] for v in range(kinds.wide))

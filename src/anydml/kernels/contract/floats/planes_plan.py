@@ -15,7 +15,8 @@ from anydml.kernels.contract.floats import direct_plan, planes, refine, strips
 from anydml.kernels.contract.floats.layout import FAR, Layout, Place
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.plan import Piece, Plan, Steps
+    from anydml.kernels.contract.floats.plan import Plan, Steps
+    from anydml.kernels.contract.floats.shares import Piece
 
 MOST = 8  # lines and columns of a filter: the sums of so many lines are under way at once
 MOST_DOWN = 4
@@ -230,7 +231,7 @@ class Planes:
         bit = (plan._number(batch) * found.rows + row) * found.columns + z * plane
         listed = (plan.list, plan.counter, 0, count, width, plan.bits, bit, found.rows * found.columns - plane, plan.open_)
         none = plan.counter  # of sums that are in memory, there are none
-        known = (none, none, 0, 0, none, none, none, none, none, 0, 0, none, 0, 0)
+        known = (none, 0, none, none, 0, 0, none, 0, 0)
         places = [x for p in plan.places for x in (at(p), next_(p), 0, *p.columns[1:])]
         yield Step(code, (*left, *right, *terms, *listed, *known, *places))
 

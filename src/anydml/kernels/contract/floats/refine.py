@@ -11,13 +11,11 @@ import math
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.compensated import joined, plus, result, together, wide
 from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
-from anydml.kernels.contract.floats.tile import DENSE
-from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.functions.pairs import Pair, two_sum
-from anydml.kernels.elementwise.numbers import SLACK
+from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.precise_arithmetic import Precise
 from anydml.tensor import DataType
 
@@ -26,11 +24,9 @@ LANES = 2  # an element in all of them
 ARGUMENTS = (
     "a", "a_row", "a_term", "b", "n1", "n2", "b0", "b1", "b2", "b_term", "channels", "positions", "table",
     "list", "counter", "first", "f1", "f2", "bits", "bit", "columns", "open",
-    "sums", "rests", "sums_row", "factor", "a_norms", "b_norms", "a_low", "b_low",
-    "rows_at", "tile", "height", "panels_at", "panel", "width",
+    "sums", "sums_row", "b_norms", "rows_at", "tile", "height", "panels_at", "panel", "width",
 )  # fmt: skip
-POINTERS = {"a", "b", "table", "list", "counter", "bits", "open", "sums", "rests", "a_norms", "b_norms", "a_low", "b_low"}
-POINTERS |= {"rows_at", "panels_at"}
+POINTERS = {"a", "b", "table", "list", "counter", "bits", "open", "sums", "b_norms", "rows_at", "panels_at"}
 
 
 def names(shape: Shape) -> list[str]:
@@ -64,8 +60,8 @@ class _Refining:
         added = self.shape.stored.added()
         if added is not None:
             kind = self.shape.stored.types[added[1]]
-            values = _with(values, _wide(read[added[1]].lane(0), kind))
-        total, remainder, guard, tail, err = _result(values)
+            values = plus(values, wide(read[added[1]].lane(0), kind))
+        total, remainder, guard, tail, err = result(values)
         number = rounded(body.splat(total, LANES), body.splat(remainder, LANES), body.splat(guard, LANES))
         made, undecided = stored(body, self.shape.stored, read, number, LANES, added=added is not None)
         assert undecided is not None
@@ -114,64 +110,60 @@ class _Refining:
         a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
         offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b0')}, {body.op(f'mul i64 {y}, %b1')}")
         b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b2')}"))
-        one, zero = Kind("double"), body.constant(Kind("double"), 0.0)
-        start = [body.constant(one, -0.0), zero, zero, zero, body.constant(Kind("i64"), 0)]
+        lanes = body.target.vector_bytes // 8
+        wide_, one = (Kind("double", n) for n in (lanes, 0))
+        starts = [body.constant(kind, x) for kind in (wide_, one) for x in (-0.0, 0.0, 0.0, 0.0)]
 
-        def channel(n: str, carried: list[Value]) -> list[Value]:
-            left = body.at(a, body.op(f"mul i64 {n}, %a_term"))
-            right = body.at(b, body.op(f"mul i64 {n}, %b_term"))
+        def factors(left: str, right: str) -> list[Value]:
+            """Where an element of each is."""
+            return [
+                wide(body.loaded(Kind(f"i{t.element_bits}"), place), t)
+                for place, t in zip((left, right), self.factors, strict=True)
+            ]
 
-            def position(p: str, inner: list[Value]) -> list[Value]:
-                entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
-                counts = body.constant(Kind("i1"), True)
-                if self.shape.padded:
-                    for k, value in enumerate((z, y, x)):
-                        low, high = body.load("i64", entry, 16 + 16 * k), body.load("i64", entry, 24 + 16 * k)
-                        at = Value(body, value, Kind("i64"))
-                        counts = counts & at.compared("sge", Value(body, low, at.kind))
-                        counts = counts & at.compared("slt", Value(body, high, at.kind))
-                before, inside, after = (body.name(n) for n in ("before", "term", "after"))
-                body.jump(before)
-                body.label(before)
-                body.branch(counts.name, inside, after)
-                body.label(inside)
-                factors = [
-                    _wide(body.loaded(Kind(f"i{t.element_bits}"), body.at(base, body.load("i64", entry, at))), t)
-                    for base, at, t in ((left, 8, self.factors[0]), (right, 0, self.factors[1]))
-                ]
-                made = [*_with(inner[:4], factors[0] * factors[1]), inner[4] + 1]
-                body.jump(after)
-                body.label(after)
-                return [
-                    body.value(f"phi {v.kind.text} [ {v.name}, %{before} ], [ {w.name}, %{inside} ]", v.kind)
-                    for v, w in zip(inner, made, strict=True)
-                ]
+        def position(p: str, carried: list[Value]) -> list[Value]:
+            entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
+            counts = body.constant(Kind("i1"), True)
+            if self.shape.padded:
+                for k, value in enumerate((z, y, x)):
+                    low, high = body.load("i64", entry, 16 + 16 * k), body.load("i64", entry, 24 + 16 * k)
+                    at = Value(body, value, Kind("i64"))
+                    counts = counts & at.compared("sge", Value(body, low, at.kind))
+                    counts = counts & at.compared("slt", Value(body, high, at.kind))
+            channels = body.op(f"select i1 {counts.name}, i64 %channels, i64 0")
+            bases = [body.at(base, body.load("i64", entry, at)) for base, at in ((a, 8), (b, 0))]
 
-            _, found = body.loop("0", "%positions", 1, carried, position)
-            return found
+            def places(n: str) -> list[str]:
+                return [body.at(x, body.op(f"mul i64 {n}, %{s}_term")) for x, s in zip(bases, "ab", strict=True)]
 
-        _, (*values, count) = body.loop("0", "%channels", 1, start, channel)
+            def several(n: str, inner: list[Value]) -> list[Value]:
+                at, pair = places(n), [body.undefined(wide_)] * 2
+                for lane in range(lanes):
+                    pair = [v.replaced(lane, x) for v, x in zip(pair, factors(*at), strict=True)]
+                    at = [body.at(x, f"%{s}_term") for x, s in zip(at, "ab", strict=True)]
+                return plus(inner, pair[0] * pair[1])
+
+            def single(n: str, inner: list[Value]) -> list[Value]:
+                left, right = factors(*places(n))
+                return plus(inner, left * right)
+
+            first, many = body.loop("0", channels, lanes, carried[:4], several)
+            _, few = body.loop(first, channels, 1, carried[4:8], single)
+            return [*many, *few, carried[8] + Value(body, channels, Kind("i64"))]
+
+        begin = [*starts, body.constant(Kind("i64"), 0)]
+        _, (*values, count) = body.loop("0", "%positions", 1, begin, position)
+        some = body.op(f"zext i1 {body.op(f'icmp uge i64 %channels, {lanes}')} to i64")
+        _, values = body.loop("0", some, 1, values[4:], lambda _, few: joined(few, together(values[:4])))
         # the sum of nothing is +0
         return [body.chosen(count.compared("eq", 0), 0.0, values[0]), *values[1:]]
 
     def _known(self, row: str, column: str, c: str) -> list[Value]:
-        """The sum of the terms: from the block, where `tile.doubled` has made it, and it is good enough."""
+        """The sum of the terms, packed or not."""
         body = self.body
-        before, block, terms, after = (body.name(x) for x in ("before", "block", "terms", "after"))
-        body.jump(before)
-        body.label(before)
-        dense = body.op(f"icmp ne i64 {body.load('i64', '%counter', DENSE)}, 0")
-        body.branch(dense, block, terms)
-        body.label(block)
-        known, good = self._of_block(row, column)
-        end = body.name("known")
-        body.jump(end)
-        body.label(end)
-        body.branch(good, after, terms)
-        body.label(terms)
-        places = (body.name("packed"), body.name("apart"))
+        places, after = (body.name("packed"), body.name("apart")), body.name("after")
         body.branch(self._lies_packed(row, column), *places)
-        made = [(end, known)]
+        made = []
         for place in places:
             body.label(place)
             values = self._packed(row, column) if place == places[0] else self._sum(row, c)
@@ -181,7 +173,7 @@ class _Refining:
             body.jump(after)
         body.label(after)
         found = []
-        for k, v in enumerate(known):
+        for k, v in enumerate(made[0][1]):
             ways = ", ".join(f"[ {values[k].name}, %{label} ]" for label, values in made)
             found.append(body.value(f"phi {v.kind.text} {ways}", v.kind))
         return found
@@ -211,42 +203,32 @@ class _Refining:
         return body.loaded(Kind("double"), "%sums", offset)
 
     def _packed(self, row: str, column: str) -> list[Value]:
-        body, wide = self.body, Kind("double")
+        body, double = self.body, Kind("double")
+        lanes = body.target.vector_bytes // 8
         left = body.at("%rows_at", body.op(f"mul i64 {body.op(f'udiv i64 {row}, %height')}, %tile"))
         left = body.at(left, body.op(f"mul i64 {body.op(f'urem i64 {row}, %height')}, 8"))
         right = body.at("%panels_at", body.op(f"mul i64 {body.op(f'udiv i64 {column}, %width')}, %panel"))
         right = body.at(right, body.op(f"mul i64 {body.op(f'urem i64 {column}, %width')}, 4"))
         steps = body.op("mul i64 %height, 8"), body.op("mul i64 %width, 4")
-        zero = body.constant(wide, 0.0)
+        count = body.op("mul i64 %channels, %positions")
 
         def term(k: str, carried: list[Value]) -> list[Value]:
-            x = body.loaded(wide, left, body.op(f"mul i64 {k}, {steps[0]}"))
+            x = body.loaded(double, left, body.op(f"mul i64 {k}, {steps[0]}"))
             y = body.loaded(Kind("float"), right, body.op(f"mul i64 {k}, {steps[1]}"))
-            return _with(carried, x * y.converted("fpext", wide))
+            return plus(carried, x * y.converted("fpext", double))
 
-        count = body.op("mul i64 %channels, %positions")
-        return body.loop("0", count, 1, [body.constant(wide, -0.0), zero, zero, zero], term)[1]
+        def several(k: str, carried: list[Value]) -> list[Value]:
+            x, y = (body.undefined(Kind(element, lanes)) for element in ("double", "float"))
+            from_, to = (body.at(base, body.op(f"mul i64 {k}, {s}")) for base, s in zip((left, right), steps, strict=True))
+            for lane in range(lanes):
+                x = x.replaced(lane, body.loaded(double, from_))
+                y = y.replaced(lane, body.loaded(Kind("float"), to))
+                from_, to = body.at(from_, steps[0]), body.at(to, steps[1])
+            return plus(carried, x * y.converted("fpext", x.kind))
 
-    def _of_block(self, row: str, column: str) -> tuple[list[Value], str]:
-        """A sum and its rest, what this lost, and whether it is of use.
-
-        Each addition to the rest loses at most u of it, and it is at most n u |a| |b|; it is exact where all terms are
-        multiples of one number that this is at most 2^53 times of.
-        """
-        body, wide = self.body, Kind("double")
-        offset = body.op(f"add i64 {body.op(f'mul i64 {row}, %sums_row')}, {body.op(f'mul i64 {column}, 8')}")
-        total, rest = (body.loaded(wide, base, offset) for base in ("%sums", "%rests"))
-        at = [body.op(f"mul i64 {i}, 8") for i in (row, column)]
-        size = body.loaded(wide, "%a_norms", at[0]) * body.loaded(wide, "%b_norms", at[1]).magnitude()
-        most = size * Value(body, body.op("bitcast i64 %factor to double"), wide)
-        low = body.loaded(wide, "%a_low", at[0]) * body.loaded(wide, "%b_low", at[1])
-        exact = (most * SLACK).compared("ole", low * 2.0**53)
-        lost = body.chosen(exact, 0.0, most * Value(body, body.op("bitcast i64 %factor to double"), wide) * SLACK)
-        good = two_sum(total, rest)[1].magnitude().compared("ogt", lost * 8.0) | exact
-        if self.shape.padded:  # the sum's sign, or NaN, may come from what does not count
-            norm = body.loaded(wide, "%b_norms", at[1])
-            good = good & ~(norm.bits().compared("slt", 0) & (total.compared("oeq", 0.0) | total.compared("uno", total)))
-        return [total, rest, body.constant(wide, 0.0), lost], good.name
+        starts = [body.constant(Kind("double", lanes), x) for x in (-0.0, 0.0, 0.0, 0.0)]
+        first, found = body.loop("0", count, lanes, starts, several)
+        return body.loop(first, count, 1, together(found), term)[1]
 
     def _mark(self, row: str, c: str) -> None:
         body = self.body
@@ -257,34 +239,3 @@ class _Refining:
         bit = body.op(f"shl i8 1, {place}")
         body.op(f"atomicrmw or ptr {byte}, i8 {bit} monotonic")  # other threads mark other bits of the byte
         body.store("i64", body.op(f"add i64 {body.load('i64', '%open')}, 1"), "%open")
-
-
-def _wide(bits: Value, data_type: DataType) -> Value:
-    single = halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(Kind("float"))
-    return single.converted("fpext", Kind("double"))
-
-
-def _with(values: list[Value], x: Value) -> list[Value]:
-    total, left, rest, lost = values
-    total, more = two_sum(total, x)
-    left, more = two_sum(left, more)
-    rest, more = two_sum(rest, more)
-    return [total, left, rest, lost + more.magnitude()]
-
-
-def _result(values: list[Value]) -> tuple[Value, Value, Value, Value, Value]:
-    """A sum in float64, what is missing, whether its sign may be another one; a tail, and what lacks of the sum with it."""
-    total, left, rest, lost = values
-    body = total.body
-    head, low = two_sum(total, left)
-    low, least = two_sum(low, rest)
-    head, low = two_sum(head, low)
-    remainder = low + least
-    open_ = remainder.magnitude().compared("ole", lost * 4.0) & lost.compared("une", 0.0)
-    # zeros keep their sign, and infinities leave NaN over
-    alone = (left.compared("oeq", 0.0) & rest.compared("oeq", 0.0)) | ~total.magnitude().compared("olt", math.inf)
-    zero = remainder.lift(0.0)
-    ends = total.magnitude().compared("olt", math.inf)
-    tail, lack = two_sum(low, least)
-    tails = (body.chosen(alone, zero, tail), body.chosen(alone, zero, (lack.magnitude() + lost) * SLACK))
-    return body.chosen(alone, total, head), body.chosen(alone, zero, remainder), open_ & ends, *tails

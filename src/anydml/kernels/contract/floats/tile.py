@@ -6,14 +6,18 @@ addition do.
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel
+from collections.abc import Iterator
+
+from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.inexact import Note
+from anydml.kernels.copy.text import prefetch
 
-ARGUMENTS = ("a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "sums", "sums_row")
-# counter: as `epilogue` has it; most: entries on its list up to which nothing is done
-DOUBLED = (*ARGUMENTS, "rests", "counter", "most")
-DENSE = 16  # where the counter says that there are sums with their rests
+SUMMED = ("a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "sums", "sums_row", "counter")
+ARGUMENTS = (*SUMMED, "depth")
+LINE = 64  # bytes that are fetched at once
+BOUND = 8  # where the counter has the factor of the sums' bounds: 0 where they are exact, else 1
 
 
 def height(target: Target) -> int:
@@ -31,113 +35,98 @@ def width(target: Target) -> int:
     return vectors(target) * target.vector_bytes // 8
 
 
-def sums(target: Target, rows: int, across: int, magnitudes: bool) -> str:
+def heights(target: Target, rows: range) -> Iterator[tuple[range, int]]:
+    """Rows in tiles of two heights that differ by one, so that none is cut."""
+    tiles = -(-len(rows) // height(target))
+    least, taller = divmod(len(rows), tiles)
+    middle = rows.start + taller * (least + 1)
+    for group, h in ((range(rows.start, middle), least + 1), (range(middle, rows.stop), least)):
+        if group:
+            yield group, h
+
+
+def sums(target: Target, rows: int, across: int) -> str:
     """Sums of tiles of so many rows and panels of so many vectors; arguments: ARGUMENTS.
 
     a: tile after tile, `a_tile` bytes apart, float64, term by term; b: panels, float32, row by row. sums: rows of float64,
-    `sums_row` bytes apart. magnitudes: of |a| |b|.
+    `sums_row` bytes apart. counter: as `epilogue` has it, of which BOUND is written.
+    depth: terms that are added up before they are added to others, so that what tiles and panels have of them stays in the
+    caches, and so that errors grow with these and not with all terms.
     """
     body = Body(target)
-    lanes = target.vector_bytes // 8
-    wide, single = Kind("double", lanes), Kind("float", lanes)
-    arguments(body, ARGUMENTS, {"a", "b", "sums"})
-    row_bytes = across * lanes * 4
+    arguments(body, ARGUMENTS, {"a", "b", "sums", "counter"})
+    note = Note(body)
+    body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+    before = body.op("sub i64 %depth, 1")
+    up = body.op(f"udiv i64 {body.op(f'add i64 %terms, {before}')}, %depth")
+    blocks = body.call("llvm.umax.i64", Kind("i64"), f"i64 {up}", "i64 1").name  # the sum of no terms is one, too
 
-    def size(x: Value) -> Value:
-        return x.magnitude() if magnitudes else x
+    def block(number: str, _: list[Value]) -> list[Value]:
+        first = body.op(f"mul i64 {number}, %depth")
+        left = body.op(f"sub i64 %terms, {first}")
+        _block(body, rows, across, first, body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", "i64 %depth").name)
+        return []
+
+    body.loop("0", blocks, 1, [], block)
+    body.stored(note.rounded().converted("uitofp", Kind("double")), "%counter", BOUND)
+    body.do("ret i64 0")
+    return kernel(body, list(body.declared))
+
+
+def _block(body: Body, rows: int, across: int, first: str, count: str) -> None:
+    """Sums of so many terms, from the first one on: they are stored, and those of later terms are added to them.
+
+    While a tile is summed, the next one is fetched, and a part of the next panel; with the last panel, what comes after these
+    terms.
+    """
+    lanes = body.target.vector_bytes // 8
+    wide, single = Kind("double", lanes), Kind("float", lanes)
+    row_bytes = across * lanes * 4
+    a_first = body.at("%a", body.op(f"mul i64 {first}, {8 * rows}"))
+    b_first = body.at("%b", body.op(f"mul i64 {first}, {row_bytes}"))
+    a_after, b_after = body.op(f"mul i64 {count}, {8 * rows}"), body.at(b_first, body.op(f"mul i64 {count}, {row_bytes}"))
 
     def panel(p: str, _: list[Value]) -> list[Value]:
-        b = body.at("%b", body.op(f"mul i64 {p}, %b_panel"))
+        b = body.at(b_first, body.op(f"mul i64 {p}, %b_panel"))
         columns = body.at("%sums", body.op(f"mul i64 {p}, {across * lanes * 8}"))
+        last = body.op(f"icmp eq i64 {body.op(f'add i64 {p}, 1')}, %panels")
+        a_next = body.op(f"select i1 {last}, i64 {a_after}, i64 %a_tile")
+        b_next = body.op(f"select i1 {last}, ptr {b_after}, ptr {body.at(b, '%b_panel')}")
 
         def tile(t: str, _: list[Value]) -> list[Value]:
-            a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
+            a = body.at(a_first, body.op(f"mul i64 {t}, %a_tile"))
+            part = body.at(b_next, body.op(f"mul i64 {body.op(f'mul i64 {t}, {count}')}, {LINE}"))
+            each = body.op(f"select i1 {body.op(f'icmp ult i64 {t}, {-(-row_bytes // LINE)}')}, i64 {LINE}, i64 0")
 
             def step(k: str, carried: list[Value]) -> list[Value]:
                 at = body.at(b, body.op(f"mul i64 {k}, {row_bytes}"))
-                right = [size(body.loaded(single, at, 4 * lanes * n).converted("fpext", wide)) for n in range(across)]
+                right = [body.loaded(single, at, 4 * lanes * n).converted("fpext", wide) for n in range(across)]
                 left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
+                prefetch(body, 1, left, a_next)
+                prefetch(body, 2, part, body.op(f"mul i64 {k}, {each}"))
                 made = []
                 for m in range(rows):
-                    x = body.splat(size(body.loaded(Kind("double"), left, 8 * m)), lanes)
+                    x = body.splat(body.loaded(Kind("double"), left, 8 * m), lanes)
                     made += [body.fused(x, y, carried[m * across + n]) for n, y in enumerate(right)]
                 return made
 
             # a sum is -0 where all of its terms are
             zero = body.constant(wide, -0.0)
-            found = body.loop("0", "%terms", 1, [zero] * (rows * across), step)[1]
+            found = body.loop("0", count, 1, [zero] * (rows * across), step)[1]
             into = body.at(columns, body.op(f"mul i64 {body.op(f'mul i64 {t}, {rows}')}, %sums_row"))
-            for m in range(rows):
-                at = body.at(into, body.op(f"mul i64 %sums_row, {m}"))
-                for n in range(across):
-                    body.stored(found[m * across + n], at, 8 * lanes * n)
+
+            def store(*, add: bool) -> None:
+                for m in range(rows):
+                    at = body.at(into, body.op(f"mul i64 %sums_row, {m}"))
+                    for n in range(across):
+                        value, offset = found[m * across + n], 8 * lanes * n
+                        body.stored(body.loaded(wide, at, offset) + value if add else value, at, offset)
+
+            when(body, body.op(f"icmp ne i64 {first}, 0"), lambda: store(add=True))
+            when(body, body.op(f"icmp eq i64 {first}, 0"), lambda: store(add=False))
             return []
 
         body.loop("0", "%tiles", 1, [], tile)
         return []
 
     body.loop("0", "%panels", 1, [], panel)
-    body.do("ret i64 0")
-    return kernel(body, list(body.declared))
-
-
-def doubled(target: Target, rows: int, across: int) -> str:
-    """Sums again, with what their additions left over, where many elements of a block are listed; arguments: DOUBLED.
-
-    Both are sums of float64, in blocks that lie alike.
-    """
-    body = Body(target)
-    lanes = target.vector_bytes // 8
-    wide, single = Kind("double", lanes), Kind("float", lanes)
-    arguments(body, DOUBLED, {"a", "b", "sums", "rests", "counter"})
-    few = body.op(f"icmp ule i64 {body.load('i64', '%counter')}, %most")
-    body.store("i64", body.op(f"zext i1 {body.op(f'xor i1 {few}, true')} to i64"), "%counter", DENSE)
-    body.branch(few, "end", "many")
-    body.label("end")
-    body.do("ret i64 0")
-    body.label("many")
-    at_once = max(1, min(rows, 4 if target.vector_bytes == 64 or target.architecture == "aarch64" else 2))
-
-    def panel(p: str, _: list[Value]) -> list[Value]:
-        b = body.at("%b", body.op(f"mul i64 {p}, %b_panel"))
-        columns = body.op(f"mul i64 {p}, {across * lanes * 8}")
-
-        def tile(t: str, _: list[Value]) -> list[Value]:
-            a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
-            row = body.op(f"mul i64 {t}, {rows}")
-            into = body.op(f"add i64 {columns}, {body.op(f'mul i64 {row}, %sums_row')}")
-            for first in range(0, rows, at_once):
-                some(a, b, into, first, min(rows, first + at_once))
-            return []
-
-        body.loop("0", "%tiles", 1, [], tile)
-        return []
-
-    def some(a: str, b: str, into: str, first: int, end: int) -> None:
-        def step(k: str, carried: list[Value]) -> list[Value]:
-            at = body.at(b, body.op(f"mul i64 {k}, {across * lanes * 4}"))
-            right = [body.loaded(single, at, 4 * lanes * n).converted("fpext", wide) for n in range(across)]
-            left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
-            made = []
-            for m in range(first, end):
-                x = body.splat(body.loaded(Kind("double"), left, 8 * m), lanes)
-                for n, y in enumerate(right):
-                    place = 2 * ((m - first) * across + n)
-                    total, rest = carried[place : place + 2]
-                    head = body.fused(x, y, total)  # the product is exact
-                    of_product = head - total
-                    made += [head, rest + ((total - (head - of_product)) + body.fused(x, y, -of_product))]
-            return made
-
-        starts = [body.constant(wide, -0.0), body.constant(wide, 0.0)] * ((end - first) * across)
-        found = body.loop("0", "%terms", 1, starts, step)[1]
-        for m in range(first, end):
-            offset = body.op(f"add i64 {into}, {body.op(f'mul i64 %sums_row, {m}')}")
-            for n in range(across):
-                place = 2 * ((m - first) * across + n)
-                for value, base in zip(found[place : place + 2], ("%sums", "%rests"), strict=True):
-                    body.stored(value, body.at(base, offset), 8 * lanes * n)
-
-    body.loop("0", "%panels", 1, [], panel)
-    body.do("ret i64 0")
-    return kernel(body, list(body.declared))

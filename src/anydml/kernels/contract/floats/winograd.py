@@ -33,8 +33,8 @@ A2, B2 = A * A, B * B  # as all that is made of few digits, exact
 OF_FILTERS, OF_INPUTS, OF_OUTPUTS = 2 * 4, 2 * 3, 2 * 4  # roundings in both dimensions
 BLOCK = 32  # terms of a product that are added up before they are added to others
 
-# 1 over the products of a point's differences from the others
-_AT_0, _AT_A, _AT_B = 1 / (A2 * B2), 1 / (2 * A2 * (A2 - B2)), 1 / (2 * B2 * (B2 - A2))
+# a point's powers over the product of its differences from the others, which is exact: each is rounded once
+_AT_0, _OF_A, _OF_B = A2 * B2, 2 * A2 * (A2 - B2), 2 * B2 * (B2 - A2)
 INPUTS = np.array(
     [
         [A2 * B2, 0, -(A2 + B2), 0, 1, 0],
@@ -47,11 +47,11 @@ INPUTS = np.array(
 )
 FILTERS = np.array(
     [
-        [_AT_0, 0, 0],
-        [_AT_A, A * _AT_A, A2 * _AT_A],
-        [_AT_A, -A * _AT_A, A2 * _AT_A],
-        [_AT_B, B * _AT_B, B2 * _AT_B],
-        [_AT_B, -B * _AT_B, B2 * _AT_B],
+        [1 / _AT_0, 0, 0],
+        [1 / _OF_A, A / _OF_A, A2 / _OF_A],
+        [1 / _OF_A, -A / _OF_A, A2 / _OF_A],
+        [1 / _OF_B, B / _OF_B, B2 / _OF_B],
+        [1 / _OF_B, -B / _OF_B, B2 / _OF_B],
         [0, 0, 1],
     ]
 )
@@ -112,13 +112,25 @@ def inputs(x: Sequence[Value]) -> list[Value]:
     return [first, even_a + odd_a, even_a - odd_a, even_b + odd_b, even_b - odd_b, last]
 
 
-def filters(x: Sequence[Value]) -> list[Value]:
-    """Row by row of FILTERS: 4 roundings at most, with those of the coefficients."""
-    made = [x[0] * _AT_0]
-    for point, at in ((A, _AT_A), (B, _AT_B)):
-        even, odd = x[0].body.fused(x[2], point * point * at, x[0] * at), x[1] * (point * at)
+def filters(x: Sequence[Value], row: int) -> list[Value]:
+    """Of a filter's lines, one after the other, the line that a row of FILTERS makes of its columns, row by row of FILTERS: 4
+    roundings at most in each dimension, with those of the coefficients."""
+    fused = x[0].body.fused
+
+    def column(q: int) -> Value:
+        made = None
+        for y, factor in zip(x[q::FILTER], FILTERS[row].tolist(), strict=True):
+            if factor:
+                made = fused(y, factor, made) if made is not None else y if factor == 1 else y * factor
+        assert made is not None
+        return made
+
+    d = [column(q) for q in range(FILTER)]
+    made = [d[0] * float(FILTERS[0, 0])]
+    for first, second, third in FILTERS[1:4:2].tolist():
+        even, odd = fused(d[2], third, d[0] * first), d[1] * second
         made += [even + odd, even - odd]
-    return [*made, x[2]]
+    return [*made, d[2]]
 
 
 def outputs(x: Sequence[Value]) -> list[Value]:

@@ -15,34 +15,35 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import winograd
 from anydml.kernels.contract.floats.winograd import AMPLIFIED, FILTER_NORMS, INPUT_NORMS, POSITIONS, READ, SLACK, TILE
-from anydml.kernels.contract.floats.winograd_kernels import interleaved
+from anydml.kernels.contract.floats.winograd_kernels import interleaved, masked
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
 # first: the first line that is read, in lines that windows reach; tile_rows x tiles: of outputs; those that are inside of the
 # tensor: lines low1 .. high1, and places low2 .. high2 of a line; vectors: of tiles, `full` of them in whole panels
 ARGUMENTS = (
-    "b", "term", "line", "channels", "first", "tile_rows", "tiles", "width", "low1", "high1", "low2", "high2",
+    "b", "term", "line", "place", "channels", "first", "tile_rows", "tiles", "width", "low1", "high1", "low2", "high2",
     "lines", "pitch", "apart", "squares", "vectors", "full", "into", "position", "panel", "norms", "part",
 )  # fmt: skip
 CHANNELS = 4  # that are copied before they are taken apart, and that before they are transformed
 POINTERS = {"b", "lines", "apart", "squares", "into", "norms"}
 
 
-def transformed(target: Target, data_type: DataType, across: int) -> str:
+def transformed(target: Target, data_type: DataType, across: int, contiguous: bool) -> str:
     """Tiles transformed, as panels of so many vectors; arguments: ARGUMENTS.
 
-    b: the first element that windows reach. lines, apart, squares: memory to work in: lines of `pitch` bytes, and rows of
-    as many tiles as there are in vectors, and one vector. into: for each position, `position` bytes apart, panels of `panel`
-    bytes, and then one of the vectors that are left. norms: for each output, what its bound is made of, with room for a vector
-    of tiles behind the last; part: of the norm of all that a tile holds in that, a float64.
+    b: the first element that windows reach; contiguous: its lines have no gaps. lines, apart, squares: memory to work in:
+    lines of `pitch` bytes, and rows of as many tiles as there are in vectors, and one vector. into: for each position,
+    `position` bytes apart, panels of `panel` bytes, and then one of the vectors that are left. norms: for each output, what its
+    bound is made of, with room for a vector of tiles behind the last; part: of the norm of all that a tile holds in that, a
+    float64.
     """
-    return _Inputs(target, data_type, across).text()
+    return _Inputs(target, data_type, across, contiguous).text()
 
 
 class _Inputs:
-    def __init__(self, target: Target, data_type: DataType, across: int) -> None:
-        self.body, self.data_type, self.across = Body(target), data_type, across
+    def __init__(self, target: Target, data_type: DataType, across: int, contiguous: bool) -> None:
+        self.body, self.data_type, self.across, self.contiguous = Body(target), data_type, across, contiguous
         self.lanes = target.vector_bytes // 8
         self.at_once = target.vector_bytes // 4
         self.iota = self.body.constants("i64", range(self.at_once))
@@ -110,10 +111,8 @@ class _Inputs:
         def group(i: str, _: list[Value]) -> list[Value]:
             at = body.splat(Value(body, i, i64), self.at_once) + self.iota
             active = at.compared("sge", low) & at.compared("slt", high)
-            name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
-            place = body.at(line, body.op(f"mul i64 {i}, {size}"))
-            body.declared[f"declare {kind.text} @{name}(ptr, i32, <{kind.lanes} x i1>, {kind.text})"] = None
-            bits = body.value(f"call {kind.text} @{name}(ptr {place}, i32 1, {active!r}, {kind.text} zeroinitializer)", kind)
+            step = None if self.contiguous else "%place"
+            bits = masked(body, kind, body.at(line, body.op(f"mul i64 {i}, %place")), step, active)
             single = halves.widened(bits) if self.data_type == DataType.FLOAT16 else bits.cast(kind.of("float"))
             body.stored(single, to, body.op(f"mul i64 {i}, 4"))
             return []

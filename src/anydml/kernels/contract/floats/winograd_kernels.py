@@ -1,38 +1,27 @@
-"""The kernels of Winograd's algorithm beside that of its inputs: filters transformed, products, and sums made of them.
+"""The kernels of Winograd's algorithm between its transforms and the test of sums: products, and sums made of them.
 
-All is float64. Filters lie as the tile of sums wants its rows, position by position of the transform; products are rows of
-tiles of outputs, position by position, too.
+All is float64. Tiles of outputs are rows and filters are columns here: there may be few tiles, but hardly filters that fill no
+vector.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from functools import partial
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats import winograd
-from anydml.kernels.contract.floats.rows import NORM_SLACK
-from anydml.kernels.contract.floats.winograd import (
-    AMPLIFIED,
-    BLOCK,
-    FILTER,
-    FILTER_NORMS,
-    INPUT_NORMS,
-    POSITIONS,
-    READ,
-    SLACK,
-    TILE,
-)
+from anydml.kernels.contract.floats import tile, winograd
+from anydml.kernels.contract.floats.winograd import BLOCK, FILTER, READ, TILE
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
-AHEAD = 2048  # bytes of filters that are asked for before they are read
-TRANSFORM = ("a", "row", "tiles", "channels", "term", "line", "into", "position", "norms", "plain", "part")
+# panels, and the rest behind them: of tiles; vector: bytes from one vector of packed filters to the next; done: terms so far
 PRODUCTS = (
-    "a", "a_position", "a_tile", "tiles", "b", "b_position", "b_panel", "panels", "terms", "into", "position", "row",
+    "a", "a_position", "panel", "panels", "rest", "rest_term", "filters", "vector", "groups", "terms", "done", "line", "into",
+    "position", "row",
 )  # fmt: skip
-SUMS = ("from", "position", "row", "rows", "tile_rows", "tiles", "width", "sums", "sums_row")
+SUMS = ("from", "position", "row", "vectors", "tile_rows", "tiles", "width", "sums", "sums_row")
 
 
 def wide(bits: Value, data_type: DataType) -> Value:
@@ -41,199 +30,220 @@ def wide(bits: Value, data_type: DataType) -> Value:
     return single.converted("fpext", bits.kind.of("double"))
 
 
-def transformed(target: Target, data_type: DataType, height: int) -> str:
-    """Filters transformed, in tiles of so many rows; arguments: TRANSFORM.
+class Products:
+    """The kernel of products: at each position, the sums of tiles and filters, of BLOCK terms or less."""
 
-    row, term, line: bytes from one filter, channel, line of a filter to the next. into: for each position, `position` bytes
-    apart, tile by tile, term by term. plain: of each row, the root of the sum of its squares, rounded up; norms: what the
-    bounds of its sums are made of; part: of plain norms in these, a float64.
-    """
-    body = Body(target)
-    arguments(body, TRANSFORM, {"a", "into", "norms", "plain"})
-    part = body.splat(Value(body, body.op("bitcast i64 %part to double"), Kind("double")), height)
-    size = data_type.dtype.itemsize
-    lanes, element = Kind("double", height), Kind(f"i{8 * size}")
-    squares_at = body.op(f"alloca [{POSITIONS * height} x double], align 64")
+    def __init__(self, target: Target, height: int, rest: int, across: int) -> None:
+        self.body, self.height, self.rest, self.across = Body(target), height, rest, across
+        self.lanes = target.vector_bytes // 8
+        self.kind = Kind("double", self.lanes)
+        self.of_term = 8 * self.lanes * across
+        self.of_position = self.of_term * BLOCK + 64  # in different sets of a cache
 
-    def tile(t: str, _: list[Value]) -> list[Value]:
-        first = body.at("%a", body.op(f"mul i64 {body.op(f'mul i64 {t}, {height}')}, %row"))
-        filters = [body.at(first, body.op(f"mul i64 %row, {r}")) for r in range(height)]
-        to = body.at("%into", body.op(f"mul i64 {body.op(f'mul i64 {t}, %channels')}, {8 * height}"))
+    def text(self) -> str:
+        body = self.body
+        arguments(body, PRODUCTS, {"a", "rest", "filters", "line", "into"})
+        self.begun = body.op("icmp eq i64 %done, 0")
 
-        for n in range(POSITIONS):
-            body.stored(body.constant(lanes, 0.0), squares_at, 8 * height * n)
+        def group(g: str, _: list[Value]) -> list[Value]:
+            filters = body.at("%filters", body.op(f"mul i64 {body.op(f'mul i64 {g}, {self.across}')}, %vector"))
+            columns = body.at("%into", body.op(f"mul i64 {g}, {self.of_term}"))
 
-        def channel(c: str, carried: list[Value]) -> list[Value]:
-            offset = body.op(f"mul i64 {c}, %term")
-            lines: list[list[Value]] = []
-            squares = carried[0]
-            for p in range(FILTER):
-                at = body.op(f"add i64 {offset}, {body.op(f'mul i64 %line, {p}')}")
-                lines.append([])
-                for q in range(FILTER):
-                    bits = body.undefined(Kind(element.element, height))
-                    for r, place in enumerate(filters):
-                        bits = bits.replaced(r, body.loaded(element, body.at(place, at), size * q))
-                    x = wide(bits, data_type)
-                    squares = body.fused(x, x, squares)
-                    lines[p].append(x)
-            down = [winograd.filters([lines[p][q] for p in range(FILTER)]) for q in range(FILTER)]
-            place = body.at(to, body.op(f"mul i64 {c}, {8 * height}"))
-            for i in range(READ):
-                for j, x in enumerate(winograd.filters([down[q][i] for q in range(FILTER)])):
-                    body.stored(x, place)
-                    place = body.at(place, "%position")
-                    before = body.loaded(lanes, squares_at, 8 * height * (i * READ + j))
-                    body.stored(body.fused(x, x, before), squares_at, 8 * height * (i * READ + j))
-            return [squares]
+            def line(i: str, _: list[Value]) -> list[Value]:
+                for n in range(READ):
+                    when(body, body.op(f"icmp eq i64 {i}, {n}"), partial(self._transform, filters, n))
+                first = body.op(f"mul i64 {i}, {READ}")
 
-        squares = body.loop("0", "%channels", 1, [body.constant(lanes, 0.0)], channel)[1][0]
-        at = body.op(f"mul i64 {t}, {8 * height}")
-        body.stored(squares.root() * NORM_SLACK, body.at("%plain", at))
-        made = [[body.loaded(lanes, squares_at, 8 * height * (i * READ + j)) for j in range(READ)] for i in range(READ)]
-        made = winograd.norms(made, squares, FILTER_NORMS, part)
-        largest = body.constant(lanes, 0.0)
-        for i, line in enumerate(winograd.weighted(made, INPUT_NORMS / FILTER_NORMS)):
-            for j, x in enumerate(line):
-                x = x.root() * float(SLACK / np.sqrt(AMPLIFIED[i] * AMPLIFIED[j]))
-                # NaN stays
-                largest = body.chosen(x.compared("olt", largest) | largest.compared("uno", largest), largest, x)
-        body.stored(largest, body.at("%norms", at))
-        return []
-
-    body.loop("0", "%tiles", 1, [], tile)
-    body.do("ret i64 0")
-    return kernel(body, list(body.declared))
-
-
-def products(target: Target, rows: int, across: int) -> str:
-    """At each position, the sums of tiles of so many rows and panels of so many vectors; arguments: PRODUCTS.
-
-    Both are float64. Terms are added up in blocks.
-    """
-    body = Body(target)
-    lanes = target.vector_bytes // 8
-    kind = Kind("double", lanes)
-    arguments(body, PRODUCTS, {"a", "b", "into"})
-    row_bytes = across * lanes * 8
-
-    def position(n: str, _: list[Value]) -> list[Value]:
-        a_here, b_here, to_here = (
-            body.at(f"%{base}", body.op(f"mul i64 {n}, %{step}"))
-            for base, step in (("a", "a_position"), ("b", "b_position"), ("into", "position"))
-        )
-
-        def panel(p: str, _: list[Value]) -> list[Value]:
-            b = body.at(b_here, body.op(f"mul i64 {p}, %b_panel"))
-            columns = body.at(to_here, body.op(f"mul i64 {p}, {row_bytes}"))
-
-            def tile(t: str, _: list[Value]) -> list[Value]:
-                a = body.at(a_here, body.op(f"mul i64 {t}, %a_tile"))
-                into = body.at(columns, body.op(f"mul i64 {body.op(f'mul i64 {t}, {rows}')}, %row"))
-
-                def step(k: str, carried: list[Value]) -> list[Value]:
-                    right = [
-                        body.loaded(kind, body.at(b, body.op(f"mul i64 {k}, {row_bytes}")), 8 * lanes * n)
-                        for n in range(across)
-                    ]
-                    left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
-                    # filters are read once for each panel, from far away
-                    body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
-                    body.do(f"call void @llvm.prefetch.p0(ptr {body.at(left, AHEAD)}, i32 0, i32 3, i32 1)")
-                    made = []
-                    for m in range(rows):
-                        x = body.splat(body.loaded(Kind("double"), left, 8 * m), lanes)
-                        made += [body.fused(x, y, carried[m * across + n]) for n, y in enumerate(right)]
-                    return made
-
-                def block(first: str, _: list[Value]) -> list[Value]:
-                    end = body.call(
-                        "llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %terms"
-                    ).name
-                    zero = body.constant(kind, 0.0)
-                    found = body.loop(first, end, 1, [zero] * (rows * across), step)[1]
-                    begun = Value(body, body.op(f"icmp eq i64 {first}, 0"), Kind("i1"))
-                    for m in range(rows):
-                        at = body.at(into, body.op(f"mul i64 %row, {m}"))
-                        for n in range(across):
-                            before = body.loaded(kind, at, 8 * lanes * n)
-                            before = body.value(f"select i1 {begun.name}, {kind.text} {zero.name}, {before!r}", kind)
-                            body.stored(found[m * across + n] + before, at, 8 * lanes * n)
+                def position(j: str, _: list[Value]) -> list[Value]:
+                    n = body.op(f"add i64 {first}, {j}")
+                    offset, to = body.op(f"mul i64 {n}, %a_position"), body.at(columns, body.op(f"mul i64 {n}, %position"))
+                    self._position(body.at("%line", body.op(f"mul i64 {j}, {self.of_position}")), offset, to)
                     return []
 
-                body.loop("0", body.op(f"and i64 {body.op(f'add i64 %terms, {BLOCK - 1}')}, {-BLOCK}"), BLOCK, [], block)
+                body.loop("0", str(READ), 1, [], position)
                 return []
 
-            body.loop("0", "%tiles", 1, [], tile)
+            body.loop("0", str(READ), 1, [], line)
+            return []
+
+        body.loop("0", "%groups", 1, [], group)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _transform(self, filters: str, row: int) -> None:
+        """A line of the positions of some filters; with each, a part of what follows, which is far away, is asked for."""
+        body, single = self.body, self.kind.of("float")
+        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+        of_filter = 4 * self.lanes * FILTER * FILTER
+        ahead = of_filter * BLOCK + of_filter // READ * row
+
+        def term(k: str, _: list[Value]) -> list[Value]:
+            from_ = body.at(filters, body.op(f"mul i64 {k}, {of_filter}"))
+            to = body.at("%line", body.op(f"mul i64 {k}, {self.of_term}"))
+            for n in range(self.across):
+                read = [body.loaded(single, from_, 4 * self.lanes * m) for m in range(FILTER * FILTER)]
+                for j, x in enumerate(winograd.filters([x.converted("fpext", self.kind) for x in read], row)):
+                    body.stored(x, to, self.of_position * j + 8 * self.lanes * n)
+                body.do(f"call void @llvm.prefetch.p0(ptr {body.at(from_, ahead)}, i32 0, i32 2, i32 1)")
+                from_ = body.at(from_, "%vector")
+            return []
+
+        body.loop("0", "%terms", 1, [], term)
+
+    def _position(self, line: str, offset: str, to: str) -> None:
+        """All tiles with some filters."""
+        body, height = self.body, self.height
+        panels, of_panel = body.at("%a", offset), body.op(f"mul i64 %row, {height}")
+
+        def panel(t: str, _: list[Value]) -> list[Value]:
+            self._tile(
+                height,
+                body.at(panels, body.op(f"mul i64 {t}, %panel")),
+                str(8 * height),
+                line,
+                body.at(to, body.op(f"mul i64 {t}, {of_panel}")),
+            )
             return []
 
         body.loop("0", "%panels", 1, [], panel)
-        return []
+        if self.rest:
+            self._tile(
+                self.rest, body.at("%rest", offset), "%rest_term", line, body.at(to, body.op(f"mul i64 %panels, {of_panel}"))
+            )
 
-    body.loop("0", str(POSITIONS), 1, [], position)
-    body.do("ret i64 0")
-    return kernel(body, list(body.declared))
+    def _tile(self, rows: int, a: str, of_term: str, line: str, into: str) -> None:
+        body, kind, across = self.body, self.kind, self.across
+
+        def step(k: str, carried: list[Value]) -> list[Value]:
+            here = body.at(line, body.op(f"mul i64 {k}, {self.of_term}"))
+            right = [body.loaded(kind, here, 8 * self.lanes * n) for n in range(across)]
+            left = body.at(a, body.op(f"mul i64 {k}, {of_term}"))
+            made = []
+            for m in range(rows):
+                x = body.splat(body.loaded(Kind("double"), left, 8 * m), self.lanes)
+                made += [body.fused(x, y, carried[m * across + n]) for n, y in enumerate(right)]
+            return made
+
+        zero = body.constant(kind, 0.0)
+        found = body.loop("0", "%terms", 1, [zero] * (rows * across), step)[1]
+        for m in range(rows):
+            at = body.at(into, body.op(f"mul i64 %row, {m}"))
+            for n in range(across):
+                before = body.loaded(kind, at, 8 * self.lanes * n)
+                before = body.value(f"select i1 {self.begun}, {zero!r}, {before!r}", kind)
+                body.stored(found[m * across + n] + before, at, 8 * self.lanes * n)
+
+
+def masked(body: Body, kind: Kind, place: str, step: str | None, active: Value) -> Value:
+    """The elements of some lanes, side by side or so many bytes apart, and zeros."""
+    mask = f"<{kind.lanes} x i1>"
+    if step is None:
+        name, pointers, at = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0", "ptr", f"ptr {place}"
+    else:
+        lanes = body.constants("i64", range(kind.lanes)) * body.splat(Value(body, step, Kind("i64")), kind.lanes)
+        name, pointers = f"llvm.masked.gather.v{kind.lanes}{kind.element}.v{kind.lanes}p0", f"<{kind.lanes} x ptr>"
+        at = f"{pointers} {body.op(f'getelementptr i8, ptr {place}, {lanes!r}')}"
+    body.declared[f"declare {kind.text} @{name}({pointers}, i32, {mask}, {kind.text})"] = None
+    return body.value(f"call {kind.text} @{name}({at}, i32 1, {active!r}, {kind.text} zeroinitializer)", kind)
+
+
+def products(target: Target, height: int, rest: int, across: int) -> str:
+    """At each position, the sums of tiles and filters, of BLOCK terms or less; arguments: PRODUCTS.
+
+    a: panels of so many tiles, `panel` bytes apart, term by term; rest: as many tiles as are left. filters: packed, in `groups`
+    of so many vectors. line: memory to work in, of `line_bytes`. into: a row of filters for each tile, `row` bytes apart, and
+    that for each position, `position` bytes apart, to which the sums are added, if terms are done already.
+    """
+    return Products(target, height, rest, across).text()
+
+
+def line_bytes(target: Target) -> int:
+    """Memory for the transforms of some filters at a line of positions."""
+    return READ * (target.vector_bytes * tile.vectors(target) * BLOCK + 64)
 
 
 def sums(target: Target) -> str:
     """Sums of windows from products; arguments: SUMS.
 
-    from: rows of products, `row` bytes apart, for each position, `position` bytes apart. tile_rows x tiles: of outputs, in
-    lines of `width` columns. sums: rows of float64, `sums_row` bytes apart, with room for a vector of tiles behind the last.
+    from: a row of products for each tile, `row` bytes apart, and that for each position, `position` bytes apart. tile_rows x
+    tiles: of outputs, in lines of `width` columns. sums: a row of float64 for each filter, `sums_row` bytes apart, with room
+    for a vector of outputs behind it.
     """
     body = Body(target)
     lanes = target.vector_bytes // 8
     kind = Kind("double", lanes)
     arguments(body, SUMS, {"from", "sums"})
-    vectors = body.op(f"udiv i64 {body.op(f'add i64 %tiles, {lanes - 1}')}, {lanes}")
-    last, line = body.op(f"sub i64 {vectors}, 1"), body.op("mul i64 %width, 8")
+    at_once = max(lanes // TILE, 1)  # tiles whose lines are a vector, or several
+    groups = body.op(f"udiv i64 {body.op(f'add i64 %tiles, {at_once - 1}')}, {at_once}")
+    last, line = body.op(f"sub i64 {groups}, 1"), body.op("mul i64 %width, 8")
 
-    def row(r: str, _: list[Value]) -> list[Value]:
-        from_ = body.at("%from", body.op(f"mul i64 {r}, %row"))
-        to = body.at("%sums", body.op(f"mul i64 {r}, %sums_row"))
+    def vector(v: str, _: list[Value]) -> list[Value]:
+        from_ = body.at("%from", body.op(f"mul i64 {v}, {8 * lanes}"))
+        row = body.op(f"mul i64 {v}, {lanes}")
+        rows = [body.at("%sums", body.op(f"mul i64 {body.op(f'add i64 {row}, {r}')}, %sums_row")) for r in range(lanes)]
 
         def tile_row(y: str, _: list[Value]) -> list[Value]:
             first = body.op(f"mul i64 {y}, %tiles")
-            lines = body.at(to, body.op(f"mul i64 {body.op(f'mul i64 {y}, {TILE}')}, {line}"))
+            lines = body.op(f"mul i64 {body.op(f'mul i64 {y}, {TILE}')}, {line}")
 
-            def vector(n: str, _: list[Value]) -> list[Value]:
+            def group(n: str, _: list[Value]) -> list[Value]:
                 # from the last to the first: what the last one writes behind its line, the first of the next writes over
-                v = body.op(f"mul i64 {body.op(f'sub i64 {last}, {n}')}, {lanes}")
-                at = body.at(from_, body.op(f"mul i64 {body.op(f'add i64 {first}, {v}')}, 8"))
-                read: list[list[Value]] = []
-                for _i in range(READ):
-                    read.append([])
-                    for _j in range(READ):
-                        read[-1].append(body.loaded(kind, at))
-                        at = body.at(at, "%position")
-                down = [winograd.outputs([read[i][j] for i in range(READ)]) for j in range(READ)]
-                into = body.at(lines, body.op(f"mul i64 {v}, {8 * TILE}"))
-                for i in range(TILE):
-                    made = winograd.outputs([down[j][i] for j in range(READ)])
-                    body.stored(interleaved(body, made), into)
-                    into = body.at(into, line)
+                t = body.op(f"mul i64 {body.op(f'sub i64 {last}, {n}')}, {at_once}")
+                made: list[list[Value]] = [[] for _ in range(TILE)]
+                for k in range(at_once):
+                    row = body.op(f"add i64 {body.op(f'add i64 {first}, {t}')}, {k}")
+                    at = body.at(from_, body.op(f"mul i64 {row}, %row"))
+                    read: list[list[Value]] = []
+                    for _i in range(READ):
+                        read.append([])
+                        for _j in range(READ):
+                            read[-1].append(body.loaded(kind, at))
+                            at = body.at(at, "%position")
+                    down = [winograd.outputs([read[i][j] for i in range(READ)]) for j in range(READ)]
+                    for i in range(TILE):
+                        made[i] += winograd.outputs([down[j][i] for j in range(READ)])
+                into = body.op(f"add i64 {lines}, {body.op(f'mul i64 {t}, {8 * TILE}')}")
+                for columns in made:
+                    for k in range(0, len(columns), lanes):
+                        for to, x in zip(rows, transposed(columns[k : k + lanes]), strict=True):
+                            body.stored(x, body.at(to, into), 8 * k)
+                    into = body.op(f"add i64 {into}, {line}")
                 return []
 
-            body.loop("0", vectors, 1, [], vector)
+            body.loop("0", groups, 1, [], group)
             return []
 
         body.loop("0", "%tile_rows", 1, [], tile_row)
         return []
 
-    body.loop("0", "%rows", 1, [], row)
+    body.loop("0", "%vectors", 1, [], vector)
     body.do("ret i64 0")
     return kernel(body, list(body.declared))
+
+
+def transposed(xs: list[Value]) -> list[Value]:
+    """As many vectors as they have lanes: the first lanes of all, then the second ones, .."""
+    (count,), body = {x.kind.lanes for x in xs}, xs[0].body
+    assert count == len(xs)
+    step = 1
+    while step < count:
+        low = [lane if not lane & step else count + lane - step for lane in range(count)]
+        high = [lane + step if not lane & step else count + lane for lane in range(count)]
+        made = list(xs)
+        for i in range(count):
+            if not i & step:
+                made[i], made[i + step] = (_shuffled(body, xs[i], xs[i + step], order) for order in (low, high))
+        xs, step = made, 2 * step
+    return xs
 
 
 def interleaved(body: Body, xs: list[Value]) -> Value:
     """Four vectors as one: the first lanes of all, then the second ones, .."""
     one = xs[0].kind
-    two, four = Kind(one.element, 2 * one.lanes), Kind(one.element, 4 * one.lanes)
+    low, high = (_shuffled(body, xs[k], xs[k + 1], list(range(2 * one.lanes))) for k in (0, 2))
+    return _shuffled(body, low, high, [n * one.lanes + lane for lane in range(one.lanes) for n in range(4)])
 
-    def joined(x: Value, y: Value, kind: Kind, order: list[int]) -> Value:
-        mask = ", ".join(f"i32 {n}" for n in order)
-        return body.value(f"shufflevector {x!r}, {y!r}, <{len(order)} x i32> <{mask}>", kind)
 
-    low = joined(xs[0], xs[1], two, list(range(two.lanes)))
-    high = joined(xs[2], xs[3], two, list(range(two.lanes)))
-    return joined(low, high, four, [n * one.lanes + lane for lane in range(one.lanes) for n in range(4)])
+def _shuffled(body: Body, x: Value, y: Value, order: list[int]) -> Value:
+    mask = ", ".join(f"i32 {n}" for n in order)
+    return body.value(f"shufflevector {x!r}, {y!r}, <{len(order)} x i32> <{mask}>", Kind(x.kind.element, len(order)))

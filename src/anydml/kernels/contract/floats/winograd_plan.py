@@ -1,13 +1,14 @@
 """A convolution by Winograd's algorithm as steps.
 
-Filters are transformed, as many as are kept at once; then rows of tiles of outputs, as many as the second cache holds, are
-transformed, multiplied with some filters after the other, and made sums; what their bounds leave open is summed as it is
-written, and what that leaves open goes the way of all contractions.
+Filters are packed, at `initialize` if they are owned. Rows of tiles of outputs are transformed; then, for some filters after
+the other, some channels of these are transformed and multiplied with all tiles, and products are made sums; what their bounds
+leave open is summed as it is written, and what that leaves open goes the way of all contractions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from math import prod
 
@@ -20,24 +21,26 @@ from anydml.kernels.contract.floats import (
     epilogue,
     tile,
     winograd,
+    winograd_filters,
     winograd_inputs,
     winograd_kernels,
     winograd_redo,
 )
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout
-from anydml.kernels.contract.floats.plan import LISTED, Constants, Piece, Plan
-from anydml.kernels.contract.floats.winograd import POSITIONS, READ, TILE
+from anydml.kernels.contract.floats.plan import LISTED, Constants, Plan
+from anydml.kernels.contract.floats.shares import Piece
+from anydml.kernels.contract.floats.winograd import BLOCK, POSITIONS, READ, TILE
+from anydml.kernels.contract.floats.winograd_filters import ELEMENTS
 from anydml.kernels.contract.floats.winograd_inputs import CHANNELS
 from anydml.kernels.contract.floats.winograd_windows import Windows
 from anydml.kernels.contract.geometry import Scratch
 from anydml.tensor import DataType
 
-FILTERS = 32 << 20  # bytes of transformed filters that are kept at once
-TILES = processor.caches().second * 5 // 16  # bytes of transformed tiles that are kept at once
-# where filters come from memory each time that tiles are multiplied with them: more tiles, and bytes of filters that are many
-MANY_TILES, MANY_FILTERS = processor.caches().second * 9 // 8, processor.caches().last // 4
-SUMS = processor.caches().second // 4  # bytes of products
+TILES = processor.caches().second * 9 // 8  # bytes of transformed tiles that are kept at once
+FEWEST = 16  # tiles for which filters are worth to be transformed
+PRODUCTS = processor.caches().second // 8  # bytes of products
+SUMS = processor.caches().second // 8  # bytes of sums
 
 
 class WinogradPlan(Plan):
@@ -52,19 +55,27 @@ class WinogradPlan(Plan):
         threads: int,
         scratch: Scratch,
         constants: Constants,
+        packed: Scratch | None,
         windows: Windows,
     ) -> None:
-        self.windows = windows
+        self.windows, self.roundings = windows, winograd.roundings(found.channels)
+        # bytes of a vector of filters that are packed, and of all of a batch, and of their norms
+        lanes = target.vector_bytes // 8
+        self.of_filters = found.channels * ELEMENTS * lanes * 4
+        self.packed_batch = -(-found.rows // lanes) * self.of_filters, -(-found.rows // lanes) * lanes * 8
+        # the numbers of batches whose filters are kept, 1 where they have the same
+        self.kept = tuple(
+            n if packed is not None and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True)
+        )
         self.tile_rows, self.tiles = (-(-n // TILE) for n in found.sizes[1:])
-        super().__init__(target, found, formula, factors, threads, scratch, constants)
+        super().__init__(target, found, formula, factors, threads, scratch, constants, packed)
 
     def _shares(self, count: int) -> list[Piece]:
         found = self.layout
-        height = tile.height(self.target)
         units = {
             "batches": (prod(found.batches), 1),
             "columns": (found.sizes[0] * self.tile_rows, 1),
-            "rows": (-(-found.rows // height), height),
+            "rows": (-(-found.rows // self.lanes), self.lanes),
         }
         # each thread transforms what it has of both; a tile costs about twice as much as a filter
         if found.rows > 2 * found.sizes[0] * self.tile_rows * self.tiles:
@@ -85,19 +96,18 @@ class WinogradPlan(Plan):
     # --- one thread ---
 
     def _piece(self, piece: Piece, open_: At) -> list[Step | Repeat]:
-        found, scratch, lanes = self.layout, self.scratch, self.lanes
-        height = min(tile.height(self.target), len(piece.rows))
-        self.kept = max(FILTERS // (POSITIONS * found.channels * 8 * height), 1) * height
-        of_tile = POSITIONS * found.channels * 8 * self.tiles
-        many = POSITIONS * found.channels * 8 * min(len(piece.rows), self.kept) > MANY_FILTERS
-        most = max((MANY_TILES if many else TILES) // of_tile, -(-lanes // self.tiles))
+        found, scratch, lanes, across = self.layout, self.scratch, self.lanes, tile.vectors(self.target)
+        of_row = POSITIONS * found.channels * 8 * self.tiles
+        most = max(TILES // of_row, -(-FEWEST // self.tiles))
         self.chunk = -(-self.tile_rows // -(-self.tile_rows // most))
-        vectors = self._vectors(self.chunk)
+        vectors, tiles = self._vectors(self.chunk), self.chunk * self.tiles
         outputs = self.chunk * TILE * found.sizes[2]
-        self.some = max(1, min(SUMS // (POSITIONS * 8 * lanes * vectors), LISTED // outputs) // height) * height
-        kept, some = min(self.kept, len(piece.rows)), min(self.some, len(piece.rows))
+        of_vector = POSITIONS * tiles * lanes * 8
+        self.group = min(max(PRODUCTS // of_vector // across, 1) * across, -(-len(piece.rows) // lanes)) * lanes
+        self.some = min(max(1, min(SUMS // (outputs * 8), LISTED // outputs) // lanes) * lanes, self.group)
         behind = 8 * TILE * lanes
-        self.a, self.a_norms = scratch.take(POSITIONS * _apart(kept * found.channels * 8)), scratch.take(kept * 8)
+        self._place_filters(piece)
+        self.line = scratch.take(winograd_kernels.line_bytes(self.target))
         self.b = scratch.take(POSITIONS * _apart(found.channels * vectors * lanes * 8))
         self.b_norms = scratch.take(outputs * 8 + behind)
         up = -(-self.tiles // lanes) * lanes
@@ -105,71 +115,113 @@ class WinogradPlan(Plan):
         self.lines = scratch.take(CHANNELS * (self.chunk * TILE + READ - TILE) * self.pitch)
         self.apart = scratch.take(CHANNELS * POSITIONS * (vectors + 1) * lanes * 4 + behind)
         self.squares = scratch.take((1 + POSITIONS) * vectors * lanes * 8 + behind)
-        self.plain_norms = scratch.take(kept * 8)
-        self.roundings = winograd.roundings(found.channels)
-        self.products = scratch.take(POSITIONS * _apart(some * vectors * lanes * 8) + behind)
-        self.sums = scratch.take(some * outputs * 8 + behind)
-        self.list = scratch.take((some * outputs + 64) * 8)
+        # the kernel of sums reads whole groups of tiles
+        self.products = scratch.take(POSITIONS * _apart(tiles * self.group * 8) + lanes // TILE * self.group * 8)
+        self.sums = scratch.take(self.some * (outputs * 8 + behind))
+        self.list = scratch.take((self.some * outputs + 64) * 8)
         self.counter, self.open_ = scratch.take(64), open_
         return self._batches(piece)
 
     def _vectors(self, tile_rows: int) -> int:
         return -(-tile_rows * self.tiles // self.lanes)
 
-    def _one(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
-        yield from self.along(piece.rows, self.kept, lambda kept: self._kept(batch, kept, piece.columns))
+    @property
+    def _contiguous(self) -> bool:
+        """Whether lines of what windows read have no gaps."""
+        return self.layout.b.columns[2] == self.factors[1].dtype.itemsize
 
-    def _kept(self, batch: tuple[int, ...], kept: range, columns: range) -> Iterator[Step | Repeat]:
-        """Filters that are transformed, and all tiles with them."""
-        for group, height in self._heights(kept):
-            yield self._transform_filters(batch, group, height, kept)
-        count = self.tile_rows
+    # --- filters ---
+
+    def _place_filters(self, piece: Piece) -> None:
+        """Take memory for packed filters: of all batches, once, if they are packed at `initialize`, else those of one."""
+        count = prod(self.kept)
+        if self.packed is None or not self.packing:
+            memory, (of_filters, of_norms) = self.packed or self.scratch, self.packed_batch
+            self.a, self.a_norms, self.plain_norms = (memory.take(count * n) for n in (of_filters, of_norms, of_norms))
+        if self.packed is not None and not self.packing:
+            whole = Piece(range(count), range(self.layout.rows), piece.columns)
+            self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)], self.kept)
+
+    def _filters(self, batch: tuple[int, ...], row: int) -> tuple[At, At, At]:
+        """Packed filters from such a row on, their bounds' norms, and their own."""
+        number = 0
+        for i, n in zip(batch, self.kept, strict=True):
+            number = number * n + min(i, n - 1)
+        of_filters, of_norms = self.packed_batch
+        norms = number * of_norms + row * 8
+        filters = self.a + (number * of_filters + row // self.lanes * self.of_filters)
+        return filters, self.a_norms + norms, self.plain_norms + norms
+
+    def _pack(self, batch: tuple[int, ...], rows: range) -> Step:
+        found = self.layout
+        from_ = (found.a.of(batch, rows.start) + self.windows.a, found.a.row, len(rows), found.channels, found.a_term)
+        into = (*self._filters(batch, 0), _bits(winograd.OF_FILTERS / self.roundings))
+        code = engine.compiled(winograd_filters.packed, self.target, self.factors[0])
+        return Step(code, (*from_, self.windows.line, self.windows.place, *into))
+
+    # --- tiles ---
+
+    def _one(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
+        """All tiles of a batch, with some filters."""
+        if self.packed is None:
+            yield self._pack(batch, piece.rows)
+        count, columns = self.tile_rows, piece.columns
+        image = partial(self._image, batch, piece.rows)
         first, last = (columns.start // count, columns.start % count), ((columns.stop - 1) // count, (columns.stop - 1) % count)
         if first[0] == last[0]:
-            yield from self._image(batch, kept, first[0], range(first[1], last[1] + 1))
+            yield from image(first[0], range(first[1], last[1] + 1))
             return
         if first[1]:
-            yield from self._image(batch, kept, first[0], range(first[1], count))
+            yield from image(first[0], range(first[1], count))
         whole = range(first[0] + bool(first[1]), last[0] + (last[1] == count - 1))
-        yield from self._repeated(whole, lambda n: self._image(batch, kept, n, range(count)))
+        yield from self._repeated(whole, lambda n: image(n, range(count)))
         if last[1] < count - 1:
-            yield from self._image(batch, kept, last[0], range(last[1] + 1))
+            yield from image(last[0], range(last[1] + 1))
 
-    def _image(self, batch: tuple[int, ...], kept: range, image: int, tile_rows: range) -> Iterator[Step | Repeat]:
+    def _image(self, batch: tuple[int, ...], rows: range, image: int, tile_rows: range) -> Iterator[Step | Repeat]:
         # the last row of tiles may have fewer lines
         cut = tile_rows.stop == self.tile_rows and self.layout.sizes[1] % TILE != 0
         even = range(tile_rows.start, tile_rows.start + (len(tile_rows) - cut) // self.chunk * self.chunk)
-        yield from self.along(even, self.chunk, lambda some: self._chunk_of(batch, kept, image, some))
+        yield from self.along(even, self.chunk, lambda some: self._chunk_of(batch, rows, image, some))
         if rest := range(even.stop, tile_rows.stop):
-            yield from self._chunk_of(batch, kept, image, rest)
+            yield from self._chunk_of(batch, rows, image, rest)
 
-    def _chunk_of(self, batch: tuple[int, ...], kept: range, image: int, tile_rows: range) -> Iterator[Step | Repeat]:
-        """Rows of tiles that are transformed, and all filters that are kept with them."""
+    def _chunk_of(self, batch: tuple[int, ...], rows: range, image: int, tile_rows: range) -> Iterator[Step | Repeat]:
+        """Rows of tiles that are transformed, and all filters with them."""
         yield self._transform_inputs(batch, image, tile_rows)
-        for group, height in self._heights(kept):
-            yield from self.along(
-                range(len(group) // height),
-                max(1, self.some // height),
-                lambda t, group=group, height=height: self._products(  # type: ignore[misc]  # of a lambda with defaults
-                    batch, kept, range(group.start + t.start * height, group.start + t.stop * height), height, image, tile_rows
-                ),
-            )
+        yield from self.along(rows, self.group, lambda group: self._group(batch, rows, group, image, tile_rows))
 
-    def _transform_filters(self, batch: tuple[int, ...], group: range, height: int, kept: range) -> Step:
-        found, at = self.layout, group.start - kept.start
-        code = engine.compiled(winograd_kernels.transformed, self.target, self.factors[0], height)
-        a = found.a.of(batch, group.start) + self.windows.a
-        from_ = (a, found.a.row, len(group) // height, found.channels, found.a_term)
-        position = _apart(len(kept) * found.channels * 8)
-        into = (self.a + at * found.channels * 8, position, self.a_norms + at * 8, self.plain_norms + at * 8)
-        return Step(code, (*from_, self.windows.line, *into, _bits(winograd.OF_FILTERS / self.roundings)))
+    def _group(
+        self, batch: tuple[int, ...], rows: range, group: range, image: int, tile_rows: range
+    ) -> Iterator[Step | Repeat]:
+        """The outputs of some filters and rows of tiles."""
+        found, lanes = self.layout, self.lanes
+        first = group.start - (0 if self.packed is not None else rows.start)
+        yield from self.along(
+            range(found.channels), BLOCK, lambda terms: self._products(batch, first, len(group), terms, tile_rows)
+        )
+        width = found.sizes[2]
+        start = image * found.sizes[1] * width
+        columns = range(start + tile_rows.start * TILE * width, start + min(tile_rows.stop * TILE, found.sizes[1]) * width)
+        sums_row = (len(tile_rows) * TILE * width + TILE * lanes) * 8
+        tiles = len(tile_rows) * self.tiles
+        row = -(-len(group) // lanes) * lanes * 8
+        code = engine.compiled(winograd_kernels.sums, self.target)
+
+        def some_of(some: range) -> Iterator[Step]:
+            from_ = (self.products + (some.start - group.start) * 8, _apart(tiles * row), row)
+            where = (-(-len(some) // lanes), len(tile_rows), self.tiles, width)
+            yield Step(code, (*from_, *where, self.sums, sums_row))
+            yield from self._stored(batch, some, some.start - group.start + first, columns, sums_row)
+
+        yield from self.along(group, self.some, some_of)
 
     def _transform_inputs(self, batch: tuple[int, ...], image: int, tile_rows: range) -> Step:
         found, windows, lanes = self.layout, self.windows, self.lanes
-        across, vectors = tile.vectors(self.target), self._vectors(len(tile_rows))
-        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across)
+        across, vectors = tile.height(self.target) // lanes, self._vectors(len(tile_rows))
+        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across, self._contiguous)
         b = found.b.of(batch) + (windows.b + image * found.b.columns[0])
-        where = (b, found.b_term, found.b.columns[1], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
+        where = (b, found.b_term, *found.b.columns[1:], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
         inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
         position = _apart(found.channels * vectors * lanes * 8)
         panel = found.channels * across * lanes * 8
@@ -179,56 +231,54 @@ class WinogradPlan(Plan):
             (*where, *inside, self.lines, self.pitch, self.apart, self.squares, vectors, vectors // across * across, *into),
         )
 
-    def _products(
-        self, batch: tuple[int, ...], kept: range, some: range, height: int, image: int, tile_rows: range
-    ) -> Iterator[Step]:
-        """The outputs of some filters and rows of tiles."""
+    def _products(self, batch: tuple[int, ...], first: int, filters: int, terms: range, tile_rows: range) -> Iterator[Step]:
+        """Some terms of some filters, from the first one on that is packed: transformed, and multiplied with all tiles."""
         found, target, lanes = self.layout, self.target, self.lanes
-        across, vectors = tile.vectors(target), self._vectors(len(tile_rows))
-        row = vectors * lanes * 8
-        of_term = found.channels * 8
-        at = some.start - kept.start
-        panels, left = divmod(vectors, across)
-        position = _apart(len(some) * row)
-        a = (self.a + at * of_term, _apart(len(kept) * of_term), height * of_term, len(some) // height)
-        for first, number, each in ((0, panels, across), (panels * across, 1, left)):
-            if not number * each:
-                continue
-            b = (self.b + first * lanes * of_term, _apart(vectors * lanes * of_term), each * lanes * of_term, number)
-            into = (self.products + first * lanes * 8, position, row)
-            code = engine.compiled(winograd_kernels.products, target, height, each)
-            yield Step(code, (*a, *b, found.channels, *into))
-        width = found.sizes[2]
-        sums_row = len(tile_rows) * TILE * width * 8
-        code = engine.compiled(winograd_kernels.sums, target)
-        where = (self.products, position, row, len(some), len(tile_rows), self.tiles, width)
-        yield Step(code, (*where, self.sums, sums_row))
-        start = image * found.sizes[1] * width
-        columns = range(start + tile_rows.start * TILE * width, start + min(tile_rows.stop * TILE, found.sizes[1]) * width)
-        yield from self._stored(batch, some, at, columns, sums_row)
+        height, tiles, vectors = tile.height(target), len(tile_rows) * self.tiles, self._vectors(len(tile_rows))
+        number = -(-filters // lanes)
+        panels, rest = divmod(tiles, height)
+        panel, rest_term = height * 8, min((vectors * lanes - panels * height) * 8, height * 8)
+        row = number * lanes * 8
+        start, apart = (
+            self.b + (n * found.channels * panel + terms.start * each) for n, each in ((0, panel), (panels, rest_term))
+        )
+        a = (start, _apart(found.channels * vectors * lanes * 8), found.channels * panel, panels, apart, rest_term)
+        at = 0
+        for groups, across in _evenly(number, tile.vectors(target)):
+            filters_ = self._filters(batch, first + at * lanes)[0] + terms.start * ELEMENTS * lanes * 4
+            b = (filters_, self.of_filters, groups, len(terms), terms.start, self.line)
+            code = engine.compiled(winograd_kernels.products, target, height, rest, across)
+            yield Step(code, (*a, *b, self.products + at * lanes * 8, _apart(tiles * row), row))
+            at += groups * across
 
     def _stored(self, batch: tuple[int, ...], some: range, at: int, columns: range, sums_row: int) -> Iterator[Step]:
         found, target, windows = self.layout, self.target, self.windows
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
-        norms = self.a_norms + at * 8
+        _, norms, plain = self._filters(batch, at)
         shape = self.shape._replace(padded=False, mixed=True)
-        nothing = (0,) * 7
         factor = _bits(self.roundings * winograd.SLACK * 2.0**-53)
         yield Step(
             engine.compiled(epilogue.block, target, shape),
-            (*where, factor, norms, self.b_norms, norms, self.b_norms, self.list, self.counter, *nothing, *streams),
+            (*where, factor, norms, self.b_norms, self.list, self.counter, 0, 0, 0, 0, *streams),
         )
-        shape = self.shape._replace(height=0, across=0)
-        code = engine.compiled(winograd_redo.summed, target, shape._replace(padded=False), self.factors)
+        shape = self.shape._replace(padded=False)
+        code = engine.compiled(winograd_redo.summed, target, shape, self.factors, self._contiguous)
         factor = _bits(winograd_redo.factor(found.channels))
-        a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line)
-        b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, found.b.columns[1], *found.sizes[1:])
+        a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
+        b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
         inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
-        listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, self.plain_norms + at * 8)
+        listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, plain, self.b_norms)
         yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
-        known = (self.sums, self.sums, sums_row, factor, norms, self.b_norms, norms, self.b_norms, norms, 0, 0, norms, 0, 0)
-        yield self.refine(batch, some, columns, shape, known, streams)
+        known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
+        yield self.refine(batch, some, columns, self.shape, known, streams)
+
+
+def _evenly(count: int, most: int) -> list[tuple[int, int]]:
+    """So many vectors in panels of two widths that differ by one, at most so wide: how many panels of which."""
+    panels = -(-count // most)
+    width, wider = divmod(count, panels)
+    return [(n, w) for n, w in ((wider, width + 1), (panels - wider, width)) if n]
 
 
 def _apart(size: int) -> int:

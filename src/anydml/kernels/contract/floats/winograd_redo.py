@@ -1,6 +1,6 @@
 """Listed elements of 3x3 windows from plain sums of their products, which are closer than sums that were transformed.
 
-A vector holds a line of the window and nothing: lines that are partly outside of the tensor have these lanes left out.
+A vector holds the sums of an element and of those that follow it in its line: where one is listed, these often are, too.
 """
 
 from __future__ import annotations
@@ -12,22 +12,24 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import bounded, stored
+from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.contract.floats.rows import NORM_SLACK
-from anydml.kernels.contract.floats.tile import DENSE
 from anydml.kernels.contract.floats.winograd import FILTER
-from anydml.kernels.contract.floats.winograd_kernels import wide
+from anydml.kernels.contract.floats.winograd_kernels import masked, wide
+from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.tensor import DataType
 
-# a, b: the first elements of filters and windows; line: bytes from a line to the next; low, high: what is inside of the tensor,
-# in lines and places that windows reach; f1, f2: the sizes that streams are found by
+# a, b: the first elements of filters and windows; line, place: bytes from one to the next; low, high: what is inside of the
+# tensor, in lines and places that windows reach; f1, f2: the sizes that streams are found by; tiles: for each column, 0 where
+# all that its tile reads is 0
 ARGUMENTS = (
-    "a", "a_row", "a_term", "a_line", "b", "b_image", "b_term", "b_line", "n1", "n2", "channels", "low1", "high1", "low2",
-    "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
+    "a", "a_row", "a_term", "a_line", "a_place", "b", "b_image", "b_term", "b_line", "b_place", "n1", "n2", "channels", "low1",
+    "high1", "low2", "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
+    "tiles",
 )  # fmt: skip
-POINTERS = {"a", "b", "list", "counter", "norms"}
+POINTERS = {"a", "b", "list", "counter", "norms", "tiles"}
+FIRST = 4  # channels among which a zero is looked for that makes a sum of zeros positive
 BLOCK = 16  # channels that are added up before they are added to others
-SHORT = 12  # the last digits of a sum that are 0 where it is worth a look whether it is exact
-LINE = 4  # lanes of a line
 LANES = 2  # an element in all of them, where it is stored
 
 
@@ -42,21 +44,27 @@ def factor(channels: int) -> float:
     return (1 + min(channels, BLOCK) + -(-channels // BLOCK) + FILTER * FILTER + 4) * 2.0**-53
 
 
-def summed(target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> str:
-    """Decide listed elements, or leave them on the list; arguments: `names`."""
-    return _Redoing(target, shape, factors).text()
+def summed(target: Target, shape: Shape, factors: tuple[DataType, DataType], contiguous: bool) -> str:
+    """Decide listed elements, or leave them on the list; arguments: `names`. contiguous: the windows' lines have no gaps."""
+    return _Redoing(target, shape, factors, contiguous).text()
 
 
 class _Redoing:
-    def __init__(self, target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> None:
+    def __init__(self, target: Target, shape: Shape, factors: tuple[DataType, DataType], contiguous: bool) -> None:
         self.body, self.shape, self.factors = Body(target), shape, factors
+        self.step = None if contiguous else "%b_place"
+        self.lanes = target.vector_bytes // 8 if contiguous else 2  # that are gathered are not many
 
     def text(self) -> str:
         body = self.body
         arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
+        # the elements whose sums are there: their row, the first one's column, and a bit for each
+        self.there = body.op("alloca [3 x i64], align 64")
+        body.store("i64", "0", self.there, 16)
+        self.note = Note(body)
+        self.totals, self.errors = (body.op(f"alloca [{self.lanes} x double], align 64") for _ in range(2))
         zero = body.constant(Kind("i64"), 0)
         count = body.load("i64", "%counter")
-        body.store("i64", "0", "%counter", DENSE)
         _, (left,) = body.loop("0", count, 1, [zero], self._entry)
         body.store("i64", left.name, "%counter")
         body.do("ret i64 0")
@@ -67,7 +75,10 @@ class _Redoing:
         entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
         row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
         c = body.op(f"add i64 %first, {column}")
-        total, error = self._sum(row, c)
+        when(body, self._missing(row, column), lambda: self._sum(row, column, c))
+        at = body.op(f"sub i64 {column}, {body.load('i64', self.there, 8)}")
+        at = body.op(f"mul i64 {at}, 8")
+        total, error = (body.loaded(Kind("double"), x, at) for x in (self.totals, self.errors))
         read, output = self._streams(row, c)
         # a norm is of the whole filter: what is no number there may be no factor of any term
         spoilt = ~error.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
@@ -101,88 +112,111 @@ class _Redoing:
         }
         return read, found[-1]
 
-    def _sum(self, row: str, c: str) -> tuple[Value, Value]:
-        """The sum of the terms that count, and its bound."""
+    def _missing(self, row: str, column: str) -> str:
+        """Whether an element is none of those whose sums are there."""
         body = self.body
+        same = body.op(f"icmp eq i64 {row}, {body.load('i64', self.there)}")
+        n = body.op(f"sub i64 {column}, {body.load('i64', self.there, 8)}")
+        bit = body.op(f"lshr i64 {body.load('i64', self.there, 16)}, {body.op(f'and i64 {n}, 63')}")
+        near = body.op(f"and i1 {same}, {body.op(f'icmp ult i64 {n}, {self.lanes}')}")
+        there = body.op(f"and i1 {near}, {body.op(f'trunc i64 {bit} to i1')}")
+        return body.op(f"xor i1 {there}, true")
+
+    def _sum(self, row: str, column: str, c: str) -> None:
+        """The sums of the terms that count, and their bounds, of an element and of those behind it."""
+        body, lanes = self.body, self.lanes
         z, y, x = self._split(c, "%n1", "%n2")
-        kind, i64 = Kind("double", LINE), Kind("i64")
-        size = self.factors[1].dtype.itemsize
+        kind, one, i64 = Kind("double", lanes), Kind("double"), Kind("i64")
         a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
         offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b_image')}, {body.op(f'mul i64 {y}, %b_line')}")
-        b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, {size}')}"))
-        place = body.splat(Value(body, x, i64), LINE) + body.constants("i64", range(LINE))
-        low, high = (body.splat(Value(body, f"%{n}", i64), LINE) for n in ("low2", "high2"))
-        across = place.compared("sge", low) & place.compared("slt", high)
-        across = across & body.constants("i1", [n < FILTER for n in range(LINE)])
-        masks = []
-        for p in range(FILTER):
-            line = Value(body, y, i64) + p
-            inside = line.compared("sge", Value(body, "%low1", i64)) & line.compared("slt", Value(body, "%high1", i64))
-            masks.append(across & body.splat(inside, LINE))
-        starts = [body.constant(kind, -0.0)] * FILTER + [body.constant(kind, 0.0)] * FILTER
+        b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b_place')}"))
+        lines, inside = self._lines(y)
+        across = self._across(x)
+        terms = [(p, q) for p in range(FILTER) for q in range(FILTER)]
+        masks = [across[q] & inside[p] for p, q in terms]
+        self.note.clear()
+        starts = [body.constant(kind, -0.0)] * len(terms) + [body.constant(kind, 0.0)] * FILTER
 
         def factors(n: str) -> list[tuple[Value, Value]]:
             right, left = (body.op(f"mul i64 {n}, %{x}_term") for x in "ba")
             made = []
-            for p in range(FILTER):
-                line = body.op(f"add i64 {right}, {body.op(f'mul i64 %b_line, {p}')}")
-                u = wide(self._masked(body.at(b, line), self.factors[1], masks[p]), self.factors[1])
-                line = body.op(f"add i64 {left}, {body.op(f'mul i64 %a_line, {p}')}")
-                made.append((u, wide(self._masked(body.at(a, line), self.factors[0], masks[p]), self.factors[0])))
+            for p, q in terms:
+                at = body.op(f"add i64 {lines[p]}, {body.op(f'mul i64 %b_place, {q}')}")
+                u = masked(body, Kind(f"i{self.factors[1].element_bits}", lanes), self._at(b, right, at), self.step, across[q])
+                at = body.op(f"add i64 {body.op(f'mul i64 %a_line, {p}')}, {body.op(f'mul i64 %a_place, {q}')}")
+                v = body.loaded(Kind(f"i{self.factors[0].element_bits}"), self._at(a, left, at))
+                made.append((wide(u, self.factors[1]), wide(body.splat(v, lanes), self.factors[0])))
             return made
 
         def channel(n: str, carried: list[Value]) -> list[Value]:
-            pairs = factors(n)
-            sums = [body.fused(u, v, old) for (u, v), old in zip(pairs, carried, strict=False)]
-            return [*sums, *(body.fused(u, u, old) for (u, _), old in zip(pairs, carried[FILTER:], strict=True))]
-
-        def digits(n: str, carried: list[Value]) -> list[Value]:
-            for pair in factors(n):
-                carried = [_least(old, x) for old, x in zip(carried, pair, strict=True)]
-            return carried
+            squares, pairs = carried[len(terms) :], factors(n)
+            for (p, _), (u, _) in zip(terms, pairs, strict=True):
+                squares[p] = body.fused(u, u, squares[p])
+            return [*(body.fused(u, v, old) for (u, v), old in zip(pairs, carried, strict=False)), *squares]
 
         def block(first: str, carried: list[Value]) -> list[Value]:
             end = body.call("llvm.umin.i64", i64, f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %channels").name
             _, found = body.loop(first, end, 1, starts, channel)
             return [x + y for x, y in zip(carried, found, strict=True)]
 
+        norm = body.splat(body.loaded(one, "%norms", body.op(f"mul i64 {row}, 8")), lanes)
+        # a sum of zeros is +0 as soon as one of them is; if the first one's sum is, the others' need not be known
+        blank = body.loaded(kind, "%tiles", body.op(f"mul i64 {column}, 8")).compared("oeq", 0.0)
+        blank = blank & norm.compared("olt", math.inf)
+        few = body.call("llvm.umin.i64", i64, f"i64 {FIRST}", "i64 %channels").name
+        _, found = body.loop("0", body.op(f"select i1 {blank.lane(0).name}, i64 {few}, i64 0"), 1, starts, channel)
+        plus = body.constant(kind.of("i1"), False)
+        for mask, sums in zip(masks, found, strict=False):
+            plus = plus | body.chosen(mask, sums, -0.0).bits().compared("eq", 0)
+        plus = plus & blank
+        done = plus.lane(0).name
         up = body.op(f"and i64 {body.op(f'add i64 %channels, {BLOCK - 1}')}, {-BLOCK}")
-        _, found = body.loop("0", up, BLOCK, starts, block)
-        total, square = body.constant(Kind("double"), -0.0), body.constant(Kind("double"), 0.0)
-        for p in range(FILTER):
+        _, found = body.loop("0", body.op(f"select i1 {done}, i64 0, i64 {up}"), BLOCK, starts, block)
+        total, some = body.constant(kind, -0.0), body.constant(kind.of("i1"), False)
+        for mask, sums in zip(masks, found, strict=False):
             # where no term counts, zeros were added up, which may be no -0
-            sums = body.chosen(masks[p], found[p], -0.0)
-            for lane in range(FILTER):
-                total, square = total + sums.lane(lane), square + found[FILTER + p].lane(lane)
-        some = masks[0] | masks[1] | masks[2]
-        any_ = some.lane(0) | some.lane(1) | some.lane(2)
-        total = body.chosen(any_, total, 0.0)  # the sum of nothing is +0
-        norm = body.loaded(Kind("double"), "%norms", body.op(f"mul i64 {row}, 8"))
-        factor = Value(body, body.op("bitcast i64 %factor to double"), Kind("double"))
+            total, some = total + body.chosen(mask, sums, -0.0), some | mask
+        total = body.chosen(some & ~plus, total, 0.0)  # the sum of nothing is +0
+        # stored before the note is looked at, so that no addition is moved behind that; the bound's roundings do not count
+        body.stored(total, self.totals)
+        after = body.name("summed")
+        body.jump(after)
+        body.label(after)
+        rounded = body.splat(self.note.rounded(), lanes)
+        factor = body.splat(Value(body, body.op("bitcast i64 %factor to double"), one), lanes)
+        square = body.constant(kind, 0.0)
+        for p in range(FILTER):
+            square = square + body.chosen(inside[p], found[len(terms) + p], 0.0)
         bound = square.root() * NORM_SLACK * norm
-        # a sum is exact where all of its terms are multiples of one number that it is at most 2^53 times of: it has few digits
-        short = (total.bits() & ((1 << SHORT) - 1)).compared("eq", 0) & square.compared("one", 0.0)
-        count = body.op(f"select i1 {short.name}, i64 %channels, i64 0")
-        most = body.constant(Kind("double"), 2.0**53)
-        for least in body.loop("0", count, 1, [body.constant(kind, math.inf)] * 2, digits)[1]:
-            one = least.lane(0)
-            for lane in range(1, FILTER):
-                one = body.chosen(least.lane(lane).compared("olt", one), least.lane(lane), one)
-            most = most * one
-        exact = short & bound.compared("ole", most)
-        return total, body.chosen(exact, 0.0, bound * factor)
+        body.stored(body.chosen(rounded, bound * factor, 0.0), self.errors)
+        room = body.call("llvm.umin.i64", i64, f"i64 {body.op(f'sub i64 %n2, {x}')}", f"i64 {lanes}").name
+        of_line = body.op(f"sub i64 {body.op(f'shl i64 1, {room}')}, 1")
+        some_of = body.op(f"and i64 {lanes_as_bits(plus)}, {of_line}")
+        for k, found_ in enumerate((row, column, body.op(f"select i1 {done}, i64 {some_of}, i64 {of_line}"))):
+            body.store("i64", found_, self.there, 8 * k)
 
-    def _masked(self, place: str, data_type: DataType, mask: Value) -> Value:
-        body, kind = self.body, Kind(f"i{data_type.element_bits}", LINE)
-        name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
-        body.declared[f"declare {kind.text} @{name}(ptr, i32, <{kind.lanes} x i1>, {kind.text})"] = None
-        return body.value(f"call {kind.text} @{name}(ptr {place}, i32 1, {mask!r}, {kind.text} zeroinitializer)", kind)
+    def _at(self, base: str, *offsets: str) -> str:
+        for offset in offsets:
+            base = self.body.at(base, offset)
+        return base
 
+    def _lines(self, y: str) -> tuple[list[str], list[Value]]:
+        """Bytes to the lines of the window, and whether they are inside; where one is not, to another, whose terms are left."""
+        body, i64 = self.body, Kind("i64")
+        last = body.op("sub i64 %high1, 1")
+        lines, inside = [], []
+        for p in range(FILTER):
+            line = body.op(f"add i64 {y}, {p}")
+            near = body.call("llvm.smin.i64", i64, f"i64 {line}", f"i64 {last}").name
+            near = body.call("llvm.smax.i64", i64, f"i64 {near}", "i64 %low1").name
+            lines.append(body.op(f"mul i64 {body.op(f'sub i64 {near}, {y}')}, %b_line"))
+            inside.append(body.splat(Value(body, body.op(f"icmp eq i64 {near}, {line}"), Kind("i1")), self.lanes))
+        return lines, inside
 
-def _least(least: Value, x: Value) -> Value:
-    """The lesser of a power of two and, of x, the largest that it is a multiple of; 0 is one of any."""
-    body = x.body
-    bits = x.bits()
-    rest = (x - (bits & (bits - 1)).cast(x.kind)).magnitude()
-    low = body.chosen((bits & ((1 << 52) - 1)).compared("eq", 0), x.magnitude(), rest)
-    return body.chosen(low.compared("olt", least) & x.compared("one", 0.0), low, least)
+    def _across(self, x: str) -> list[Value]:
+        """The elements for which the places of the window are inside; none, where no line is."""
+        body, lanes, i64 = self.body, self.lanes, Kind("i64")
+        place = body.splat(Value(body, x, i64), lanes) + body.constants("i64", range(lanes))
+        end = body.op("select i1 " + body.op("icmp slt i64 %low1, %high1") + ", i64 %high2, i64 %low2")
+        low, high = (body.splat(Value(body, n, i64), lanes) for n in ("%low2", end))
+        return [(place + q).compared("sge", low) & (place + q).compared("slt", high) for q in range(FILTER)]

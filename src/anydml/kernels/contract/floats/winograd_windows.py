@@ -9,31 +9,31 @@ import numpy as np
 
 from anydml.kernels.contract.floats.layout import Layout
 from anydml.kernels.contract.floats.winograd import FILTER, TILE
-from anydml.tensor import DataType
 
 # below, as much is lost in the transforms as is saved in products; fewer products at all are not worth more code
-LEAST_CHANNELS, LEAST_ROWS = 4, 5
-LEAST_OUTPUTS = 64  # of an image; and of its tiles, half are to be outputs
+LEAST_CHANNELS, LEAST_ROWS = 3, 5
+LEAST_OUTPUTS = 25  # of an image; and of its tiles, half are to be outputs
 LEAST_WORK = 1 << 20
 
 
 class Windows(NamedTuple):
     """Windows whose first element is at the output's own position. a, b: bytes from a factor's start to the first position
-    of the filter; line: bytes from one of its lines to the next. low, high: the lines, and then the places in a line, that
-    are inside of the tensor, of those that windows reach: two more than there are outputs."""
+    of the filter; line, place: bytes from one of its lines, and from one of its places, to the next. low, high: the lines, and
+    then the places in a line, that are inside of the tensor, of those that windows reach: two more than there are outputs."""
 
     a: int
     b: int
     line: int
+    place: int
     low: tuple[int, int]
     high: tuple[int, int]
 
 
-def windows(found: Layout, factors: tuple[DataType, DataType]) -> Windows | None:
+def windows(found: Layout) -> Windows | None:
     """The windows of a layout; None where it has no such ones."""
     table, (_, down, across) = found.table, found.b.columns
     sizes = (found.sizes[1], found.sizes[2])
-    if len(table) != FILTER * FILTER or across != factors[1].dtype.itemsize or min(sizes) < 1:
+    if len(table) != FILTER * FILTER or min(sizes) < 1:
         return None
     first = int(table[:, 0].min())
     places = {int(entry[0]) - first: entry for entry in table}
@@ -41,7 +41,8 @@ def windows(found: Layout, factors: tuple[DataType, DataType]) -> Windows | None
     if set(places) != {p * down + q * across for p, q in steps} or len(places) != len(table):
         return None
     at = {(p, q): places[p * down + q * across] for p, q in steps}
-    a, line = int(at[0, 0][1]), int(at[1, 0][1] - at[0, 0][1])
+    a = int(at[0, 0][1])
+    line, place = (int(at[step][1]) - a for step in ((1, 0), (0, 1)))
     low = (int(at[0, 0][4]), int(at[0, 0][6]))
     high = (int(at[2, 2][5]) + 2, int(at[2, 2][7]) + 2)
     for (p, q), entry in at.items():
@@ -49,9 +50,9 @@ def windows(found: Layout, factors: tuple[DataType, DataType]) -> Windows | None
         for k, step in enumerate((p, q)):
             start = max(low[k] - step, 0)
             inside += [start, max(min(high[k] - step, sizes[k]), start)]
-        if entry[1] != a + p * line + q * factors[0].dtype.itemsize or not np.array_equal(entry[2:], inside):
+        if entry[1] != a + p * line + q * place or not np.array_equal(entry[2:], inside):
             return None
-    return Windows(a, first, line, low, high)
+    return Windows(a, first, line, place, low, high)
 
 
 def pays(found: Layout) -> bool:

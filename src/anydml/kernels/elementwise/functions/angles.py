@@ -40,7 +40,8 @@ def near_angle(x: Pair) -> tuple[Pair, Value]:
 def _far_angle(x: Pair) -> tuple[Pair, Value]:
     """The same for |x| up to 2^130: x 2 / pi, without multiples of 4, as the exact sum of products of parts of both."""
     sums = [x.head.lift(0.0)] * 3
-    for part in (*halves(x.head), *halves(x.tail)):
+    single = x.tail.name == x.head.lift(0.0).name  # a float of one part
+    for part in (*halves(x.head), *(() if single else halves(x.tail))):
         for digits in _TWO_OVER_PI:
             p = part * digits  # 51 bits: a multiple of 4 from 2^53 on
             p = p - ((p * 0.25 + ROUNDER) - ROUNDER) * 4

@@ -161,13 +161,23 @@ def tanh(x: Value) -> Pair:
 
 
 def log(x: Value) -> Pair:
-    """e log 2 + log m, by a table of eight; for normal positive x. 1 + r is m and an entry's product."""
+    """Of normal positive x."""
+    return _log(x)._replace(outside=~(x.bits() - (1 << 23)).compared("ult", 0x7F000000))
+
+
+def log_of_subnormal(x: Value) -> Pair:
+    """Of positive x below 2^-126."""
+    return _log(x * 2.0**32, 32)._replace(outside=(x.bits() - 1).compared("uge", (1 << 23) - 1))
+
+
+def _log(x: Value, less: int = 0) -> Pair:
+    """e log 2 + log m, by a table of eight; for normal positive x. 1 + r is m and an entry's product. less: taken from e."""
     fused = x.body.fused
     bits = x.bits()
     moved = bits - tables.LOG_FIRST
     exponent = moved.shifted_right(23, signed=True)
     index = moved.shifted_right(20, signed=False)
-    k = exponent.converted("sitofp", x.kind)
+    k = (exponent - less if less else exponent).converted("sitofp", x.kind)
     m = (bits - (exponent << 23)).cast(x.kind)
     r = fused(m, picked(tables.LOG_FACTORS, "float", index), -1.0)  # exact
     head = fused(k, tables.LN2_HEAD, picked(tables.LOG_HEADS, "float", index))  # exact
@@ -183,8 +193,7 @@ def log(x: Value) -> Pair:
     cube = squared * r
     tail = fused(lost, -0.5, fused(cube, q, rest)) + (rest_near + (near - (total - head)))
     share = fused(cube.magnitude(), LOG_MARGIN, total.magnitude() * LOG_LEAST)
-    normal = (bits - (1 << 23)).compared("ult", 0x7F000000)
-    return Pair(total, tail - share, tail + share, ~normal)
+    return Pair(total, tail - share, tail + share, None)
 
 
 def _of_square(x: Value, coefficients: Sequence[float], far: float) -> Value:

@@ -1,0 +1,159 @@
+"""A graph, compiled: a kernel for each work, and memory for what lies between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+from anydml.computed import computed_once
+from anydml.devices.binding import Slot
+from anydml.devices.choice import chosen, linked
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.families import Families
+from anydml.devices.graph_call import GraphCall, Part
+from anydml.devices.memory import memory_bytes
+from anydml.devices.profile import Profile, profiled
+from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
+from anydml.graphs.memory import Layout, in_place, laid_out, lives
+from anydml.graphs.plan import Work, fixed_buffers, read_beyond, split, works_of
+from anydml.graphs.show import called, summary
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.lower import lowerings
+from anydml.schema.check import Checked
+from anydml.schema.operator import Desc
+from anydml.tensor import TensorDesc, TensorFlags
+
+
+class CompiledGraph(CompiledOperator):
+    """A graph, compiled: `initialize` where an input is OWNED_BY_DML, then `bind`, by the names of its edges."""
+
+    def __init__(self, checked: CheckedGraph, call: GraphCall) -> None:
+        self.desc = checked.desc
+        self.wire_name = "DML_GRAPH"
+        self.kernel_name = "graph"
+        self.call = call
+        self.built = call.built()
+        self._checked = checked
+        self._outputs = [bound.name for bound in checked.outputs]
+        self._in_place = set()
+        self._data_rules = []
+        owned = sum(bound.tensor.element_bytes for bound in checked.inputs if bound.tensor.flags)
+        self._begin(owned)
+
+    def begin(self) -> None:
+        """Compute what follows from constants, where the caller has nothing to initialize."""
+        if self._persistent is not None:
+            self._persistent = dict(self.call.initialize({}))
+
+    def __repr__(self) -> str:
+        return f"<CompiledGraph: {summary(self._checked, [part.work for part in self.call.parts])}>"
+
+    def profile(self, times: int = 10, **arrays: Any) -> Profile:
+        """The time that each call takes, the least of so many. arrays: what bind takes, by name."""
+        if times < 1:
+            raise ValueError(f"times is {times}, and a graph is executed once at least")
+        return profiled(self.call.runs(self.bind(**arrays).arrays), times)
+
+    @computed_once
+    def _optional(self) -> frozenset[str]:
+        return frozenset()
+
+    @computed_once
+    def _arrays_of(self) -> frozenset[str]:
+        return frozenset()
+
+    def _slots_of(self, flags: TensorFlags) -> dict[str, Slot]:
+        bound = [(b, False) for b in self._checked.inputs] + [(b, True) for b in self._checked.outputs]
+        return {b.name: Slot(b.name, b.tensor, b.own_total, w) for b, w in bound if b.tensor.flags == flags}
+
+
+def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, machine: Machine) -> CompiledGraph:
+    """The graph with the first kernel of each work that takes it; fusing: the families that take fused statements.
+
+    MemoryError where it would take more scratch and persistent memory than this machine has.
+    """
+    works = works_of(checked)
+    fixed = fixed_buffers(checked, works)
+    first, every = split(works, fixed)
+    once = [_part(families, checked, work, frozenset(), machine) for work in first]
+    parts = []
+    for work in fuse(checked, every) if fusing else every:
+        if work.nest is not None and (part := _fused(fusing, checked, work, fixed, machine)) is not None:
+            parts.append(part)
+        else:
+            parts += [_part(families, checked, one, fixed, machine) for one in every if one.node in work.nodes]
+    made = CompiledGraph(checked, GraphCall(checked, once, parts, _layout(checked, parts), fixed))
+    if (needed := made.most_bytes) > memory_bytes():
+        raise MemoryError(
+            f"the graph takes {needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
+        )
+    made.begin()
+    return made
+
+
+def _layout(checked: CheckedGraph, parts: Sequence[Part]) -> Layout:
+    """The scratch: everything that is written and is not bound, and what is bound and read beyond its elements."""
+    works = [part.work for part in parts]
+    outputs = {b.buffer for b in checked.outputs}
+    bound = outputs - read_beyond(checked, works)
+    between = {use.buffer for work in works for use in work.writes.values()} - bound
+    sizes = {b: checked.buffers[b].bytes for b in between}
+    copied = between & outputs  # at the end, until when they are alive
+    taken = in_place(works, {b: n for b, n in sizes.items() if b not in copied}, [_may_lie_alike(part) for part in parts])
+    found = lives(works, sizes, taken)
+    found = {b: life._replace(last=len(works)) if b in copied else life for b, life in found.items()}
+    offsets, size = laid_out(found)
+    return Layout({b: offsets[taken.get(b, b)] for b in between}, size)
+
+
+def _may_lie_alike(part: Part) -> list[str]:
+    """The inputs that the output may be identical to, element by element."""
+    if part.compiled is None:
+        return read_at_index(part.work) if part.kernel_name.startswith("elementwise:") else []
+    in_place = part.compiled.desc.spec.in_place
+    fields = {found.name: found.field.wire for found in part.compiled.desc.tensors()}
+    return [name for name in part.work.reads if fields[name] in in_place]
+
+
+def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part:
+    operator = checked.nodes[work.node]
+    assert operator is not None
+    owned = [name for name, use in work.reads.items() if use.buffer in fixed]
+    compiled, _ = chosen(families, _owning(operator, owned), machine)
+    return Part(work, compiled.kernel_name, compiled.built, compiled, called(checked, work.node))
+
+
+def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
+    """A fused work with its kernel; None where no family takes it."""
+    assert work.nest is not None
+    tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
+    tensors |= {name: use.tensor for name, use in work.writes.items()}
+    of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
+    for name, answer in lowerings(families, {OUTPUT: work.nest}, of_no_operator, machine):
+        if isinstance(answer, Lowered):
+            try:
+                built = linked(answer)
+            except Uncompilable:
+                continue
+            return Part(work, name, built, None, " + ".join(called(checked, node) for node in work.nodes))
+    return None
+
+
+def _owning(checked: Checked[Desc], names: Sequence[str]) -> Checked[Desc]:
+    """The desc with OWNED_BY_DML on inputs that do not change, so that kernels pack them once."""
+    changed: dict[str, Any] = {}
+    for f in checked.desc.spec.inputs:
+        value = getattr(checked.desc, f.name)
+        if f.sized_by and any(name.startswith(f"{f.name}[") for name in names):
+            changed[f.name] = tuple(_owned(t) if f"{f.name}[{i}]" in names else t for i, t in enumerate(value))
+        elif f.name in names:
+            changed[f.name] = _owned(value)
+    return replace(checked, desc=replace(checked.desc, **changed)) if changed else checked
+
+
+def _owned(t: TensorDesc) -> TensorDesc:
+    return replace(t, flags=TensorFlags.OWNED_BY_DML)

@@ -1,0 +1,158 @@
+"""The call of a graph: arrays, constants and one scratch as the tensors of each kernel, and kernels one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.devices.compiled import CompiledOperator
+from anydml.errors import DataError
+from anydml.graphs.checked import Bound, CheckedGraph
+from anydml.graphs.memory import LINE, Layout
+from anydml.graphs.plan import Use, Work
+from anydml.kernels.call.address import address_of
+from anydml.kernels.kernel import Arrays, Built, Execute
+from anydml.tensor import TensorDesc
+
+
+class Part(NamedTuple):
+    """A work with its kernel. compiled: the operator, None for a fused statement. title: the node as messages name it."""
+
+    work: Work
+    kernel_name: str
+    built: Built
+    compiled: CompiledOperator | None
+    title: str
+
+    def prepared(self, views: Arrays) -> Execute:
+        """The call on arrays; a DataError of its names the node."""
+        if self.compiled is None or not self.compiled.judges:
+            return self.built.bind(views)
+        return partial(_naming, self.compiled.prepare(views), self.title)
+
+    def packed(self, views: Arrays) -> Arrays:
+        return self.built.initialize(views) if self.built.initialize else {}
+
+
+def _naming(run: Execute, title: str) -> None:
+    try:
+        run()
+    except DataError as error:
+        raise DataError(f"{title}.{error.tensor}", error.index, error.value, error.rule) from None
+
+
+class GraphCall:
+    """The parts of a graph as one kernel: what `Built` asks of one.
+
+    once: what initialize computes; parts: what each call does. fixed: buffers that do not change afterwards.
+    """
+
+    def __init__(
+        self, checked: CheckedGraph, once: Sequence[Part], parts: Sequence[Part], layout: Layout, fixed: frozenset[int]
+    ) -> None:
+        self._checked, self._once, self.parts, self.layout, self._fixed = checked, once, parts, layout, fixed
+        self._written = {use.buffer: use.tensor for part in (*once, *parts) for use in part.work.writes.values()}
+
+    def built(self) -> Built:
+        """The graph as a kernel that can be bound."""
+        temporary = self.layout.bytes + sum(part.built.temporary_resource_size for part in self.parts)
+        kept = sum(self._checked.buffers[use.buffer].bytes for part in self._once for use in part.work.writes.values())
+        kept += sum(part.built.persistent_resource_size for part in self.parts)
+        kept += sum(self._checked.buffers[i].bytes for i in self._fixed if self._checked.constant(i))
+        passing = [
+            part.built.initialize_resource_size + part.built.temporary_resource_size + part.built.persistent_resource_size
+            for part in self._once
+        ]
+        passing += [part.built.initialize_resource_size for part in self.parts]
+        return Built(self.bind, temporary, self.initialize, kept, max(passing, default=0))
+
+    def initialize(self, owned: Arrays) -> Arrays:
+        """What follows from constants and owned inputs: buffers by `#number`, and what parts packed by `part/name`."""
+        memory = self._bound(self._checked.inputs, owned)
+        found: dict[str, NDArray[Any]] = {}
+        for part in self._once:
+            for use in part.work.writes.values():
+                found[f"#{use.buffer}"] = memory[use.buffer] = np.zeros(self._checked.buffers[use.buffer].bytes, np.uint8)
+            views = self._views(part, memory)
+            part.prepared({**views, **part.packed(views)})()
+        for k, part in enumerate(self.parts):
+            views = self._views(part, memory)
+            found |= {f"{k}/{name}": array for name, array in part.packed(views).items()}
+        return found
+
+    def bind(self, arrays: Arrays) -> Execute:
+        """The call that computes the outputs, in a scratch of its own."""
+        runs = [run for _, run in self.runs(arrays)]
+
+        def execute() -> None:
+            for run in runs:
+                run()
+
+        return execute
+
+    def runs(self, arrays: Arrays) -> list[tuple[Part | None, Execute]]:
+        """The call in its parts, and copies where an output is not written by its part."""
+        memory: dict[int, NDArray[Any]] = {}
+        outputs = [*self._checked.outputs]
+        later: list[Bound] = []
+        for bound in outputs:
+            if bound.buffer in self.layout.offsets or bound.buffer in memory or bound.buffer in self._fixed:
+                later.append(bound)
+            else:
+                memory[bound.buffer] = bytes_of(arrays[bound.name], bound.tensor)
+        memory |= self._bound(self._checked.inputs, arrays)
+        memory |= {int(name[1:]): array for name, array in arrays.items() if name.startswith("#")}
+        memory |= scratch(self.layout, {b: self._checked.buffers[b].bytes for b in self.layout.offsets})
+        made: list[tuple[Part | None, Execute]] = []
+        for k, part in enumerate(self.parts):
+            packed = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
+            made.append((part, part.prepared({**self._views(part, memory), **packed})))
+        for bound in later:
+            tensor = self._written[bound.buffer]
+            source, target = memory[bound.buffer], bytes_of(arrays[bound.name], bound.tensor)
+            made.append((None, partial(np.copyto, laid_over(target, tensor), laid_over(source, tensor))))
+        return made
+
+    def _bound(self, inputs: Sequence[Bound], arrays: Arrays) -> dict[int, NDArray[Any]]:
+        memory = {b.buffer: bytes_of(arrays[b.name], b.tensor) for b in inputs if b.name in arrays}
+        for i in self._fixed:
+            if (constant := self._checked.constant(i)) is not None:
+                memory[i] = constant.data
+        return memory
+
+    def _views(self, part: Part, memory: Mapping[int, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The tensors of a part that there is memory for, as it sees them."""
+        uses: dict[str, Use] = {**part.work.reads, **part.work.writes}
+        return {name: laid_over(memory[use.buffer], use.tensor) for name, use in uses.items() if use.buffer in memory}
+
+
+def scratch(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:
+    """The memory of each buffer, within one allocation."""
+    memory = np.empty(layout.bytes + LINE, np.uint8)
+    start = -address_of(memory) % LINE
+    return {b: memory[start + at : start + at + sizes[b]] for b, at in layout.offsets.items()}
+
+
+def bytes_of(array: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
+    """The bytes of an array in tensor form, from its first element to its last."""
+    if tensor.data_type.element_bits == 4:
+        return array
+    span = np.lib.stride_tricks.as_strided(array, (tensor.span,), (array.itemsize,), writeable=array.flags.writeable)
+    return span.view(np.uint8)
+
+
+def laid_over(memory: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
+    """The array of a tensor over bytes; of elements of 4 bits, the bytes themselves."""
+    if tensor.data_type.element_bits == 4:
+        return memory[: tensor.element_bytes]
+    dtype = tensor.data_type.dtype
+    strides = [stride * dtype.itemsize for stride in tensor.explicit_strides]
+    try:
+        view: NDArray[Any] = np.ndarray(tensor.sizes, dtype, memory, strides=strides)
+    except ValueError as error:  # zero strides can make more elements than an address space has
+        raise MemoryError(f"sizes {tensor.sizes} are too large for an array ({error})") from None
+    return view

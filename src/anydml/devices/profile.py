@@ -1,0 +1,53 @@
+"""The time that each call of a graph takes."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from anydml.devices.graph_call import Part
+from anydml.kernels.kernel import Execute
+
+
+class Spent(NamedTuple):
+    """A call of a graph: its nodes, its kernel, the least time of several, and the bytes that it reads and writes."""
+
+    nodes: str
+    kernel: str
+    microseconds: float
+    bytes: int
+
+
+class Profile(tuple[Spent, ...]):
+    """The calls of a graph in order, each with its time; `str` is a table."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        total = sum(s.microseconds for s in self) or 1.0
+        width = max((len(s.nodes) for s in self), default=0)
+        lines = [
+            f"{s.nodes:{width}}  {s.kernel:24}  {s.microseconds:10.1f} us  {s.microseconds / total:4.0%}  {s.bytes:12} bytes"
+            for s in self
+        ]
+        return "\n".join([*lines, f"{total:.1f} us in all"])
+
+    __repr__ = __str__
+
+
+def profiled(runs: list[tuple[Part | None, Execute]], times: int) -> Profile:
+    """Each of a graph's runs timed by itself, the graph executed so many times; the least of each."""
+    least = [float("inf")] * len(runs)
+    for _ in range(times):
+        for k, (_, run) in enumerate(runs):
+            began = time.perf_counter()
+            run()
+            least[k] = min(least[k], (time.perf_counter() - began) * 1e6)
+    return Profile(
+        Spent(part.title, part.kernel_name, spent, _bytes(part)) if part else Spent("copy of an output", "copy", spent, 0)
+        for (part, _), spent in zip(runs, least, strict=True)
+    )
+
+
+def _bytes(part: Part) -> int:
+    return sum(use.tensor.element_bytes for use in (*part.work.reads.values(), *part.work.writes.values()))

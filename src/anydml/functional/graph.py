@@ -1,0 +1,218 @@
+"""`dml.graph`: a function of eager calls as a graph, compiled and run as one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.computed import computed_once
+from anydml.devices.binding import as_array
+from anydml.devices.device import Device, device_of
+from anydml.devices.graph import CompiledGraph
+from anydml.devices.graph_call import laid_over
+from anydml.errors import BindingError, DescError, Fault
+from anydml.functional import graph_files
+from anydml.functional.call import call
+from anydml.functional.run import allocate
+from anydml.functional.tracing import Building, GraphTensor, traced
+from anydml.graphs import show
+from anydml.graphs.check import check_graph
+from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.desc import GraphDesc, OutputEdge, tensor_names
+from anydml.graphs.fusing import fuse
+from anydml.graphs.plan import Work, fixed_buffers, split, works_of
+from anydml.schema.tensor_rules import broken
+from anydml.tensor import TensorDesc, TensorFlags, four_bit, packed_strides
+
+
+class Graph:
+    """A graph with names: made by `graph`.
+
+    desc: DirectML's form of it, for `Device.compile`. inputs, outputs: the tensors that are bound, by name.
+    """
+
+    def __init__(self, desc: GraphDesc, inputs: Mapping[str, TensorDesc], outputs: Mapping[str, TensorDesc], form: Any) -> None:
+        self.desc, self.inputs, self.outputs = desc, dict(inputs), dict(outputs)
+        self._form = form  # what the function returned, with names for tensors
+
+    def __repr__(self) -> str:
+        """Inputs, nodes with the calls that they were fused to, and outputs."""
+        return show.text(*self._planned())
+
+    def _repr_html_(self) -> str:
+        return show.html(*self._planned())
+
+    def to_dot(self) -> str:
+        """The graph for Graphviz: a box around nodes that were fused, sizes at the edges."""
+        return show.dot(*self._planned())
+
+    def _planned(self) -> tuple[CheckedGraph, Sequence[Work], Sequence[Work]]:
+        checked = check_graph(self.desc)
+        once, every = split(works := works_of(checked), fixed_buffers(checked, works))
+        return checked, once, fuse(checked, every)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the graph to a folder: graph.json, and an .npy file for each constant."""
+        graph_files.write(folder, self.desc, self._form)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Graph:
+        """The graph that `save` wrote to a folder; GraphError where it is none."""
+        desc, form = graph_files.read(folder)
+        checked = check_graph(desc)
+        tensors = [
+            {b.name: t or b.tensor for b, t in zip(bound, given or [None] * len(bound), strict=True)}
+            for bound, given in ((checked.inputs, desc.input_tensors), (checked.outputs, desc.output_tensors))
+        ]
+        return cls(desc, tensors[0], tensors[1], form)
+
+    def compile(self, device: Device | str | None = None, *, fuse: bool = True) -> CompiledGraph:
+        """The graph for a device, the cpu without one: initialize it where an input is OWNED_BY_DML, then bind."""
+        return cast(CompiledGraph, device_of(device).compile(self.desc, fuse=fuse))
+
+    def run(
+        self, inputs: Mapping[str, Any], device: Device | str | None = None, *, keep: Literal["outputs", "all"] = "outputs"
+    ) -> dict[str, NDArray[Any]]:
+        """The outputs by name, of fresh arrays; with keep="all", what every operator computes, by the operator's name too.
+
+        The graph is compiled once for a device, unless an input is OWNED_BY_DML.
+        """
+        if keep == "all":
+            return self._whole.run(inputs, device)
+        if keep != "outputs":
+            raise ValueError(f'keep is {keep!r}, and may be "outputs" or "all"')
+        device = device_of(device)
+        owned = {name: x for name, x in inputs.items() if name in self.inputs and self.inputs[name].flags}
+        if any(t.flags & TensorFlags.OWNED_BY_DML for t in self.inputs.values()):
+            compiled = self.compile(device)
+            compiled.initialize(**owned)
+        else:
+            compiled = device.cached(_compiled, self)
+        scratch = compiled.binding_properties.temporary_resource_size
+        found = {name: _fresh(t, scratch) for name, t in self.outputs.items()}
+        if taken := [name for name in inputs if name in found]:
+            raise BindingError([Fault(name, "is an output of the graph, and run makes its array") for name in taken])
+        compiled.bind(**{name: x for name, x in inputs.items() if name not in owned}, **found).execute()
+        return found
+
+    @computed_once
+    def _whole(self) -> Graph:
+        """The graph with every tensor as an output."""
+        checked, *_ = self._planned()
+        edges, tensors = [*self.desc.output_edges], dict(self.outputs)
+        there = {b.buffer for b in checked.outputs}
+        for node, writes in enumerate(checked.writes):
+            operator = checked.nodes[node]
+            slots = [] if operator is None else tensor_names(operator.desc, "output")
+            for name, buffer in writes.items():
+                if operator is not None and buffer not in there:
+                    title = show.called(checked, node) + (f".{name}" if len(writes) > 1 else "")
+                    edges.append(OutputEdge(node, slots.index(name), len(edges), title))
+                    tensors[title] = operator.tensors[name]
+        whole = replace(self.desc, output_edges=tuple(edges), output_tensors=())
+        return Graph(whole, self.inputs, tensors, [*tensors])
+
+    def __call__(self, **inputs: Any) -> Any:
+        """What the function returns, of arrays: an array, or a tuple or dict of them."""
+        return _filled(self._form, self.run(inputs))
+
+
+def _fresh(t: TensorDesc, scratch: int) -> NDArray[Any]:
+    """An array for an output: packed, or laid over bytes as its desc says."""
+    if t.data_type.element_bits > 4 and t.explicit_strides == packed_strides(t.sizes):
+        return allocate(t.sizes, t.data_type.dtype, scratch)
+    return laid_over(allocate((t.element_bytes,), np.dtype(np.uint8), scratch), t)
+
+
+def _compiled(device: Device, made: Graph) -> CompiledGraph:
+    return made.compile(device)
+
+
+def graph(function: Callable[..., Any], /, **inputs: Any) -> Graph:
+    """The graph of a function that calls eager functions, as one operator.
+
+    inputs: the function's arguments by name. A TensorDesc is an input of the graph, bound at each call; anything else the
+    function gets as it is, and arrays that operators read are constants, which are copied. The function is called once, on
+    tensors without values; it returns one of them, or a tuple, list or dict of them. Outputs are called `output`, or
+    `output_0`, `output_1`, .., or by the names of a dict or named tuple.
+    Errors are those of eager calls, and end with the line that made the call. DescError for a TensorDesc that breaks rules.
+    """
+    building = Building()
+    arguments: dict[str, Any] = {}
+    violations = []
+    for i, (name, value) in enumerate(inputs.items()):
+        if isinstance(value, TensorDesc):
+            violations += [rule.violation("GRAPH", value, at, within=name) for rule, at in broken(value, "input")]
+            arguments[name] = GraphTensor(building, name, value, (None, i))
+        else:
+            arguments[name] = value
+            array = as_array(value) if isinstance(value, np.ndarray) else None
+            if isinstance(array, np.ndarray) and array.size and four_bit(array.dtype) is None:
+                building.named[name] = array
+    if violations:
+        raise DescError(violations)
+    given = [t for t in arguments.values() if isinstance(t, GraphTensor)]
+    for i, t in enumerate(given):
+        t._source = (None, i)
+    returned = function(**arguments)
+    found: dict[str, GraphTensor] = {}
+    form = _named(returned, building, found)
+    read = {e.graph_input_index for e in building.input_edges}
+    if unread := [t.name for i, t in enumerate(given) if i not in read]:
+        raise BindingError([Fault(name, f"{name} is read by no operator of the graph") for name in unread])
+    edges = []
+    for k, (name, t) in enumerate(found.items()):
+        node, slot = t._source
+        assert node is not None
+        edges.append(OutputEdge(node, slot, k, name))
+    desc = GraphDesc(
+        tuple(building.nodes),
+        tuple(building.input_edges),
+        tuple(edges),
+        tuple(building.intermediate_edges),
+        input_tensors=tuple(t.tensor for t in given),
+        output_tensors=tuple(t.tensor for t in found.values()),
+    )
+    if taken := {t.name for t in given} & found.keys():
+        raise BindingError([Fault(name, f"{name} is an input and an output, and arrays are bound by name") for name in taken])
+    return Graph(desc, {t.name: t.tensor for t in given}, {name: t.tensor for name, t in found.items()}, form)
+
+
+def _named(returned: Any, building: Building, found: dict[str, GraphTensor]) -> Any:
+    """What a function returned, with the names of outputs for tensors, which `found` gets."""
+    if isinstance(returned, GraphTensor):
+        return _output("output", returned, building, found)
+    if isinstance(returned, Mapping):
+        return {str(name): _output(str(name), t, building, found) for name, t in returned.items()}
+    if isinstance(returned, (tuple, list)) and returned:
+        names = getattr(returned, "_fields", [f"output_{k}" for k in range(len(returned))])
+        made = [_output(name, t, building, found) for name, t in zip(names, returned, strict=True)]
+        return type(returned)(*made) if hasattr(returned, "_fields") else type(returned)(made)
+    raise TypeError(f"the function of a graph returns a tensor of it, or a tuple or dict of them, not {returned!r}")
+
+
+def _output(name: str, t: Any, building: Building, found: dict[str, GraphTensor]) -> str:
+    if not isinstance(t, GraphTensor) or t._building is not building:
+        raise TypeError(f"{name}, which the function of a graph returns, is no tensor of the graph: {t!r}")
+    if t._source[0] is None:  # an input as it is: no edge leads from an input to an output
+        t = traced(_identity, (t,))
+    found[name] = t
+    return name
+
+
+def _identity(tensors: Any, device: Device) -> Any:
+    return call("ELEMENT_WISE_IDENTITY", tensors, (None,), None, device)
+
+
+def _filled(form: Any, arrays: Mapping[str, Any]) -> Any:
+    if isinstance(form, str):
+        return arrays[form]
+    if isinstance(form, dict):
+        return {name: arrays[at] for name, at in form.items()}
+    made = [arrays[at] for at in form]
+    return type(form)(*made) if hasattr(form, "_fields") else type(form)(made)

@@ -1,0 +1,228 @@
+"""Tracing: eager functions, called on tensors of a graph, become its nodes.
+
+A tensor of a graph is stood in for by an array that lies as it will and whose elements nobody reads. The call ends where it
+would execute, with a desc and its inputs, and their addresses tell which of them are the graph's.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.devices.device import Device
+from anydml.devices.graph_call import bytes_of
+from anydml.errors import BindingError, Error, Fault
+from anydml.functional.run import announced_by
+from anydml.graphs.desc import ConstantNode, InputEdge, IntermediateEdge, OperatorNode, tensor_names
+from anydml.kernels.call.address import address_of
+from anydml.schema.operator import Desc
+from anydml.tensor import TensorDesc
+
+PACKAGE = str(Path(__file__).parent.parent)
+
+
+class GraphTensor:
+    """A tensor of a graph that is being built: sizes and a data type, and no values. Eager functions take it.
+
+    name: of the input, or of the operator that computes it.
+    """
+
+    __array_ufunc__ = None  # NumPy's operators leave it alone
+
+    def __init__(self, building: Building, name: str, tensor: TensorDesc, source: tuple[int | None, int]) -> None:
+        self.name, self.tensor = name, tensor
+        self._building, self._source = building, source
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.tensor.sizes
+
+    shape = sizes
+
+    @property
+    def ndim(self) -> int:
+        return len(self.tensor.sizes)
+
+    @property
+    def data_type(self) -> Any:
+        return self.tensor.data_type
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.tensor.data_type.dtype
+
+    def __repr__(self) -> str:
+        return f"<GraphTensor {self.name}: {self.data_type} {self.sizes}>"
+
+    def _has_no_values(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(f"{self!r} has no values while the graph is built")
+
+    __array__ = __bool__ = __float__ = __int__ = __index__ = __iter__ = __len__ = __getitem__ = _has_no_values
+
+
+class Building:
+    """A graph that is being built: its nodes and edges so far."""
+
+    def __init__(self) -> None:
+        self.nodes: list[OperatorNode | ConstantNode] = []
+        self.input_edges: list[InputEdge] = []
+        self.intermediate_edges: list[IntermediateEdge] = []
+        self.named: dict[str, NDArray[Any]] = {}  # arrays that constants may be named after
+        self._constants: dict[tuple[int, int], tuple[int, NDArray[Any]]] = {}
+        self._counts: dict[str, int] = {}
+
+    def call(self, function: Callable[[Any, Device], Any], tensors: Sequence[Any]) -> Any:
+        """The outputs of an eager call as tensors of the graph."""
+        where = _line()
+        given: list[tuple[GraphTensor, NDArray[Any]]] = []
+
+        def stand_in(value: Any) -> Any:
+            if isinstance(value, (list, tuple)):
+                return type(value)(map(stand_in, value)) if type(value) in (list, tuple) else value
+            if not isinstance(value, GraphTensor):
+                return value
+            if value._building is not self:
+                raise BindingError([Fault("", f"{value!r} is a tensor of another graph")])
+            given.append((value, _stand_in(value.tensor)))
+            return given[-1][1]
+
+        try:
+            standing = [*map(stand_in, tensors)]
+            if (found := announced_by(lambda: function(standing, describing_device()))) is None:
+                raise BindingError([Fault("", "of no elements, a graph computes nothing")])
+            return self._added(*found, given, where)
+        except Error as error:
+            error.where = where
+            raise error from None
+
+    def _added(
+        self,
+        desc: Desc,
+        inputs: Mapping[str, NDArray[Any]],
+        outputs: Sequence[Any],
+        given: Sequence[tuple[GraphTensor, NDArray[Any]]],
+        where: str,
+    ) -> Any:
+        sources = {name: _whose(x, given) for name, x in inputs.items()}
+        if len(taken := [t for t in sources.values() if t is not None]) != len(given):
+            lost = [t for t, _ in given if not any(t is other for other in taken)] or [given[0][0]]
+            raise BindingError([Fault("", f"{lost[0]!r} would be converted, and has no values while the graph is built")])
+        changed: dict[str, Any] = {}
+        for name, t in sources.items():
+            if t is not None:
+                _put(changed, desc, name, total=t.tensor.total, flags=t.tensor.flags)
+        node = len(self.nodes)
+        self.nodes.append(OperatorNode(replace(desc, **changed), self._name(desc.spec.name.lower()), where))
+        slots = tensor_names(desc, "input")
+        for name, x in inputs.items():
+            t, slot = sources[name], slots.index(name)
+            if t is None:
+                tensor = next(found.desc for found in desc.tensors() if found.name == name)
+                self.intermediate_edges.append(IntermediateEdge(self._constant(x, tensor), 0, node, slot))
+            elif t._source[0] is None:
+                self.input_edges.append(InputEdge(t._source[1], node, slot, t.name))
+            else:
+                self.intermediate_edges.append(IntermediateEdge(t._source[0], t._source[1], node, slot))
+        return self._results(node, tensor_names(desc, "output"), outputs)
+
+    def _results(self, node: int, slots: list[str | None], outputs: Sequence[Any]) -> Any:
+        def result(one: Any) -> Any:
+            if one is None or isinstance(one, list):
+                return one and [result(x) for x in one]
+            name, desc, shape = one
+            several = len([s for s in slots if s]) > 1
+            title = self.nodes[node].name + (f".{name.replace('_tensor', '')}" if several else "")
+            return GraphTensor(self, title, replace(desc, sizes=shape or desc.sizes, strides=None), (node, slots.index(name)))
+
+        made = tuple(map(result, outputs))
+        return made[0] if len(made) == 1 else made
+
+    def _name(self, operator: str) -> str:
+        self._counts[operator] = count = self._counts.get(operator, 0) + 1
+        return operator if count == 1 else f"{operator}_{count}"
+
+    def _constant(self, x: NDArray[Any], tensor: TensorDesc) -> int:
+        """The node of a constant; one for an array that is read again."""
+        data = bytes_of(x, tensor)
+        key = address_of(x), data.nbytes
+        node, _ = self._constants.get(key, (-1, x))
+        if node >= 0 and np.array_equal(self.nodes[node].data[: data.nbytes], data):  # type: ignore[union-attr]  # a constant
+            return node
+        name = next((n for n, array in self.named.items() if _within(x, array)), "")
+        self.nodes.append(ConstantNode(data, name))
+        self._constants[key] = len(self.nodes) - 1, x  # which is kept, so that no other one has its address
+        return len(self.nodes) - 1
+
+
+def traced(function: Callable[[Any, Device], Any], tensors: Sequence[Any], out: Any = None, device: Any = None) -> Any:
+    """The outputs of an eager call on tensors of a graph; None where none of its tensors is one.
+
+    function: the call, from its tensors and a device.
+    """
+    first = next((t for t in _flat(tensors) if isinstance(t, GraphTensor)), None)
+    if first is None:
+        return None
+    for name, value, why in (("out", out, "a graph has no arrays"), ("device", device, "a graph is compiled for one")):
+        if value is not None:
+            error = BindingError([Fault(name, f"{name} is for arrays, and {first!r} is none: {why}")])
+            error.where = _line()
+            raise error from None
+    return first._building.call(function, tensors)
+
+
+@cache
+def describing_device() -> Device:
+    """The device that calls are described on: the one that compiles nothing."""
+    return Device("reference")
+
+
+def _flat(values: Sequence[Any]) -> list[Any]:
+    return [x for value in values for x in (value if isinstance(value, (list, tuple)) else (value,))]
+
+
+def _stand_in(t: TensorDesc) -> NDArray[Any]:
+    if t.data_type.element_bits < 8:
+        raise BindingError([Fault("", f"tensors of {t.data_type} are not traced: a GraphDesc has them")])
+    strides = [stride * t.data_type.dtype.itemsize for stride in t.explicit_strides]
+    made: NDArray[Any] = np.ndarray(t.sizes, t.data_type.dtype, np.zeros(t.span, t.data_type.dtype), strides=strides)
+    return made
+
+
+def _within(x: NDArray[Any], whole: NDArray[Any]) -> bool:
+    low, high = np.lib.array_utils.byte_bounds(whole)
+    return bool(low <= address_of(x) < high)
+
+
+def _whose(x: NDArray[Any], given: Sequence[tuple[GraphTensor, NDArray[Any]]]) -> GraphTensor | None:
+    return next((t for t, array in given if address_of(x) == address_of(array)), None)
+
+
+def _put(changed: dict[str, Any], desc: Desc, name: str, *, total: int, flags: Any) -> None:
+    """Note a tensor's total and flags as changes of its desc, where it has others."""
+    field, _, index = name.partition("[")
+    value = changed.get(field, getattr(desc, field))
+    tensor = value[int(index[:-1])] if index else value
+    if tensor.total == total and tensor.flags == flags:
+        return
+    given = total if tensor.total != total else tensor.total_tensor_size_in_bytes
+    tensor = replace(tensor, total_tensor_size_in_bytes=given, flags=flags)
+    at = int(index[:-1]) if index else 0
+    changed[field] = (*value[:at], tensor, *value[at + 1 :]) if index else tensor
+
+
+def _line() -> str:
+    """The line of the program that called the package, as messages have it."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    file, number = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, number).strip()
+    return f"{Path(file).name}:{number}" + (f": {text}" if text else "")

@@ -1,0 +1,111 @@
+"""Fusing: works that compute maps of one another's results become one, without the tensor between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.fusion import Producer, fused
+from anydml.graphs.plan import Use, Work, lie_alike
+from anydml.schema.expression import Tensor, bound_by, walk
+from anydml.schema.statement import Nest, stated
+
+OUTPUT = "output"
+MOST = 100  # nodes of an expression: a longer one keeps more numbers than there are registers
+# what costs nothing beside a sum of products; functions are faster in a kernel of their own
+BESIDE_SUMS = {
+    *("constant", "variable", "read", "add", "sub", "mul", "neg", "abs", "max", "min"),
+    *("select", "less", "less_equal", "equal", "both", "either"),
+}
+
+
+def fuse(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+    """The works with maps fused into what alone they read, maps or sums, element by element, as it lies.
+
+    A tensor stays where the graph has it as an output, where several works read it, or one at other places. Of what is
+    summed, products go on in maps of arithmetic.
+    """
+    kept = {bound.buffer for bound in checked.outputs}
+    readers: dict[int, int] = {}
+    for work in works:
+        for buffer in {use.buffer for use in work.reads.values()}:
+            readers[buffer] = readers.get(buffer, 0) + 1
+    before: dict[int, Work] = {}  # by the buffer that it writes, those that may be fused with their reader
+    tensors: dict[str, Tensor] = {}
+    found: dict[int, Work] = {}
+    for work in works:
+        found[work.node] = work
+        if (consumer := _stated(checked, work, tensors)) is None:
+            continue
+        for buffer in sorted({use.buffer for use in work.reads.values()} & before.keys()):
+            producer = before[buffer]
+            if (both := _both(consumer, producer, buffer)) is not None:
+                del found[producer.node]
+                found[work.node] = consumer = both
+        (use,) = consumer.writes.values()
+        if use.buffer not in kept and readers.get(use.buffer) == 1:
+            before[use.buffer] = consumer
+    return tuple(found.values())
+
+
+def _stated(checked: CheckedGraph, work: Work, tensors: dict[str, Tensor]) -> Work | None:
+    """A work with its statement, on tensors that are named by buffer and layout; None where it is not to be fused."""
+    operator = checked.nodes[work.node]
+    assert operator is not None
+    uses = [*work.reads.values(), *work.writes.values()]
+    if operator.desc.spec.data_rules or len(work.writes) != 1 or any(use.tensor.data_type.element_bits < 8 for use in uses):
+        return None
+    names = {name: _name(use) for name, use in work.reads.items()}
+
+    def named(field: str, t: Any) -> Tensor:
+        return tensors.setdefault(names[field], Tensor(names[field], t.sizes, t.data_type))
+
+    (nest,) = stated(operator.desc.as_newest(), named).values()
+    if nest.moves or any(e.op == "read" and e.data[0].definition is not None for e in walk(nest.body)):
+        return None
+    (use,) = work.writes.values()
+    return Work(work.nodes, {_name(u): u for u in work.reads.values()}, {OUTPUT: use}, nest)
+
+
+def _length(nest: Nest) -> int:
+    return sum(1 for _ in walk(nest.body))
+
+
+def _both(consumer: Work, producer: Work, buffer: int) -> Work | None:
+    """The producer's work and the consumer's as one; None where that would not be the same, or be more work."""
+    (written,) = producer.writes.values()
+    between = [name for name, use in consumer.reads.items() if use.buffer == buffer]
+    assert consumer.nest is not None
+    assert producer.nest is not None
+    if len(between) != 1 or not lie_alike(consumer.reads[between[0]], written):
+        return None
+    at_index = consumer.nest.index
+    if any(e.op == "read" and e.data[0].name == between[0] and e.args != at_index for e in walk(consumer.nest.body)):
+        return None
+    if any(map(bound_by, walk(producer.nest.body))) and not _goes_on(consumer.nest, producer.nest):
+        return None
+    nest = fused(consumer.nest, {between[0]: Producer(producer.nest, written.tensor.data_type)})
+    if not isinstance(nest, Nest) or _length(nest) > MOST:
+        return None
+    reads = {name: use for name, use in consumer.reads.items() if name != between[0]}
+    nodes = (*sorted((*producer.nodes, *consumer.nodes[:-1])), consumer.node)
+    return Work(nodes, {**producer.reads, **reads}, consumer.writes, nest)
+
+
+def _goes_on(consumer: Nest, producer: Nest) -> bool:
+    """Whether a map goes on with a sum of products at no cost."""
+    products = any(e.op == "reduce" and e.args[0].op == "mul" for e in walk(producer.body))
+    return products and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
+
+
+def read_at_index(work: Work) -> list[str]:
+    """The tensors of a fused work of which an element depends on the element in its own place alone."""
+    assert work.nest is not None
+    elsewhere = {e.data[0].name for e in walk(work.nest.body) if e.op == "read" and e.args != work.nest.index}
+    return [name for name in work.reads if name not in elsewhere]
+
+
+def _name(use: Use) -> str:
+    t = use.tensor
+    return f"buffer {use.buffer} as {t.data_type} {t.sizes} {t.explicit_strides}"

@@ -1,0 +1,128 @@
+"""Memory: how long each buffer is needed, and where it lies in one scratch."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from anydml.graphs.plan import Work, lie_alike
+
+LINE = 64
+ATTEMPTS = 200  # orders that are tried where the simple ones leave holes,
+WORK = 1 << 20  # and as many pairs of buffers as are looked at then
+
+
+class Life(NamedTuple):
+    """The works from which to which a buffer is needed, both counted, and its bytes."""
+
+    first: int
+    last: int
+    bytes: int
+
+
+class Layout(NamedTuple):
+    """The offset of each buffer, and the bytes of all."""
+
+    offsets: Mapping[int, int]
+    bytes: int
+
+
+def lives(works: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[int, int]) -> dict[int, Life]:
+    """The life of each buffer that has a size here: from the work that writes it to the last one that reads it.
+
+    taken: buffers that lie where another one does, whose life goes on with theirs.
+    """
+    found: dict[int, Life] = {}
+    for at, work in enumerate(works):
+        for use in (*work.writes.values(), *work.reads.values()):
+            if use.buffer in sizes:
+                place = taken.get(use.buffer, use.buffer)
+                first = found[place].first if place in found else at
+                found[place] = Life(first, at, -(-sizes[place] // LINE) * LINE)
+    return found
+
+
+def in_place(works: Sequence[Work], sizes: Mapping[int, int], may: Sequence[Collection[str]]) -> dict[int, int]:
+    """The buffers that take the place of one that their work reads last, each with the first that lies there.
+
+    may: for each work, the tensors that its kernel lets the output be identical to.
+    """
+    last = {use.buffer: at for at, work in enumerate(works) for use in work.reads.values()}
+    taken: dict[int, int] = {}
+    for at, work in enumerate(works):
+        if len(work.writes) != 1:
+            continue
+        (output,) = work.writes.values()
+        read = [use.buffer for use in work.reads.values()]
+        for name in may[at]:
+            use = work.reads[name]
+            if (
+                {use.buffer, output.buffer} <= sizes.keys()
+                and last[use.buffer] == at
+                and read.count(use.buffer) == 1
+                and sizes[use.buffer] == sizes[output.buffer]
+                and lie_alike(use, output)
+            ):
+                taken[output.buffer] = taken.get(use.buffer, use.buffer)
+                break
+    return taken
+
+
+def most_alive(found: Mapping[int, Life]) -> int:
+    """The largest sum of bytes that are needed at once."""
+    changes: dict[int, int] = {}
+    for life in found.values():
+        changes[life.first] = changes.get(life.first, 0) + life.bytes
+        changes[life.last + 1] = changes.get(life.last + 1, 0) - life.bytes
+    alive = most = 0
+    for at in sorted(changes):
+        alive += changes[at]
+        most = max(most, alive)
+    return most
+
+
+def laid_out(found: Mapping[int, Life]) -> Layout:
+    """Offsets, multiples of a cache line, at which no two buffers overlap that are alive at once.
+
+    Each buffer in turn goes to the lowest place that is free all its life. The order decides how much that takes in all: the
+    largest first is nearly always best; where it leaves holes, others are tried, the same ones in each process.
+    """
+    least = most_alive(found)
+    orders = [
+        sorted(found, key=lambda b: (-found[b].bytes, found[b].first)),
+        sorted(found, key=lambda b: (found[b].first, -found[b].bytes)),
+        sorted(found, key=lambda b: (found[b].first - found[b].last, -found[b].bytes)),
+        sorted(found, key=lambda b: -found[b].bytes * (found[b].last - found[b].first + 1)),
+    ]
+    best, order = min(((_placed(found, o), o) for o in orders), key=lambda x: x[0].bytes)
+    rng = random.Random(len(found))
+    attempts = min(ATTEMPTS, WORK // max(1, len(found) ** 2))
+    while best.bytes > least and attempts:
+        attempts -= 1
+        changed = [*order]
+        for _ in range(rng.randint(1, 3)):
+            changed.insert(rng.randrange(len(changed)), changed.pop(rng.randrange(len(changed))))
+        made = _placed(found, changed)
+        if made.bytes <= best.bytes:
+            best, order = made, changed
+    return best
+
+
+def _placed(found: Mapping[int, Life], order: Sequence[int]) -> Layout:
+    offsets: dict[int, int] = {}
+    most = 0
+    for buffer in order:
+        life, at = found[buffer], 0
+        near = sorted(
+            (offsets[other], offsets[other] + found[other].bytes)
+            for other in offsets
+            if found[other].first <= life.last and life.first <= found[other].last
+        )
+        for begin, end in near:
+            if at + life.bytes <= begin:
+                break
+            at = max(at, end)
+        offsets[buffer] = at
+        most = max(most, at + life.bytes)
+    return Layout(offsets, most)

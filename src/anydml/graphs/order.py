@@ -1,0 +1,37 @@
+"""The order of a graph's nodes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+
+def ordered(count: int, edges: Sequence[tuple[int, int]]) -> tuple[int, ...] | list[int]:
+    """So many nodes in an order in which each follows those that edges lead from, the lowest numbers first.
+
+    A list of nodes that lead from one to the next, and back to the first, where there is no such order.
+    """
+    after: list[list[int]] = [[] for _ in range(count)]
+    before = [0] * count
+    for a, b in edges:
+        after[a].append(b)
+        before[b] += 1
+    ready = [node for node in range(count) if not before[node]]
+    found: list[int] = []
+    while ready:
+        node = heapq.heappop(ready)
+        found.append(node)
+        for follower in after[node]:
+            before[follower] -= 1
+            if not before[follower]:
+                heapq.heappush(ready, follower)
+    if len(found) == count:
+        return tuple(found)
+    left = {node for node in range(count) if before[node]}
+    into = {b: a for a, b in edges if a in left and b in left}
+    path = [min(into)]
+    while into[path[-1]] not in path:  # backwards: every node that is left follows another one
+        path.append(into[path[-1]])
+    cycle = path[path.index(into[path[-1]]) :][::-1]
+    first = cycle.index(min(cycle))
+    return cycle[first:] + cycle[:first]

@@ -1,0 +1,84 @@
+"""Works: what a graph is computed in, one call after another, each on buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from anydml.graphs.checked import CheckedGraph
+from anydml.schema.statement import Nest
+from anydml.tensor import TensorDesc
+
+
+class Use(NamedTuple):
+    """A tensor of a work: its buffer, and its desc there, with explicit strides."""
+
+    buffer: int
+    tensor: TensorDesc
+
+
+@dataclass(frozen=True)
+class Work:
+    """A call. nodes: whose results it computes, the last one's are written. reads, writes: its tensors, by name.
+
+    nest: the statement that several nodes were fused to; None for a single one, whose own it is.
+    """
+
+    nodes: tuple[int, ...]
+    reads: Mapping[str, Use]
+    writes: Mapping[str, Use]
+    nest: Nest | None = field(default=None, compare=False)
+
+    @property
+    def node(self) -> int:
+        return self.nodes[-1]
+
+
+def works_of(checked: CheckedGraph) -> tuple[Work, ...]:
+    """A work for each operator, in order."""
+    made = []
+    for node in checked.order:
+        if (operator := checked.nodes[node]) is None:
+            continue
+        reads = {name: Use(buffer, operator.tensors[name]) for name, buffer in checked.reads[node].items()}
+        writes = {name: Use(buffer, operator.tensors[name]) for name, buffer in checked.writes[node].items()}
+        made.append(Work((node,), reads, writes))
+    return tuple(made)
+
+
+def lie_alike(a: Use, b: Use) -> bool:
+    """Whether two tensors of a buffer have the same elements at the same places."""
+    s, t = a.tensor, b.tensor
+    if (s.data_type, s.sizes) != (t.data_type, t.sizes):
+        return False
+    return all(x == y for n, x, y in zip(s.sizes, s.explicit_strides, t.explicit_strides, strict=True) if n > 1)
+
+
+def fixed_buffers(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:
+    """The buffers that do not change once the graph is initialized: constants, owned inputs, and what follows from them."""
+    fixed = {i for i, b in enumerate(checked.buffers) if b.owned or checked.constant(i) is not None}
+    for work in works:
+        if all(use.buffer in fixed for use in work.reads.values()):
+            fixed.update(use.buffer for use in work.writes.values())
+    return frozenset(fixed)
+
+
+def split(works: Sequence[Work], fixed: frozenset[int]) -> tuple[tuple[Work, ...], tuple[Work, ...]]:
+    """The works that are computed once, and those of every call."""
+    once = [all(use.buffer in fixed for use in work.writes.values()) for work in works]
+    return (
+        tuple(work for work, first in zip(works, once, strict=True) if first),
+        tuple(work for work, first in zip(works, once, strict=True) if not first),
+    )
+
+
+def read_beyond(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:
+    """The buffers of which a work reads bytes behind the elements that another one writes."""
+    written = {use.buffer: use.tensor.element_bytes for work in works for use in work.writes.values()}
+    return frozenset(
+        use.buffer
+        for work in works
+        for use in work.reads.values()
+        if use.tensor.element_bytes > written.get(use.buffer, checked.buffers[use.buffer].bytes)
+    )

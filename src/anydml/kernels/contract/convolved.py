@@ -1,0 +1,116 @@
+"""A convolution as a product with places of the output for rows and filters for columns, where that serves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+from anydml.kernels.call.steps import At
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract import places
+from anydml.kernels.contract.filters import Filters
+from anydml.kernels.contract.geometry import Matrix
+from anydml.kernels.contract.image import NOT_THERE, Axis
+from anydml.kernels.contract.layout import WRAPS
+from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Problem, in_bytes, merged, of_rows
+from anydml.kernels.contract.source import Lying
+from anydml.kernels.contract.windows import Windows
+from anydml.kernels.match.convolution import Beside, Convolution
+from anydml.tensor import DataType, TensorFlags
+
+T = TypeVar("T")
+LONGEST = 1 << 13  # places of a line, which is never cut
+MANY = 512  # places from which on filters are packed even for one call
+
+
+class Convolved(NamedTuple):
+    """A convolution by places: its problem has places as rows and filters as columns; a row of C is a line of the output.
+
+    windows: their image. one: the axis that the input is where they read it as it lies. lines, line: of the output, and the
+    places of one.
+    """
+
+    problem: Problem
+    windows: Windows
+    filters: Filters
+    one: Axis | None
+    lines: int
+    line: int
+
+    def serves(self, target: Target) -> bool:
+        """Whether tiles of filters waste little of what they compute, and packing filters costs little."""
+        p = self.problem
+        return (
+            places.serves(target)
+            and self.windows.channels % 4 == 0
+            and p.k <= WRAPS
+            and p.n >= 32
+            and -(-p.n // 32) * 32 * 5 <= p.n * 6
+            and self.line <= LONGEST
+            and (self.filters.owned or p.m >= MANY)
+        )
+
+
+def convolved(p: Convolution) -> Convolved | None:
+    """The convolution by places and filters; None where the output's places do not lie so, or are rounded by filter."""
+    x, f, y = p.x.desc, p.filters.desc, p.output.desc
+    xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
+    filters, channels = f.sizes[0] // p.groups, f.sizes[1]
+    axes = list(map(Axis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
+    # those with one place come first, where that leaves the order of elements alone
+    order = sorted(range(len(axes)), key=lambda i: axes[i].outputs * axes[i].taps > 1)
+    z, y_, x_ = windowed = triple([NOT_THERE, NOT_THERE, *(axes[i] for i in order)])
+    line, place = triple([0, 0, *(ys[2 + i] for i in order)])[1:]
+    taps_y, taps_x = triple([0, 0, *(fs[2 + i] for i in order)])[1:]
+    of_output = (p.output_zero_point, *(p.scales or ())[2:])
+    if z.outputs * z.taps > 1 or (x_.outputs > 1 and place != y.data_type.dtype.itemsize):
+        return None
+    if any(b is not None and b.dimension is not None for b in of_output):
+        return None
+    source = Matrix(At(p.x.name), xs[0], channels * xs[1], xs[1], 0)
+    still = all(a.taps == a.stride == 1 and a.start == 0 and a.outputs == a.size for a in axes)
+    inside = merged([(a.size, a.step) for a in windowed])
+    across = [_of_columns(b, filters) for b in (p.filter_zero_point, p.bias, *(p.scales or ())[:1])]
+    single = [_of_columns(b, 0) for b in (p.x_zero_point, p.output_zero_point, *(p.scales or ())[1:])]
+    problem = Problem(
+        *(y_.outputs * x_.outputs, math.prod(f.sizes[1:]), filters, (x.sizes[0], p.groups)),
+        a=source,
+        terms=(),
+        b=Lying(NOTHING, False),
+        c=Matrix(At(p.output.name), ys[0], filters * ys[1], line, ys[1]),
+        places=(),
+        a_signed=x.data_type is DataType.INT8,
+        b_signed=f.data_type is DataType.INT8,
+        output=OUTPUTS[y.data_type],
+        a_zero_point=single[0],
+        b_zero_point=across[0],
+        y_zero_point=single[1],
+        scales=(single[2], across[2], single[3]) if p.scales else None,
+        bias=across[1] if p.bias else None,
+    )
+    return Convolved(
+        problem,
+        Windows(source, x.element_bytes, channels, source.row, windowed),
+        Filters(
+            Matrix(At(p.filters.name), 0, filters * fs[0], 0, fs[0]),
+            bool(f.flags & TensorFlags.OWNED_BY_DML),
+            (channels, fs[1]),
+            ((y_.taps, taps_y), (x_.taps, taps_x)),
+        ),
+        Axis(*inside[0], 0, 1, 1, 1, 0) if still and len(inside) == 1 else None,
+        y_.outputs,
+        x_.outputs,
+    )
+
+
+def triple(items: Sequence[T]) -> tuple[T, T, T]:
+    """The last three."""
+    x, y, z = items[-3:]
+    return x, y, z
+
+
+def _of_columns(b: Beside | None, filters: int) -> Matrix:
+    """A tensor by filter."""
+    found = of_rows(b, filters)
+    return found._replace(row=0, column=found.row)

@@ -1,0 +1,39 @@
+"""Rounds of a convolution's parts, behind what comes before all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from anydml.kernels.call.steps import Repeat, Rounds, Step
+from anydml.kernels.contract import partition
+from anydml.kernels.contract.geometry import Part, Scratch
+from anydml.kernels.contract.layout import Layout
+
+
+def rounds(
+    at: Layout,
+    scratch: Scratch,
+    before: Sequence[Step | Repeat],
+    pieces: Callable[[Part], list[Part]],
+    steps: Callable[[Part], list[Step | Repeat]],
+) -> list[Rounds]:
+    """The rounds: `before`, and then every part, the pieces of which may run side by side."""
+    mark = top = scratch.size
+
+    def phase(part: Part) -> list[list[Step | Repeat]]:
+        nonlocal top
+        scratch.size = mark  # rounds work in the same memory
+        made = [steps(piece) for piece in pieces(part)]
+        top = max(top, scratch.size)
+        return made
+
+    grid = list(partition.grid(at))
+    found = [Rounds([[list(before)]])]
+    if len(grid) == 1 and not grid[0][1]:
+        last = phase(grid[0][0])
+        found = [Rounds([[list(before)], last] if len(last) > 1 else [[[*before, *last[0]]]])]
+    else:
+        for part, moves in grid:
+            found.append(Rounds([phase(part)], tuple(n for n, _ in moves), tuple([phase(moved)] for _, moved in moves)))
+    scratch.size = top
+    return found

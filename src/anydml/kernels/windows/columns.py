@@ -1,0 +1,158 @@
+"""Windows of a line of the output, reduced down their columns first, then along the line: where the order makes no difference.
+
+Each column of the input is read where it lies, and what it comes to is kept in a line with padding on both sides. Where
+windows are two columns apart, those of even places are kept apart from those of odd ones, so that loads are of elements side by
+side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anydml.kernels.code.emit import when
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.match.windows import MEAN
+from anydml.kernels.windows.finish import Finish, Met
+from anydml.kernels.windows.kinds import Reduction, Total
+from anydml.kernels.windows.lines import Lines
+from anydml.kernels.windows.shape import Shape
+from anydml.tensor import DataType
+
+WORD = Kind("i64")
+
+
+class Columns:
+    """Lines of columns, for each line of the output that are made together one for each place of a column within a stride.
+
+    at: the line of the output, counted from the first of these. apart: bytes
+    from one line's columns to the next line's. taps: where the columns lie that windows' elements are in.
+    """
+
+    def __init__(self, body: Body, shape: Shape, kind: Reduction, lines: Lines, finish: Finish) -> None:
+        self.body, self.shape, self.kind, self.lines, self.finish = body, shape, kind, lines, finish
+        self.element = kind.raw[0].element
+        self.size = kind.raw[0].bits // 8
+        self.at = body.constant(WORD, 0)
+        self.apart = body.constant(WORD, 0)
+        self.taps: list[Value] = []
+
+    def _argument(self, name: str) -> Value:
+        return Value(self.body, f"%{name}", WORD)
+
+    def begin(self) -> None:
+        """Put what stands for no element in the padding."""
+        body, step = self.body, self.shape.step
+        neutral = body.constant(Kind(self.element), self.kind.neutral[0])
+        self.lines.fill("%columns", (self._argument("across") * self._argument("band") * step).name, neutral)
+        read = {DataType.FLOAT32: "float", DataType.FLOAT16: "half"}.get(self.shape.types[0], f"i{8 * self.lines.itemsize}")
+        self.lines.fill("%nothing", "%n", body.constant(Kind(read), self.kind.neutral[0]))
+        self.apart = self._argument("across") * (step * self.size)
+        self.taps = [self._place(body.constant(WORD, k) - self._argument("start")) for k in range(self.shape.width)]
+
+    def _place(self, column: Value) -> Value:
+        """Where what a column comes to is kept, and columns at multiples of the stride from there; in bytes."""
+        step = self.shape.step
+        place = column.shifted_right(step.bit_length() - 1, signed=True) + self._argument("column")
+        if step > 1:
+            place = place + (column & (step - 1)) * self._argument("across")
+        return place * self.size
+
+    def _line(self, at: Value) -> str:
+        """Where columns of a line of the output are kept."""
+        return self.body.at("%columns", (at * self.apart).name)
+
+    def down(self, x: str, start: Value, end: Value, values: list[Value]) -> list[Value]:
+        """Reduce the columns of some lines of the output, and keep what they come to.
+
+        Elements are read once: what windows share is carried from line to line. x: where the image lies. values: what is known
+        of all elements so far, see `Reduction.noted`.
+        """
+        body, lanes = self.body, self.shape.lanes_in
+        first = start * self._argument("ts0") - self._argument("tp0")
+        self._list(x, first, (end - 1 - start) * self._argument("ts0") + self._argument("extent"))
+        kept = self.shape.lines - self.shape.down
+
+        def strip(i: Value, values: list[Value]) -> list[Value]:
+            places = [self._place(i + k).name for k in range(self.shape.step)]
+
+            def read(y: Value, values: list[Value]) -> tuple[Value, list[Value]]:
+                bits = self.lines.bits(body.load("ptr", body.at("%rows_at", (y * 8).name)), i, lanes)
+                found = self.kind.read(bits)
+                return found[0], self.kind.noted(bits, found, values)
+
+            def line(o: str, carried: list[Value]) -> list[Value]:
+                at = Value(body, o, WORD)
+                rows, values = carried[:kept], carried[kept:]
+                for t in range(self.shape.down):
+                    x, values = read(at * self._argument("ts0") + kept + t, values)
+                    rows.append(x)
+                made = rows[:1]
+                for x in rows[1:]:
+                    made = self.kind.across(made, [x])
+                self._keep(made[0], self._line(at), places)
+                return rows[self.shape.down :] + values
+
+            rows = []
+            for t in range(kept):
+                x, values = read(body.constant(WORD, t), values)
+                rows.append(x)
+            return body.loop("0", (end - start).name, 1, rows + values, line)[1][kept:]
+
+        return self.lines.groups("%n", lanes, values, strip)
+
+    def _list(self, x: str, first: Value, count: Value) -> None:
+        """Note where so many lines of the input lie: a line that stands for none if they are not in the image."""
+        body = self.body
+
+        def one(y: str, _: list[Value]) -> list[Value]:
+            at = first + Value(body, y, WORD)
+            there = body.at(x, (at * self._argument("tx0")).name)
+            inside = at.compared("ult", self._argument("tn0")).name
+            row = body.op(f"select i1 {inside}, ptr {there}, ptr %nothing")
+            body.store("ptr", row, body.at("%rows_at", body.op(f"mul i64 {y}, 8")))
+            return []
+
+        body.loop("0", count.name, 1, [], one)
+
+    def _keep(self, made: Value, line: str, places: list[str]) -> None:
+        body, step = self.body, self.shape.step
+        few = Kind(self.element, made.kind.lanes // step)
+        for k, place in enumerate(places):
+            part = made
+            if step > 1:
+                mask = ", ".join(f"i32 {k + step * lane}" for lane in range(few.lanes))
+                part = body.value(f"shufflevector {made!r}, {made.kind.text} poison, <{few.lanes} x i32> <{mask}>", few)
+            body.stored(part, body.at(line, place))
+
+    def along(self, o: Value, met: Callable[[], Met], out: list[str]) -> None:
+        """Reduce what is kept of an output's line along it, and store the results. met: the lines that its windows meet."""
+        body, shape, kind = self.body, self.shape, self.kind
+        if shape.kind != MEAN:
+            self._along(met, out, close=False)
+            return
+        # of most lines all windows are inside, as those of the line before
+        first = o * self._argument("ts0") - self._argument("tp0")
+        inside = (first + self._argument("extent")).compared("ule", self._argument("tn0")) & first.compared("sge", 0)
+        known = inside & self.finish.inverted_for(shape.lines)
+        when(body, (~known).name, lambda: self.finish.invert(met()))
+        if shape.types[1] == DataType.FLOAT32 and not shape.halves:
+            assert isinstance(kind, Total)
+            when(body, kind.close.name, lambda: self._along(met, out, close=True))
+            when(body, (~kind.close).name, lambda: self._along(met, out, close=False))
+        else:
+            self._along(met, out, close=False)
+
+    def _along(self, met: Callable[[], Met], out: list[str], *, close: bool) -> None:
+        body, kind = self.body, self.kind.raw[0]
+        line, lines = self._line(self.at), met()
+        taps = [body.at(line, tap.name) for tap in self.taps]
+
+        def group(i: Value, _: list[Value]) -> list[Value]:
+            first, *others = (body.loaded(kind, body.at(tap, (i * self.size).name)) for tap in taps)
+            made = [first]
+            for x in others:
+                made = self.kind.along(made, [x], None, None)
+            self.finish.finished(lines, made, i, out, close=close)
+            return []
+
+        self.lines.groups("%m", self.shape.lanes, [], group)

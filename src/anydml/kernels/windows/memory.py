@@ -1,0 +1,132 @@
+"""The scratch of a kernel of windows, and the arguments that say where tensors lie."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+from anydml.kernels.call.steps import At
+from anydml.kernels.match.windows import QUANTIZED, Axis, Windows
+from anydml.kernels.windows.shape import Layout, Shape, parts, present, raw
+from anydml.kernels.windows.undecided import STATE_WORDS
+from anydml.schema.check import Checked
+
+LISTED = 1 << 10  # elements on the list of a piece, beside those of two lines
+CACHE_LINE = 64  # bytes
+NEAR = 32 << 10  # bytes that a processor keeps next to it
+BAND = 16  # lines of the output that are made together
+
+
+def length_of(line: Axis, lanes: int) -> int:
+    """Elements of a line with its padding, to the end of what a group reads."""
+    last = (line.output - 1) * line.stride + (line.window - 1) * line.dilation + 1
+    return max(last, line.start + line.size) + 2 * lanes
+
+
+class Memory(NamedTuple):
+    """The scratch of a piece: bytes, elements on the list, and where each part of it begins."""
+
+    size: int
+    room: int
+    places: dict[str, int]
+    numbers: dict[str, int]
+
+    def arguments(self, scratch: At) -> dict[str, At | int]:
+        return {**self.numbers, **{name: scratch + place for name, place in self.places.items()}}
+
+
+def memory_of(w: Windows, layout: Layout, shape: Shape) -> Memory:
+    line = w.axes[layout.line]
+    *apart, last = (w.axes[d] for d in layout.taps)
+    extent = (last.window - 1) * last.dilation + 1
+    each = prod(a.window for a in apart)
+    grain = CACHE_LINE // min(map(_bytes, raw(shape)))
+    length = -(-length_of(line, shape.lanes) // grain) * grain if shape.slides else 0
+    pitch = -(-line.output // grain) * grain
+    bytes_ = sum(map(_bytes, raw(shape))) * length + sum(map(_bytes, parts(shape))) * pitch
+    # lines of the output that are made together: those of the input that they share are read once
+    most = NEAR // (bytes_ * each * last.stride) if last.stride < extent else 1
+    band = max(1, min(most, BAND, last.output))
+    ring = (band - 1) * last.stride + extent
+    slots = ring * each
+    met = prod(w.axes[d].window for d in layout.taps)
+    groups = -(-line.output // shape.lanes)
+    room = 2 * groups * shape.lanes + LISTED if shape.listed else 0
+    places: dict[str, int] = {}
+    size = 8 * STATE_WORDS
+    places["state"] = 0
+
+    def take(name: str, bytes_: int) -> None:
+        nonlocal size
+        places[name] = size
+        size += -(-bytes_ // 64) * 64
+
+    take("list", 16 * (room + 1))
+    for name in ("offsets", "positions", "rows_at"):
+        take(name, 8 * max(met, ring))
+    for name in ("counts", "divisors"):
+        take(name, 4 * line.output)
+    for name in ("numbers", "inverses"):
+        take(name, 8 * line.output)
+    for j, element in enumerate(raw(shape)):
+        take(f"line{j}", slots * length * _bytes(element) + CACHE_LINE)
+        places[f"line{j}"] += -line.start * _bytes(element) % CACHE_LINE  # so that what is copied there is aligned
+    for j, element in enumerate(parts(shape)):
+        take(f"slot{j}", (slots + 1) * pitch * _bytes(element))
+        places[f"blank{j}"] = places[f"slot{j}"] + slots * pitch * _bytes(element)
+    numbers: dict[str, int] = {}
+    if shape.down:
+        # where the columns of the padded line begin that are a multiple of the stride, and those between them
+        grain = CACHE_LINE // _bytes(raw(shape)[0])
+        before = -(-line.start // shape.step)
+        before = -(-before // grain) * grain
+        across = before + -(-length_of(line, shape.lanes) // shape.step // grain) * grain + grain
+        take("columns", band * shape.step * across * _bytes(raw(shape)[0]))
+        take("nothing", line.size * shape.types[0].dtype.itemsize)
+        numbers |= dict(column=before, across=across)
+    terms = prod(a.window for a in w.axes).bit_length()
+    numbers |= dict(slots=slots, pitch=pitch, length=length, ring=ring, band=band, extent=extent, terms=terms)
+    return Memory(size, room, places, numbers)
+
+
+def _bytes(element: str) -> int:
+    return {"double": 8, "float": 4}.get(element) or int(element[1:]) // 8
+
+
+def sizes_and_strides(w: Windows, checked: Checked[Any], layout: Layout, shape: Shape) -> dict[str, At | int]:
+    """Where tensors lie, and the sizes and strides of every dimension, in bytes."""
+    tensors = checked.tensors
+    streams = {"x": tensors[w.source], "y": tensors[w.output], "z": tensors[w.indices] if w.indices else None}
+    bases = {"x": w.source, "y": w.output, "z": w.indices}
+    strides = {
+        s: tuple(n * t.data_type.dtype.itemsize for n in t.explicit_strides) if t is not None else (0,) * len(w.axes)
+        for s, t in streams.items()
+    }
+    # of positions, modulo what holds them
+    bits = 63 if w.indices is None else min(tensors[w.indices].data_type.element_bits, 63)
+    weights = [prod(a.size for a in w.axes[d + 1 :]) % (1 << bits) for d in range(len(w.axes))]
+    line, at = w.axes[layout.line], layout.line
+    found: dict[str, At | int] = {s: At(name) if name else 0 for s, name in bases.items()}
+    found |= {f"{s}s": strides[s][at] for s in "xyz"}
+    found |= dict(n=line.size, m=line.output, weight=weights[at])
+    found |= dict(
+        stride=line.stride, window=line.window, dilation=line.dilation, start=line.start, limit=line.counted or line.size
+    )
+    for j, d in enumerate(layout.plain):
+        found |= {f"pn{j}": w.axes[d].output, f"pw{j}": weights[d]}
+        found |= {f"p{s}{j}": strides[s][d] for s in "xyz"}
+    for j, d in enumerate(layout.taps):
+        a = w.axes[d]
+        values = dict(o=a.output, n=a.size, s=a.stride, k=a.window, d=a.dilation, p=a.start, c=a.counted, w=weights[d])
+        found |= {f"t{key}{j}": value for key, value in values.items()}
+        found |= {f"t{s}{j}": strides[s][d] for s in "xyz"}
+    if w.kind == QUANTIZED:
+        for q in present(shape):
+            p = w.parameters[q]
+            assert p is not None
+            t = tensors[p.name]
+            size = t.data_type.dtype.itemsize
+            by = [sum(n * size for n, v in zip(t.explicit_strides, p.along, strict=True) if v == d) for d in range(len(w.axes))]
+            found |= {f"g{q}": At(p.name), f"gs{q}": by[at]}
+            found |= {f"gp{q}_{j}": by[d] for j, d in enumerate(layout.plain)}
+    return found

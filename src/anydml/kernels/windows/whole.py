@@ -1,0 +1,219 @@
+"""The kernel of windows that are whole images, each a run of elements side by side: several at a time.
+
+A vector of partial results is kept for each image; those of all are then turned about, so that each lane is of one image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.match.windows import MEAN
+from anydml.kernels.windows import results
+from anydml.kernels.windows.kinds import reduction
+from anydml.kernels.windows.shape import Shape
+
+WORD = Kind("i64")
+NAMES = ("state", "list", "room", "first", "rows", "n", "terms", "x", "y", "px", "py")
+Parts = list[Value]
+Merge = Callable[[Parts, Parts], Parts]
+
+
+def emitted(target: Target, shape: Shape, together: int) -> str:
+    """The kernel; arguments: `NAMES`. It returns 1 where it stopped, or has something on its list.
+
+    together: images, at most so many as there are, and as a vector has lanes; a power of two.
+    """
+    return _Kernel(target, shape, together).text()
+
+
+class _Kernel:
+    def __init__(self, target: Target, shape: Shape, together: int) -> None:
+        self.body, self.shape, self.together = Body(target), shape, together
+        self.kind = reduction(self.body, shape)
+        self.kind.plain = True
+        self.itemsize = shape.types[0].dtype.itemsize
+        self.image = self.body.constant(WORD, 0)
+        self.sources: list[str] = []
+
+    def _argument(self, name: str) -> Value:
+        return Value(self.body, f"%{name}", WORD)
+
+    def text(self) -> str:
+        body, together = self.body, self.together
+        arguments(body, NAMES, {"state", "list", "x", "y"})
+        groups = body.op(f"udiv i64 {(self._argument('rows') + (together - 1)).name}, {together}")
+        last = self._argument("rows") - together
+
+        def group(g: str, _: Parts) -> Parts:
+            self._stop_if_full(g)
+            at = Value(body, g, WORD) * together
+            at = body.chosen(at.compared("ult", last), at, last)  # the last group begins earlier if they don't end evenly
+            self.image = self._argument("first") + at
+            self._group()
+            return []
+
+        start = body.load("i64", "%state")
+        body.loop(start, groups, 1, [], group)
+        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
+        # a call that began behind the end has nothing left to do, and stays there
+        over = body.op(f"or i1 {pending}, {body.op(f'icmp uge i64 {start}, {groups}')}")
+        body.store("i64", body.op(f"select i1 {over}, i64 {groups}, i64 0"), "%state")
+        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        return kernel(body, list(body.declared))
+
+    def _stop_if_full(self, g: str) -> None:
+        body = self.body
+
+        def stop() -> None:
+            body.store("i64", g, "%state")
+            body.do("ret i64 1")
+            body.label(body.name("never"))
+
+        half = body.op("lshr i64 %room, 1")
+        when(body, body.op(f"icmp ugt i64 {body.load('i64', '%state', 16)}, {half}"), stop)
+
+    def _group(self) -> None:
+        body, shape, kind = self.body, self.shape, self.kind
+        self.sources = [body.at("%x", (self.image * self._argument("px")).name)]
+        while len(self.sources) < self.together:
+            self.sources.append(body.at(self.sources[-1], "%px"))
+        neutral = body.constant(kind.raw[0], kind.neutral[0])
+        known = kind.unknown(shape.lanes)
+        made, known = self._reduced([neutral], known, lambda a, x: kind.across(a, [x]), kind.across)
+        usual = kind.usual(known)
+        if shape.kind == MEAN:
+            assert usual is not None
+            number = self._number("double")
+            when(body, usual.name, lambda: self._store(results.mean(shape, made[0], number, number, close=False)))
+            when(body, (~usual).name, self._careful)
+            return
+        self._store(made[0].bits() if made[0].kind.floating else made[0])
+        if usual is not None:
+            when(body, (~usual).name, self._in_order)
+
+    def _number(self, element: str) -> Value:
+        n = self._argument("n")
+        made = n.converted("trunc", Kind("i32")) if element == "i32" else n.converted("sitofp", Kind(element))
+        return self.body.splat(made, self.together)
+
+    # --- all images of a group ---
+
+    def _reduced(self, starts: Parts, known: Parts, step: Callable[[Parts, Value], Parts], merge: Merge) -> tuple[Parts, Parts]:
+        """What the images come to, a lane each, and what is known of all elements, see `Reduction.noted`."""
+        body, lanes, count = self.body, self.shape.lanes, len(starts)
+        n = self._argument("n")
+
+        def several(i: Value, values: Parts, counted: Value | None) -> Parts:
+            found: Parts = []
+            known = values[count * self.together :]
+            for r, source in enumerate(self.sources):
+                bits = body.loaded(Kind(f"i{8 * self.itemsize}", lanes), body.at(source, (i * self.itemsize).name))
+                x = self.kind.read(bits)[0]
+                known = self.kind.noted(bits, [x], known)
+                if counted is not None and self.shape.kind == MEAN:
+                    x = body.chosen(counted, x, self.kind.neutral[0])
+                found += step(values[count * r : count * (r + 1)], x)
+            return found + known
+
+        i, values = body.loop(
+            "0", n.name, lanes, [*starts * self.together, *known], lambda i, v: several(Value(body, i, WORD), v, None)
+        )
+        # the last elements are read with some before them, which are counted already
+        left = n - Value(body, i, WORD)
+        some = left.compared("ne", 0).converted("zext", WORD)
+        places = body.constants("i64", range(lanes))
+        counted = places.compared("uge", body.splat(lanes - left, lanes))
+        _, values = body.loop("0", some.name, 1, values, lambda _, v: several(n - lanes, v, counted))
+        images = [values[count * r : count * (r + 1)] for r in range(self.together)]
+        return turned(body, images, merge), values[count * self.together :]
+
+    def _careful(self) -> None:
+        """Sums with what each addition leaves over."""
+        body, shape, kind = self.body, self.shape, self.kind
+        zero = body.constant(kind.raw[0], 0.0)
+        starts = [body.constant(kind.raw[0], kind.neutral[0]), zero, zero]
+        (total, left, lost), _ = self._reduced(starts, [], lambda a, x: _united(a, [x]), _united)
+        made, undecided = results.careful(shape, total, left, lost, self._number("i32"))
+        self._store(made)
+        assert undecided is not None
+        bits = lanes_as_bits(undecided)
+
+        def one(lane: str, _: Parts) -> Parts:
+            open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+            when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self._append(self.image + Value(body, lane, WORD)))
+            return []
+
+        body.loop("0", str(self.together), 1, [], one)
+
+    def _append(self, image: Value) -> None:
+        body = self.body
+        count = body.load("i64", "%state", 16)
+        slot = body.at("%list", body.op(f"mul i64 {count}, 16"))
+        body.store("i64", image.name, slot)
+        body.store("i64", "0", slot, 8)
+        body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
+
+    def _in_order(self) -> None:
+        """The first of the largest elements, where they may be NaN, or zeros of both signs."""
+        body, kind = self.body, self.kind
+        kind.plain = False
+        for r, source in enumerate(self.sources):
+
+            def one(i: str, values: Parts, source: str = source) -> Parts:
+                at = body.at(source, body.op(f"mul i64 {i}, {self.itemsize}"))
+                return kind.across(values, kind.read(body.loaded(Kind("i32"), at)))
+
+            first = kind.read(body.loaded(Kind("i32"), source))
+            (made,) = body.loop("1", "%n", 1, first, one)[1]
+            body.stored(made, self._place(self.image + r))
+        kind.plain = True
+
+    def _place(self, image: Value) -> str:
+        return self.body.at("%y", (image * self._argument("py")).name)
+
+    def _store(self, made: Value) -> None:
+        if self.shape.contiguous[1]:
+            self.body.stored(made, self._place(self.image))
+            return
+        for lane in range(self.together):
+            self.body.stored(made.lane(lane), self._place(self.image + lane))
+
+
+def _united(a: Parts, b: Sequence[Value]) -> Parts:
+    """Sums of elements, or a sum and an element: with what additions left over, and the magnitudes of what is lost."""
+    total, more = two_sum(a[0], b[0])
+    left, lost = a[1], a[2]
+    if len(b) > 1:
+        left, rest = two_sum(left, b[1])
+        lost = lost + b[2] + rest.magnitude()
+    left, rest = two_sum(left, more)
+    return [total, left, lost + rest.magnitude()]
+
+
+def turned(body: Body, images: Sequence[Parts], merge: Merge) -> Parts:
+    """Lanes merged, of images with as many lanes or more: one vector with a lane for each image."""
+
+    def picked(a: Value, b: Value, mask: Sequence[int]) -> Value:
+        kind = Kind(a.kind.element, len(mask))
+        text = ", ".join(f"i32 {k}" for k in mask)
+        return body.value(f"shufflevector {a!r}, {b!r}, <{len(mask)} x i32> <{text}>", kind)
+
+    def both(a: Parts, b: Parts, masks: tuple[Sequence[int], Sequence[int]]) -> Parts:
+        return merge(*([picked(x, y, mask) for x, y in zip(a, b, strict=True)] for mask in masks))
+
+    found = list(images)
+    while (lanes := found[0][0].kind.lanes) > len(images):
+        half = lanes // 2
+        found = [both(a, a, (range(half), range(half, lanes))) for a in found]
+    apart = 1
+    while len(found) > 1:
+        low = [k + (lanes - apart if k & apart else 0) for k in range(lanes)]
+        high = [k + (lanes if k & apart else apart) for k in range(lanes)]
+        found = [both(a, b, (low, high)) for a, b in zip(found[::2], found[1::2], strict=True)]
+        apart *= 2
+    return found[0]

@@ -1,0 +1,132 @@
+"""DML_OPERATOR_GATHER_ELEMENTS: for every element an index along an axis, that is data.
+
+Source: ns-directml-dml_gather_elements_operator_desc.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.feature_level import FeatureLevel
+from anydml.schema import field
+from anydml.schema.constraint import constraint, data_rule
+from anydml.schema.expression import Expr, Operand, Tensor, each, index, select
+from anydml.schema.operator import Desc, Example, Outputs, defaults, operator
+from anydml.schema.rules import axis_in_range, same, sizes_are
+from anydml.schema.statement import Nest, move
+from anydml.schema.support import Support, support
+from anydml.schema.types import EIGHT, ELEVEN, INDICES
+from anydml.tensor import DataType, TensorDesc
+
+BOTH = "InputTensor OutputTensor"
+UINT32 = DataType.UINT32
+SQUARE = TensorDesc(DataType.FLOAT32, (3, 3))
+
+
+def levels(moved: str, indices: str = "IndicesTensor") -> tuple[Support, ...]:
+    """The rows of operators with indices, from 2_1 on."""
+    return (
+        support("2_1", moved, (4, 4), EIGHT),
+        support("2_1", indices, (4, 4), (UINT32,)),
+        support("3_0", moved, (1, 8), EIGHT),
+        support("3_0", indices, (1, 8), INDICES),
+        support("4_1", moved, (1, 8), ELEVEN),
+    )
+
+
+def out_of_range(indices: NDArray[Any], size: Any) -> NDArray[np.bool_]:
+    """Which indices are none of an axis, or of axes that differ along the last dimension."""
+    beyond: NDArray[np.bool_] = indices >= size
+    return beyond | (indices < -np.asarray(size, np.int64)) if indices.dtype.kind == "i" else beyond
+
+
+def wrapped(named: Expr, data_type: DataType, size: Operand) -> Expr:
+    """An index that is data; a negative one counts from the end."""
+    at = index(named)
+    return select(at < 0, at + size, at) if data_type in (DataType.INT32, DataType.INT64) else at
+
+
+@operator("DML_OPERATOR_GATHER_ELEMENTS", 107, since=FeatureLevel.FL_2_1)
+class GatherElements(Desc):
+    """Copies for every element that which an index along an axis names: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
+
+    A negative index counts from the end. Bits are moved as they are.
+    """
+
+    input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")
+    indices_tensor: TensorDesc = field.input("IndicesTensor", "The positions along Axis, for every element of the output.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The tensor to copy to.")
+    axis: int = field.attribute("Axis", field.UINT, "The axis of Input that the indices count along.")
+
+    eager = defaults(axis=("0", lambda d: 0))
+
+    rows = levels(BOTH)
+    same = (*same("DataType", BOTH), *same("DimensionCount", "InputTensor IndicesTensor OutputTensor"))
+    output_sizes = sizes_are(
+        "OutputTensor", "`OutputTensor.Sizes` must equal `IndicesTensor.Sizes`.", lambda d: d.indices_tensor.sizes
+    )
+    axis_in_range = axis_in_range()
+
+    @constraint(
+        "`IndicesTensor.Sizes` must equal `InputTensor.Sizes` in every dimension but `Axis`.",
+        breaks=lambda d: (
+            dict.fromkeys(("indices_tensor",), TensorDesc(UINT32, (2, 4)))
+            | {"output_tensor": TensorDesc(DataType.FLOAT32, (2, 4))}
+        ),
+    )
+    def indices_equal_off_axis(d) -> bool:
+        sizes = d.indices_tensor.sizes
+        if len(sizes) != len(d.input_tensor.sizes) or d.axis >= len(sizes):
+            raise ValueError("another rule is broken, and sizes cannot be compared")
+        return sizes == (*d.input_tensor.sizes[: d.axis], sizes[d.axis], *d.input_tensor.sizes[d.axis + 1 :])
+
+    @data_rule("an index lies between minus the size of the axis and that size, which it does not reach.", "IndicesTensor")
+    def index_in_range(d: Any, indices: NDArray[Any]) -> NDArray[np.bool_]:
+        return out_of_range(indices, d.input_tensor.sizes[d.axis])
+
+    def outputs(d) -> Outputs:
+        return {"output_tensor": (d.indices_tensor.sizes, d.input_tensor.data_type)}
+
+    def statement(d, x: Tensor, indices: Tensor) -> Nest:
+        i = each(d.output_tensor.sizes)
+        at = wrapped(indices[i], indices.data_type, x.sizes[d.axis])
+        return move(i, x[[*i[: d.axis], at, *i[d.axis + 1 :]]])
+
+    examples = (
+        Example(
+            "Page: along columns",
+            dict(
+                input_tensor=SQUARE,
+                indices_tensor=TensorDesc(UINT32, (2, 3)),
+                output_tensor=TensorDesc(DataType.FLOAT32, (2, 3)),
+                axis=0,
+            ),
+            dict(
+                input_tensor=np.arange(1, 10, dtype=np.float32).reshape(3, 3),
+                indices_tensor=np.array([[1, 2, 0], [2, 0, 0]], np.uint32),
+            ),
+            np.array([[4, 8, 3], [7, 2, 3]], np.float32),
+        ),
+        Example(
+            "Along rows, from the end",
+            dict(
+                input_tensor=SQUARE,
+                indices_tensor=TensorDesc(DataType.INT32, (3, 1)),
+                output_tensor=TensorDesc(DataType.FLOAT32, (3, 1)),
+                axis=1,
+            ),
+            dict(
+                input_tensor=np.arange(1, 10, dtype=np.float32).reshape(3, 3),
+                indices_tensor=np.array([[-1], [-3], [1]], np.int32),
+            ),
+            np.array([[3], [4], [8]], np.float32),
+        ),
+    )
+    rejecting = ()
+    errata = (
+        "The page prints the output of its example as UINT32; it is FLOAT32.",
+        "The page does not say what an index that is out of range does; it is an error and nothing is written (our decision).",
+    )

@@ -1,0 +1,208 @@
+"""Random graphs: of functions on arrays, with the results of each call; and of any operators, wired by bytes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import anydml as dml
+from anydml import GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge, TensorDesc, operators
+from anydml.graphs.desc import tensor_names
+from anydml.schema.operator import Desc
+
+Array = NDArray[Any]
+ONE: tuple[Callable[..., Any], ...] = (
+    dml.activation_relu,
+    dml.activation_sigmoid,
+    dml.activation_gelu,
+    dml.element_wise_abs,
+    dml.element_wise_exp,
+    lambda x: dml.element_wise_clip(x, min=-2.0, max=3.5),
+    lambda x: dml.activation_linear(x, 1.25, -0.1),
+)
+TWO = (dml.element_wise_add, dml.element_wise_subtract, dml.element_wise_multiply, dml.element_wise_max)
+
+
+class Step(NamedTuple):
+    """A call: the function and the places of its arguments among all values."""
+
+    function: Callable[..., Any]
+    places: tuple[int, ...]
+
+
+class Net(NamedTuple):
+    """Calls on inputs and constants, the arrays that all values had, and the places of the outputs."""
+
+    inputs: dict[str, int]
+    values: list[Array]
+    constants: int
+    steps: list[Step]
+    outputs: list[int]
+
+    def run(self, **inputs: Any) -> tuple[Any, ...]:
+        """The outputs, of arrays or of tensors of a graph."""
+        values: list[Any] = [*self.values[: self.constants]]
+        for name, place in self.inputs.items():
+            values[place] = inputs[name]
+        for step in self.steps:
+            values.append(step.function(*(values[at] for at in step.places)))
+        return tuple(values[at] for at in self.outputs)
+
+
+def random_net(rng: random.Random) -> Net:
+    """Two to nine calls on matrices or images of float32; what nothing reads is an output, and now and then more."""
+    data = np.random.default_rng(rng.getrandbits(32))
+    images = rng.random() < 0.3
+    sizes = (1, 2, rng.choice((4, 5)), 6) if images else (rng.choice((3, 4)), rng.choice((4, 7, 16)))
+    values: list[Array] = [data.normal(size=sizes).astype(np.float32) for _ in range(rng.randint(2, 3))]
+    count = len(values)
+    steps: list[Step] = []
+    for _ in range(rng.randint(2, 9)):
+        step = _step(rng, values, data)
+        values.append(step.function(*(values[at] for at in step.places)))
+        steps.append(step)
+    read = {at for step in steps for at in step.places}
+    inputs = {f"x{k}": k for k in range(count) if k in read and (k == min(read) or rng.random() < 0.7)}
+    traced = set(inputs.values())  # what depends on inputs: of constants alone, a call happens while the graph is built
+    for k, step in enumerate(steps):
+        if traced & {*step.places}:
+            traced.add(count + k)
+    made = sorted(traced - {*range(count)})
+    outputs = [at for at in made if at not in read] + [at for at in made if at in read and rng.random() < 0.1]
+    return Net(inputs, values, count, steps, outputs)
+
+
+def _step(rng: random.Random, values: list[Array], data: np.random.Generator) -> Step:
+    at = rng.randrange(max(0, len(values) - 4), len(values))
+    x = values[at]
+    if x.dtype != np.float32 or (x.size < 8 and rng.random() < 0.5):
+        return Step(lambda x: dml.cast(x, output_data_type="FLOAT32"), (at,)) if x.dtype != np.float32 else Step(ONE[0], (at,))
+    alike = [k for k, y in enumerate(values) if y.shape == x.shape and y.dtype == x.dtype]
+    kind = rng.random()
+    if kind < 0.3:
+        return Step(rng.choice(ONE), (at,))
+    if kind < 0.6:
+        return Step(rng.choice(TWO), (at, rng.choice(alike)))
+    return rng.choice(_moves(rng, x, at, alike) + (_images(rng, x, at, data) if x.ndim == 4 else _matrices(x, at, values)))
+
+
+def _moves(rng: random.Random, x: Array, at: int, alike: list[int]) -> list[Step]:
+    axis = rng.randrange(x.ndim)
+    offsets = [rng.randrange(n) for n in x.shape]
+    windows = [rng.randint(1, n - o) for n, o in zip(x.shape, offsets, strict=True)]
+    half = rng.choice(("FLOAT16", "INT32", "UINT8"))
+    return [
+        Step(lambda x: dml.slice1(x, offsets, windows), (at,)),
+        Step(lambda x, y: dml.join([x, y], axis), (at, rng.choice(alike))),
+        Step(lambda x: dml.cast(x, output_data_type=half), (at,)),
+        Step(lambda x: dml.reduce(x, function="MAX", axes=(axis,)), (at,)),
+        Step(lambda x: dml.reduce(x, function="SUM", axes=(axis,)), (at,)),
+        Step(lambda x: dml.activation_softmax1(x, axes=(axis,)), (at,)),
+        Step(lambda x: dml.element_wise_add(x, 0.75), (at,)),
+        Step(dml.element_wise_identity, (at,)),
+    ]
+
+
+def _matrices(x: Array, at: int, values: list[Array]) -> list[Step]:
+    found = [k for k, y in enumerate(values) if y.ndim == 2 and y.dtype == x.dtype and y.shape[1] == x.shape[-1]]
+    return [Step(lambda x, y: dml.gemm(x, y, trans_b="TRANSPOSE"), (at, k)) for k in found[:2] if x.ndim == 2]
+
+
+def _images(rng: random.Random, x: Array, at: int, data: np.random.Generator) -> list[Step]:
+    filters = data.normal(size=(rng.choice((1, 3)), x.shape[1], 1, 1)).astype(np.float32)
+    return [Step(lambda x: dml.convolution(x, filters), (at,))]
+
+
+class Wired(NamedTuple):
+    """A graph of operators' examples, its inputs and the operators' own results, by node and name."""
+
+    desc: GraphDesc
+    inputs: dict[str, Array]
+    outputs: dict[str, Array]
+
+
+def random_wiring(rng: random.Random, device: dml.Device) -> Wired | None:
+    """Two to eight operators of any kind, on the tensors of their examples; an input that has as many bytes as another one's
+    output may read that. None where its values break a rule about data on the way.
+    """
+    nodes: list[OperatorNode] = []
+    input_edges: list[InputEdge] = []
+    between: list[IntermediateEdge] = []
+    output_edges: list[OutputEdge] = []
+    inputs: dict[str, Array] = {}
+    outputs: dict[str, Array] = {}
+    memory: list[tuple[int, int, Array]] = []  # the bytes of each output so far: node, slot
+    for node in range(rng.randint(2, 8)):
+        desc, given = _example(rng)
+        arrays: dict[str, Array] = {}
+        ruled = {f.name for f in desc.spec.inputs if f.wire in desc.spec.ruled}
+        for slot, name in enumerate(tensor_names(desc, "input")):
+            if name is None:
+                continue
+            t = _tensor(desc, name)
+            fits = [m for m in memory if m[2].nbytes == t.total and name.split("[")[0] not in ruled]
+            if fits and rng.random() < 0.8:
+                source, out, flat = rng.choice(fits)
+                between.append(IntermediateEdge(source, out, node, slot))
+            else:
+                flat = np.zeros(t.total, np.uint8)
+                flat[: given[name].nbytes] = given[name].reshape(-1).view(np.uint8)
+                input_edges.append(InputEdge(len(inputs), node, slot, f"{node}.{name}"))
+                inputs[f"{node}.{name}"] = flat
+            arrays[name] = flat
+        made = {name: np.zeros(_tensor(desc, name).total, np.uint8) for name in tensor_names(desc, "output") if name}
+        try:
+            device.compile(desc).bind(**nested(desc, {**arrays, **made})).execute()
+        except dml.DataError:
+            return None
+        for slot, name in enumerate(tensor_names(desc, "output")):
+            if name is not None:
+                if (t := _tensor(desc, name)).element_bytes == t.total:  # no bytes that nobody writes
+                    memory.append((node, slot, made[name]))
+                output_edges.append(OutputEdge(node, slot, len(outputs), f"{node}.{name}"))
+                outputs[f"{node}.{name}"] = made[name]
+        nodes.append(OperatorNode(desc))
+    kept = [e for e in output_edges if rng.random() < 0.4 or e.from_node_index == len(nodes) - 1]
+    renumbered = tuple(e._replace(graph_output_index=k) for k, e in enumerate(kept))
+    graph = GraphDesc(tuple(nodes), tuple(input_edges), renumbered, tuple(between))
+    return Wired(graph, inputs, {e.name: outputs[e.name] for e in kept})
+
+
+EXAMPLES = [
+    (operator, example)
+    for operator in operators.every()
+    for example in operator.spec.examples
+    if not any(t.desc.flags or t.desc.strides for t in operator(**example.fields).tensors())
+]
+
+
+def _example(rng: random.Random) -> tuple[Desc, dict[str, Array]]:
+    operator, example = rng.choice(EXAMPLES)
+    desc = operator(**example.fields)
+    given: dict[str, Array] = {}
+    for name, value in example.inputs.items():
+        if isinstance(value, list):
+            given |= {f"{name}[{i}]": np.ascontiguousarray(x) for i, x in enumerate(value)}
+        elif value is not None:
+            given[name] = np.ascontiguousarray(value)
+    return desc, given
+
+
+def _tensor(desc: Desc, name: str) -> TensorDesc:
+    return next(found.desc for found in desc.tensors() if found.name == name)
+
+
+def nested(desc: Desc, arrays: dict[str, Array]) -> dict[str, Any]:
+    """Arrays as bind takes them: those of an array of tensors in a list."""
+    made: dict[str, Any] = {}
+    for name, array in arrays.items():
+        field = name.partition("[")[0]
+        if field == name:
+            made[name] = array
+        else:
+            made.setdefault(field, []).append(array)
+    return made
