@@ -94,7 +94,7 @@ def test_generated(recorder: Recorder, tmp_path: Path) -> None:
     seen, cases = Open(), []
     for n in range(8 * SOAK):
         rng = np.random.default_rng((13, n))
-        desc = gemm(rng, (13, 20, 30)) if n % 2 else convolution(rng, most=6)
+        desc = gemm(rng, (24, 20, 30)) if n % 2 else convolution(rng, most=6)
         kinds = ("ordinary", pick(rng, hurting.KINDS), "cancelling", "specials")
         cases += [case_of(desc, rng, kind, seen) for kind in kinds]
     run(recorder, cases, tmp_path)

@@ -23,9 +23,12 @@ AT_ONCE = 8  # of these rows
 STRIP = 4096  # columns: their sums stay near while the terms pass by
 
 
-def serves(found: Layout, size: int) -> bool:
-    """Whether there are so few rows that packing columns costs more than it brings; size: bytes of the columns' elements."""
-    return found.rows <= (MOST_ROWS if _read_along(found, size) is None else MOST_ROWS_ALONG)
+def serves(found: Layout, size: int, once: bool) -> bool:
+    """Whether there are so few rows that packing columns costs more than it brings.
+
+    size: bytes of the columns' elements; once: whether these could be packed once.
+    """
+    return found.rows <= (MOST_ROWS if once or _read_along(found, size) is None else MOST_ROWS_ALONG)
 
 
 def take(plan: Plan, piece: Piece) -> None:

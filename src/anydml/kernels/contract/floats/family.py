@@ -69,8 +69,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             factors.reverse()
         with guard:
             stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, scratch, constants)
-            direct = serves(made, factors[1].dtype.itemsize)
             owned = [bool(checked.tensors[p.at.base].flags & TensorFlags.OWNED_BY_DML) for p in (made.a, made.b)]
+            direct = serves(made, factors[1].dtype.itemsize, owned[1])
             rows, columns = (packed if once and not direct else None for once in owned)
             plan = Plan(*stated, rows, columns) if square is None else WinogradPlan(*stated, rows, square)
         plans.append(plan)

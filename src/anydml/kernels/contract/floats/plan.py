@@ -99,7 +99,7 @@ class Plan:
         self.constants = constants
         self.table = constants.add(found.table)
         self.planes = Planes.of(self)
-        self.direct = direct_plan.serves(found, factors[1].dtype.itemsize)
+        self.direct = direct_plan.serves(found, factors[1].dtype.itemsize, packed_columns is not None)
         self.bits = scratch.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(threads if work >= ALONE else 1)
