@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,11 +14,23 @@ from numpy.typing import NDArray
 import anydml as dml
 from anydml import DataType, TensorDesc, TensorFlags, operators
 from anydml.schema.operator import Desc
+from benchmarks.onnx_session import session
 
 Array = NDArray[Any]
-Call = Callable[[], object]
 ONNXRUNTIME, NUMPY = "onnxruntime", "NumPy"
 BIAS, RELU = "a bias", "a bias and relu"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, the output that it writes, and the bytes that it keeps from before."""
+
+    run: Callable[[], object]
+    output: Array
+    persistent: int = 0
+
+    def __call__(self) -> None:
+        self.run()
 
 
 class Layer(NamedTuple):
@@ -88,17 +101,10 @@ def ours(desc: Desc, arrays: dict[str, Array], threads: int) -> Call:
     owned = {name for name, _, t in desc.tensors() if t.flags & TensorFlags.OWNED_BY_DML}
     if owned:
         compiled.initialize(**{name: x for name, x in arrays.items() if name in owned})
-    tensor: TensorDesc = desc.output_tensor  # type: ignore[attr-defined]  # each desc here has one
+    (tensor,) = (t for _, field, t in desc.tensors() if field.role == "output")
     output = np.empty(tensor.sizes, tensor.data_type.dtype)
     bound = compiled.bind(**{name: x for name, x in arrays.items() if name not in owned}, output_tensor=output)
-    call = partial(_execute, bound)
-    call.persistent = compiled.binding_properties.persistent_resource_size  # type: ignore[attr-defined]  # bytes
-    call.output = output  # type: ignore[attr-defined]  # to be looked at
-    return call
-
-
-def _execute(bound: Any) -> None:
-    bound.execute()
+    return Call(bound.execute, output, compiled.binding_properties.persistent_resource_size)
 
 
 def product(
@@ -168,7 +174,8 @@ def convolution(layer: Layer, x: Array, f: Array, threads: int = 1, fused: str =
 
 def numpy_product(a: Array, b: Array) -> Call:
     """NumPy's own, which takes as many threads as its BLAS is told."""
-    return partial(np.matmul, a, b, out=np.empty((a.shape[0], b.shape[1]), np.float32))
+    output = np.empty((a.shape[0], b.shape[1]), np.float32)
+    return Call(partial(np.matmul, a, b, out=output), output)
 
 
 def onnxruntime_product(a: Array, b: Array, threads: int = 1) -> dict[str, Call]:
@@ -185,30 +192,10 @@ def _onnxruntime(
     name: str, a: Array, b: Array, sizes: tuple[int, ...], threads: int, *, owned: bool, **attributes: Any
 ) -> dict[str, Call]:
     """A session of one node; an owned b is an initializer. None where onnxruntime is not there."""
+    bound, constant = ({"a": a}, {"b": b}) if owned else ({"a": a, "b": b}, {})
+    output = np.empty(sizes, np.float32)
     with contextlib.suppress(ImportError):
-        import onnxruntime as ort
-        from onnx import TensorProto, helper, numpy_helper
-
-        def value(name: str, sizes: tuple[int, ...]) -> Any:
-            return helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes)
-
-        graph = helper.make_graph(
-            [helper.make_node(name, ["a", "b"], ["output"], **attributes)],
-            "one",
-            [value("a", a.shape)] + ([] if owned else [value("b", b.shape)]),
-            [value("output", sizes)],
-            [numpy_helper.from_array(b, "b")] if owned else [],
-        )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-        options = ort.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        output, binding = np.empty(sizes, np.float32), session.io_binding()
-        binding.bind_cpu_input("a", a)
-        if not owned:
-            binding.bind_cpu_input("b", b)
-        binding.bind_output("output", "cpu", 0, output.dtype.type, output.shape, output.ctypes.data)
-        call = partial(session.run_with_iobinding, binding)
-        call.output = output  # type: ignore[attr-defined]  # to be looked at; the binding knows an address alone
-        return {ONNXRUNTIME: call}
+        call = session([(name, ["a", "b"], ["output"], attributes)], bound, {"output": output}, constant, threads)
+        if call is not None:
+            return {ONNXRUNTIME: Call(call, output)}
     return {}

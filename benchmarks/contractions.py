@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from benchmarks.limits import instruction_sets, multiply_adds, reads
 from benchmarks.timing import best
 
 Rows = list[dict[str, Any]]
+Calls = Mapping[str, Callable[[], object]]
 CUBES = (512, 1024, 2048)
 THIN = ((1024, 1024), (4096, 4096))  # K and N of one row
 HARD = {
@@ -48,21 +50,18 @@ def _one_thread() -> contextlib.AbstractContextManager[object]:
     return contextlib.nullcontext()
 
 
-def _times(one: dict[str, Call], two: dict[str, Call], seconds: float) -> tuple[dict[str, float], dict[str, float]]:
+def _times(one: Calls, two: Calls, seconds: float) -> tuple[dict[str, float], dict[str, float]]:
     """Calls of one thread by the time that it runs, and calls of two by the clock."""
     return best(one, seconds=seconds, clock=time.thread_time), best(two, seconds=seconds)
 
 
 def _agree(one: dict[str, Call]) -> None:
     """All of them compute the same products; how exact ours are is the tests' matter."""
-    outputs = {}
-    for name, call in one.items():
+    for call in one.values():
         call()
-        keywords = getattr(call, "keywords", {})
-        outputs[name] = getattr(call, "output", keywords.get("out"))
-    first, *others = [x for x in outputs.values() if x is not None]
+    first, *others = [call.output for call in one.values()]
     for other in others:
-        assert np.abs(first - other).max() <= CLOSE * np.abs(first).max(), list(outputs)
+        assert np.abs(first - other).max() <= CLOSE * np.abs(first).max(), list(one)
 
 
 # --- products ---
@@ -77,9 +76,8 @@ def _cubes(seconds: float) -> Rows:
         one: dict[str, Call] = {ONE: cases.product(a, b), NUMPY: cases.numpy_product(a, b), **cases.onnxruntime_product(a, b)}
         _agree(one)
         limit = multiply_adds()
-        if limit is not None:
-            one[LIMIT] = limit[0]
-        t, of_two = _times(one, {TWO: cases.product(a, b, 2), **cases.onnxruntime_product(a, b, 2)}, seconds)
+        timed: dict[str, Callable[[], object]] = {**one, **({} if limit is None else {LIMIT: limit[0]})}
+        t, of_two = _times(timed, {TWO: cases.product(a, b, 2), **cases.onnxruntime_product(a, b, 2)}, seconds)
         speed = size**3 / t[ONE] / 1e9
         most = limit[1] / t[LIMIT] / 1e9 if limit is not None else float("nan")
         row = {
@@ -142,9 +140,10 @@ def _thin(seconds: float) -> Rows:
         one: dict[str, Call] = {ONE: cases.product(a, b), TRANSPOSED: cases.product(a, b, transposed=True)}
         one |= {NUMPY: cases.numpy_product(a, b), **cases.onnxruntime_product(a, b)}
         _agree(one)
+        timed: dict[str, Callable[[], object]] = {**one}
         for name in instruction_sets()[-1:]:
-            one |= reads(b.nbytes, name)
-        t = best(one, seconds=seconds / 2, clock=time.thread_time)
+            timed |= reads(b.nbytes, name)
+        t = best(timed, seconds=seconds / 2, clock=time.thread_time)
         reading = min((s for name, s in t.items() if name.startswith("read")), default=float("nan"))
         for ours, label in ((ONE, ""), (TRANSPOSED, ", " + TRANSPOSED)):
             spent = t[ours]
@@ -193,11 +192,11 @@ def _layer(network: str, layer: Layer, seconds: float) -> dict[str, Any]:
     one: dict[str, Call] = {ONE: make(), **other()}
     _agree(one)
     t, two = _times(one, {TWO: make(2), **other(2)}, seconds)
-    row = {
+    row: dict[str, Any] = {
         "case": f"{network}: {layer}",
         "milliseconds": t[ONE] * 1e3,
         "products": layer.products,
-        "persistent": one[ONE].persistent,  # type: ignore[attr-defined]  # ours have it
+        "persistent": one[ONE].persistent,
         "filters": f.nbytes,
         "gigamacs_per_second": layer.products / t[ONE] / 1e9,
         "two_threads": t[ONE] / two[TWO],

@@ -18,6 +18,7 @@ from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.expression import Tensor
 from anydml.schema.statement import Nest, stated
 from benchmarks.map_cases import Array
+from benchmarks.onnx_session import Node, session
 
 F32 = dml.DataType.FLOAT32
 LOW, HIGH = np.float32(0.1), np.float32(2.0)
@@ -81,26 +82,11 @@ def numpy_call(steps: tuple[Step, ...], x: Array, y: Array) -> Callable[[], obje
     return call
 
 
-def onnxruntime_call(steps: tuple[Step, ...], x: Array, y: Array) -> Callable[[], object]:
-    """A model of all steps; inputs and output are bound."""
-    import onnxruntime as ort
-    from onnx import TensorProto, helper, numpy_helper
-
-    nodes = []
+def onnxruntime_call(steps: tuple[Step, ...], x: Array, y: Array) -> Callable[[], object] | None:
+    """A model of all steps."""
+    nodes: list[Node] = []
     for k, (_, _, node) in enumerate(steps):
         more = ["y"] if node in ("Add", "Mul") else ["low", "high"] if node == "Clip" else []
-        nodes.append(helper.make_node(node, [f"t{k - 1}" if k else "x", *more], [f"t{k}"]))
-    info = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT, shape=x.shape)
-    constants = [numpy_helper.from_array(np.array(c), name) for c, name in ((LOW, "low"), (HIGH, "high"))]
-    graph = helper.make_graph(nodes, "chain", [info("x"), info("y")], [info(f"t{len(steps) - 1}")], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    binding, result = session.io_binding(), np.empty_like(x)
-    for name, array in (("x", x), ("y", y)):
-        binding.bind_cpu_input(name, array)
-    binding.bind_output(f"t{len(steps) - 1}", "cpu", 0, np.float32, result.shape, result.ctypes.data)
-    call = partial(session.run_with_iobinding, binding)
-    call.keep = result, x, y  # type: ignore[attr-defined]  # the binding knows no more of them than addresses
-    return call
+        nodes.append((node, [f"t{k - 1}" if k else "x", *more], [f"t{k}"], {}))
+    constants = {"low": np.array(LOW), "high": np.array(HIGH)}
+    return session(nodes, {"x": x, "y": y}, {f"t{len(steps) - 1}": np.empty_like(x)}, constants)

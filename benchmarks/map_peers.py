@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.map_cases import NUMPY, ONNXRUNTIME, TORCH, Array, Case
+from benchmarks.onnx_session import session
 
 Calls = dict[str, Callable[[], object]]
 
@@ -31,40 +32,14 @@ def peers(case: Case, arrays: tuple[Array, ...], out: Array) -> Calls:
 
 
 def _onnxruntime(case: Case, arrays: tuple[Array, ...], out: Array) -> Callable[[], object] | None:
-    """A model of one node; inputs and output are bound, so that nothing is copied."""
-    import onnxruntime as ort
-    from onnx import helper, numpy_helper
+    """A model of one node."""
+    from onnx import helper
 
     result = np.empty(out.shape, np.bool_ if case.onnx in ("Less", "Equal") else out.dtype)
-
-    def value(name: str, array: Array) -> Any:
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-
-    names = [f"x{k}" for k in range(len(arrays))]
+    inputs = {f"x{k}": x for k, x in enumerate(arrays)}
     constants = {f"c{k}": c for k, c in enumerate(case.constants)}
     attributes = {"to": helper.np_dtype_to_tensor_dtype(out.dtype)} if case.onnx == "Cast" else case.node
-    graph = helper.make_graph(
-        [helper.make_node(case.onnx or "", [*names, *constants], ["y"], **attributes)],
-        "map",
-        [value(name, x) for name, x in zip(names, arrays, strict=True)],
-        [value("y", result)],
-        [numpy_helper.from_array(c, name) for name, c in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # a refusal is a result here
-    try:
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception:  # its exceptions share no other base
-        return None
-    binding = session.io_binding()
-    for name, x in zip(names, arrays, strict=True):
-        binding.bind_cpu_input(name, x)
-    binding.bind_output("y", "cpu", 0, result.dtype.type, result.shape, result.ctypes.data)
-    call = partial(session.run_with_iobinding, binding)
-    call.keep = result, arrays  # type: ignore[attr-defined]  # the binding knows no more of them than addresses
-    return call
+    return session([(case.onnx or "", [*inputs, *constants], ["y"], attributes)], inputs, {"y": result}, constants)
 
 
 def _torch(case: Case, arrays: tuple[Array, ...], out: Array) -> Callable[[], object]:

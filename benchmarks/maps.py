@@ -103,7 +103,8 @@ def _chains(sizes: tuple[str, ...], seconds: float) -> Rows:
         for name, steps in map_chain.CHAINS.items():
             calls = {OURS: map_chain.fused_call(steps, x, y, np.empty_like(x)), NUMPY: map_chain.numpy_call(steps, x, y)}
             with contextlib.suppress(ImportError):
-                calls[ONNXRUNTIME] = map_chain.onnxruntime_call(steps, x, y)
+                if (call := map_chain.onnxruntime_call(steps, x, y)) is not None:
+                    calls[ONNXRUNTIME] = call
             spent = best(calls, seconds=seconds, clock=time.thread_time)
             ours = spent.pop(OURS)
             ratios = {peer: s / ours for peer, s in spent.items()}

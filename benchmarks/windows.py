@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import anydml as dml
 from anydml import operators
+from benchmarks.onnx_session import session
 from benchmarks.timing import best
 
 Array = NDArray[Any]
@@ -110,30 +111,6 @@ def _ours(window: Window, name: str, indexed: bool, x: Array, y: Array) -> tuple
 
 
 def _onnxruntime(window: Window, node: str, x: Array, y: Array) -> Callable[[], object] | None:
-    """A model of one node; input and output are bound, so that nothing is copied."""
-    import onnxruntime as ort
-    from onnx import helper
-
-    def value(name: str, array: Array) -> Any:
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-
+    """A model of one node."""
     attributes: dict[str, Any] = dict(kernel_shape=[window.width] * 2, strides=[window.stride] * 2, pads=[window.padding] * 4)
-    graph = helper.make_graph([helper.make_node(node, ["x"], ["y"], **attributes)], "window", [value("x", x)], [value("y", y)])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # a refusal is a result here
-    try:
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception:  # what it raises for a node that it lacks shares no other base
-        return None
-    result = np.empty_like(y)
-    binding = session.io_binding()
-    binding.bind_cpu_input("x", x)
-    binding.bind_output("y", "cpu", 0, y.dtype.type, y.shape, result.ctypes.data)
-    held = (result, x)  # the binding knows no more of the arrays than their addresses
-
-    def call() -> object:
-        return session.run_with_iobinding(binding), held
-
-    return call
+    return session([(node, ["x"], ["y"], attributes)], {"x": x}, {"y": np.empty_like(y)})
