@@ -15,6 +15,7 @@ from anydml import DataType, DescError, FeatureLevel, TensorDesc, check, operato
 from anydml.kernels.match.maps import Map, maps
 from anydml.kernels.match.moves import moves
 from anydml.schema import field
+from anydml.schema.expression import bound_by, walk
 from anydml.schema.kinds import Scalar, ScaleBias, stored_in
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
@@ -47,12 +48,9 @@ def found_in(desc: Desc) -> Map | None:
     return found[0] if len(found) == 1 and isinstance(found[0], Map) and isinstance(moves(statement), str) else None
 
 
-# those with arrays of tensors are tested where every kernel of every operator is
-MAPPED = tuple(
-    o
-    for o in operators.every()
-    if any(found_in(o(**e.fields)) is not None for e in o.spec.examples) and not any(f.sized_by for f in o.spec.tensors)
-)
+def reduces(desc: Desc) -> bool:
+    """Whether an element depends on more than one of an input."""
+    return any(bound_by(e) for nest in stated(desc.as_newest()).values() for e in walk(nest.body))
 
 
 def types_of(operator: type[Desc], example: Desc) -> list[Types]:
@@ -117,6 +115,15 @@ def of_types(example: Desc, types: Types, sizes: tuple[int, ...], **changes: Any
     return Variant(replace(example, **tensors, **changes), tuple(t.data_type for t in tensors.values()))
 
 
+def _mapped(operator: type[Desc]) -> bool:
+    """Whether an operator maps tensors of the same sizes. Others are tested where every kernel of every operator is."""
+    examples = [operator(**e.fields) for e in operator.spec.examples]
+    if any(f.sized_by for f in operator.spec.tensors) or not any(map(found_in, examples)) or any(map(reduces, examples)):
+        return False
+    types = {t.field.wire: t.desc.data_type for t in examples[0].tensors()}
+    return legal(of_types(examples[0], types, (1, 3, 1, 67)).desc)
+
+
 def excused(desc: Desc) -> str | None:
     """The reason why a desc of a map may be left to another kernel; None where it may not."""
     types = [t.desc.data_type for t in desc.tensors()]
@@ -125,6 +132,9 @@ def excused(desc: Desc) -> str | None:
     if desc.spec.name == "ELEMENT_WISE_IDENTITY" and getattr(desc, "scale_bias", None) is None:
         return "it is a copy"
     return None
+
+
+MAPPED = tuple(o for o in operators.every() if _mapped(o))
 
 
 # --- inputs ---

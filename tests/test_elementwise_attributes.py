@@ -44,10 +44,10 @@ WITH_NUMBERS = [o for o in MAPPED if real(o) and o.spec.inputs and not any(f.siz
 
 
 def elements(data_type: DataType, inputs: int) -> list[Array]:
-    """Every element beside every other one in up to two inputs, and beside some in a third."""
+    """Every element beside every other one in up to two inputs, and beside some in further ones."""
     one = [s * x for x in ELEMENTS + MORE[data_type] for s in (1.0, -1.0)]
     first, second = np.array(list(product(one, repeat=min(inputs, 2)))).T[[0, -1]].astype(data_type.dtype)
-    return [first, second, np.roll(first, 1)][:inputs]
+    return [first, second, *(np.roll(first, k) for k in range(1, inputs))][:inputs]
 
 
 @pytest.mark.parametrize("operator", WITH_NUMBERS, ids=lambda operator: operator.spec.name)

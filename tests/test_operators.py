@@ -100,6 +100,10 @@ class Taken:
             excuse = excused(checked.desc)
         elif self.kernel.name == "contract:compiled" and next(checked.desc.tensors()).desc.data_type.element_bits > 8:
             excuse = "integers have more than 8 bits"
+        elif self.kernel.name == "reduce:compiled" and not any(
+            getattr(checked.desc, f, True) for f in ("use_mean", "use_variance")
+        ):
+            excuse = "nothing is reduced"
         elif self.kernel.name == "windows:compiled" and getattr(checked.desc, "p", 2) > 2:
             excuse = "a norm has a P above 2"
         self.asked += 1

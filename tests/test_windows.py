@@ -26,7 +26,7 @@ from test_pooling import case, named
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
 ISAS = [row.name for row in without_dot_products()]
-NAMES = [o.spec.name for o in operators.every() if "POOLING" in o.spec.name]
+NAMES = [o.spec.name for o in operators.every() if o.spec.name.rstrip("012").endswith("_POOLING")]
 F32, F16 = DataType.FLOAT32, DataType.FLOAT16
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.expression import Tensor, each, equal, number, select
+from anydml.schema.expression import Tensor, each, either, equal, number, select
 from anydml.schema.operator import Desc, Example, defaults, operator
 from anydml.schema.rules import axis_in_range, same, sizes_are
 from anydml.schema.statement import Nest, move
@@ -74,12 +74,13 @@ class OneHot(Desc):
 
     def statement(d, indices: Tensor, values: Tensor) -> Nest:
         i = each(d.output_tensor.sizes)
-        named = indices[[*i[: d.axis], 0, *i[d.axis + 1 :]]]
+        named, place = indices[[*i[: d.axis], 0, *i[d.axis + 1 :]]], i[d.axis]
+        there = equal(named, number(place))
         if indices.data_type in (DataType.INT32, DataType.INT64):
-            named = select(named < 0, named + d.output_tensor.sizes[d.axis], named)
+            there = either(there, equal(named, number(place - d.output_tensor.sizes[d.axis])))
         last = max(a for a, n in enumerate(values.sizes) if n > 1)
         off, on = (values[[k if a == last else 0 for a in range(len(values.sizes))]] for k in (0, 1))
-        return move(i, select(equal(named, number(i[d.axis])), on, off))
+        return move(i, select(there, on, off))
 
     examples = (
         Example(
