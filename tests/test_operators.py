@@ -169,7 +169,7 @@ def test_outputs_that_follow_from_inputs_are_legal(operator: Operator) -> None:
 
 def examples_of(families: set[str]) -> int:
     """The cases of an operator with kernels of these families: fewer for what compiles nearly every one of them anew."""
-    return SOAK * (16 if families & {"elementwise", "reduce", "windows"} else 24 if len(families) > 1 else 40)
+    return SOAK * (14 if families & {"elementwise", "reduce", "windows"} else 20 if len(families) > 1 else 32)
 
 
 @by_operator
