@@ -102,7 +102,7 @@ def _ratios(one: dict[str, float], two: dict[str, float]) -> dict[str, float]:
 
 
 def _kinds(seconds: float) -> Rows:
-    """What is fused with sums, and other kinds of factors, beside products of float32 alone."""
+    """Products with fused formulas, owned factors and factors of float16, beside plain ones of float32."""
     print(f"\n{'one thread':58} {'ms':>8} {'of plain':>9}")
     a, b = cases.matrices(512, 512, 512)
     thin, wide = cases.matrices(32, 768, 3072)

@@ -20,6 +20,7 @@ def session(
     """
     import onnxruntime as ort
     from onnx import helper, numpy_helper
+    from onnxruntime.capi import onnxruntime_pybind11_state as error
 
     def values(arrays: Arrays) -> list[Any]:
         return [
@@ -39,7 +40,7 @@ def session(
     options.log_severity_level = 4  # a refusal is a result here
     try:
         made = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception:  # its exceptions share no other base
+    except (error.Fail, error.InvalidArgument, error.InvalidGraph, error.NotImplemented):
         return None
     binding = made.io_binding()
     for name, x in inputs.items():

@@ -59,9 +59,10 @@ def activation(rng: Rng) -> Desc | None:
     choice = rng.random()
     if choice < 0.5:
         return None
-    every = activations()
+    every: tuple[Desc, ...] = activations()
     cheap = [x for x in every if x.spec.name.endswith(("RELU", "LINEAR", "CLIP", "SIGMOID"))]
-    return pick(rng, every if choice > 0.9 else cheap)  # type: ignore[no-any-return]  # a desc
+    found: Desc = pick(rng, every if choice > 0.9 else cheap)
+    return found
 
 
 # --- layouts ---
@@ -119,13 +120,15 @@ def gemm(rng: Rng, most: tuple[int, int, int] = (20, 64, 30), **given: Any) -> D
         beta=1.0 if plain else pick(rng, FACTORS),
         fused_activation=activation(rng),
     )
-    return named("GEMM")(**(fields | given))  # type: ignore[no-any-return]
+    made: Desc = named("GEMM")(**(fields | given))
+    return made
 
 
 def rows_times_columns(m: int, k: int, n: int, **fields: Any) -> Desc:
     """A GEMM of packed matrices of FLOAT32."""
     a, b, output = (TensorDesc(DataType.FLOAT32, sizes) for sizes in ((m, k), (k, n), (m, n)))
-    return named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output, **fields)  # type: ignore[no-any-return]
+    made: Desc = named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output, **fields)
+    return made
 
 
 def convolution(rng: Rng, most: int = 9, channels: int = 4, *, square: bool = False, **given: Any) -> Desc:
@@ -174,7 +177,8 @@ def convolution(rng: Rng, most: int = 9, channels: int = 4, *, square: bool = Fa
         group_count=groups,
         fused_activation=activation(rng),
     )
-    return named("CONVOLUTION")(**(fields | {"output_padding": (0,) * spatial} | given))  # type: ignore[no-any-return]
+    made: Desc = named("CONVOLUTION")(**(fields | {"output_padding": (0,) * spatial} | given))
+    return made
 
 
 # --- data ---

@@ -1,4 +1,4 @@
-"""What the stages of a block of sums say of it, on every instruction set: that nothing was rounded; magnitudes; pairs."""
+"""The stages of a block of sums, on every instruction set: the note that nothing was rounded; magnitudes; pairs."""
 
 from __future__ import annotations
 

@@ -29,14 +29,14 @@ F32 = DataType.FLOAT32
 def made(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether the windows of each plan slide over planes."""
     found: list[bool] = []
-    of = Planes.of.__func__  # type: ignore[attr-defined]  # a class method
+    of = Planes.of
 
-    def noted(cls: type[Planes], plan: Any) -> Planes | None:
-        planes: Planes | None = of(cls, plan)
+    def noted(plan: Any) -> Planes | None:
+        planes = of(plan)
         found.append(planes is not None)
         return planes
 
-    monkeypatch.setattr(Planes, "of", classmethod(noted))
+    monkeypatch.setattr(Planes, "of", noted)
     return found
 
 

@@ -73,7 +73,7 @@ class GraphCall:
         return Built(self.bind, temporary, self.initialize, kept, max(passing, default=0))
 
     def initialize(self, owned: Arrays) -> Arrays:
-        """What follows from constants and owned inputs: buffers by `#number`, and what parts packed by `part/name`."""
+        """Persistent memory, from constants and owned inputs: buffers by `#number`, and what parts packed by `part/name`."""
         memory = self._bound(self._checked.inputs, owned)
         found: dict[str, NDArray[Any]] = {}
         for part in self._once:

@@ -118,7 +118,7 @@ class Graph:
         return Graph(whole, self.inputs, tensors, [*tensors])
 
     def __call__(self, **inputs: Any) -> Any:
-        """What the function returns, of arrays: an array, or a tuple or dict of them."""
+        """The results for arrays, as the function returns them: an array, or a tuple or dict of them."""
         return _filled(self._form, self.run(inputs))
 
 
@@ -184,7 +184,7 @@ def graph(function: Callable[..., Any], /, **inputs: Any) -> Graph:
 
 
 def _named(returned: Any, building: Building, found: dict[str, GraphTensor]) -> Any:
-    """What a function returned, with the names of outputs for tensors, which `found` gets."""
+    """A function's results, with the names of outputs for tensors, which `found` gets."""
     if isinstance(returned, GraphTensor):
         return _output("output", returned, building, found)
     if isinstance(returned, Mapping):

@@ -76,7 +76,7 @@ class Building:
         self.input_edges: list[InputEdge] = []
         self.intermediate_edges: list[IntermediateEdge] = []
         self.named: dict[str, NDArray[Any]] = {}  # arrays that constants may be named after
-        self._constants: dict[tuple[int, int], tuple[int, NDArray[Any]]] = {}
+        self._constants: dict[tuple[int, int], tuple[int, ConstantNode, NDArray[Any]]] = {}
         self._counts: dict[str, int] = {}
 
     def call(self, function: Callable[[Any, Device], Any], tensors: Sequence[Any]) -> Any:
@@ -153,12 +153,13 @@ class Building:
         """The node of a constant; one for an array that is read again."""
         data = bytes_of(x, tensor)
         key = address_of(x), data.nbytes
-        node, _ = self._constants.get(key, (-1, x))
-        if node >= 0 and np.array_equal(self.nodes[node].data[: data.nbytes], data):  # type: ignore[union-attr]  # a constant
-            return node
+        if key in self._constants:
+            at, constant, _ = self._constants[key]
+            if np.array_equal(constant.data[: data.nbytes], data):
+                return at
         name = next((n for n, array in self.named.items() if _within(x, array)), "")
-        self.nodes.append(ConstantNode(data, name))
-        self._constants[key] = len(self.nodes) - 1, x  # which is kept, so that no other one has its address
+        self.nodes.append(constant := ConstantNode(data, name))
+        self._constants[key] = len(self.nodes) - 1, constant, x  # which is kept, so that no other one has its address
         return len(self.nodes) - 1
 
 

@@ -75,7 +75,7 @@ class _Checking:
                 self._fault(self._called(i), "is a constant of no bytes")
             return None
         if not isinstance(node, OperatorNode):
-            raise TypeError(f"nodes[{i}] takes an OperatorNode, a ConstantNode or an operator's desc, not {node!r}")
+            raise TypeError(f"nodes[{i}] takes an OperatorNode or a ConstantNode, not {node!r}")
         at = f" ({node.where})" if node.where else ""
         try:
             return check(node.desc, self.level)
@@ -240,7 +240,7 @@ class _Checking:
         return Bound(name, given.spelled_out(), given.total_tensor_size_in_bytes, -1)
 
     def checked(self) -> CheckedGraph:
-        """What was proved, with a buffer for each tensor that is written, bound or constant."""
+        """The graph as it was proved, with a buffer for each tensor that is written, bound or constant."""
         buffers: list[Buffer] = []
         reads: list[dict[str, int]] = [{} for _ in self.nodes]
         writes: list[dict[str, int]] = [{} for _ in self.nodes]

@@ -104,7 +104,7 @@ class GraphDesc:
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
             object.__setattr__(self, name, value)
 
-        put("nodes", tuple([OperatorNode(node) if isinstance(node, Desc) else node for node in self.nodes]))
+        put("nodes", tuple(self.nodes))
         put("input_edges", _edges(InputEdge, self.input_edges))
         put("output_edges", _edges(OutputEdge, self.output_edges))
         put("intermediate_edges", _edges(IntermediateEdge, self.intermediate_edges))

@@ -42,7 +42,7 @@ def strided(target: Target, moves: Sequence[Move], tensors: Mapping[str, TensorD
 
 
 def _strides(steps: Sequence[Sequence[int]], strides: Sequence[int]) -> list[int]:
-    """How far each step of a box's dimension goes in a tensor, in elements."""
+    """The strides of a box's dimensions in a tensor, in elements."""
     return [sum(map(mul, step, strides)) for step in steps]
 
 

@@ -101,7 +101,7 @@ def _group_by_group(
 
 
 def called(body: Body, name: str, pointers: Sequence[str], count: int) -> str:
-    """What `again` or `known` returns."""
+    """The number that `again` or `known` returns."""
     return body.op(f"call i64 @{name}({', '.join(f'ptr {p}' for p in pointers)}, i64 {count})")
 
 

@@ -196,7 +196,7 @@ class _Kernel:
         body.loop("0", count.name, 1, [], band)
 
     def _plainly(self, do: Callable[[], T]) -> T:
-        """What is emitted for elements of which none is NaN, nor -0 where that matters."""
+        """The code that is emitted for elements of which none is NaN, nor -0 where that matters."""
         self.kind.plain = True
         made = do()
         self.kind.plain = False

@@ -104,7 +104,7 @@ class _Kernel:
     # --- all images of a group ---
 
     def _reduced(self, starts: Parts, known: Parts, step: Callable[[Parts, Value], Parts], merge: Merge) -> tuple[Parts, Parts]:
-        """What the images come to, a lane each, and what is known of all elements, see `Reduction.noted`."""
+        """The images' results, a lane each, and what is known of all elements, see `Reduction.noted`."""
         body, lanes, count = self.body, self.shape.lanes, len(starts)
         n = self._argument("n")
 

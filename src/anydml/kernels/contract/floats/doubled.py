@@ -39,7 +39,10 @@ def sums(target: Target, rows: int, across: int) -> str:
 
 
 def lost(most: Value, factor: Value, low: Value) -> Value:
-    """What a pair may be away from its sum. most: factor |a| |b|, where the factor is above n u; low: of the row and column."""
+    """The distance of a pair from its sum, at most.
+
+    most: factor |a| |b|, where the factor is above n u; low: of the row and column.
+    """
     exact = (most * (16 * SLACK)).compared("ole", low * 2.0**53)
     return most.body.chosen(exact, 0.0, most * factor * (8 * SLACK))
 

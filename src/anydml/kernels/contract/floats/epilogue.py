@@ -183,7 +183,7 @@ class _Block:
         return found
 
     def _between(self, total: Value, size: Value, read: dict[int, Value]) -> tuple[Value, Value] | None:
-        """What both ends of where the formula lies are stored as, and the lanes where they differ."""
+        """The bits that both ends of where the formula lies are stored as, and the lanes where they differ."""
         shape, odd = self.shape, None
         if shape.measured or shape.mixed:
             number = self._number(total, size)
@@ -199,7 +199,7 @@ class _Block:
         return between_ends(replace(item, guard=either(item.guard, odd)), shape.stored.types[-1])
 
     def _ends(self, total: Value, size: Value) -> tuple[Value, Value]:
-        """What a sum lies between; sizes may be negative."""
+        """The two ends that a sum lies between; sizes may be negative."""
         return self.body.fused(-self.factor, size, total), self.body.fused(self.factor, size, total)
 
     def _loaded(self, loaded: dict[int, Value]) -> tuple[Value, Value, dict[int, Value]]:

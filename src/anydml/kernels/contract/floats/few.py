@@ -58,7 +58,7 @@ def summed(target: Target, kinds: Kinds) -> str:
 
 
 class _Few:
-    """What both ways have in common: a block of factors in float64, their norms, and the memory of sums."""
+    """The base of both ways: a block of factors in float64, their norms, and the memory of sums."""
 
     def __init__(self, target: Target, kinds: Kinds) -> None:
         self.body, self.kinds = Body(target), kinds

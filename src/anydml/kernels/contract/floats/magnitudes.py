@@ -53,7 +53,7 @@ class _Magnitudes:
         return kernel(body, list(body.declared))
 
     def _cancelling(self) -> str:
-        """How many sums of the first tile are below their bounds."""
+        """The number of sums of the first tile that are below their bounds."""
         body = self.body
         factor = body.splat(Value(body, body.op("bitcast i64 %factor to double"), Kind("double")), self.lanes)
 

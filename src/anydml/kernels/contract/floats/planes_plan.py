@@ -26,7 +26,7 @@ BAND = 1 << 15  # bytes of lines that are read twice, first for their largest el
 
 
 class Slide(NamedTuple):
-    """How a window slides: its lines are `line` bytes apart, the first of them `start` bytes behind the factor's begin.
+    """The way of a sliding window: its lines are `line` bytes apart, the first of them `start` bytes behind the factor's begin.
 
     down: lines that are read from one of the output to the next; turns: if that is less than one, of the output so many take
     turns, each seeing lines that others do not. ways: of each column of the filter, bytes to its elements, and the columns that
@@ -52,7 +52,7 @@ class Slide(NamedTuple):
 
 
 def slide(found: Layout) -> Slide | None:
-    """How the window of a contraction slides, if it is small, and slides over a plane."""
+    """The way of a contraction's window, if it is small, and slides over a plane."""
     if not 0 < found.terms <= MOST * MOST:
         return None
     entries = [
@@ -73,7 +73,7 @@ def slide(found: Layout) -> Slide | None:
 
 
 def _slide(found: Layout, grid: Sequence[Sequence[tuple[int, ...]]]) -> Slide | None:
-    """How a window slides whose terms are these, line by line; None if it does not."""
+    """The way of a window with these terms, line by line; None if it does not slide."""
     images, count, _ = found.sizes
     start = grid[0][0][0]
     columns = [entry[0] - start for entry in grid[0]]
