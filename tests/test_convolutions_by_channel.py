@@ -124,8 +124,8 @@ def test_channels_that_are_made_in_chunks_and_in_rounds(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("places", [8, 16, 32])
 def test_sums_are_put_in_the_order_of_places(places: int) -> None:
     """Of vectors of every length, those too that this processor may not have."""
-    apart = [x for half in (0, 1) for x in taps._side_by_side(places, half)[::2]]
-    assert [apart[i] for half in (0, 1) for i in taps._in_order(places, half)] == [*range(places)]
+    apart = [x for half in (0, 1) for x in taps.side_by_side(places, half)[::2]]
+    assert [apart[i] for half in (0, 1) for i in taps.in_order(places, half)] == [*range(places)]
 
 
 def test_what_is_not_by_channel() -> None:

@@ -17,6 +17,7 @@ from anydml.schema.statement import Statement
 if TYPE_CHECKING:
     from anydml.kernels.contract.by_channel import Channels
     from anydml.kernels.contract.by_taps import Taps
+    from anydml.kernels.contract.by_winograd import Squares
     from anydml.kernels.contract.direct import Direct
     from anydml.kernels.contract.plan import Plan
 
@@ -51,6 +52,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     with guard:  # with all that emits its kernels
         from anydml.kernels.contract import by_taps
         from anydml.kernels.contract.by_channel import Channels, by_channel
+        from anydml.kernels.contract.by_winograd import Squares, squared
         from anydml.kernels.contract.convolved import convolved
         from anydml.kernels.contract.direct import Direct
         from anydml.kernels.contract.mapped import mapped
@@ -61,7 +63,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     decide: Decide | None = None
     tensors = sum(t.element_bytes for t in checked.tensors.values())
     most = WORKSPACE + WORKSPACE_PER_BYTE * tensors
-    plan: Plan | Direct | Channels | Taps | None = None
+    plan: Plan | Direct | Channels | Taps | Squares | None = None
     if isinstance(found, Summed):
         made = mapped(found, checked, machine, target)
         if isinstance(made, Refused):
@@ -75,6 +77,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             plan = Channels(channels, target, machine.threads)
         elif channels is not None and by_taps.serves(channels, target):
             plan = by_taps.Taps(channels, target, machine.threads)
+        elif (square := squared(found)) is not None and square.serves(target):
+            plan = Squares(square, target, machine.threads)
         elif (places := convolved(found)) is not None and places.serves(target):
             plan = Direct(places, target, machine.threads)
         if plan is None or _needed(plan) > most:
@@ -96,6 +100,6 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     )
 
 
-def _needed(plan: Plan | Direct | Channels | Taps) -> int:
+def _needed(plan: Plan | Direct | Channels | Taps | Squares) -> int:
     """Bytes to work in."""
     return plan.scratch.size + plan.packed.size + plan.spare.size
