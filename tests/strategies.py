@@ -21,7 +21,7 @@ from anydml.schema.operator import Desc
 from by_kinds import FLOATS, activations, laid_out
 from generators import plan_of
 from hard_cases import SCALE_BITS, nearest_float32
-from tensors import NONSENSE, SEEDS, Binding, any_tensor, bindings, is_four_bit
+from tensors import NONSENSE, SEEDS, Binding, any_tensor, binding, is_four_bit
 
 DescAndLevel = tuple[Desc, FeatureLevel]
 
@@ -45,17 +45,16 @@ def arrays_for(draw: st.DrawFn, desc: Desc) -> dict[str, Binding]:
         if found.field.role == INPUT:
             elements = special.get(found.name)
             if elements is None:
-                elements = draw(hurtful(desc, found.field.wire, found.desc))
-            bound[found.name] = draw(bindings(found.desc, elements=elements))
+                elements = hurtful(draw, desc, found.field.wire, found.desc)
+            bound[found.name] = binding(draw, found.desc, elements=elements)
     return bound
 
 
-@st.composite
 def hurtful(draw: st.DrawFn, desc: Desc, wire: str, t: TensorDesc) -> NDArray[Any]:
     """The elements of an input, drawn to hurt; those that break a data rule are replaced by ones that keep it."""
-    kind, seed = draw(st.sampled_from(hurting.KINDS)), draw(SEEDS)
+    seed = draw(SEEDS)
+    kind, rng = hurting.KINDS[seed % len(hurting.KINDS)], np.random.default_rng(seed)
     with np.errstate(all="ignore"):
-        rng = np.random.default_rng(seed)
         if is_four_bit(t):  # as bytes
             return rng.integers(0, 256, t.element_bytes, np.uint8)
         drawn = hurting.values(t.data_type.name, t.sizes, rng, kind)
@@ -127,7 +126,7 @@ VALUES: Mapping[str, Callable[[st.DrawFn, Desc], Mapping[str, NDArray[Any]]]] = 
 @st.composite
 def outputs_for(draw: st.DrawFn, desc: Desc) -> dict[str, Binding]:
     """Something to bind to each output of a desc, by the names of `Desc.tensors`."""
-    return {t.name: draw(bindings(t.desc, writable=True)) for t in desc.tensors() if t.field.role == OUTPUT}
+    return {t.name: binding(draw, t.desc, writable=True) for t in desc.tensors() if t.field.role == OUTPUT}
 
 
 # --- any desc whatever ---
