@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from anydml.schema.operator import Desc
 from by_kinds import FLOATS, activations, laid_out
 from generators import plan_of
 from hard_cases import SCALE_BITS, nearest_float32
-from tensors import NONSENSE, SEEDS, Binding, any_tensor, binding, is_four_bit
+from tensors import ANY_TENSOR, NONSENSE, SEEDS, Binding, binding, is_four_bit
 
 DescAndLevel = tuple[Desc, FeatureLevel]
 
@@ -147,15 +148,22 @@ def any_value(kind: Any) -> st.SearchStrategy[Any]:
     return NONSENSE if kind.wire == "DML_SCALAR_UNION" else st.sampled_from(kind.samples)
 
 
-@st.composite
-def any_desc(draw: st.DrawFn, operator: type[Desc]) -> Desc:
-    """Any desc that can be constructed: nonsense throughout, or a legal desc with nonsense in a few of its fields."""
+@cache
+def any_fields(operator: type[Desc]) -> Mapping[str, st.SearchStrategy[Any]]:
+    """Any value of each field."""
     fields: dict[str, st.SearchStrategy[Any]] = {}
     for f in operator.spec.fields:
-        one = any_tensor() if f.is_tensor else any_value(f.kind)
+        one = ANY_TENSOR if f.is_tensor else any_value(f.kind)
         values = st.lists(one, max_size=9 if f.kind is not None else 3) if f.sized_by else one
         absent = f.optional or f.name in operator.spec.counts or (f.is_tensor and operator.spec.fusable)
         fields[f.name] = st.one_of(st.none(), values) if absent else values
+    return fields
+
+
+@st.composite
+def any_desc(draw: st.DrawFn, operator: type[Desc]) -> Desc:
+    """Any desc that can be constructed: nonsense throughout, or a legal desc with nonsense in a few of its fields."""
+    fields = any_fields(operator)
     if draw(st.booleans()):
         return operator(**{name: draw(values) for name, values in fields.items()})
     desc, _ = draw(descs(operator))
@@ -167,7 +175,7 @@ def any_desc(draw: st.DrawFn, operator: type[Desc]) -> Desc:
             at = draw(st.integers(0, len(there) - 1))
             changes[name] = (*there[:at], draw(NONSENSE), *there[at + 1 :])
         elif isinstance(there, TensorDesc) and draw(st.booleans()):  # one field of a tensor
-            other = draw(any_tensor())
+            other = draw(ANY_TENSOR)
             part = draw(st.sampled_from(("data_type", "sizes", "strides", "flags", "total_tensor_size_in_bytes")))
             changes[name] = replace(there, **{part: getattr(other, part)})
         else:

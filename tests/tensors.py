@@ -188,21 +188,30 @@ NONSENSE = st.one_of(
 """Numbers that fit and numbers that do not."""
 
 
+ANY_SIZES = st.lists(st.one_of(st.integers(1, 4), NONSENSE), max_size=9)
+ANY_STRIDES = st.one_of(st.none(), st.sampled_from(("zeros", "as many")), st.lists(NONSENSE, max_size=9))
+ANY_FLAGS = st.sampled_from((TensorFlags.NONE, TensorFlags.OWNED_BY_DML))
+ANY_DATA_TYPE = st.sampled_from(DataType)
+ANY_NUMBER = st.one_of(st.just(0), NONSENSE)
+
+
 @st.composite
 def any_tensor(draw: st.DrawFn) -> TensorDesc:
     """Any tensor desc that can be constructed."""
-    sizes = draw(st.lists(st.one_of(st.integers(1, 4), NONSENSE), max_size=9))
-    same_count = st.lists(NONSENSE, min_size=len(sizes), max_size=len(sizes))
-    zeros = st.just([0] * len(sizes))  # under which sizes may be huge
-    strides = draw(st.one_of(st.none(), zeros, same_count, st.lists(NONSENSE, max_size=9)))
+    sizes, strides = draw(ANY_SIZES), draw(ANY_STRIDES)
+    if isinstance(strides, str):  # under strides of zero, sizes may be huge
+        strides = [0 if strides == "zeros" else draw(NONSENSE) for _ in sizes]
     return TensorDesc(
-        draw(st.sampled_from(DataType)),
+        draw(ANY_DATA_TYPE),
         tuple(sizes),
         strides=None if strides is None else tuple(strides),
-        flags=draw(st.sampled_from((TensorFlags.NONE, TensorFlags.OWNED_BY_DML))),
-        total_tensor_size_in_bytes=draw(st.one_of(st.just(0), NONSENSE)),
-        guaranteed_base_offset_alignment=draw(st.one_of(st.just(0), NONSENSE)),
+        flags=draw(ANY_FLAGS),
+        total_tensor_size_in_bytes=draw(ANY_NUMBER),
+        guaranteed_base_offset_alignment=draw(ANY_NUMBER),
     )
+
+
+ANY_TENSOR = any_tensor()
 
 
 # --- arrays as they come ---
