@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from anydml.graphs.checked import CheckedGraph
 from anydml.schema.statement import Nest
 from anydml.tensor import TensorDesc
@@ -18,17 +21,42 @@ class Use(NamedTuple):
     tensor: TensorDesc
 
 
+class Region(NamedTuple):
+    """Sums of products of two dequantised tensors, x and constant weights, that are quantised again.
+
+    sums: the statement of the sums of centred integers, on the tensors of a work; desc: these sums, in int32. channel: the
+    dimension in which the weights differ. x: scale and zero point; weights: scales and zero points by channel. magnitudes,
+    errors: no less than the sums of |weight| and of |weight - scale * integer|, by channel. bias: is added to a sum before it
+    is rounded, by channel. bounds: what that is clamped to. rounding: scale and zero point of the output. floats: the buffers
+    of x and weights as dequantised.
+    """
+
+    sums: Nest
+    desc: TensorDesc
+    channel: int | None
+    x: tuple[float, int]
+    weights: tuple[NDArray[np.float32], NDArray[np.int32]]
+    magnitudes: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    bias: NDArray[np.float32]
+    bounds: tuple[float, float]
+    rounding: tuple[float, int]
+    floats: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Work:
     """A call. nodes: whose results it computes, the last one's are written. reads, writes: its tensors, by name.
 
-    nest: the statement that several nodes were fused to; None for a single one, whose own it is.
+    nest: the statement that several nodes were fused to; None for a single one, whose own it is. region: what several nodes
+    come to that are no one statement.
     """
 
     nodes: tuple[int, ...]
     reads: Mapping[str, Use]
     writes: Mapping[str, Use]
     nest: Nest | None = field(default=None, compare=False)
+    region: Region | None = field(default=None, compare=False)
 
     @property
     def node(self) -> int:
