@@ -82,11 +82,16 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     works = with_regions(checked, works, [part.work for part in summed.values()])
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
-    once = [_part(families, checked, work, frozenset(), machine) for work in first]
+    once = [
+        _part(families, checked, work, frozenset(), machine)
+        if work.region is None
+        else _renamed(summed[work.node], work, checked)
+        for work in first
+    ]
     parts: list[Part] = []
     for work in fuse(checked, every) if fusing else every:
         if work.region is not None:
-            parts.append(summed[work.node]._replace(work=work, title=_title(checked, work)))
+            parts.append(_renamed(summed[work.node], work, checked))
         elif work.nest is not None and (part := _fused(fusing, checked, work, fixed, machine)) is not None:
             parts.append(part)
         else:
@@ -116,6 +121,11 @@ def _regions(checked: CheckedGraph, works: Sequence[Work], machine: Machine) -> 
                 found[work.node] = Part(work, name, built, None, _title(checked, work))
                 break
     return found
+
+
+def _renamed(part: Part, work: Work, checked: CheckedGraph) -> Part:
+    """The part of a work of more nodes."""
+    return part._replace(work=work, title=_title(checked, work))
 
 
 def _title(checked: CheckedGraph, work: Work) -> str:

@@ -25,10 +25,10 @@ class Region(NamedTuple):
     """Sums of products of two dequantised tensors, x and constant weights, that are quantised again.
 
     sums: the statement of the sums of centred integers, on the tensors of a work; desc: these sums, in int32. channel: the
-    dimension in which the weights differ. x: scale and zero point; weights: scales and zero points by channel. magnitudes,
-    errors: no less than the sums of |weight| and of |weight - scale * integer|, by channel. bias: is added to a sum before it
-    is rounded, by channel. bounds: what that is clamped to. rounding: scale and zero point of the output. floats: the buffers
-    of x and weights as dequantised.
+    dimension in which the weights differ. x: scale and zero point; weights: scales and zero points by channel. norms: no less
+    than the sums of |weight| and of |weight - scale * integer|, by channel. bias: is added to a sum before it is rounded, by
+    channel. other: scale and zero point of a tensor that is dequantised and added then, if any. bounds: what that is clamped
+    to. rounding: scale and zero point of the output. floats: the buffers of what is dequantised.
     """
 
     sums: Nest
@@ -36,9 +36,9 @@ class Region(NamedTuple):
     channel: int | None
     x: tuple[float, int]
     weights: tuple[NDArray[np.float32], NDArray[np.int32]]
-    magnitudes: NDArray[np.float64]
-    errors: NDArray[np.float64]
+    norms: tuple[NDArray[np.float64], NDArray[np.float64]]
     bias: NDArray[np.float32]
+    other: tuple[float, int] | None
     bounds: tuple[float, float]
     rounding: tuple[float, int]
     floats: tuple[int, ...]

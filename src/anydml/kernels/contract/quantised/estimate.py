@@ -11,7 +11,10 @@ from anydml.kernels.code.emit import Text, arguments, fold, kernel, real, shuffl
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.epilogue.rule import bounded, fused
 
-ESTIMATE = ("sums", "output", "rows", "columns", "first", "channel", "channels", "table", "state", "low", "high", "zero")
+ESTIMATE = (
+    *("sums", "output", "rows", "columns", "first", "channel", "channels", "table", "state", "low", "high", "zero"),
+    *("other", "factor"),
+)
 SIDE = 4  # vectors side by side
 MAGIC = 1.5 * 2.0**23  # adding it rounds to an integer, which is in the low bits
 MAGIC_BITS = 0x4B400000
@@ -20,23 +23,24 @@ OPEN, LISTED = 0, 1  # words of the state: how many outputs are open, and how ma
 STATE = 16  # bytes
 
 
-def estimate(target: Target, by_column: bool) -> str:
+def estimate(target: Target, by_column: bool, other: str = "") -> str:
     """So many rows of sums, each of columns, to bytes. Arguments: ESTIMATE.
 
     first: the number of the first element. channel: of the first row, of so many channels, in turn. table: three rows of
     numbers by channel, as `bounds.Estimate` has them, with room for a whole vector more. low, high: float32 limits of
     estimates, and zero: what is added, int32. state: the counts of what is listed are stored there.
-    by_column: columns are channels.
+    by_column: columns are channels. other: "u8" or "i8" where elements of these bytes, times a factor, are added.
     """
     lanes = target.vector_bytes // 4
     step, floats, ints = SIDE * lanes, f"<{lanes} x float>", f"<{lanes} x i32>"
     text = Text()
-    arguments(text, ESTIMATE, {"sums", "output", "table", "state"})
+    arguments(text, ESTIMATE, {"sums", "output", "table", "state", "other"})
     spare = text.op(f"alloca [{step} x i8], align 64")
     count = text.op("alloca i64, align 8")
     text.do(f"store i64 0, ptr {count}, align 8")
-    low, high = (
-        splat(text, text.op(f"bitcast i32 {text.op(f'trunc i64 %{name} to i32')} to float"), floats) for name in ("low", "high")
+    low, high, more = (
+        splat(text, text.op(f"bitcast i32 {text.op(f'trunc i64 %{name} to i32')} to float"), floats)
+        for name in ("low", "high", "factor")
     )
     zero = splat(text, text.op(f"sub i32 {text.op('trunc i64 %zero to i32')}, {MAGIC_BITS}"), ints)
     magic = f"splat (float {real(MAGIC)})"
@@ -60,14 +64,16 @@ def estimate(target: Target, by_column: bool) -> str:
             at = text.op(f"add i64 {first}, {p}")
             sums = text.at("%sums", text.op(f"mul i64 {at}, 4"))
             places = numbers(p) if by_column else []
+            beside = _beside(text, at, step, most, spare) if other else ""
             found, masks = [], []
             for n in range(SIDE):
                 factor, term, limit = splats or [text.load(floats, place, n * target.vector_bytes) for place in places]
                 s = text.op(f"sitofp {ints} {text.load(ints, sums, n * target.vector_bytes)} to {floats}")
-                if fused(target):
-                    v = text.op(f"call {floats} @llvm.fma.v{lanes}f32({floats} {s}, {floats} {factor}, {floats} {term})")
-                else:
-                    v = text.op(f"fadd {floats} {text.op(f'fmul {floats} {s}, {factor}')}, {term}")
+                v = _multiplied(text, target, s, factor, term)
+                if other:
+                    bytes_ = text.load(f"<{lanes} x i8>", beside, n * lanes)
+                    wide = text.op(f"{'s' if other == 'i8' else 'z'}ext <{lanes} x i8> {bytes_} to {ints}")
+                    v = _multiplied(text, target, text.op(f"sitofp {ints} {wide} to {floats}"), more, v)
                 v = bounded(text, floats, "olt", bounded(text, floats, "ogt", v, low), high)
                 large = text.op(f"fadd {floats} {v}, {magic}")
                 d = text.op(f"fsub {floats} {v}, {text.op(f'fsub {floats} {large}, {magic}')}")
@@ -140,6 +146,29 @@ def estimate(target: Target, by_column: bool) -> str:
             f"declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})",
         ],
     )
+
+
+def _multiplied(text: Text, target: Target, x: str, y: str, z: str) -> str:
+    """x * y + z."""
+    lanes = target.vector_bytes // 4
+    floats = f"<{lanes} x float>"
+    if fused(target):
+        return text.op(f"call {floats} @llvm.fma.v{lanes}f32({floats} {x}, {floats} {y}, {floats} {z})")
+    return text.op(f"fadd {floats} {text.op(f'fmul {floats} {x}, {y}')}, {z}")
+
+
+def _beside(text: Text, at: str, step: int, most: str | None, spare: str) -> str:
+    """Where the bytes of `other` are for a step from an element on: there, or in spare memory, where there are fewer."""
+    here = text.at("%other", at)
+    if most is None:
+        return here
+
+    def one(k: str, _: list[str]) -> list[str]:
+        text.store("i8", text.load("i8", here, k), spare, k)
+        return []
+
+    fold(text, "0", most, 1, [], one)
+    return spare
 
 
 def _bytes(text: Text, target: Target, vectors: list[str]) -> str:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.exact.float32 import round_to_float32
 from anydml.graphs.plan import Region
-from anydml.graphs.quantised import WEIGHTS, X
+from anydml.graphs.quantised import OTHER, WEIGHTS, X
 from anydml.kernels.contract.quantised.bounds import as_stated, elements_of
+from anydml.kernels.contract.quantised.geometry import Geometry
 from anydml.kernels.kernel import Arrays
 from anydml.tensor import DataType
-
-if TYPE_CHECKING:
-    from anydml.kernels.contract.quantised.family import Geometry
 
 
 def decide(
@@ -32,11 +29,16 @@ def decide(
     """Decide the outputs on each list: in the scratch, the word that counts them, and the int32 from which on they are."""
     output, small = arrays["output"], scratch.view(np.int32)
     elements = elements_of(x_type, *region.x)[1]
+    other = arrays.get(OTHER)
+    of_other = None if other is None or region.other is None else elements_of(DataType.of(other.dtype), *region.other)[1]
     for counter, first in listed:
         for number in small[first : first + scratch[counter]].tolist():
             total = _sum(region, geometry, elements, arrays, number)
             place = np.unravel_index(number, output.shape)
-            output[place] = as_stated(total, region, DataType.of(output.dtype))
+            added = Fraction(0)
+            if other is not None and of_other is not None:
+                added = Fraction(float(of_other[other[place].view(np.uint8)]))
+            output[place] = as_stated(total, added, region, DataType.of(output.dtype))
 
 
 def _sum(region: Region, g: Geometry, elements: NDArray[np.float32], arrays: Arrays, number: int) -> Fraction:

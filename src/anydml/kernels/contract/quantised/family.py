@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.graphs.plan import Region
-from anydml.graphs.quantised import SUMS, WEIGHTS, X
+from anydml.graphs.quantised import OTHER, SUMS, WEIGHTS, X
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
@@ -22,10 +22,11 @@ from anydml.kernels.contract.floats.family import any_open
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.plan import CONSTANTS
-from anydml.kernels.contract.problem import in_bytes
+from anydml.kernels.contract.problem import OUTPUTS
 from anydml.kernels.contract.quantised import bounds
 from anydml.kernels.contract.quantised.estimate import SIDE, STATE, estimate
 from anydml.kernels.contract.quantised.exactly import decide
+from anydml.kernels.contract.quantised.geometry import Geometry, of_convolution, of_product
 from anydml.kernels.contract.quantised.refine import refine
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
@@ -37,52 +38,9 @@ FEW = 1 << 14  # outputs that one thread rounds
 MOST = 2**31  # outputs, whose numbers are int32
 
 
-class Geometry(NamedTuple):
-    """Which elements an output is a sum of, as `refine` reads it, for the output's number in row-major order.
-
-    dimensions: of the output, six, each with its size and the steps in bytes of x and weights, and that of channels. windows:
-    of the last three: taps, dilation, stride, start, size of x, and the steps of x and weights. inner: count, and steps.
-    """
-
-    dimensions: tuple[tuple[int, int, int, int], ...]
-    windows: tuple[tuple[int, int, int, int, int, int, int], ...]
-    inner: tuple[int, int, int]
-
-    def words(self) -> NDArray[np.int64]:
-        return np.array([n for row in (*self.dimensions, *self.windows, self.inner) for n in row], np.int64)
-
-
-ONE, STILL = (1, 0, 0, 0), (1, 0, 0, 0, 1, 0, 0)
-
-
-def of_convolution(p: Convolution) -> Geometry:
-    x, f, y = p.x.desc, p.filters.desc, p.output.desc
-    xs, fs = in_bytes(x), in_bytes(f)
-    channels, filters = f.sizes[1], f.sizes[0] // p.groups
-    outer = (
-        (y.sizes[0], xs[0], 0, 0),
-        (p.groups, channels * xs[1], filters * fs[0], filters),
-        (filters, 0, fs[0], 1),
-    )
-    missing = 3 - len(p.strides)
-    places = (*[ONE] * missing, *((n, 0, 0, 0) for n in y.sizes[2:]))
-    each = zip(f.sizes[2:], p.dilations, p.strides, p.starts, x.sizes[2:], xs[2:], fs[2:], strict=True)
-    return Geometry((*outer, *places), (*[STILL] * missing, *each), (channels, xs[1], fs[1]))
-
-
-def of_product(p: Product) -> Geometry | None:
-    a, b = p.a.desc, p.b.desc
-    at, bt = in_bytes(a), in_bytes(b)
-    if len(a.sizes) > 6 or math.prod(b.sizes[:-2]) != 1:
-        return None
-    outer = tuple((n, s, 0, 0) for n, s in zip(a.sizes[:-1], at[:-1], strict=True))
-    dimensions = (*[ONE] * (5 - len(outer)), *outer, (b.sizes[-1], 0, bt[-1], 1))
-    return Geometry(dimensions, (STILL,) * 3, (a.sizes[-1], at[-1], bt[-2]))
-
-
 def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, slack: float = 0.0) -> Lowered | Refused:
     """The steps of a region. tensors: by name, as its work reads and writes them. slack: is added to the factor of bounds."""
-    output, x, weights = tensors["output"], tensors[X], tensors[WEIGHTS]
+    output, x, other = tensors["output"], tensors[X], tensors.get(OTHER)
     checked = cast(Any, SimpleNamespace(tensors={**tensors, SUMS: region.desc}))
     found = contraction({SUMS: region.sums}, checked)
     if isinstance(found, str):
@@ -97,8 +55,10 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
     count = math.prod(output.sizes)
     if output.explicit_strides != TensorDesc(output.data_type, output.sizes).explicit_strides or count >= MOST:
         return Refused("the outputs do not lie one after the other, or are too many")
+    if other is not None and other.explicit_strides != output.explicit_strides:
+        return Refused("what is added does not lie as the outputs do")
     geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found)
-    numbers = bounds.estimate(region, x.data_type, output.data_type)
+    numbers = bounds.estimate(region, x.data_type, None if other is None else other.data_type, output.data_type)
     if isinstance(numbers, str) or geometry is None:
         return Refused(numbers if isinstance(numbers, str) else "weights differ between batches")
     plan = planned(found, {**tensors, SUMS: region.desc}, target, machine.threads)
@@ -108,9 +68,7 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
     scratch = Scratch("scratch")
     scratch.size = plan.scratch.size
     sums = scratch.take(4 * count + 4 * SIDE * target.vector_bytes)
-    rounding = _Rounding(
-        region, target, constants, numbers, geometry, (x.data_type, weights.data_type, output.data_type), slack
-    )
+    rounding = _Rounding(region, target, constants, numbers, geometry, tensors, slack)
     threads = 1 if count < FEW else plan.threads
     pieces = [rounding.piece(rows, sums, scratch) for rows in rounding.cut(output.sizes, threads)]
     counters = [state.offset for _, state, _ in pieces]
@@ -165,16 +123,16 @@ class _Rounding:
         constants: _Constants,
         numbers: bounds.Estimate,
         geometry: Geometry,
-        types: tuple[DataType, DataType, DataType],
+        tensors: Mapping[str, TensorDesc],
         slack: float,
     ) -> None:
         self.region, self.target = region, target
-        x_type, weights_type, output_type = types
+        x_type, weights_type, output_type = (tensors[name].data_type for name in (X, WEIGHTS, "output"))
         channels = len(region.bias)
         lanes = SIDE * target.vector_bytes // 4
         self.channels = channels
         rows = np.zeros((3, channels + lanes), np.float32)
-        rows[:, :channels] = numbers[:3]
+        rows[:, :channels] = numbers.factor, numbers.term, numbers.limit
         self.table = constants.add(rows)
         zero = region.rounding[1]
         ends = np.array([numbers.low - zero, numbers.high - zero], np.float32).view(np.uint32)
@@ -191,6 +149,11 @@ class _Rounding:
         terms = geometry.inner[0] * math.prod(window[0] for window in geometry.windows)
         self.slack = int(np.float64((terms + 4) * 2.0**-52 + slack).view(np.int64))
         self.signed = weights_type is DataType.INT8
+        self.kind, self.more, self.added = "", (At("constants"), 0), At("constants")
+        if region.other is not None:
+            other_type = tensors[OTHER].data_type
+            self.kind, self.more = OUTPUTS[other_type], (At(OTHER), int(numbers.other.view(np.uint32)))
+            self.added = constants.add(bounds.elements_of(other_type, *region.other)[1])
 
     def cut(self, sizes: Sequence[int], threads: int) -> list[tuple[range, int]]:
         """Rows for each thread, and the columns of a row."""
@@ -208,12 +171,14 @@ class _Rounding:
         first = some.start * columns
         here = sums + 4 * first
         channel = 0 if by_column else some.start % self.channels
-        code = engine.compiled(estimate, self.target, by_column)
+        code = engine.compiled(estimate, self.target, by_column, self.kind)
         table = self.table, state, *self.ends
-        estimated = (here, At("output", first), len(some), columns, first, channel, self.channels, *table)
-        more = engine.compiled(refine, self.target, self.signed)
+        other, factor = self.more
+        numbers = len(some), columns, first, channel, self.channels
+        estimated = (here, At("output", first), *numbers, *table, other + first * bool(self.kind), factor)
+        more = engine.compiled(refine, self.target, self.signed, bool(self.kind))
         tables = self.geometry, self.elements, self.records, self.rule
-        refined = (state, here, *tables, At(X), At(WEIGHTS), At("output"), self.slack)
+        refined = (state, here, *tables, At(X), At(WEIGHTS), At("output"), self.slack, other, self.added)
         return [Step(code, estimated), Step(more, refined)], state, here
 
 

@@ -11,7 +11,10 @@ from itertools import count as count_from
 from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, real, when
 from anydml.kernels.code.targets import Target
 
-REFINE = ("state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output", "slack")
+REFINE = (
+    *("state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output", "slack"),
+    *("other", "added"),
+)
 DIMENSIONS, SPATIAL = 6, 3  # of an output, and the last of them, in which windows are cut off
 DIMENSION = ("size", "x", "weights", "channel")  # words of each dimension: its size, and steps
 WINDOW = ("taps", "dilation", "stride", "start", "size", "x", "weights")  # words of each of the last three
@@ -22,14 +25,17 @@ MAGIC = 1.5 * 2.0**23
 NEAR = 2.0**-56  # of a sum: a bound up to this leaves it between two neighbours
 
 
-def refine(target: Target, signed: bool) -> str:
+def refine(target: Target, signed: bool, adds: bool) -> str:
     """Decides listed outputs, and leaves on the list those whose sums are not known well enough. Arguments: REFINE.
 
     state: how many there are. geometry: the words of DIMENSION, WINDOW and INNER. elements: float64, of each byte of x.
     channels: records of CHANNEL. slack: the bits of a float64, the factor of the bound. signed: the weights are INT8.
+    adds: an element of `other` is added to the rounded sum, which `added` has for each byte, float32.
     """
     text = Text()
-    arguments(text, REFINE, {"state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output"})
+    arguments(
+        text, REFINE, {"state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output", "other", "added"}
+    )
     slots = [text.op("alloca double, align 8") for _ in range(3)]
     slack = text.op("bitcast i64 %slack to double")
     count = text.load("i64", "%state")
@@ -103,8 +109,12 @@ def refine(target: Target, signed: bool) -> str:
         total, lost, size = (text.op(f"load double, ptr {slot}, align 8") for slot in slots)
         total, lost = _two_sum(text, total, lost)
         bound = text.op(f"fmul double {size}, {slack}")
-        low = _stated(text, _odd(text, total, text.op(f"fsub double {lost}, {bound}")))
-        high = _stated(text, _odd(text, total, text.op(f"fadd double {lost}, {bound}")))
+        other = None
+        if adds:
+            byte = text.op(f"zext i8 {text.load('i8', '%other', number)} to i64")
+            other = text.load("float", along(text, "%added", "4", byte))
+        low = _stated(text, _odd(text, total, text.op(f"fsub double {lost}, {bound}")), other)
+        high = _stated(text, _odd(text, total, text.op(f"fadd double {lost}, {bound}")), other)
         text.store("i8", text.op(f"trunc i32 {low} to i8"), text.at("%output", number))
         text.store("i32", text.op(f"trunc i64 {number} to i32"), text.at("%list", text.op(f"mul i64 {carried[0]}, 4")))
         magnitude = text.op(f"fmul double {text.op(f'call double @llvm.fabs.f64(double {total})')}, {real(NEAR)}")
@@ -142,11 +152,13 @@ def _odd(text: Text, value: str, more: str) -> str:
     return text.op(f"bitcast i64 {text.op(f'select i1 {kept}, i64 {bits}, i64 {moved}')} to double")
 
 
-def _stated(text: Text, total: str) -> str:
-    """The output of a sum, rounded step by step: an int32."""
+def _stated(text: Text, total: str, other: str | None) -> str:
+    """The output of a sum, and of what is added to it, rounded step by step: an int32."""
     low, high, scale = (text.load("float", "%rule", 4 * n) for n in (LOW, HIGH, SCALE))
     zero, least, most = (text.load("i32", "%rule", 4 * n) for n in (ZERO, LEAST, MOST))
     x = text.op(f"fptrunc double {total} to float")
+    if other is not None:
+        x = text.op(f"fadd float {x}, {other}")
 
     def between(x: str, low: str, high: str) -> str:
         x = text.op(f"select i1 {text.op(f'fcmp olt float {x}, {low}')}, float {low}, float {x}")
