@@ -208,6 +208,8 @@ def _runs(t: TensorDesc, strides: Sequence[int]) -> list[tuple[int, int, int]]:
 
 def _serves(checked: CheckedGraph, work: Work, t: TensorDesc) -> bool:
     """Whether a work takes a tensor that is not packed at the same speed."""
+    if work.region is not None:  # which is compiled for the tensors that it has
+        return False
     operator = checked.nodes[work.node]
     assert operator is not None
     found = stated(operator.desc.as_newest())
