@@ -58,8 +58,9 @@ def compare(
         raise TypeError("compare takes either run=, a function, or actual=, tensors by name")
     read = load(model)
     proto = models.named(read.proto)
-    exact, notes = _exact(load(proto), inputs)
-    whole = _Whole(proto, read, {name: np.asarray(x) for name, x in inputs.items()}, exact, progress or _silent)
+    given = {name: np.array(x, order="C", copy=None) for name, x in inputs.items()}
+    exact, notes = _exact(load(proto), given)
+    whole = _Whole(proto, read, given, exact, progress or _silent)
     if run is not None:
         known, more = whole.observed(run, seconds)
     else:
@@ -140,11 +141,8 @@ class _Whole:
         return found, [*self._fusions(found), f"{len(hidden)} tensors change the model's outputs when they are asked for{late}"]
 
     def _fusions(self, found: Mapping[str, Array]) -> list[str]:
-        notes = []
-        for part in self.parts(found):
-            if len(part) > 1:
-                notes.append(f"The other runtime's fusion of {part[0].name}..{part[-1].name} gives other numbers")
-        return notes
+        fused = [part for part in self.parts(found) if len(part) > 1]
+        return [f"The other runtime's fusion of {part[0].name}..{part[-1].name} gives other numbers" for part in fused]
 
     def _ran(self, run: Run, proto: ModelProto, names: Iterable[str]) -> dict[str, Array]:
         made = run(proto, self.inputs)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 EQUAL, ROUNDING, BEYOND, UNBOUNDED, UNJUDGED = "equal", "rounding", "beyond rounding", "no bound", "not judged"
-Verdict = Literal["equal", "rounding", "beyond rounding", "no bound", "not judged"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class NodeComparison:
     writes: tuple[str, ...]
     own: Deviation | None
     accumulated: Deviation | None
-    verdict: Verdict
+    verdict: str
     beyond: int = 0
     cause: str = ""
     deviation: str = ""
