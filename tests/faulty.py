@@ -101,7 +101,7 @@ def with_fault(model: ModelProto, node: NodeProto, known: Mapping[str, Array], f
     if node.op_type == "QLinearMatMul":
         return flat
     n, _, height, width = given[0].shape
-    return np.ascontiguousarray(flat.reshape(n, height, width, -1).transpose(0, 3, 1, 2))
+    return np.array(flat.reshape(n, height, width, -1).transpose(0, 3, 1, 2))
 
 
 def _half_even(top: int, bottom: int) -> int:

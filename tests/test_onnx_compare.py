@@ -1,4 +1,4 @@
-"""Comparison by node: injected faults are found where they are and named as what they are; the fusions of a runtime; recordings."""
+"""Comparison by node: injected faults are located and named; fusions of a runtime; tensors recorded elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anydml.onnx.compare import compare
 from anydml.onnx.compare_results import BEYOND, ROUNDING, ModelComparison
 from anydml.onnx.compare_runtimes import recorded
 from every_kernel import SOAK, Ran
-from faulty import NODES, followed, network, operands, tensors, with_fault
+from faulty import NODES, followed, network, tensors, with_fault
 
 Array = npt.NDArray[Any]
 DIGITS = Path(__file__).parents[1] / "examples" / "digits"
@@ -25,7 +25,8 @@ NAMES = {"saturation": "pair_saturation", "float32": "float32_requantisation", "
 
 
 def node_of(model: ModelProto, name: str) -> onnx.NodeProto:
-    return next(node for node in model.graph.node if node.name == name)
+    found: onnx.NodeProto = next(node for node in model.graph.node if node.name == name)
+    return found
 
 
 def other_weight(model: ModelProto, name: str, random: np.random.Generator) -> ModelProto:

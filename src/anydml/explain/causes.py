@@ -318,8 +318,8 @@ def _float_weight(
     own = float(b[changed.batch, changed.k, changed.column])
     exact = expected == actual
     sentence = f"the product with weight {at} {changed.value:.6g} instead of {own:.6g}"
-    counts = (int(np.count_nonzero(x)) for x in (explained, exact, explained & ~exact))
-    return (Cause("changed_weight", sentence, expected.size, *counts),)
+    equal, right, more = (int(np.count_nonzero(x)) for x in (explained, exact, explained & ~exact))
+    return (Cause("changed_weight", sentence, expected.size, equal, right, more),)
 
 
 EXACT = Deviation("exact_requantisation", "the exact result", deviations.exact_requantisation)

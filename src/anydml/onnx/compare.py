@@ -17,14 +17,13 @@ from onnx import ModelProto, NodeProto
 
 from anydml.errors import BindingError, Error, Fault
 from anydml.onnx import compare_models as models
-from anydml.onnx.compare_judge import Cut, deviation
+from anydml.onnx.compare_judge import Cut, deviation, worst
 from anydml.onnx.compare_results import (
     BEYOND,
     EQUAL,
     ROUNDING,
     UNBOUNDED,
     UNJUDGED,
-    Deviation,
     ModelComparison,
     NodeComparison,
 )
@@ -215,7 +214,7 @@ class _Whole:
         written = {name for node in nodes for name in node.output}
         read = dict.fromkeys(n for node in nodes for n in models.reads(node) if n not in written and n not in self.constants)
         far = [deviation(self.exact[name], known[name]) for name in outputs if name in self.exact]
-        accumulated = _worst(far) if far else None
+        accumulated = worst(far) if far else None
         fields: dict[str, Any] = dict(
             nodes=tuple(node.name for node in nodes),
             operators=tuple(node.op_type for node in nodes),
@@ -241,13 +240,6 @@ class _Whole:
             cause="" if cause is None else f"It equals {cause.sentence} in {cause.equal} of {cause.outputs} outputs",
             deviation="" if cause is None else cause.name,
         )
-
-
-def _worst(found: Sequence[Deviation]) -> Deviation:
-    """The deviation of several outputs: that of the one farthest off, with the elements of all."""
-    worst = max(found, key=lambda d: d.largest)
-    total, differing = sum(d.total for d in found), sum(d.differing for d in found)
-    return Deviation(total, differing, worst.largest, worst.unit, worst.at, worst.expected, worst.actual)
 
 
 def _same(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,12 @@ def deviation(expected: Array, actual: Array) -> Deviation:
         return Deviation(expected.size, 0, 0, unit)
     worst = np.unravel_index(int(np.argmax(np.where(differs, step, -1))), expected.shape)
     at = tuple(int(i) for i in worst)
-    return Deviation(expected.size, count, float(step[worst]), unit, at, str(expected[worst]), str(actual[worst]))
+    away = 0.0
+    if unit:
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = np.abs(actual.astype(np.float64) - expected)
+        away = float(np.max(np.where(np.isnan(off), np.where(differs, np.inf, 0.0), off)))
+    return Deviation(expected.size, count, float(step[worst]), unit, away, at, str(expected[worst]), str(actual[worst]))
 
 
 def _floats(x: Array) -> bool:
@@ -49,6 +55,12 @@ def _steps(expected: Array, actual: Array) -> tuple[Array, Array]:
     differs = (a.view(f"u{a.itemsize}") != b.view(f"u{b.itemsize}")) & ~(one & other)
     step = np.abs(ordered(a).astype(np.float64) - ordered(b).astype(np.float64))
     return differs, np.where(one != other, math.inf, step)
+
+
+def worst(found: Sequence[Deviation]) -> Deviation:
+    """The deviation of several outputs: that of the one farthest off, with the elements of all."""
+    total, differing = sum(d.total for d in found), sum(d.differing for d in found)
+    return replace(max(found, key=lambda d: d.largest), total=total, differing=differing)
 
 
 class Judgement(NamedTuple):
@@ -71,14 +83,12 @@ class Cut:
     def judged(self, actual: Mapping[str, Array], explain: bool) -> Judgement:
         """The judgement of what another runtime made of the same inputs."""
         beyond: int | None = 0
-        worst: Deviation | None = None
         cause = None
-        total = differing = 0
+        deviations = []
         rounding = None
         for name, expected in self.exact.items():
             found = deviation(expected, actual[name])
-            total, differing = total + found.total, differing + found.differing
-            worst = found if worst is None or found.largest > worst.largest else worst
+            deviations.append(found)
             if not found.differing:
                 continue
             rounding = rounding or self._rounding()
@@ -86,9 +96,7 @@ class Cut:
             beyond = None if beyond is None or unexplained is None else beyond + unexplained
             if explain and cause is None and rounding is not None:
                 cause = _cause(rounding, name, expected, actual[name])
-        assert worst is not None
-        own = Deviation(total, differing, worst.largest, worst.unit, worst.at, worst.expected, worst.actual)
-        return Judgement(own, beyond, cause)
+        return Judgement(worst(deviations), beyond, cause)
 
     def _rounding(self) -> Rounding | None:
         """The nodes as one graph on their inputs; None where values decide about sizes, or nothing is left to compute."""

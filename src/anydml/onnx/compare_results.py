@@ -14,14 +14,15 @@ class Deviation:
     """How far a tensor is from the exact one.
 
     total, differing: elements. largest: the greatest difference, in steps of an integer type or units in the last place of a
-    float type; infinite where only one of two is NaN. unit: " ULP" for floats. at, expected, actual: the element that is
-    farthest off, and both values.
+    float type; infinite where only one of two is NaN. unit: " ULP" for floats. away: of floats, the greatest difference of
+    the numbers. at, expected, actual: the element that is the most steps off, and both values.
     """
 
     total: int
     differing: int
     largest: float = 0
     unit: str = ""
+    away: float = 0
     at: tuple[int, ...] = ()
     expected: str = ""
     actual: str = ""
@@ -29,7 +30,12 @@ class Deviation:
     def __str__(self) -> str:
         if not self.differing:
             return "equal"
-        return f"{self.differing} of {self.total}, up to {self.largest:.6g}{self.unit}"
+        return f"{self.differing} of {self.total}, up to {self.size}"
+
+    @property
+    def size(self) -> str:
+        """The greatest differences in words: `443 ULP (3e-07)`, or `11` steps of an integer type."""
+        return f"{self.largest:.6g}{self.unit} ({self.away:.2g})" if self.unit else f"{self.largest:.6g}"
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,8 @@ class NodeComparison:
         at = f"at {list(self.own.at)} {self.own.actual}, not {self.own.expected}"
         cause = f". {self.cause}" if self.cause else ""
         return (
-            f"{title}: {self.own.differing} of {self.own.total} differ by up to {self.own.largest:.6g}{self.own.unit} ({at}); "
-            f"{said}{cause}"
+            f"{title}: {self.own.differing} of {self.own.total} differ{'s' if self.own.differing == 1 else ''} by up to "
+            f"{self.own.size}, {at}; {said}{cause}"
         )
 
 
