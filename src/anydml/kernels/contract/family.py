@@ -16,6 +16,7 @@ from anydml.schema.statement import Statement
 
 if TYPE_CHECKING:
     from anydml.kernels.contract.by_channel import Channels
+    from anydml.kernels.contract.by_taps import Taps
     from anydml.kernels.contract.direct import Direct
     from anydml.kernels.contract.plan import Plan
 
@@ -48,6 +49,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if (k := found.terms) > MOST_K:
         return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
     with guard:  # with all that emits its kernels
+        from anydml.kernels.contract import by_taps
         from anydml.kernels.contract.by_channel import Channels, by_channel
         from anydml.kernels.contract.convolved import convolved
         from anydml.kernels.contract.direct import Direct
@@ -59,7 +61,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     decide: Decide | None = None
     tensors = sum(t.element_bytes for t in checked.tensors.values())
     most = WORKSPACE + WORKSPACE_PER_BYTE * tensors
-    plan: Plan | Direct | Channels | None = None
+    plan: Plan | Direct | Channels | Taps | None = None
     if isinstance(found, Summed):
         made = mapped(found, checked, machine, target)
         if isinstance(made, Refused):
@@ -71,6 +73,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     else:
         if (channels := by_channel(found)) is not None and channels.serves(target):
             plan = Channels(channels, target, machine.threads)
+        elif channels is not None and by_taps.serves(channels, target):
+            plan = by_taps.Taps(channels, target, machine.threads)
         elif (places := convolved(found)) is not None and places.serves(target):
             plan = Direct(places, target, machine.threads)
         if plan is None or _needed(plan) > most:
@@ -92,6 +96,6 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     )
 
 
-def _needed(plan: Plan | Direct | Channels) -> int:
+def _needed(plan: Plan | Direct | Channels | Taps) -> int:
     """Bytes to work in."""
     return plan.scratch.size + plan.packed.size + plan.spare.size
