@@ -73,7 +73,7 @@ class Squared(NamedTuple):
 
 
 def squared(p: Convolution) -> Squared | None:
-    """The convolution by Winograd's algorithm; None where it is another one, or what its filters come to is not known before."""
+    """The convolution by Winograd's algorithm; None where it is another one, or filters are not known before."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     known = [f] if p.filter_zero_point is None else [f, p.filter_zero_point.operand.desc]
     if p.groups > 1 or not all(t.flags & TensorFlags.OWNED_BY_DML for t in known):
