@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,15 +19,15 @@ from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
 from anydml.graphs.layouts import laid
 from anydml.graphs.memory import Layout, in_place, laid_out, lives
-from anydml.graphs.plan import Work, fixed_buffers, read_beyond, split, works_of
+from anydml.graphs.plan import Work, fixed_buffers, read_beyond, spelled, split, works_of
 from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.kernel import Built, Lowered, Machine
 from anydml.kernels.lower import lowerings
 from anydml.kernels.match.moves import moves
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
-from anydml.schema.statement import stated
+from anydml.schema.statement import Nest, meaning
 from anydml.tensor import TensorDesc, TensorFlags
 
 
@@ -82,15 +82,16 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     works = works_of(checked)
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
-    once = [_part(families, checked, work, frozenset(), machine) for work in first]
+    kernels = _Kernels(families, fusing, checked, machine)
+    once = [kernels.part(work, frozenset()) for work in first]
     parts: list[Part] = []
     if fusing:
         every = moved(checked, every)
     for work in fuse(checked, every) if fusing else every:
-        if work.nest is not None and (part := _fused(fusing, checked, work, fixed, machine)) is not None:
+        if work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
             parts.append(part)
         else:
-            parts += [_part(families, checked, one, fixed, machine) for one in every if one.node in work.nodes]
+            parts += [kernels.part(one, fixed) for one in every if one.node in work.nodes]
     made = CompiledGraph(checked, GraphCall(checked, once, parts, _layout(checked, parts), fixed))
     if (needed := made.most_bytes) > memory_bytes():
         raise MemoryError(
@@ -100,13 +101,57 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     return made
 
 
+class _Kernels:
+    """The kernels of a graph's works, each made once for all works that are alike."""
+
+    def __init__(self, families: Families, fusing: Families, checked: CheckedGraph, machine: Machine) -> None:
+        self._families, self._fusing, self._checked, self._machine = families, fusing, checked, machine
+        self._operators: dict[Desc, CompiledOperator] = {}
+        self._statements: dict[Hashable, tuple[str, Built] | None] = {}
+
+    def part(self, work: Work, fixed: frozenset[int]) -> Part:
+        """A work of one node with its kernel. fixed: buffers that kernels may pack once."""
+        operator = self._checked.nodes[work.node]
+        assert operator is not None
+        uses = {**work.reads, **work.writes}
+        changed = {name: use.tensor for name, use in uses.items() if use.tensor is not operator.tensors[name]}
+        changed |= {name: _owned(use.tensor) for name, use in work.reads.items() if use.buffer in fixed}
+        asked = _with_tensors(operator, changed) if changed else operator
+        if (compiled := self._operators.get(asked.desc)) is None:
+            compiled, _ = chosen(self._families, asked, self._machine)
+            self._operators[asked.desc] = compiled
+        return Part(work, compiled.kernel_name, compiled.built, compiled, called(self._checked, work.node))
+
+    def fused(self, work: Work, fixed: frozenset[int]) -> Part | None:
+        """A fused work with its kernel; None where no family takes it."""
+        assert work.nest is not None
+        tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
+        tensors |= {name: use.tensor for name, use in work.writes.items()}
+        key = (spelled(work.nest), *tensors.items())
+        if key not in self._statements:
+            self._statements[key] = self._linked(work.nest, tensors)
+        if (found := self._statements[key]) is None:
+            return None
+        return Part(work, *found, None, " + ".join(called(self._checked, node) for node in work.nodes))
+
+    def _linked(self, nest: Nest, tensors: Mapping[str, TensorDesc]) -> tuple[str, Built] | None:
+        of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
+        for name, answer in lowerings(self._fusing, {OUTPUT: nest}, of_no_operator, self._machine):
+            if isinstance(answer, Lowered):
+                try:
+                    return name, linked(answer)
+                except Uncompilable:
+                    continue
+        return None
+
+
 def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     """The works without those that only move elements which others can read or write at their places."""
     found = {}
     for work in works:
         operator = checked.nodes[work.node]
         assert operator is not None
-        if not isinstance(made := moves(stated(operator.desc.as_newest())), str):
+        if not isinstance(made := moves(meaning(operator.desc.as_newest())), str):
             found[work.node] = made
     return laid(checked, works, found)
 
@@ -135,16 +180,6 @@ def _may_lie_alike(part: Part) -> list[str]:
     return [name for name in part.work.reads if fields[name] in in_place]
 
 
-def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part:
-    operator = checked.nodes[work.node]
-    assert operator is not None
-    uses = {**work.reads, **work.writes}
-    changed = {name: use.tensor for name, use in uses.items() if use.tensor is not operator.tensors[name]}
-    changed |= {name: _owned(use.tensor) for name, use in work.reads.items() if use.buffer in fixed}
-    compiled, _ = chosen(families, _with_tensors(operator, changed) if changed else operator, machine)
-    return Part(work, compiled.kernel_name, compiled.built, compiled, called(checked, work.node))
-
-
 def _with_tensors(checked: Checked[Desc], changed: Mapping[str, TensorDesc]) -> Checked[Desc]:
     """The desc with other tensors, by name."""
     fields: dict[str, Any] = {}
@@ -155,22 +190,6 @@ def _with_tensors(checked: Checked[Desc], changed: Mapping[str, TensorDesc]) -> 
         elif f.name in changed:
             fields[f.name] = changed[f.name]
     return replace(checked, desc=replace(checked.desc, **fields))
-
-
-def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
-    """A fused work with its kernel; None where no family takes it."""
-    assert work.nest is not None
-    tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
-    tensors |= {name: use.tensor for name, use in work.writes.items()}
-    of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
-    for name, answer in lowerings(families, {OUTPUT: work.nest}, of_no_operator, machine):
-        if isinstance(answer, Lowered):
-            try:
-                built = linked(answer)
-            except Uncompilable:
-                continue
-            return Part(work, name, built, None, " + ".join(called(checked, node) for node in work.nodes))
-    return None
 
 
 def _owned(t: TensorDesc) -> TensorDesc:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.plan import Use, Work
 from anydml.schema.expression import bound_by, walk
-from anydml.schema.statement import stated
+from anydml.schema.statement import meaning
 from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _serves(checked: CheckedGraph, work: Work, t: TensorDesc) -> bool:
     """Whether a work takes a tensor that is not packed at the same speed."""
     operator = checked.nodes[work.node]
     assert operator is not None
-    found = stated(operator.desc.as_newest())
+    found = meaning(operator.desc.as_newest())
     if any(bound_by(e) for n in found.values() for e in walk(n.body)):
         return False
     run = 1
