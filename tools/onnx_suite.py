@@ -1,6 +1,6 @@
 """ONNX's own tests on anydml: how many pass, which are refused and why, and which fail.
 
-    python tools/onnx_suite.py [--suite node] [--only WORD] [--failures]
+python tools/onnx_suite.py [--suite node] [--only WORD] [--failures]
 """
 
 from __future__ import annotations
@@ -44,13 +44,17 @@ def cases(suite: str) -> list[Any]:
 def data_sets(case: Any) -> Iterator[tuple[list[Any], list[Any]]]:
     """The inputs and the outputs of each data set of a test."""
     if case.model_dir is None:
-        yield from case.data_sets
+        for given, wanted in case.data_sets:
+            yield [*map(_array, given)], [*map(_array, wanted)]
         return
     for data in sorted(Path(case.model_dir).glob("test_data_set_*")):
-        both = []
-        for role in ("input", "output"):
-            both.append([tensor(data / f"{role}_{i}.pb") for i in range(len([*data.glob(f"{role}_*.pb")]))])
-        yield both[0], both[1]
+        files = {role: len([*data.glob(f"{role}_*.pb")]) for role in ("input", "output")}
+        given, wanted = ([tensor(data / f"{role}_{i}.pb") for i in range(count)] for role, count in files.items())
+        yield given, wanted
+
+
+def _array(x: Any) -> Any:
+    return numpy_helper.to_array(x) if isinstance(x, onnx.TensorProto) else x
 
 
 def tensor(file: Path) -> Any:
@@ -59,7 +63,7 @@ def tensor(file: Path) -> Any:
     try:
         proto.ParseFromString(file.read_bytes())
         return numpy_helper.to_array(proto)
-    except Exception:  # noqa: BLE001  # sequences and maps are other messages, which this parser takes for broken ones
+    except Exception:  # sequences and maps are other messages, which this parser takes for broken ones
         return None
 
 
@@ -75,8 +79,10 @@ def outcome(case: Any) -> Outcome:
     except ModelError as error:
         kinds = {r.kind for r in error.refusals}
         failed = FAILED if "invalid" in kinds else REFUSED
-        return Outcome(case.name, failed, "; ".join(sorted(map(str, error.refusals))), time.perf_counter() - begin, error.refusals)
-    except Exception:  # noqa: BLE001  # whatever else happens is a failure, which the table shows
+        return Outcome(
+            case.name, failed, "; ".join(sorted(map(str, error.refusals))), time.perf_counter() - begin, error.refusals
+        )
+    except Exception:  # whatever else happens is a failure, which the table shows
         return Outcome(case.name, FAILED, traceback.format_exc(limit=-4), time.perf_counter() - begin)
     return Outcome(case.name, PASSED, "", time.perf_counter() - begin)
 

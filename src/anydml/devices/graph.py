@@ -11,7 +11,7 @@ from anydml.computed import computed_once
 from anydml.devices.binding import Slot
 from anydml.devices.choice import chosen, linked
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.families import Families
+from anydml.devices.families import REGIONS, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
@@ -20,9 +20,10 @@ from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
 from anydml.graphs.layouts import laid
 from anydml.graphs.memory import Layout, in_place, laid_out, lives
 from anydml.graphs.plan import Work, fixed_buffers, read_beyond, spelled, split, works_of
+from anydml.graphs.quantised import regions, with_regions
 from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.kernel import Built, Lowered, Machine
+from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
 from anydml.kernels.match.moves import moves
 from anydml.schema.check import Checked
@@ -80,15 +81,21 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     MemoryError where it would take more scratch and persistent memory than this machine has.
     """
     works = works_of(checked)
+    summed = _regions(checked, works, machine) if fusing else {}
+    works = with_regions(checked, works, [part.work for part in summed.values()])
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
     kernels = _Kernels(families, fusing, checked, machine)
-    once = [kernels.part(work, frozenset()) for work in first]
+    once = [
+        kernels.part(work, frozenset()) if work.region is None else _renamed(summed[work.node], work, checked) for work in first
+    ]
     parts: list[Part] = []
     if fusing:
         every = moved(checked, every)
     for work in fuse(checked, every) if fusing else every:
-        if work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
+        if work.region is not None:
+            parts.append(_renamed(summed[work.node], work, checked))
+        elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
             parts.append(part)
         else:
             parts += [kernels.part(one, fixed) for one in every if one.node in work.nodes]
@@ -125,14 +132,13 @@ class _Kernels:
     def fused(self, work: Work, fixed: frozenset[int]) -> Part | None:
         """A fused work with its kernel; None where no family takes it."""
         assert work.nest is not None
-        tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
-        tensors |= {name: use.tensor for name, use in work.writes.items()}
+        tensors = _tensors(work, fixed)
         key = (spelled(work.nest), *tensors.items())
         if key not in self._statements:
             self._statements[key] = self._linked(work.nest, tensors)
         if (found := self._statements[key]) is None:
             return None
-        return Part(work, *found, None, " + ".join(called(self._checked, node) for node in work.nodes))
+        return Part(work, *found, None, _title(self._checked, work))
 
     def _linked(self, nest: Nest, tensors: Mapping[str, TensorDesc]) -> tuple[str, Built] | None:
         of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
@@ -154,6 +160,39 @@ def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
         if not isinstance(made := moves(meaning(operator.desc.as_newest())), str):
             found[work.node] = made
     return laid(checked, works, found)
+
+
+def _regions(checked: CheckedGraph, works: Sequence[Work], machine: Machine) -> dict[int, Part]:
+    """The regions that a kernel takes as one, by their last nodes."""
+    fixed = fixed_buffers(checked, works)
+    found: dict[int, Part] = {}
+    for work in regions(checked, works):
+        assert work.region is not None
+        for name, family in REGIONS.items():
+            try:
+                answer = family()(work.region, _tensors(work, fixed), machine)
+                built = None if isinstance(answer, Refused) else linked(answer)
+            except Uncompilable:
+                continue
+            if built is not None:
+                found[work.node] = Part(work, name, built, None, _title(checked, work))
+                break
+    return found
+
+
+def _renamed(part: Part, work: Work, checked: CheckedGraph) -> Part:
+    """The part of a work of more nodes."""
+    return part._replace(work=work, title=_title(checked, work))
+
+
+def _title(checked: CheckedGraph, work: Work) -> str:
+    return " + ".join(called(checked, node) for node in work.nodes)
+
+
+def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
+    """The tensors of a work, those that do not change OWNED_BY_DML."""
+    tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
+    return tensors | {name: use.tensor for name, use in work.writes.items()}
 
 
 def _layout(checked: CheckedGraph, parts: Sequence[Part]) -> Layout:

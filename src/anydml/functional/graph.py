@@ -171,7 +171,7 @@ def graph(function: Callable[..., Any], /, **inputs: Any) -> Graph:
 
 
 def built(building: Building, given: Sequence[GraphTensor], found: Mapping[str, GraphTensor], form: Any) -> Graph:
-    """The graph of what a building has: those of `given`, its inputs in order, that are read, and `found`, its outputs by name."""
+    """The graph of what a building has. given: its inputs, of which those that are read remain; found: its outputs by name."""
     read = sorted({e.graph_input_index for e in building.input_edges})
     given = [given[i] for i in read]
     edges = []

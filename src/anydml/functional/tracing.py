@@ -94,9 +94,7 @@ class GraphTensor:
         """The tensor with its elements in order and without gaps: itself where it lies so, else a copy by an operator."""
         if self.tensor.explicit_strides == packed_strides(self.sizes):
             return self
-        copy: GraphTensor = traced(
-            lambda given, device: call("ELEMENT_WISE_IDENTITY", given, (None,), None, device), (self,)
-        )
+        copy: GraphTensor = traced(lambda given, device: call("ELEMENT_WISE_IDENTITY", given, (None,), None, device), (self,))
         return copy
 
     def _lying(self, data_type: Any, sizes: tuple[int, ...], strides: tuple[int, ...] | None) -> GraphTensor:

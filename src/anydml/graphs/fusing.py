@@ -36,7 +36,7 @@ def fuse(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     found: dict[int, Work] = {}
     for work in works:
         found[work.node] = work
-        if (consumer := _stated(checked, work, tensors)) is None:
+        if work.region is not None or (consumer := _stated(checked, work, tensors)) is None:
             continue
         for buffer in sorted({use.buffer for use in work.reads.values()} & before.keys()):
             producer = before[buffer]

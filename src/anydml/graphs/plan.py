@@ -6,6 +6,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from anydml.graphs.checked import CheckedGraph
 from anydml.schema.expression import Expr, Tensor, Variable, walk
 from anydml.schema.statement import Nest
@@ -20,17 +23,42 @@ class Use(NamedTuple):
     offset: int = 0
 
 
+class Region(NamedTuple):
+    """Sums of products of two dequantised tensors, x and constant weights, that are quantised again.
+
+    sums: the statement of the sums of centred integers, on the tensors of a work; desc: these sums, in int32. channel: the
+    dimension in which the weights differ. x: scale and zero point; weights: scales and zero points by channel. norms: no less
+    than the sums of |weight| and of |weight - scale * integer|, by channel. bias: is added to a sum before it is rounded, by
+    channel. other: scale and zero point of a tensor that is dequantised and added then, if any. bounds: what that is clamped
+    to. rounding: scale and zero point of the output. floats: the buffers of what is dequantised.
+    """
+
+    sums: Nest
+    desc: TensorDesc
+    channel: int | None
+    x: tuple[float, int]
+    weights: tuple[NDArray[np.float32], NDArray[np.int32]]
+    norms: tuple[NDArray[np.float64], NDArray[np.float64]]
+    bias: NDArray[np.float32]
+    other: tuple[float, int] | None
+    bounds: tuple[float, float]
+    rounding: tuple[float, int]
+    floats: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Work:
     """A call. nodes: whose results it computes, the last one's are written. reads, writes: its tensors, by name.
 
-    nest: the statement that several nodes were fused to; None for a single one, whose own it is.
+    nest: the statement that several nodes were fused to; None for a single one, whose own it is. region: what several nodes
+    come to that are no one statement.
     """
 
     nodes: tuple[int, ...]
     reads: Mapping[str, Use]
     writes: Mapping[str, Use]
     nest: Nest | None = field(default=None, compare=False)
+    region: Region | None = field(default=None, compare=False)
 
     @property
     def node(self) -> int:

@@ -14,7 +14,7 @@ from anydml.onnx.model import Model, load
 from anydml.onnx.values import Array
 
 
-class Prepared(BackendRep):  # type: ignore[misc]  # onnx ships no types
+class Prepared(BackendRep):
     """A model that is ready to run."""
 
     def __init__(self, model: Model) -> None:
@@ -30,7 +30,7 @@ def _listed(inputs: Any) -> Sequence[Any]:
     return inputs if isinstance(inputs, (list, tuple)) else [inputs]
 
 
-class Backend(Base):  # type: ignore[misc]  # onnx ships no types
+class Backend(Base):
     """anydml as a backend of ONNX."""
 
     @classmethod

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import onnx
 
+from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, DataError, DescError
 from anydml.functional.graph import Graph, built, computed
-from anydml.devices.memory import memory_bytes
 from anydml.functional.tracing import Building, GraphTensor
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, NeedsValue, Refusal, Refused, RunsAlone, UseBody
 from anydml.onnx.mapping import MAPPINGS, MISSING
@@ -80,7 +80,7 @@ class Walk:
         self.functions = functions
         self.refusals: list[Refusal] = []
         self.lost: set[str] = set()  # tensors of nodes that were refused
-        self._frames = [[body, at] for body, at in state.frames]
+        self._frames = [*state.frames]
         self._count = state.count
         self._at = ""
         self._building = Building(lambda: self._at)
@@ -108,7 +108,7 @@ class Walk:
             if at == len(body.nodes):
                 self._frames.pop()
                 continue
-            self._frames[-1][1] += 1
+            self._frames[-1] = body, at + 1
             self._count += 1
             node = node_of(body.nodes[at], body)
             if self._count > MOST_NODES:
@@ -120,14 +120,14 @@ class Walk:
             except _Cut as cut:
                 wanted = cut.wanted
                 if wanted:
-                    self._frames[-1][1] -= 1
+                    self._frames[-1] = body, at
                     self._count -= 1
                 else:
                     alone = cut.node
                 break
         if self.refusals:
             raise ModelError(self.refusals)
-        frames = tuple((body, at) for body, at in self._frames)
+        frames = tuple(self._frames)
         live = outputs | _read(frames) | set(wanted) | set(alone.inputs if alone else ())
         return self._segment(frozenset(live), frozenset(live | made) if keep_all else frozenset(live), frames, wanted, alone)
 
@@ -220,8 +220,10 @@ class Walk:
 
     def _has_body(self, node: Node) -> bool:
         schema = node.schema
-        return (node.domain, node.operator) in self.functions or node.key == "If" or (
-            schema is not None and (schema.has_function or schema.has_context_dependent_function)
+        return (
+            (node.domain, node.operator) in self.functions
+            or node.key == "If"
+            or (schema is not None and (schema.has_function or schema.has_context_dependent_function))
         )
 
     def _body(self, node: Node, opsets: Mapping[str, int]) -> Body | None:
@@ -231,7 +233,7 @@ class Walk:
     def _push(self, node: Node, body: Body) -> None:
         if body.scope.depth > MOST_DEEP:
             raise Refused(f"functions and branches are nested more than {MOST_DEEP} deep", INVALID)
-        self._frames.append([body, 0])
+        self._frames.append((body, 0))
 
 
 class _Cut(Exception):
@@ -251,9 +253,11 @@ def evaluate(node: Node, values: list[Value]) -> list[Value]:
 
 
 def _of_nothing(node: Node, values: list[Value]) -> list[Value]:
-    """The outputs where inputs are empty: they are, too, or the node runs by itself."""
-    if node.key in ("Concat", "Shape", "Size"):
+    """The outputs where inputs are empty, which no graph has: outputs are empty, too, or the node runs by itself."""
+    try:
         return _called(MAPPINGS[node.key], node, values)
+    except Refused:
+        pass
     stand_ins = [np.zeros(x.sizes, x.dtype) if isinstance(x, GraphTensor) else x for x in values]
     try:
         results = _called(MAPPINGS[node.key], node, stand_ins)
@@ -321,6 +325,9 @@ def _own_body(node: Node) -> Any:
         return None
     function = onnx.FunctionProto()
     function.ParseFromString(text)
+    own = {a.name for a in function.attribute_proto}
+    defaults = [a.default_value for a in schema.attributes.values() if a.default_value.name and a.name not in own]
+    function.attribute_proto.extend(defaults)
     return function
 
 

@@ -106,10 +106,12 @@ class Model:
         return {name: _of_type(env[name], types.get(name)) for name in wanted}
 
     def _given(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        faults, found = [], {}
-        for name in inputs:
-            if name not in self.inputs and name not in self._constants:
-                faults.append(Fault(name, f"the model has no input {name!r}; its inputs are {', '.join(self.inputs)}"))
+        found = {}
+        faults = [
+            Fault(name, f"the model has no input {name!r}; its inputs are {', '.join(self.inputs)}")
+            for name in inputs
+            if name not in self.inputs and name not in self._constants
+        ]
         for name, signature in self.inputs.items():
             if name not in inputs:
                 faults.append(Fault(name, "is an input of the model, and was not given"))
@@ -143,7 +145,9 @@ class Model:
                     used.add(n)
                     n = int(given[n])
                 if not isinstance(n, int):
-                    faults.append(Fault(name, f"has sizes {shown(signature.sizes or ('?',))}; {n or 'its sizes'} must be given"))
+                    faults.append(
+                        Fault(name, f"has sizes {shown(signature.sizes or ('?',))}; {n or 'its sizes'} must be given")
+                    )
                     break
                 sizes.append(n)
             found.append((name, tuple(sizes)))
@@ -200,7 +204,9 @@ def _after(segment: Segment, env: dict[str, Array], types: dict[str, int], key: 
         known |= {name: env[name] for name in segment.wanted}
         key = (key, tuple((env[name].shape, env[name].tobytes()) for name in segment.wanted))
     sizes = {name: (env[name].shape, env[name].dtype) for name in segment.live & env.keys() - known.keys()}
-    return State(known, sizes, {n: types[n] for n in known.keys() | sizes.keys() if n in types}, segment.frames, segment.count), key
+    return State(
+        known, sizes, {n: types[n] for n in known.keys() | sizes.keys() if n in types}, segment.frames, segment.count
+    ), key
 
 
 def _of_type(x: Array, element_type: int | None) -> Array:

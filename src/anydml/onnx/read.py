@@ -28,7 +28,10 @@ class Signature(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A model that was read. constants: the initializers, truth values as UINT8; types: theirs. inputs: what has no constant."""
+    """A model that was read.
+
+    constants: the initializers, truth values as UINT8; types: theirs. inputs: those that have no constant.
+    """
 
     proto: ModelProto
     opsets: dict[str, int]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.functional.tracing import GraphTensor
-from anydml.onnx.errors import NeedsValue, Refused, INVALID
+from anydml.onnx.errors import INVALID, NeedsValue, Refused
 
 Array = NDArray[Any]
 Value = Any  # an array or a GraphTensor: the eager functions take both and are typed for arrays

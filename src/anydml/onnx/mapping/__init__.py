@@ -4,7 +4,18 @@ A mapping takes a node and its inputs, None where absent, and returns the node's
 are known, or tensors of a graph; the eager functions take both.
 """
 
-from anydml.onnx.mapping import activations, maths, moves, normalization, products, quantised, recurrent, reductions, shape, windows
+from anydml.onnx.mapping import (
+    activations,
+    maths,
+    moves,
+    normalization,
+    products,
+    quantised,
+    recurrent,
+    reductions,
+    shape,
+    windows,
+)
 
 MAPPINGS = {
     **maths.TABLE,

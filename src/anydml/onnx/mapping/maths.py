@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from anydml.functional import functions as dml
+from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL, FOUR_BIT, dtype_of
 from anydml.onnx.values import Value, known, number
-from anydml.functional.tracing import GraphTensor
 
 SMALL = 4096  # elements of integer tensors that NumPy computes: those that sizes are made of
 

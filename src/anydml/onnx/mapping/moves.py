@@ -13,7 +13,7 @@ from anydml.functional.slice import slice1
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.mapping.shape import fits
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, axis_of, expand, ints, known, number, reshape
+from anydml.onnx.values import Value, axis_of, expand, ints, known, number, padded, reshape
 
 PADDING_MODES = {"constant": "CONSTANT", "edge": "EDGE", "reflect": "REFLECTION", "wrap": "WRAP"}
 
@@ -73,7 +73,7 @@ def part(x: Value, slices: Sequence[slice]) -> Value:
         return x
     lowest, highest = [min(r[0], r[-1]) for r in ranges], [max(r[0], r[-1]) for r in ranges]
     sizes = [high - low + 1 for low, high in zip(lowest, highest, strict=True)]
-    return slice1(x, lowest, sizes, [r.step if len(r) > 1 else 1 for r in ranges])  # type: ignore[arg-type]
+    return slice1(x, lowest, sizes, [r.step if len(r) > 1 else 1 for r in ranges])
 
 
 def gather(n: Node, x: Value, indices: Value) -> Value:
@@ -82,8 +82,8 @@ def gather(n: Node, x: Value, indices: Value) -> Value:
     if isinstance(x, np.ndarray) and isinstance(indices, np.ndarray):
         return np.take(x, _within(indices, x.shape[axis]), axis)
     rank = max(x.ndim, len(sizes), 1)
-    both = [reshape(v, (1,) * (rank - v.ndim) + tuple(v.shape)) for v in (x, indices)]
-    found = dml.gather(*both, axis=axis + rank - x.ndim, index_dimensions=indices.ndim)
+    data, places = padded(x, rank), padded(indices, rank)
+    found = dml.gather(data, places, axis=axis + rank - x.ndim, index_dimensions=indices.ndim)
     return reshape(found, sizes)
 
 
@@ -97,9 +97,9 @@ def gather_nd(n: Node, x: Value, indices: Value) -> Value:
     batch, last = n.get("batch_dims", 0), indices.shape[-1]
     sizes = (*indices.shape[:-1], *x.shape[batch + last :])
     rank = max(x.ndim, indices.ndim, len(sizes))
-    both = [reshape(v, (1,) * (rank - v.ndim) + tuple(v.shape)) for v in (x, indices)]
+    data, places = padded(x, rank), padded(indices, rank)
     found = dml.gather_nd1(
-        *both, input_dimension_count=x.ndim, indices_dimension_count=indices.ndim, batch_dimension_count=batch
+        data, places, input_dimension_count=x.ndim, indices_dimension_count=indices.ndim, batch_dimension_count=batch
     )
     return reshape(found, sizes)
 
@@ -120,8 +120,8 @@ def scatter_nd(n: Node, x: Value, indices: Value, updates: Value) -> Value:
     if 0 in indices.shape:
         return x
     rank = max(x.ndim, indices.ndim, updates.ndim)
-    three = [reshape(v, (1,) * (rank - v.ndim) + tuple(v.shape)) for v in (x, indices, updates)]
-    found = dml.scatter_nd(*three, input_dimension_count=x.ndim, indices_dimension_count=indices.ndim)
+    data, places, written = (padded(v, rank) for v in (x, indices, updates))
+    found = dml.scatter_nd(data, places, written, input_dimension_count=x.ndim, indices_dimension_count=indices.ndim)
     return reshape(found, x.shape)
 
 

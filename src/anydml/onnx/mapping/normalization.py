@@ -14,19 +14,23 @@ from anydml.onnx.values import Value, axis_of, padded, reshape
 TINY = 1e-18  # of a variance: ONNX adds 1e-9 to the deviation, against a zero
 
 
+def _by_channel(p: Value, x: Value) -> Value:
+    """A parameter of each channel, as it broadcasts with the image."""
+    return reshape(p, (1, p.shape[0], *[1] * (x.ndim - 2)))
+
+
 def batch_normalization(n: Node, x: Value, scale: Value, bias: Value, mean: Value, variance: Value) -> Value:
     if n.get("training_mode", 0) or any(n.wants(i) for i in range(1, 5)):
         raise Refused("it is trained", NOT_YET)
-    by_channel = [
-        reshape(converted(v, x.dtype), (1, v.shape[0], *[1] * (x.ndim - 2))) for v in (mean, variance, scale, bias)
-    ]
-    return dml.batch_normalization(x, *by_channel, epsilon=n.get("epsilon", 1e-5))
+    m, v, s, b = (_by_channel(converted(p, x.dtype), x) for p in (mean, variance, scale, bias))
+    return dml.batch_normalization(x, m, v, s, b, epsilon=n.get("epsilon", 1e-5))
 
 
 def instance_normalization(n: Node, x: Value, scale: Value, bias: Value) -> Value:
-    by_channel = [reshape(v, (1, v.shape[0], *[1] * (x.ndim - 2))) for v in (scale, bias)]
     axes = [*range(2, x.ndim)]
-    return dml.mean_variance_normalization1(x, *by_channel, axes=axes, epsilon=n.get("epsilon", 1e-5))
+    return dml.mean_variance_normalization1(
+        x, _by_channel(scale, x), _by_channel(bias, x), axes=axes, epsilon=n.get("epsilon", 1e-5)
+    )
 
 
 def layer_normalization(n: Node, x: Value, scale: Value, bias: Value = None) -> Value:
@@ -34,8 +38,9 @@ def layer_normalization(n: Node, x: Value, scale: Value, bias: Value = None) -> 
     if n.wants(1) or n.wants(2):
         raise UseBody
     axis = axis_of(n.get("axis", -1), x.ndim)
-    factors = [None if v is None else padded(converted(v, x.dtype), x.ndim) for v in (scale, bias)]
-    return dml.mean_variance_normalization2(x, *factors, axes=[*range(axis, x.ndim)], epsilon=n.get("epsilon", 1e-5))
+    factor = padded(converted(scale, x.dtype), x.ndim)
+    term = None if bias is None else padded(converted(bias, x.dtype), x.ndim)
+    return dml.mean_variance_normalization2(x, factor, term, axes=[*range(axis, x.ndim)], epsilon=n.get("epsilon", 1e-5))
 
 
 def rms_normalization(n: Node, x: Value, scale: Value) -> Value:

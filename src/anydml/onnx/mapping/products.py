@@ -42,10 +42,6 @@ def batched(a: Value, b: Value, product: Callable[[Value, Value], Value], least:
     return reshape(made, ends)
 
 
-def padded(x: Value, least: int) -> Value:
-    return padded(x, least)
-
-
 def matmul(n: Node, a: Value, b: Value) -> Value:
     if 0 in (a.shape[-1], *a.shape, *b.shape) and isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.matmul(a, b)  # of no products
@@ -74,7 +70,11 @@ def einsum(n: Node, *values: Value) -> Value:
     if any(len(set(t)) < len(t) for t in letters):
         raise Refused("a letter is twice in one tensor, which is a diagonal", NOT_YET)
     every = "".join(letters)
-    result = right.replace("...", dots) if arrow else dots + "".join(sorted(x for x in set(every) - set(dots) if every.count(x) == 1))
+    result = (
+        right.replace("...", dots)
+        if arrow
+        else dots + "".join(sorted(x for x in set(every) - set(dots) if every.count(x) == 1))
+    )
     reduced = [
         _summed(x, t, [c for c in t if c not in result and not any(c in other for other in letters if other is not t)])
         for x, t in zip(values, letters, strict=True)
@@ -97,7 +97,10 @@ def _product(a: Value, own: str, b: Value, other: str, result: str) -> Value:
     batch = [c for c in own if c in other and c in result]
     inner = [c for c in own if c in other and c not in result]
     rows, columns = [c for c in own if c not in other], [c for c in other if c not in own]
-    sizes = {**dict(zip(own, a.shape, strict=True)), **{c: s for c, s in zip(other, b.shape, strict=True) if s != 1 or c not in own}}
+    sizes = {
+        **dict(zip(own, a.shape, strict=True)),
+        **{c: s for c, s in zip(other, b.shape, strict=True) if s != 1 or c not in own},
+    }
 
     def matrix(x: Value, letters: str, first: list[str], last: list[str]) -> Value:
         ordered = transpose(x, [letters.index(c) for c in (*batch, *first, *last)])

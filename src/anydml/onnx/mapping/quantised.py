@@ -131,13 +131,18 @@ def qlinear_conv(
 def conv_integer(n: Node, x: Value, w: Value, zx: Value = None, zw: Value = None) -> Value:
     image, filters, arguments = _image(n, x, w)
     rank = image.ndim
-    zeros = [_by_filter(p, rank) for p in (zx, zw)]
-    made = dml.convolution_integer(image, filters, *zeros, **arguments, group_count=n.get("group", 1))
+    zero, by_filter = _by_filter(zx, rank), _by_filter(zw, rank)
+    made = dml.convolution_integer(image, filters, zero, by_filter, **arguments, group_count=n.get("group", 1))
     return reshape(made, (*made.shape[:2], *made.shape[rank - x.ndim + 2 :]))
 
 
 def qlinear_add(n: Node, a: Value, sa: Value, za: Value, b: Value, sb: Value, zb: Value, sy: Value, zy: Value = None) -> Value:
     return dml.element_wise_quantized_linear_add(a, sa, b, sb, sy, za, zb, zy)
+
+
+def _single(p: Value, rank: int) -> Value:
+    """A parameter of a whole tensor."""
+    return None if p is None else reshape(p, (1,) * rank)
 
 
 def qlinear_average_pool(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy: Value = None) -> Value:
@@ -147,9 +152,16 @@ def qlinear_average_pool(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy:
     if any(found.past) and n.get("count_include_pad", 0):
         raise Refused("ceil_mode and count_include_pad together")
     rank = image.ndim
-    one = [None if p is None else reshape(p, (1,) * rank) for p in (sx, sy, zx, zy)]
+    scale, of_output, zero, zero_of_output = (_single(p, rank) for p in (sx, sy, zx, zy))
     made = dml.quantized_linear_average_pooling(
-        image, *one, **pooled(found), dilations=found.dilations, include_padding=bool(n.get("count_include_pad", 0))
+        image,
+        scale,
+        of_output,
+        zero,
+        zero_of_output,
+        **pooled(found),
+        dilations=found.dilations,
+        include_padding=bool(n.get("count_include_pad", 0)),
     )
     return reshape(made, (*made.shape[:2], *made.shape[rank - x.ndim + 2 :]))
 
@@ -159,8 +171,8 @@ def qlinear_global_average_pool(n: Node, x: Value, sx: Value, zx: Value, sy: Val
         raise Refused("its channels are last")
     count = max(x.ndim - 2, 2)
     image = reshape(x, (*x.shape[:2], *[1] * (count - x.ndim + 2), *x.shape[2:]))
-    one = [None if p is None else reshape(p, (1,) * image.ndim) for p in (sx, sy, zx, zy)]
-    made = dml.quantized_linear_average_pooling(image, *one, window_size=image.shape[2:])
+    scale, of_output, zero, zero_of_output = (_single(p, image.ndim) for p in (sx, sy, zx, zy))
+    made = dml.quantized_linear_average_pooling(image, scale, of_output, zero, zero_of_output, window_size=image.shape[2:])
     return reshape(made, (*x.shape[:2], *[1] * (x.ndim - 2)))
 
 
@@ -173,8 +185,7 @@ def qlinear_sigmoid(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy: Valu
 def qlinear_concat(n: Node, sy: Value, zy: Value, *values: Value) -> Value:
     """Each input dequantized by its own scale, joined, quantized by the output's."""
     real = [
-        dml.element_wise_dequantize_linear(x, sx, zx)
-        for x, sx, zx in zip(values[::3], values[1::3], values[2::3], strict=True)
+        dml.element_wise_dequantize_linear(x, sx, zx) for x, sx, zx in zip(values[::3], values[1::3], values[2::3], strict=True)
     ]
     joined = real[0] if len(real) == 1 else dml.join(real, axis=axis_of(n.get("axis", 0), real[0].ndim))
     return dml.element_wise_quantize_linear(joined, sy, zy)
@@ -193,7 +204,7 @@ def matmul_integer_to_float(
     return batched(a, b, product)
 
 
-MICROSOFT = {
+MICROSOFT: dict[str, Callable[..., Any]] = {
     "DequantizeLinear": dequantize_linear,
     "MatMulIntegerToFloat": matmul_integer_to_float,
     "QLinearAdd": qlinear_add,

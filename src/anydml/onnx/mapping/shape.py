@@ -11,8 +11,8 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.nodes import Node, array_of
-from anydml.onnx.types import DTYPES, dtype_of
-from anydml.onnx.values import Array, Value, axis_of, expand, ints, known, number, reshape, transpose
+from anydml.onnx.types import dtype_of
+from anydml.onnx.values import Array, Value, axis_of, expand, ints, number, reshape, transpose
 
 MOST = 2**31  # elements of a constant that a model asks for
 

@@ -140,7 +140,9 @@ def average_pool(n: Node, x: Value) -> Value:
     counted = bool(n.get("count_include_pad", 0))
     if counted and any(found.past):
         sides = [(0, 0, *found.start), (0, 0, *found.end)]
-        image = dml.padding1(image, padding_value_data_type=x.dtype, padding_value=0.0, start_padding=sides[0], end_padding=sides[1])
+        image = dml.padding1(
+            image, padding_value_data_type=x.dtype, padding_value=0.0, start_padding=sides[0], end_padding=sides[1]
+        )
         none = (0,) * len(found.size)
         counted, found = False, found._replace(start=none, end=none)
     made = dml.average_pooling1(image, **pooled(found), dilations=found.dilations, include_padding=counted)
@@ -155,8 +157,9 @@ def max_pool(n: Node, x: Value) -> Any:
         return narrowed(dml.max_pooling2(image, **pooled(found), dilations=found.dilations).output, x.ndim)
     if n.get("storage_order", 0):
         raise Refused("MAX_POOLING2 counts its places in rows", NOT_IN_DIRECTML)
-    made = dml.max_pooling2(image, **pooled(found), dilations=found.dilations)
-    return narrowed(made.output, x.ndim), narrowed(dml.cast(made.output_indices, output_data_type="INT64"), x.ndim)
+    largest, places = dml.max_pooling2(image, **pooled(found), dilations=found.dilations)
+    assert places is not None  # the eager function always gives them
+    return narrowed(largest, x.ndim), narrowed(dml.cast(places, output_data_type="INT64"), x.ndim)
 
 
 def lp_pool(n: Node, x: Value) -> Value:
