@@ -18,8 +18,8 @@ from anydml.devices.profile import Profile, profiled
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
 from anydml.graphs.layouts import laid
-from anydml.graphs.memory import Layout, in_place, laid_out, lives
-from anydml.graphs.plan import Work, fixed_buffers, read_beyond, spelled, split, works_of
+from anydml.graphs.memory import laid_in_scratch
+from anydml.graphs.plan import Work, fixed_buffers, spelled, split, works_of
 from anydml.graphs.quantised import regions, with_regions
 from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
@@ -99,7 +99,8 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
             parts.append(part)
         else:
             parts += [kernels.part(one, fixed) for one in every if one.node in work.nodes]
-    made = CompiledGraph(checked, GraphCall(checked, once, parts, _layout(checked, parts), fixed))
+    layout = laid_in_scratch(checked, [part.work for part in parts], [_may_lie_alike(part) for part in parts])
+    made = CompiledGraph(checked, GraphCall(checked, once, parts, layout, fixed))
     if (needed := made.most_bytes) > memory_bytes():
         raise MemoryError(
             f"the graph takes {needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
@@ -193,21 +194,6 @@ def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
     """The tensors of a work, those that do not change OWNED_BY_DML."""
     tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
     return tensors | {name: use.tensor for name, use in work.writes.items()}
-
-
-def _layout(checked: CheckedGraph, parts: Sequence[Part]) -> Layout:
-    """The scratch: everything that is written and is not bound, and what is bound and read beyond its elements."""
-    works = [part.work for part in parts]
-    outputs = {b.buffer for b in checked.outputs}
-    bound = outputs - read_beyond(checked, works)
-    between = {use.buffer for work in works for use in work.writes.values()} - bound
-    sizes = {b: checked.buffers[b].bytes for b in between}
-    copied = between & outputs  # at the end, until when they are alive
-    taken = in_place(works, {b: n for b, n in sizes.items() if b not in copied}, [_may_lie_alike(part) for part in parts])
-    found = lives(works, sizes, taken)
-    found = {b: life._replace(last=len(works)) if b in copied else life for b, life in found.items()}
-    offsets, size = laid_out(found)
-    return Layout({b: offsets[taken.get(b, b)] for b in between}, size)
 
 
 def _may_lie_alike(part: Part) -> list[str]:
