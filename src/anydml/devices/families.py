@@ -1,7 +1,7 @@
 """The table of devices: the kernel families of each, in the order in which they are tried, each with what imports it."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
 from anydml.forks import guard
 from anydml.graphs.plan import Region
@@ -17,6 +17,13 @@ def copy_compiled() -> Lower:
     with guard:
         from anydml.kernels.copy.family import lower
     return lower
+
+
+@cache
+def copy_of_any_size() -> Lower:
+    with guard:
+        from anydml.kernels.copy.family import lower
+    return partial(lower, least=0)
 
 
 @cache
@@ -97,6 +104,8 @@ DEVICES: Mapping[str, Families] = {
     "reference": {"reference": reference},
 }
 
+# for the operators of a graph, whose calls are steps of one
+IN_GRAPHS: Mapping[str, Families] = {**DEVICES, "cpu": {**DEVICES["cpu"], "copy:compiled": copy_of_any_size}}
 # those that take statements of no operator: they look at nothing but the tensors
 FUSED: Mapping[str, Families] = {
     "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},

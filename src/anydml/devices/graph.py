@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,6 +17,7 @@ from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
+from anydml.graphs.layouts import laid
 from anydml.graphs.memory import Layout, in_place, laid_out, lives
 from anydml.graphs.plan import Work, fixed_buffers, read_beyond, split, works_of
 from anydml.graphs.quantised import regions, with_regions
@@ -24,8 +25,10 @@ from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
+from anydml.kernels.match.moves import moves
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
+from anydml.schema.statement import stated
 from anydml.tensor import TensorDesc, TensorFlags
 
 
@@ -89,6 +92,8 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
         for work in first
     ]
     parts: list[Part] = []
+    if fusing:
+        every = moved(checked, every)
     for work in fuse(checked, every) if fusing else every:
         if work.region is not None:
             parts.append(_renamed(summed[work.node], work, checked))
@@ -103,6 +108,17 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
         )
     made.begin()
     return made
+
+
+def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+    """The works without those that only move elements which others can read or write at their places."""
+    found = {}
+    for work in works:
+        operator = checked.nodes[work.node]
+        assert operator is not None
+        if not isinstance(made := moves(stated(operator.desc.as_newest())), str):
+            found[work.node] = made
+    return laid(checked, works, found)
 
 
 def _regions(checked: CheckedGraph, works: Sequence[Work], machine: Machine) -> dict[int, Part]:
@@ -165,9 +181,23 @@ def _may_lie_alike(part: Part) -> list[str]:
 def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part:
     operator = checked.nodes[work.node]
     assert operator is not None
-    owned = [name for name, use in work.reads.items() if use.buffer in fixed]
-    compiled, _ = chosen(families, _owning(operator, owned), machine)
+    uses = {**work.reads, **work.writes}
+    changed = {name: use.tensor for name, use in uses.items() if use.tensor is not operator.tensors[name]}
+    changed |= {name: _owned(use.tensor) for name, use in work.reads.items() if use.buffer in fixed}
+    compiled, _ = chosen(families, _with_tensors(operator, changed) if changed else operator, machine)
     return Part(work, compiled.kernel_name, compiled.built, compiled, called(checked, work.node))
+
+
+def _with_tensors(checked: Checked[Desc], changed: Mapping[str, TensorDesc]) -> Checked[Desc]:
+    """The desc with other tensors, by name."""
+    fields: dict[str, Any] = {}
+    for f in checked.desc.spec.tensors:
+        value = getattr(checked.desc, f.name)
+        if f.sized_by:
+            fields[f.name] = value and tuple(changed.get(f"{f.name}[{i}]", t) for i, t in enumerate(value))
+        elif f.name in changed:
+            fields[f.name] = changed[f.name]
+    return replace(checked, desc=replace(checked.desc, **fields))
 
 
 def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
@@ -182,18 +212,6 @@ def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozens
                 continue
             return Part(work, name, built, None, _title(checked, work))
     return None
-
-
-def _owning(checked: Checked[Desc], names: Sequence[str]) -> Checked[Desc]:
-    """The desc with OWNED_BY_DML on inputs that do not change, so that kernels pack them once."""
-    changed: dict[str, Any] = {}
-    for f in checked.desc.spec.inputs:
-        value = getattr(checked.desc, f.name)
-        if f.sized_by and any(name.startswith(f"{f.name}[") for name in names):
-            changed[f.name] = tuple(_owned(t) if f"{f.name}[{i}]" in names else t for i, t in enumerate(value))
-        elif f.name in names:
-            changed[f.name] = _owned(value)
-    return replace(checked, desc=replace(checked.desc, **changed)) if changed else checked
 
 
 def _owned(t: TensorDesc) -> TensorDesc:

@@ -124,4 +124,4 @@ def by_order(work: Work) -> Work:
 
 def _name(use: Use) -> str:
     t = use.tensor
-    return f"buffer {use.buffer} as {t.data_type} {t.sizes} {t.explicit_strides}"
+    return f"buffer {use.buffer} from {use.offset} as {t.data_type} {t.sizes} {t.explicit_strides}"

@@ -15,10 +15,11 @@ from anydml.tensor import TensorDesc
 
 
 class Use(NamedTuple):
-    """A tensor of a work: its buffer, and its desc there, with explicit strides."""
+    """A tensor of a work: its buffer, its desc there, with explicit strides, and the byte where it begins."""
 
     buffer: int
     tensor: TensorDesc
+    offset: int = 0
 
 
 class Region(NamedTuple):
@@ -78,7 +79,7 @@ def works_of(checked: CheckedGraph) -> tuple[Work, ...]:
 def lie_alike(a: Use, b: Use) -> bool:
     """Whether two tensors of a buffer have the same elements at the same places."""
     s, t = a.tensor, b.tensor
-    if (s.data_type, s.sizes) != (t.data_type, t.sizes):
+    if (s.data_type, s.sizes, a.offset) != (t.data_type, t.sizes, b.offset):
         return False
     return all(x == y for n, x, y in zip(s.sizes, s.explicit_strides, t.explicit_strides, strict=True) if n > 1)
 
@@ -103,10 +104,12 @@ def split(works: Sequence[Work], fixed: frozenset[int]) -> tuple[tuple[Work, ...
 
 def read_beyond(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:
     """The buffers of which a work reads bytes behind the elements that another one writes."""
-    written = {use.buffer: use.tensor.element_bytes for work in works for use in work.writes.values()}
+    written: dict[int, int] = {}
+    for use in (use for work in works for use in work.writes.values()):
+        written[use.buffer] = max(written.get(use.buffer, 0), use.offset + use.tensor.element_bytes)
     return frozenset(
         use.buffer
         for work in works
         for use in work.reads.values()
-        if use.tensor.element_bytes > written.get(use.buffer, checked.buffers[use.buffer].bytes)
+        if use.offset + use.tensor.element_bytes > written.get(use.buffer, checked.buffers[use.buffer].bytes)
     )
