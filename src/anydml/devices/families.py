@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 
 from anydml.forks import guard
-from anydml.kernels.kernel import Lower
+from anydml.graphs.plan import Region
+from anydml.kernels.kernel import Lower, Lowered, Machine, Refused
+from anydml.tensor import TensorDesc
 
 Families = Mapping[str, Callable[[], Lower]]
+LowerRegion = Callable[[Region, Mapping[str, TensorDesc], Machine], Lowered | Refused]
 
 
 @cache
@@ -79,6 +82,13 @@ def reference() -> Lower:
     return lower
 
 
+@cache
+def contract_quantised() -> LowerRegion:
+    with guard:
+        from anydml.kernels.contract.quantised.family import lower
+    return lower
+
+
 DEVICES: Mapping[str, Families] = {
     "cpu": {
         "copy:compiled": copy_compiled,
@@ -101,3 +111,4 @@ FUSED: Mapping[str, Families] = {
     "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},
     "reference": {},
 }
+REGIONS: Mapping[str, Callable[[], LowerRegion]] = {"contract.quantised:compiled": contract_quantised}

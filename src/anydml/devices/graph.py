@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,20 +11,24 @@ from anydml.computed import computed_once
 from anydml.devices.binding import Slot
 from anydml.devices.choice import chosen, linked
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.families import Families
+from anydml.devices.families import REGIONS, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
+from anydml.graphs.layouts import laid
 from anydml.graphs.memory import Layout, in_place, laid_out, lives
 from anydml.graphs.plan import Work, fixed_buffers, read_beyond, split, works_of
+from anydml.graphs.quantised import regions, with_regions
 from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
+from anydml.kernels.match.moves import moves
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
+from anydml.schema.statement import stated
 from anydml.tensor import TensorDesc, TensorFlags
 
 
@@ -77,12 +81,23 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     MemoryError where it would take more scratch and persistent memory than this machine has.
     """
     works = works_of(checked)
+    summed = _regions(checked, works, machine) if fusing else {}
+    works = with_regions(checked, works, [part.work for part in summed.values()])
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
-    once = [_part(families, checked, work, frozenset(), machine) for work in first]
+    once = [
+        _part(families, checked, work, frozenset(), machine)
+        if work.region is None
+        else _renamed(summed[work.node], work, checked)
+        for work in first
+    ]
     parts: list[Part] = []
+    if fusing:
+        every = moved(checked, every)
     for work in fuse(checked, every) if fusing else every:
-        if work.nest is not None and (part := _fused(fusing, checked, work, fixed, machine)) is not None:
+        if work.region is not None:
+            parts.append(_renamed(summed[work.node], work, checked))
+        elif work.nest is not None and (part := _fused(fusing, checked, work, fixed, machine)) is not None:
             parts.append(part)
         else:
             parts += [_part(families, checked, one, fixed, machine) for one in every if one.node in work.nodes]
@@ -93,6 +108,50 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
         )
     made.begin()
     return made
+
+
+def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+    """The works without those that only move elements which others can read or write at their places."""
+    found = {}
+    for work in works:
+        operator = checked.nodes[work.node]
+        assert operator is not None
+        if not isinstance(made := moves(stated(operator.desc.as_newest())), str):
+            found[work.node] = made
+    return laid(checked, works, found)
+
+
+def _regions(checked: CheckedGraph, works: Sequence[Work], machine: Machine) -> dict[int, Part]:
+    """The regions that a kernel takes as one, by their last nodes."""
+    fixed = fixed_buffers(checked, works)
+    found: dict[int, Part] = {}
+    for work in regions(checked, works):
+        assert work.region is not None
+        for name, family in REGIONS.items():
+            try:
+                answer = family()(work.region, _tensors(work, fixed), machine)
+                built = None if isinstance(answer, Refused) else linked(answer)
+            except Uncompilable:
+                continue
+            if built is not None:
+                found[work.node] = Part(work, name, built, None, _title(checked, work))
+                break
+    return found
+
+
+def _renamed(part: Part, work: Work, checked: CheckedGraph) -> Part:
+    """The part of a work of more nodes."""
+    return part._replace(work=work, title=_title(checked, work))
+
+
+def _title(checked: CheckedGraph, work: Work) -> str:
+    return " + ".join(called(checked, node) for node in work.nodes)
+
+
+def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
+    """The tensors of a work, those that do not change OWNED_BY_DML."""
+    tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
+    return tensors | {name: use.tensor for name, use in work.writes.items()}
 
 
 def _layout(checked: CheckedGraph, parts: Sequence[Part]) -> Layout:
@@ -122,37 +181,37 @@ def _may_lie_alike(part: Part) -> list[str]:
 def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part:
     operator = checked.nodes[work.node]
     assert operator is not None
-    owned = [name for name, use in work.reads.items() if use.buffer in fixed]
-    compiled, _ = chosen(families, _owning(operator, owned), machine)
+    uses = {**work.reads, **work.writes}
+    changed = {name: use.tensor for name, use in uses.items() if use.tensor is not operator.tensors[name]}
+    changed |= {name: _owned(use.tensor) for name, use in work.reads.items() if use.buffer in fixed}
+    compiled, _ = chosen(families, _with_tensors(operator, changed) if changed else operator, machine)
     return Part(work, compiled.kernel_name, compiled.built, compiled, called(checked, work.node))
+
+
+def _with_tensors(checked: Checked[Desc], changed: Mapping[str, TensorDesc]) -> Checked[Desc]:
+    """The desc with other tensors, by name."""
+    fields: dict[str, Any] = {}
+    for f in checked.desc.spec.tensors:
+        value = getattr(checked.desc, f.name)
+        if f.sized_by:
+            fields[f.name] = value and tuple(changed.get(f"{f.name}[{i}]", t) for i, t in enumerate(value))
+        elif f.name in changed:
+            fields[f.name] = changed[f.name]
+    return replace(checked, desc=replace(checked.desc, **fields))
 
 
 def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
     """A fused work with its kernel; None where no family takes it."""
     assert work.nest is not None
-    tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
-    tensors |= {name: use.tensor for name, use in work.writes.items()}
-    of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
+    of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=_tensors(work, fixed)))
     for name, answer in lowerings(families, {OUTPUT: work.nest}, of_no_operator, machine):
         if isinstance(answer, Lowered):
             try:
                 built = linked(answer)
             except Uncompilable:
                 continue
-            return Part(work, name, built, None, " + ".join(called(checked, node) for node in work.nodes))
+            return Part(work, name, built, None, _title(checked, work))
     return None
-
-
-def _owning(checked: Checked[Desc], names: Sequence[str]) -> Checked[Desc]:
-    """The desc with OWNED_BY_DML on inputs that do not change, so that kernels pack them once."""
-    changed: dict[str, Any] = {}
-    for f in checked.desc.spec.inputs:
-        value = getattr(checked.desc, f.name)
-        if f.sized_by and any(name.startswith(f"{f.name}[") for name in names):
-            changed[f.name] = tuple(_owned(t) if f"{f.name}[{i}]" in names else t for i, t in enumerate(value))
-        elif f.name in names:
-            changed[f.name] = _owned(value)
-    return replace(checked, desc=replace(checked.desc, **changed)) if changed else checked
 
 
 def _owned(t: TensorDesc) -> TensorDesc:

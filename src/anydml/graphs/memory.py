@@ -49,11 +49,17 @@ def in_place(works: Sequence[Work], sizes: Mapping[int, int], may: Sequence[Coll
     may: for each work, the tensors that its kernel lets the output be identical to.
     """
     last = {use.buffer: at for at, work in enumerate(works) for use in work.reads.values()}
+    first: dict[int, int] = {}
+    for at, work in enumerate(works):
+        for use in work.writes.values():
+            first.setdefault(use.buffer, at)
     taken: dict[int, int] = {}
     for at, work in enumerate(works):
         if len(work.writes) != 1:
             continue
         (output,) = work.writes.values()
+        if first[output.buffer] != at:  # a part of it is there already
+            continue
         read = [use.buffer for use in work.reads.values()]
         for name in may[at]:
             use = work.reads[name]
