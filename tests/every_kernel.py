@@ -20,6 +20,7 @@ from anydml.kernels.copy import copies  # which a family imports when it is need
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.contraction import contractions
 from anydml.kernels.match.convolution import Convolution
+from anydml.kernels.match.displaced import displaced
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import Product, product
@@ -105,6 +106,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "contract.floats": products_of_floats(statement),
         "elementwise": one_map(statement),
         "windows": windows(statement),
+        "irregular": displaced(statement),
     }
     # products are rows, too, which the kernels of products are there for
     is_product = any(not isinstance(patterns[name], str) for name in ("contract:compiled", "contract.floats"))

@@ -66,6 +66,13 @@ def windows_compiled() -> Lower:
 
 
 @cache
+def irregular_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.irregular.family import lower
+    return lower
+
+
+@cache
 def reference() -> Lower:
     with guard:
         from anydml.kernels.reference import lower
@@ -82,6 +89,7 @@ DEVICES: Mapping[str, Families] = {
         "elementwise:compiled": elementwise_compiled,
         "reduce:compiled": reduce_compiled,
         "windows:compiled": windows_compiled,
+        "irregular:compiled": irregular_compiled,
         "reference": reference,
     },
     "reference": {"reference": reference},
