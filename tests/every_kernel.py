@@ -25,6 +25,7 @@ from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.rows import rows
+from anydml.kernels.match.scans import scan
 from anydml.kernels.match.staged import staged
 from anydml.kernels.match.windows import windows
 from anydml.schema.operator import Desc, example_desc
@@ -107,6 +108,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "elementwise": one_map(statement),
         "windows": windows(statement),
         "irregular": displaced(statement),
+        "scan": scan(statement),
     }
     # products are rows, too, which the kernels of products are there for
     is_product = any(not isinstance(patterns[name], str) for name in ("contract:compiled", "contract.floats"))

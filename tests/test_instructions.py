@@ -36,6 +36,8 @@ from anydml.kernels.copy import groups as copy_groups
 from anydml.kernels.copy import tiles as copy_tiles
 from anydml.kernels.copy.text import Prefetch
 from anydml.kernels.irregular import emit as irregular_emit
+from anydml.kernels.scan import emit as scan_emit
+from anydml.tensor import DataType
 from every_kernel import SOAK
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
@@ -172,6 +174,9 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         columns = irregular_emit.Columns(2 - wraps, bits, wraps, 1 + wraps)
         add(irregular_emit.rows, columns, wraps)
         add(irregular_emit.elements, bits // 16, columns, wraps)
+    for data_type in (DataType.FLOAT32, DataType.FLOAT16, DataType.INT64):
+        for product_ in (False, True):
+            add(scan_emit.emitted, scan_emit.Shape(data_type, product_, product_, data_type != DataType.FLOAT16))
     return found
 
 

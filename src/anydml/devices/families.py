@@ -73,6 +73,13 @@ def irregular_compiled() -> Lower:
 
 
 @cache
+def scan_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.scan.family import lower
+    return lower
+
+
+@cache
 def reference() -> Lower:
     with guard:
         from anydml.kernels.reference import lower
@@ -90,6 +97,7 @@ DEVICES: Mapping[str, Families] = {
         "reduce:compiled": reduce_compiled,
         "windows:compiled": windows_compiled,
         "irregular:compiled": irregular_compiled,
+        "scan:compiled": scan_compiled,
         "reference": reference,
     },
     "reference": {"reference": reference},
