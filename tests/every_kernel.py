@@ -36,6 +36,7 @@ DOT_PRODUCTS = {"avxvnni", "avx512vnni", "dotprod", "i8mm"}
 SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # how many times as many cases as by default
 """All tests of an operator together take about four seconds of one core; what takes longer belongs to `make soak`."""
 Ran = Callable[[int, int], None]
+Compared = Callable[[str, int, int], None]
 
 
 assert copies

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import anydml
 from anydml import config, operators
+from anydml.cli import compare_models
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.devices.device import NAMES, Device
 from anydml.errors import BindingError, DescError, Error, Fault, ProgramError
@@ -174,18 +175,54 @@ def info(json_wanted: bool) -> int:
 
 
 @commands.command
-@click.argument("program", metavar="PROGRAM|-")
-@click.option("--resource", required=True, metavar="NAME", help="What an operator of the program writes.")
-@click.option("--actual", required=True, metavar="FILE.npy", help="What another implementation made of it.")
+@click.argument("program", metavar="PROGRAM|MODEL.onnx|-")
+@click.option("--resource", metavar="NAME", help="What an operator of the program writes.")
+@click.option("--actual", metavar="FILE.npy|DIR", help="What another implementation made of it; of a model, tensors by name.")
+@click.option("--against", type=click.Choice(["onnxruntime"]), help="The runtime that a model is compared with.")
+@click.option("--inputs", metavar="DIR", help="A model's inputs: NAME.npy, or .pb files of TensorProto.")
+@click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs of a model.")
+@click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 where it is not said.")
+@click.option("--html", metavar="FILE", help="A page about a model, with its graph.")
+@click.option("--seconds", type=click.FloatRange(0), default=60, help="How long to look for fusions that give other numbers.")
 @_input_path
 @_allow_outside
 @_json
-def compare(program: str, resource: str, actual: str, json_wanted: bool, **options: Any) -> int:
+def compare(
+    program: str,
+    resource: str | None,
+    actual: str | None,
+    against: str | None,
+    inputs: str | None,
+    random: int | None,
+    sizes: tuple[str, ...],
+    html: str | None,
+    seconds: float,
+    json_wanted: bool,
+    **options: Any,
+) -> int:
     """Compare another output with the exact one.
 
-    The operator whose output is compared is the last of the program's that writes the resource. The exit status is 1 where
-    something differs.
+    Of a program in DxDispatch's format: the last operator that writes the resource. Of an ONNX model: every node, judged on
+    the inputs that it had there. The exit status is 1 where something differs.
     """
+    if program.endswith(".onnx"):
+        if resource is not None or options["input_path"] is not None or options["allow_outside"]:
+            raise click.UsageError("--resource, --input-path and --allow-outside are for programs, not for models")
+        return compare_models.compared(
+            program,
+            against=against,
+            actual=actual,
+            inputs=inputs,
+            random=random,
+            sizes=sizes,
+            html=html,
+            seconds=seconds,
+            json_wanted=json_wanted,
+        )
+    if resource is None or actual is None:
+        raise click.UsageError(f"Missing option '{'--resource' if resource is None else '--actual'}'.")
+    if against or inputs or random is not None or sizes or html:
+        raise click.UsageError("--against, --inputs, --random, --size and --html are for models (MODEL.onnx)")
     comparison = _compared(_load(program), resource, _npy(actual), options)
     if json_wanted:
         as_json(comparison.to_dict())

@@ -1,12 +1,15 @@
 """The table of devices: the kernel families of each, in the order in which they are tried, each with what imports it."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
 from anydml.forks import guard
-from anydml.kernels.kernel import Lower
+from anydml.graphs.plan import Region
+from anydml.kernels.kernel import Lower, Lowered, Machine, Refused
+from anydml.tensor import TensorDesc
 
 Families = Mapping[str, Callable[[], Lower]]
+LowerRegion = Callable[[Region, Mapping[str, TensorDesc], Machine], Lowered | Refused]
 
 
 @cache
@@ -14,6 +17,13 @@ def copy_compiled() -> Lower:
     with guard:
         from anydml.kernels.copy.family import lower
     return lower
+
+
+@cache
+def copy_of_any_size() -> Lower:
+    with guard:
+        from anydml.kernels.copy.family import lower
+    return partial(lower, least=0)
 
 
 @cache
@@ -86,6 +96,13 @@ def reference() -> Lower:
     return lower
 
 
+@cache
+def contract_quantised() -> LowerRegion:
+    with guard:
+        from anydml.kernels.contract.quantised.family import lower
+    return lower
+
+
 DEVICES: Mapping[str, Families] = {
     "cpu": {
         "copy:compiled": copy_compiled,
@@ -103,8 +120,11 @@ DEVICES: Mapping[str, Families] = {
     "reference": {"reference": reference},
 }
 
+# for the operators of a graph, whose calls are steps of one
+IN_GRAPHS: Mapping[str, Families] = {**DEVICES, "cpu": {**DEVICES["cpu"], "copy:compiled": copy_of_any_size}}
 # those that take statements of no operator: they look at nothing but the tensors
 FUSED: Mapping[str, Families] = {
     "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},
     "reference": {},
 }
+REGIONS: Mapping[str, Callable[[], LowerRegion]] = {"contract.quantised:compiled": contract_quantised}
