@@ -60,7 +60,8 @@ def test_nearly_exact_is_not_good_enough() -> None:
     cases, outputs = Counter[str](), Counter[str]()
     inside = total = 0
     for _ in range(CASES):
-        case = make(random_recipe(rng, quantized=True, longest=20_000))
+        recipe = random_recipe(rng, quantized=True, longest=5_000)
+        case = make(replace(recipe, m=min(recipe.m, 40), n=min(recipe.n, 100)))
         for name, count in wrong(case).items():
             outputs[name] += count
             cases[name] += count > 0
