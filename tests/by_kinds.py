@@ -21,7 +21,7 @@ from anydml.schema.constraint import Constraint
 from anydml.schema.field import Field
 from anydml.schema.operator import Desc
 from anydml.schema.support import Supported
-from tensors import sizes_of, tensor_descs
+from tensors import sizes_of, tensor_desc
 
 Plan = dict[str, Any]
 """Field -> its value; for a tensor a Plain, a tuple of them in an array, None where absent. Outputs may be left out."""
@@ -231,4 +231,4 @@ def laid_out(draw: st.DrawFn, operator: type[Desc], plan: Plan) -> Desc:
 
 def tensor(draw: st.DrawFn, t: Plain | TensorDesc, *, output: bool = False) -> TensorDesc:
     """A desc of a tensor in any layout; a desc that is there already, as it is."""
-    return t if isinstance(t, TensorDesc) else draw(tensor_descs(t.data_type, t.sizes, output=output))
+    return t if isinstance(t, TensorDesc) else tensor_desc(draw, t.data_type, t.sizes, output=output)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 from anydml.kernels.code.llvm import unavailable
-from every_kernel import Kernel, Ran
+from every_kernel import Compared, Kernel, Ran
 
 TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
     **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
@@ -34,6 +35,28 @@ def ran(record_property: Callable[[str, object], None]) -> Ran:
         assert cases >= at_least
 
     return say
+
+
+@pytest.fixture
+def compared(record_property: Callable[[str, object], None]) -> Compared:
+    """Says how many outputs of a kind a test compared with the oracle, and fails where they are fewer than promised."""
+
+    def say(kind: str, outputs: int, at_least: int) -> None:
+        record_property(kind, outputs)
+        print(f"{outputs} {kind}")
+        assert outputs >= at_least
+
+    return say
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The counts of all tests that passed, in one line."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", ()):
+        for name, number in report.user_properties:
+            counts[name] += number
+    if counts:
+        terminalreporter.write_line(", ".join(f"{number:,} {name}" for name, number in sorted(counts.items())))
 
 
 @pytest.fixture

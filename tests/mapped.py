@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import hurting
 from anydml import DataType, DescError, FeatureLevel, TensorDesc, check, operators
+from anydml.kernels.elementwise.functions import wide
 from anydml.kernels.match.maps import Map, maps
 from anydml.kernels.match.moves import moves
 from anydml.schema import field
@@ -27,6 +28,7 @@ Types = Mapping[str, DataType]
 F32, F16, F64 = DataType.FLOAT32, DataType.FLOAT16, DataType.FLOAT64
 NEWEST = max(FeatureLevel)
 SCALES = (None, ScaleBias(-3.0, 0.1), ScaleBias(2.0, 1.0))
+NUMBERS = (1.0, 0.5, 0.0, -0.0, -1.0, 0.1, 0.2, 1.0507, 1.6732632, 7.25, -0.3, 2.0**-149, 1e-20, 3e38, -3e38, 1e10)
 TIES = 1 << 12  # integers below it have squares of so many bits that half of the odd ones are ties of FLOAT32
 
 
@@ -39,6 +41,10 @@ class Variant(NamedTuple):
     @property
     def label(self) -> str:
         return f"{self.desc.spec.name} of {', '.join(t.name for t in self.types)}"
+
+
+def descs_of_examples(operator: type[Desc]) -> list[Desc]:
+    return [operator(**e.fields) for e in operator.spec.examples]
 
 
 def found_in(desc: Desc) -> Map | None:
@@ -76,7 +82,7 @@ def variants(operator: type[Desc], sizes: tuple[int, ...]) -> Iterator[Variant]:
 
     Types that an operator's own rules do not allow together are left out.
     """
-    examples = [operator(**e.fields) for e in operator.spec.examples]
+    examples = descs_of_examples(operator)
     tensors = {tuple(f.name for f in operator.spec.tensors if getattr(e, f.name) is not None) for e in examples}
     if not operator.spec.attributes and len(tensors) == 1:
         examples = examples[:1]
@@ -90,6 +96,31 @@ def variants(operator: type[Desc], sizes: tuple[int, ...]) -> Iterator[Variant]:
             yield found
             if scale and len(operator.spec.table[NEWEST]["OutputTensor"].data_types) == 2:
                 yield of_types(example, types, sizes, scale_bias=SCALES[(k + 1) % 3])
+
+
+def with_other_numbers(v: Variant, rng: np.random.Generator) -> Variant | None:
+    """The desc with other attributes, where it has any that are real numbers and is legal with them."""
+    changes: dict[str, Any] = {}
+    for f in v.desc.spec.attributes:
+        if f.name == "scale_bias":
+            changes[f.name] = ScaleBias(a_number(rng), a_number(rng))
+        elif f.kind is field.FLOAT and not f.sized_by:
+            changes[f.name] = a_number(rng)
+        elif isinstance(f.kind, Scalar):
+            changes[f.name] = stored_in(a_number(rng), v.types[0])
+    found = v._replace(desc=replace(v.desc, **changes))
+    return found if changes and legal(found.desc) else None
+
+
+def a_number(rng: np.random.Generator) -> float:
+    """A FLOAT attribute: a usual one, or any of middling size."""
+    return float(rng.choice(NUMBERS) if rng.random() < 0.5 else np.float32(rng.standard_normal() * 2.0 ** rng.integers(-6, 7)))
+
+
+def is_transcendental(desc: Desc) -> bool:
+    """Whether a map computes with a function whose values are irrational, square roots apart."""
+    found = found_in(desc)
+    return found is not None and any(node.op in (*wide.UNARY, *wide.BINARY) for node in found.formula)
 
 
 def legal(desc: Desc) -> bool:
@@ -117,7 +148,7 @@ def of_types(example: Desc, types: Types, sizes: tuple[int, ...], **changes: Any
 
 def _mapped(operator: type[Desc]) -> bool:
     """Whether an operator maps tensors of the same sizes. Others are tested where every kernel of every operator is."""
-    examples = [operator(**e.fields) for e in operator.spec.examples]
+    examples = descs_of_examples(operator)
     if any(f.sized_by for f in operator.spec.tensors) or not any(map(found_in, examples)) or any(map(reduces, examples)):
         return False
     types = {t.field.wire: t.desc.data_type for t in examples[0].tensors()}

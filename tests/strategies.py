@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from anydml.schema.operator import Desc
 from by_kinds import FLOATS, activations, laid_out
 from generators import plan_of
 from hard_cases import SCALE_BITS, nearest_float32
-from tensors import NONSENSE, SEEDS, Binding, any_tensor, bindings, is_four_bit
+from tensors import ANY_TENSOR, NONSENSE, SEEDS, Binding, binding, is_four_bit
 
 DescAndLevel = tuple[Desc, FeatureLevel]
 
@@ -45,17 +46,16 @@ def arrays_for(draw: st.DrawFn, desc: Desc) -> dict[str, Binding]:
         if found.field.role == INPUT:
             elements = special.get(found.name)
             if elements is None:
-                elements = draw(hurtful(desc, found.field.wire, found.desc))
-            bound[found.name] = draw(bindings(found.desc, elements=elements))
+                elements = hurtful(draw, desc, found.field.wire, found.desc)
+            bound[found.name] = binding(draw, found.desc, elements=elements)
     return bound
 
 
-@st.composite
 def hurtful(draw: st.DrawFn, desc: Desc, wire: str, t: TensorDesc) -> NDArray[Any]:
     """The elements of an input, drawn to hurt; those that break a data rule are replaced by ones that keep it."""
-    kind, seed = draw(st.sampled_from(hurting.KINDS)), draw(SEEDS)
+    seed = draw(SEEDS)
+    kind, rng = hurting.KINDS[seed % len(hurting.KINDS)], np.random.default_rng(seed)
     with np.errstate(all="ignore"):
-        rng = np.random.default_rng(seed)
         if is_four_bit(t):  # as bytes
             return rng.integers(0, 256, t.element_bytes, np.uint8)
         drawn = hurting.values(t.data_type.name, t.sizes, rng, kind)
@@ -154,7 +154,7 @@ VALUES: Mapping[str, Callable[[st.DrawFn, Desc], Mapping[str, NDArray[Any]]]] = 
 @st.composite
 def outputs_for(draw: st.DrawFn, desc: Desc) -> dict[str, Binding]:
     """Something to bind to each output of a desc, by the names of `Desc.tensors`."""
-    return {t.name: draw(bindings(t.desc, writable=True)) for t in desc.tensors() if t.field.role == OUTPUT}
+    return {t.name: binding(draw, t.desc, writable=True) for t in desc.tensors() if t.field.role == OUTPUT}
 
 
 # --- any desc whatever ---
@@ -175,15 +175,22 @@ def any_value(kind: Any) -> st.SearchStrategy[Any]:
     return NONSENSE if kind.wire == "DML_SCALAR_UNION" else st.sampled_from(kind.samples)
 
 
-@st.composite
-def any_desc(draw: st.DrawFn, operator: type[Desc]) -> Desc:
-    """Any desc that can be constructed: nonsense throughout, or a legal desc with nonsense in a few of its fields."""
+@cache
+def any_fields(operator: type[Desc]) -> Mapping[str, st.SearchStrategy[Any]]:
+    """Any value of each field."""
     fields: dict[str, st.SearchStrategy[Any]] = {}
     for f in operator.spec.fields:
-        one = any_tensor() if f.is_tensor else any_value(f.kind)
+        one = ANY_TENSOR if f.is_tensor else any_value(f.kind)
         values = st.lists(one, max_size=9 if f.kind is not None else 3) if f.sized_by else one
         absent = f.optional or f.name in operator.spec.counts or (f.is_tensor and operator.spec.fusable)
         fields[f.name] = st.one_of(st.none(), values) if absent else values
+    return fields
+
+
+@st.composite
+def any_desc(draw: st.DrawFn, operator: type[Desc]) -> Desc:
+    """Any desc that can be constructed: nonsense throughout, or a legal desc with nonsense in a few of its fields."""
+    fields = any_fields(operator)
     if draw(st.booleans()):
         return operator(**{name: draw(values) for name, values in fields.items()})
     desc, _ = draw(descs(operator))
@@ -195,7 +202,7 @@ def any_desc(draw: st.DrawFn, operator: type[Desc]) -> Desc:
             at = draw(st.integers(0, len(there) - 1))
             changes[name] = (*there[:at], draw(NONSENSE), *there[at + 1 :])
         elif isinstance(there, TensorDesc) and draw(st.booleans()):  # one field of a tensor
-            other = draw(any_tensor())
+            other = draw(ANY_TENSOR)
             part = draw(st.sampled_from(("data_type", "sizes", "strides", "flags", "total_tensor_size_in_bytes")))
             changes[name] = replace(there, **{part: getattr(other, part)})
         else:
