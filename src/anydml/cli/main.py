@@ -181,9 +181,7 @@ def info(json_wanted: bool) -> int:
 @click.option("--against", type=click.Choice(["onnxruntime"]), help="The runtime that a model is compared with.")
 @click.option("--inputs", metavar="DIR", help="A model's inputs: NAME.npy, or .pb files of TensorProto.")
 @click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs of a model.")
-@click.option(
-    "--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 where it is not said."
-)
+@click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 where it is not said.")
 @click.option("--html", metavar="FILE", help="A page about a model, with its graph.")
 @click.option("--seconds", type=click.FloatRange(0), default=60, help="How long to look for fusions that give other numbers.")
 @_input_path
