@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,7 +190,7 @@ class _Wiring:
             whole = self.made[-1]
         elif len(parts) > 1:
             joined = TensorDesc("UINT32", (1, sum(m.data.nbytes for m in parts) // 4))
-            desc = dml.Join(input_tensors=[_words(m) for m in parts], output_tensor=joined, axis=1)
+            desc = dml.Join(input_tensors=tuple(_words(m) for m in parts), output_tensor=joined, axis=1)
             self.add(desc, {}, {f"input_tensors[{k}]": m for k, m in enumerate(parts)})
             whole = self.made[-1]
         words = nbytes // 4

@@ -15,6 +15,7 @@ import anydml as dml
 import guarded
 from anydml import TensorDesc
 from anydml.devices import graph_call
+from anydml.graphs import layouts
 from anydml.graphs.memory import LINE, Layout, Life, laid_out, most_alive
 from anydml.kernels.code.targets import targets
 from every_kernel import SOAK, Ran
@@ -64,6 +65,7 @@ def test_nets_of_functions(isa: str | None, ran: Ran, monkeypatch: pytest.Monkey
     for case in range(count := cases(NETS, isa)):
         rng = random.Random(f"net {case}")
         net = random_net(rng)
+        monkeypatch.setattr(layouts, "RUN", (1, 256)[case % 2])  # short rows, too, are read and written in place
         made = dml.graph(net.run, **{name: TensorDesc.of(net.values[at]) for name, at in net.inputs.items()})
         for fuse in (True, False):
             compiled: Any = device.compile(made.desc, fuse=fuse)
@@ -92,6 +94,7 @@ def test_any_operators_wired_by_bytes(name: str, isa: str | None, ran: Ran, monk
         if (wired := random_wiring(rng, device, names)) is None:
             continue
         wirings += 1
+        monkeypatch.setattr(layouts, "RUN", (1, 256)[case % 2])
         seen |= {node.desc.spec.name for node in wired.desc.nodes if isinstance(node, dml.OperatorNode)}
         for fuse in (True, False):
             compiled = device.compile(wired.desc, fuse=fuse)

@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 
 from anydml.forks import guard
-from anydml.kernels.kernel import Lower
+from anydml.graphs.plan import Region
+from anydml.kernels.kernel import Lower, Lowered, Machine, Refused
+from anydml.tensor import TensorDesc
 
 Families = Mapping[str, Callable[[], Lower]]
+LowerRegion = Callable[[Region, Mapping[str, TensorDesc], Machine], Lowered | Refused]
 
 
 @cache
@@ -73,9 +76,30 @@ def windows_compiled() -> Lower:
 
 
 @cache
+def irregular_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.irregular.family import lower
+    return lower
+
+
+@cache
+def scan_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.scan.family import lower
+    return lower
+
+
+@cache
 def reference() -> Lower:
     with guard:
         from anydml.kernels.reference import lower
+    return lower
+
+
+@cache
+def contract_quantised() -> LowerRegion:
+    with guard:
+        from anydml.kernels.contract.quantised.family import lower
     return lower
 
 
@@ -89,6 +113,8 @@ DEVICES: Mapping[str, Families] = {
         "elementwise:compiled": elementwise_compiled,
         "reduce:compiled": reduce_compiled,
         "windows:compiled": windows_compiled,
+        "irregular:compiled": irregular_compiled,
+        "scan:compiled": scan_compiled,
         "reference": reference,
     },
     "reference": {"reference": reference},
@@ -101,3 +127,4 @@ FUSED: Mapping[str, Families] = {
     "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},
     "reference": {},
 }
+REGIONS: Mapping[str, Callable[[], LowerRegion]] = {"contract.quantised:compiled": contract_quantised}

@@ -71,7 +71,12 @@ class GraphCall:
     ) -> None:
         self._checked, self._once, self.parts, self.layout, self._fixed = checked, once, parts, layout, fixed
         self._shared = _taking_turns(parts)
-        self._written = {use.buffer: use.tensor for part in (*once, *parts) for use in part.work.writes.values()}
+        self._written = {
+            buffer: node.tensors[name]
+            for node, writes in zip(checked.nodes, checked.writes, strict=True)
+            if node is not None
+            for name, buffer in writes.items()
+        }
 
     def built(self) -> Built:
         """The graph as a kernel that can be bound."""
@@ -172,7 +177,9 @@ class GraphCall:
     def _views(self, part: Part, memory: Mapping[int, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The tensors of a part that there is memory for, as it sees them."""
         uses: dict[str, Use] = {**part.work.reads, **part.work.writes}
-        return {name: laid_over(memory[use.buffer], use.tensor) for name, use in uses.items() if use.buffer in memory}
+        return {
+            name: laid_over(memory[use.buffer][use.offset :], use.tensor) for name, use in uses.items() if use.buffer in memory
+        }
 
 
 def _taking_turns(parts: Sequence[Part]) -> list[int]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anydml.computed import computed_once
 from anydml.devices.binding import as_array
 from anydml.devices.device import Device, device_of
-from anydml.devices.graph import CompiledGraph
+from anydml.devices.graph import CompiledGraph, moved
 from anydml.devices.graph_call import laid_over
 from anydml.errors import BindingError, DescError, Fault
 from anydml.functional import graph_files
@@ -54,7 +54,7 @@ class Graph:
     def _planned(self) -> tuple[CheckedGraph, Sequence[Work], Sequence[Work]]:
         checked = check_graph(self.desc)
         once, every = split(works := works_of(checked), fixed_buffers(checked, works))
-        return checked, once, fuse(checked, every)
+        return checked, once, fuse(checked, moved(checked, every))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the graph to a folder: graph.json, and an .npy file for each constant."""
