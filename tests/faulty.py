@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from digits import export
 from onnx import ModelProto, NodeProto, numpy_helper
 
 from anydml.onnx.compare_models import cut, named
 from anydml.onnx.model import load
+from digits import export
 
 Array = npt.NDArray[Any]
 

@@ -9042,7 +9042,7 @@ def reverse_subsequences(
 
     Notes
     -----
-    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_reverse_subsequences_operator_desc>
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_reverse_subsequences_desc>
 
     Examples
     --------
@@ -9217,7 +9217,7 @@ def scatter_elements(
 
     Notes
     -----
-    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_scatter_elements_operator_desc>
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_scatter_operator_desc>
 
     Examples
     --------

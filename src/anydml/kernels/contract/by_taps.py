@@ -87,7 +87,12 @@ class Taps:
         hop = x.step * x.stride
         fill = engine.compiled(image.fill, at.target, hop if hop in HOPS else 0)
         multiply = [
-            (height, count, first * at.width, engine.compiled(taps.multiply, at.target, p.output, at.kind.biased, p.b_signed, height))
+            (
+                height,
+                count,
+                first * at.width,
+                engine.compiled(taps.multiply, at.target, p.output, at.kind.biased, p.b_signed, height),
+            )
             for height, count, first in tiles(self.vectors, taps.ROWS)
         ]
 

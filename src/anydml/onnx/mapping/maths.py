@@ -7,13 +7,14 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from anydml.functional import functions as dml
 from anydml.functional.tracing import GraphTensor
-from anydml.onnx.errors import INVALID, Refused
+from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL, FOUR_BIT, dtype_of
-from anydml.onnx.values import Value, known, number
+from anydml.onnx.values import Value, number, reshape
 
 SMALL = 4096  # elements of integer tensors that NumPy computes: those that sizes are made of
 
@@ -94,8 +95,29 @@ def modulus(n: Node, a: Value, b: Value) -> Value:
 
 
 def shift(n: Node, a: Value, b: Value) -> Value:
-    left = n.get("direction") == "LEFT"
-    return dml.element_wise_bit_shift_left(a, b) if left else dml.element_wise_bit_shift_right(a, b)
+    """Shifts of unsigned bits; to the right, of a signed number below 0 they are those of what is not set."""
+    bits, by = unsigned(a), unsigned(b)
+    if n.get("direction") == "LEFT":
+        return dml.element_wise_bit_shift_left(bits, by).view(a.dtype)
+    shifted = dml.element_wise_bit_shift_right(bits, by)
+    if a.dtype.kind == "u":
+        return shifted
+    inverted = dml.element_wise_bit_not(dml.element_wise_bit_shift_right(dml.element_wise_bit_not(bits), by))
+    below = dml.element_wise_logical_less_than(a, np.zeros((), a.dtype))
+    return dml.element_wise_if(below, inverted, shifted).view(a.dtype)
+
+
+def unsigned(x: Value) -> Value:
+    """The bits of integers, as unsigned ones."""
+    return x.view(np.dtype(f"u{x.dtype.itemsize}"))
+
+
+def bit_cast(n: Node, x: Value) -> Value:
+    """The same bits as elements of another type of the same size."""
+    to = n.get("to")
+    if to is None or to == BOOL or to in FOUR_BIT or dtype_of(to).itemsize != x.dtype.itemsize:
+        raise Refused("the elements of both types have to be of one size", NOT_IN_DIRECTML)
+    return x.view(dtype_of(to))
 
 
 def is_infinite(n: Node, x: Value) -> Value:
@@ -154,13 +176,25 @@ def _cast(n: Node, x: Value, own: int | None, to: int | None) -> Value:
         return x
     if _small(x) and dtype.kind in "iu":
         return x.astype(dtype)
-    if (to in FOUR_BIT or own in FOUR_BIT) and dtype != x.dtype:
-        return known(x).astype(dtype) if x.dtype.kind != "f" and own not in FOUR_BIT else _four_bit(known(x), dtype)
+    if own in FOUR_BIT:
+        return _cast(n, _from_four_bit(x), TensorProto.FLOAT, to)
+    if to in FOUR_BIT:
+        return _to_four_bit(_cast(n, x, own, TensorProto.FLOAT), dtype)
     return dml.cast(x, output_data_type=dtype)
 
 
-def _four_bit(x: Any, dtype: np.dtype[Any]) -> Any:
-    raise Refused("CAST has no types of 4 bits")
+def _from_four_bit(x: Value) -> Value:
+    """DEQUANTIZE by a scale of 1: CAST has no types of 4 bits."""
+    sizes = (1,) * max(x.ndim, 1)
+    parts = [np.ones(sizes, np.float32), np.zeros(sizes, x.dtype)]
+    return reshape(dml.dequantize(reshape(x, x.shape or (1,)), parts), x.shape)
+
+
+def _to_four_bit(x: Value, dtype: np.dtype[Any]) -> Value:
+    """QUANTIZE by a scale of 1, of whole numbers."""
+    sizes = (1,) * max(x.ndim, 1)
+    parts = [np.ones(sizes, np.float32), np.zeros(sizes, dtype)]
+    return reshape(dml.quantize(reshape(x, x.shape or (1,)), parts, output_data_type=dtype), x.shape)
 
 
 TABLE: dict[str, Mapping] = {
@@ -173,6 +207,7 @@ TABLE: dict[str, Mapping] = {
     "Asinh": unary(dml.element_wise_asinh),
     "Atan": unary(dml.element_wise_atan),
     "Atanh": unary(dml.element_wise_atanh),
+    "BitCast": bit_cast,
     "BitShift": shift,
     "BitwiseAnd": binary(dml.element_wise_bit_and, np.bitwise_and),
     "BitwiseNot": unary(dml.element_wise_bit_not),
