@@ -14,7 +14,7 @@ from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of
-from anydml.onnx.values import Value, number, reshape
+from anydml.onnx.values import Value, axis_of, number, reshape
 
 SMALL = 4096  # elements of integer tensors that NumPy computes: those that sizes are made of
 
@@ -34,11 +34,26 @@ def binary(function: Callable[..., Any], of_integers: Callable[..., Any] | None 
     """The mapping of a function of two tensors. of_integers: NumPy's function of the same results for integers."""
 
     def mapping(n: Node, a: Value, b: Value) -> Value:
+        if n.opset < 7 and not n.domain:
+            b = aligned(n, a, b)
         if of_integers is not None and _small(a) and _small(b) and a.dtype == b.dtype:
             return np.asarray(of_integers(a, b))
         return function(a, b)
 
     return mapping
+
+
+def aligned(n: Node, a: Value, b: Value) -> Value:
+    """The second tensor as operator sets before 7 broadcast it: its dimensions are the first one's from an axis on."""
+    axis = n.get("axis")
+    if not n.get("broadcast", 0) and tuple(a.shape) != tuple(b.shape):
+        raise Refused(f"sizes {tuple(a.shape)} and {tuple(b.shape)} differ, and it does not broadcast", INVALID)
+    if axis is None or not n.get("broadcast", 0):
+        return b
+    behind = a.ndim - axis_of(axis, a.ndim) - b.ndim
+    if behind < 0:
+        raise Refused(f"sizes {tuple(b.shape)} do not fit into {tuple(a.shape)} from axis {axis} on", INVALID)
+    return reshape(b, (*b.shape, *[1] * behind))
 
 
 def _small(x: Value) -> bool:
