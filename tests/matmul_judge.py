@@ -62,7 +62,7 @@ def shared(kernel: Kernel, machine: Machine, cases: Iterator[Recipe]) -> Iterato
     Cases alternate in small steps, which have nothing in common with the number of turns.
     """
     machines = machines_for(kernel)
-    step = 19 if is_slow(kernel) else 29 if is_shared(kernel) else 1 if SOAKING else 5
+    step = 37 if is_slow(kernel) else 29 if is_shared(kernel) else 1 if SOAKING else 5
     first = machines.index(machine) % step
     numbered = (fitting(replace(recipe, seed=seed)) for seed, recipe in enumerate(cases))
     return islice(numbered, first, None, step)
