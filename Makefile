@@ -35,18 +35,20 @@ soak-contractions: .venv/test
 # products and convolutions of integers: 10^7 outputs of each kernel
 soak-products: .venv/test
 	ANYDML_MATMUL_OUTPUTS=10000000 $(BIN)/python $(SOAK) tests/test_matmul_exact.py -k test_generated_products
-	ANYDML_SOAK=2 $(BIN)/python $(SOAK) tests/test_matmul_*.py tests/test_memory.py tests/test_slice_and_matmul.py tests/test_convolutions_by*.py tests/test_integer_convolutions.py -k "not test_generated_products"
+	ANYDML_SOAK=2 $(BIN)/python $(SOAK) tests/test_matmul_*.py tests/test_memory.py tests/test_slice_and_matmul.py tests/test_convolutions_by*.py tests/test_integer_*.py -k "not test_generated_products"
 
 # programs: a million mutated texts
 soak-programs: .venv/test
 	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python $(SOAK) tests/test_program_fuzz.py
 
+# 10^4 random graphs, and 500 on each other instruction set
 soak-graphs: .venv/test
-	ANYDML_SOAK=50 $(BIN)/python $(SOAK) tests/test_random_graphs.py
+	ANYDML_SOAK=85 $(BIN)/python $(SOAK) tests/test_random_graphs.py
+	ANYDML_SOAK=10 $(BIN)/python $(SOAK) tests/test_quantised_graphs.py tests/test_onnx_compare.py
 
 # what every operator is tested for, on every instruction set
 soak-operators: .venv/test
-	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_operators.py tests/test_rules.py tests/test_copies.py tests/test_floating_point_state.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_operators.py tests/test_rules.py tests/test_copies.py tests/test_irregular.py tests/test_scans.py tests/test_floating_point_state.py tests/test_forks.py
 
 # the instructions of every kernel for every instruction set and system, and kernels for Arm by emulation
 soak-instructions: .venv/test

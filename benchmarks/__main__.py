@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import anydml
-from benchmarks import calls, contractions, convolutions, graphs, maps, matmuls, reference, slices, windows
+from benchmarks import calls, contractions, convolutions, graphs, maps, matmuls, networks, reference, rest, slices, windows
 from benchmarks.matmul_peers import HELD
 
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
@@ -27,7 +27,9 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "contract": contractions.run,
     "convolution": convolutions.run,
     "windows": windows.run,
+    "rest": rest.run,
     "graphs": graphs.run,
+    "networks": networks.run,
     "reference": reference.run,
 }
 RESULTS = Path(__file__).with_name("results.json")

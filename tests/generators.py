@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import contraction_plans
 import moving_plans
 import normalization_plans
+import sampling_plans
 from anydml import DataType, FeatureLevel, operators
 from anydml.schema.enumerations import PaddingMode
 from anydml.schema.operator import Desc
@@ -365,6 +366,35 @@ def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     )
 
 
+def recurrent(draw: st.DrawFn, level: FeatureLevel, name: str, gates: int, functions: int) -> Plan:
+    """RNN or GRU, with this many gates in the weights and activations of each direction."""
+    data_type = draw(st.sampled_from(FLOAT_TYPES))
+    steps, batch, inputs, hidden = (draw(st.integers(1, 2)) for _ in range(4))
+    direction = draw(st.sampled_from(("FORWARD", "BACKWARD", "BIDIRECTIONAL")))
+    directions = 2 if direction == "BIDIRECTIONAL" else 1
+    state = (1, directions, batch, hidden)
+    optional = {
+        "bias_tensor": Plain(data_type, (1, 1, directions, 2 * gates * hidden)),
+        "hidden_init_tensor": Plain(data_type, state),
+        "sequence_lengths_tensor": Plain(DataType.UINT32, (1, 1, 1, batch)),
+        "output_sequence_tensor": Plain(data_type, (steps, *state[1:])),
+        "output_single_tensor": Plain(data_type, state),
+    }
+    there = {name for name in optional if draw(st.booleans())} | {draw(st.sampled_from(list(optional)[-2:]))}
+    own = {"linear_before_reset": draw(st.booleans())} if name == "GRU" else {}
+    return (
+        {name: t if name in there else None for name, t in optional.items()}
+        | own
+        | dict(
+            input_tensor=Plain(data_type, (1, steps, batch, inputs)),
+            weight_tensor=Plain(data_type, (1, directions, gates * hidden, inputs)),
+            recurrence_tensor=Plain(data_type, (1, directions, gates * hidden, hidden)),
+            activation_descs=tuple(draw(activations(level)) for _ in range(functions * directions)),
+            direction=direction,
+        )
+    )
+
+
 def random_generator(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     plan = by_kinds(draw, "RANDOM_GENERATOR", level)
     state = Plain(DataType.UINT32, (*(1,) * (len(plan["input_state_tensor"].sizes) - 1), 6))
@@ -384,6 +414,7 @@ GENERATORS: Mapping[str, Generator] = {
     **contraction_plans.GENERATORS,
     **moving_plans.GENERATORS,
     **normalization_plans.GENERATORS,
+    **sampling_plans.GENERATORS,
     **{name: partial(rows_of, name=name) for name in ROWS},
     **{name: partial(pooling, name=name) for name in EVERY_POOLING},
     "ACTIVATION_SOFTPLUS": softplus,
@@ -393,10 +424,12 @@ GENERATORS: Mapping[str, Generator] = {
     "ELEMENT_WISE_QUANTIZE_LINEAR": quantize_linear,
     "GATHER": gather,
     "JOIN": join,
+    "GRU": partial(recurrent, name="GRU", gates=3, functions=2),
     "LSTM": lstm,
     "PADDING": padding,
     "PADDING1": padding1,
     "RANDOM_GENERATOR": random_generator,
+    "RNN": partial(recurrent, name="RNN", gates=1, functions=1),
     "REDUCE": reduce,
     "SLICE": slice_,
     "SLICE1": slice1,

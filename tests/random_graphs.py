@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,70 +125,139 @@ class Wired(NamedTuple):
     outputs: dict[str, Array]
 
 
-def random_wiring(rng: random.Random, device: dml.Device) -> Wired | None:
-    """Two to eight operators of any kind, on the tensors of their examples; an input that has as many bytes as another one's
-    output may read that. None where its values break a rule about data on the way.
-    """
-    nodes: list[OperatorNode] = []
-    input_edges: list[InputEdge] = []
-    between: list[IntermediateEdge] = []
-    output_edges: list[OutputEdge] = []
-    inputs: dict[str, Array] = {}
-    outputs: dict[str, Array] = {}
-    memory: list[tuple[int, int, Array]] = []  # the bytes of each output so far: node, slot
-    for node in range(rng.randint(2, 8)):
-        desc, given = _example(rng)
+class _Made(NamedTuple):
+    """An output of a node, and its bytes."""
+
+    node: int
+    slot: int
+    data: Array
+
+
+class _Wiring:
+    """A graph as it grows: each node is computed at once, alone."""
+
+    def __init__(self, rng: random.Random, device: dml.Device) -> None:
+        self.rng, self.device = rng, device
+        self.nodes: list[OperatorNode] = []
+        self.input_edges: list[InputEdge] = []
+        self.between: list[IntermediateEdge] = []
+        self.output_edges: list[OutputEdge] = []
+        self.inputs: dict[str, Array] = {}
+        self.outputs: dict[str, Array] = {}
+        self.made: list[_Made] = []
+
+    def add(self, desc: Desc, given: dict[str, Array], sources: dict[str, _Made]) -> None:
+        """A node that reads sources, and arrays that become inputs of the graph; now and then one that is there already."""
+        node = len(self.nodes)
         arrays: dict[str, Array] = {}
-        ruled = {f.name for f in desc.spec.inputs if f.wire in desc.spec.ruled}
         for slot, name in enumerate(tensor_names(desc, "input")):
-            if name is None:
-                continue
-            t = _tensor(desc, name)
-            fits = [m for m in memory if m[2].nbytes == t.total and name.split("[")[0] not in ruled]
-            if fits and rng.random() < 0.8:
-                source, out, flat = rng.choice(fits)
-                between.append(IntermediateEdge(source, out, node, slot))
-            else:
-                flat = np.zeros(t.total, np.uint8)
-                flat[: given[name].nbytes] = given[name].reshape(-1).view(np.uint8)
-                input_edges.append(InputEdge(len(inputs), node, slot, f"{node}.{name}"))
-                inputs[f"{node}.{name}"] = flat
-            arrays[name] = flat
+            if name in sources:
+                arrays[name] = sources[name].data
+                self.between.append(IntermediateEdge(sources[name].node, sources[name].slot, node, slot))
+            elif name is not None:
+                data = np.zeros(_tensor(desc, name).total, np.uint8)
+                data[: given[name].nbytes] = given[name].reshape(-1).view(np.uint8)
+                alike = [k for k, x in enumerate(self.inputs.values()) if np.array_equal(x, data)]
+                if not alike:
+                    self.inputs[f"{node}.{name}"] = data
+                index = self.rng.choice(alike) if alike else len(self.inputs) - 1
+                arrays[name] = data
+                self.input_edges.append(InputEdge(index, node, slot, [*self.inputs][index]))
         made = {name: np.zeros(_tensor(desc, name).total, np.uint8) for name in tensor_names(desc, "output") if name}
-        try:
-            device.compile(desc).bind(**nested(desc, {**arrays, **made})).execute()
-        except dml.DataError:
-            return None
+        self.nodes.append(OperatorNode(desc))
+        self.device.compile(desc).bind(**nested(desc, {**arrays, **made})).execute()
         for slot, name in enumerate(tensor_names(desc, "output")):
             if name is not None:
                 if (t := _tensor(desc, name)).element_bytes == t.total:  # no bytes that nobody writes
-                    memory.append((node, slot, made[name]))
-                output_edges.append(OutputEdge(node, slot, len(outputs), f"{node}.{name}"))
-                outputs[f"{node}.{name}"] = made[name]
-        nodes.append(OperatorNode(desc))
-    kept = [e for e in output_edges if rng.random() < 0.4 or e.from_node_index == len(nodes) - 1]
-    renumbered = tuple(e._replace(graph_output_index=k) for k, e in enumerate(kept))
-    graph = GraphDesc(tuple(nodes), tuple(input_edges), renumbered, tuple(between))
-    return Wired(graph, inputs, {e.name: outputs[e.name] for e in kept})
+                    self.made.append(_Made(node, slot, made[name]))
+                self.output_edges.append(OutputEdge(node, slot, len(self.outputs), f"{node}.{name}"))
+                self.outputs[f"{node}.{name}"] = made[name]
+
+    def source(self, nbytes: int) -> _Made:
+        """An output of so many bytes: one that there is, or elements sliced out of one, or joined of several."""
+        rng = self.rng
+        if (fits := [m for m in self.made if m.data.nbytes == nbytes]) and rng.random() < 0.7:
+            return rng.choice(fits)
+        parts = [rng.choice(self.made)]
+        while sum(m.data.nbytes for m in parts) < nbytes and len(parts) < 5:
+            parts.append(rng.choice(self.made))
+        whole = parts[0]
+        if sum(m.data.nbytes for m in parts) < nbytes:
+            repeats = -(-nbytes // whole.data.nbytes)
+            tiled = TensorDesc("UINT32", (1, repeats * whole.data.nbytes // 4))
+            desc: Desc = dml.Tile(input_tensor=_words(whole), output_tensor=tiled, repeats=(1, repeats))
+            self.add(desc, {}, {"input_tensor": whole})
+            whole = self.made[-1]
+        elif len(parts) > 1:
+            joined = TensorDesc("UINT32", (1, sum(m.data.nbytes for m in parts) // 4))
+            desc = dml.Join(input_tensors=tuple(_words(m) for m in parts), output_tensor=joined, axis=1)
+            self.add(desc, {}, {f"input_tensors[{k}]": m for k, m in enumerate(parts)})
+            whole = self.made[-1]
+        words = nbytes // 4
+        every = whole.data.nbytes // 4
+        step = rng.choice([k for k in (1, 1, 2, 3) if (words - 1) * k < every])
+        span = (words - 1) * step + 1
+        desc = dml.Slice1(
+            input_tensor=_words(whole),
+            output_tensor=TensorDesc("UINT32", (1, words)),
+            input_window_offsets=(0, rng.randint(0, every - span)),
+            input_window_sizes=(1, span),
+            input_window_strides=(1, rng.choice((step, -step))),
+        )
+        self.add(desc, {}, {"input_tensor": whole})
+        return self.made[-1]
+
+    def wired(self) -> Wired:
+        """The graph, with what nothing reads as outputs, and a part of the others."""
+        read = {(e.from_node_index, e.from_node_output_index) for e in self.between}
+        kept = [
+            e for e in self.output_edges if (e.from_node_index, e.from_node_output_index) not in read or self.rng.random() < 0.2
+        ]
+        renumbered = tuple(e._replace(graph_output_index=k) for k, e in enumerate(kept))
+        graph = GraphDesc(tuple(self.nodes), tuple(self.input_edges), renumbered, tuple(self.between))
+        return Wired(graph, self.inputs, {e.name: self.outputs[e.name] for e in kept})
 
 
-EXAMPLES = [
-    (operator, example)
-    for operator in operators.every()
-    for example in operator.spec.examples
-    if not any(t.desc.flags or t.desc.strides for t in operator(**example.fields).tensors())
-]
+def _words(made: _Made) -> TensorDesc:
+    return TensorDesc("UINT32", (1, made.data.nbytes // 4))
 
 
-def _example(rng: random.Random) -> tuple[Desc, dict[str, Array]]:
-    operator, example = rng.choice(EXAMPLES)
+def random_wiring(rng: random.Random, device: dml.Device, names: Sequence[str]) -> Wired | None:
+    """Operators by name on the tensors of their examples, which read bytes of one another's results.
+
+    None where their values break a rule about data on the way.
+    """
+    wiring = _Wiring(rng, device)
+    for name in names:
+        desc, given = _example(rng, name)
+        ruled = {f.name for f in desc.spec.inputs if f.wire in desc.spec.ruled}
+        sources = {}
+        for tensor in tensor_names(desc, "input"):
+            if tensor is not None and tensor.split("[")[0] not in ruled and wiring.made and rng.random() < 0.6:
+                sources[tensor] = wiring.source(_tensor(desc, tensor).total)
+        try:
+            wiring.add(desc, given, sources)
+        except dml.DataError:
+            return None
+    return wiring.wired()
+
+
+EXAMPLES: dict[str, list[tuple[type[Desc], Any]]] = {}
+for _operator in operators.every():
+    for _one in _operator.spec.examples:
+        if not any(t.desc.flags or t.desc.strides for t in _operator(**_one.fields).tensors()):
+            EXAMPLES.setdefault(_operator.spec.name, []).append((_operator, _one))
+
+
+def _example(rng: random.Random, name: str) -> tuple[Desc, dict[str, Array]]:
+    operator, example = rng.choice(EXAMPLES[name])
     desc = operator(**example.fields)
     given: dict[str, Array] = {}
-    for name, value in example.inputs.items():
+    for field, value in example.inputs.items():
         if isinstance(value, list):
-            given |= {f"{name}[{i}]": np.ascontiguousarray(x) for i, x in enumerate(value)}
+            given |= {f"{field}[{i}]": np.ascontiguousarray(x) for i, x in enumerate(value)}
         elif value is not None:
-            given[name] = np.ascontiguousarray(value)
+            given[field] = np.ascontiguousarray(value)
     return desc, given
 
 

@@ -19,6 +19,7 @@ from anydml.kernels.copy import copies
 from anydml.kernels.copy import family as kernels
 from anydml.kernels.copy.plan import canonical
 from anydml.kernels.copy.plan import plan as planned
+from anydml.schema.enumerations import PaddingMode
 from every_kernel import SOAK
 
 # one row for each width of vectors: rows of one width differ in instructions that no copy uses (tests/test_instructions.py)
@@ -321,3 +322,60 @@ def test_pieces_of_short_rows_leave_past_the_cache_where_they_belong(threads: in
         made = copies.copy(target, sizes, view.strides, out.strides, 4, threads=threads, stream=True)
         assert _run(made, target, view, out) <= threads
         np.testing.assert_array_equal(out, view)
+
+
+def _guarded(x: Array, *, at_end: bool) -> Array:
+    """A copy beside an unmapped page."""
+    made, _ = guarded.place(x.shape, [step // x.itemsize for step in x.strides], x.dtype, at_end=at_end)
+    made[...] = x
+    return made
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_more_dimensions_than_a_kernel_walks(isa: str) -> None:
+    """Each repeated dimension is two: of sixteen, eight are walked by pieces, or by NumPy where these would be too many."""
+    for threads, sizes, repeats in ((1, (3,) * 8, (2,) * 8), (2, (2, 3, 2, 3, 2, 3, 2, 3), (3, 1, 2, 2, 1, 2, 2, 2))):
+        x = np.arange(np.prod(sizes), dtype=np.int16).reshape(sizes)
+        y = np.empty([a * b for a, b in zip(sizes, repeats, strict=True)], np.int16)
+        desc = dml.Tile(input_tensor=dml.TensorDesc.of(x), output_tensor=dml.TensorDesc.of(y), repeats=repeats)
+        operator = dml.Device(isa=isa, threads=threads).compile(desc)
+        assert operator.kernel_name == "copy:compiled"
+        operator.bind(input_tensor=x, output_tensor=y).execute()
+        np.testing.assert_array_equal(y, np.tile(x, repeats))
+    wide = (4, 4, 4, 4, 2, 2, 2, 2)
+    desc = dml.Tile(
+        input_tensor=dml.TensorDesc("INT16", wide),
+        output_tensor=dml.TensorDesc("INT16", [4 * n for n in wide]),
+        repeats=(4,) * 8,
+    )
+    assert dml.Device(isa=isa).compile(desc).kernel_name == "copy:numpy"
+
+
+@pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
+@pytest.mark.parametrize("isa", ISAS)
+def test_compiled_padding_is_numpy_s_and_touches_nothing_else(isa: str, ran: Any) -> None:
+    modes = {"CONSTANT": "constant", "EDGE": "edge", "REFLECTION": "reflect", "SYMMETRIC": "symmetric", "WRAP": "wrap"}
+    for case in range(25 * SOAK):
+        rng = random.Random(case)
+        mode, dtype = list(modes)[case % 5], rng.choice(("uint8", "float16", "float32", "int64"))
+        sizes = [rng.choice((1, 2, 3, 5, 17)) for _ in range(rng.randint(1, 4))]
+        before, after = ([rng.choice((0, 0, 1, 3, 9)) for _ in sizes] for _ in range(2))
+        x = _guarded(np.arange(np.prod(sizes)).astype(dtype).reshape(sizes), at_end=rng.random() < 0.5)
+        every = list(zip(before, after, strict=True))
+        wanted = np.pad(x, every, mode=modes[mode], **({"constant_values": 7} if mode == "CONSTANT" else {}))  # type: ignore[call-overload]
+        y = _guarded(np.zeros_like(wanted), at_end=rng.random() < 0.5)
+        x_desc, y_desc = dml.TensorDesc.of(x), dml.TensorDesc.of(y)
+        desc = dml.Padding1(
+            input_tensor=x_desc,
+            output_tensor=y_desc,
+            padding_mode=PaddingMode[mode],
+            padding_value_data_type=x_desc.data_type,
+            padding_value=7,
+            start_padding=tuple(before),
+            end_padding=tuple(after),
+        )
+        operator = dml.Device(isa=isa, threads=rng.choice((1, 3))).compile(desc)
+        assert operator.kernel_name == "copy:compiled"
+        operator.bind(input_tensor=x, output_tensor=y).execute()
+        np.testing.assert_array_equal(y, wanted, err_msg=f"case {case}: {desc}")
+    ran(25 * SOAK, 25)

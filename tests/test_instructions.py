@@ -35,6 +35,9 @@ from anydml.kernels.copy import emit as copy_emit
 from anydml.kernels.copy import groups as copy_groups
 from anydml.kernels.copy import tiles as copy_tiles
 from anydml.kernels.copy.text import Prefetch
+from anydml.kernels.irregular import emit as irregular_emit
+from anydml.kernels.scan import emit as scan_emit
+from anydml.tensor import DataType
 from every_kernel import SOAK
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
@@ -167,6 +170,14 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         for width, span in copy_tiles.spans(row, itemsize):
             add(copy_tiles.tiles, itemsize, width, span)
             add(copy_tiles.blocks, itemsize, width, copy_tiles.LANE, 2, 32)
+    for bits, wraps in ((32, False), (32, True), (64, True)):
+        add(irregular_emit.checks, bits, wraps, wraps)
+        columns = irregular_emit.Columns(2 - wraps, bits, wraps, 1 + wraps)
+        add(irregular_emit.rows, columns, wraps)
+        add(irregular_emit.elements, bits // 16, columns, wraps)
+    for data_type in (DataType.FLOAT32, DataType.FLOAT16, DataType.INT64):
+        for product_ in (False, True):
+            add(scan_emit.emitted, scan_emit.Shape(data_type, product_, product_, data_type != DataType.FLOAT16))
     return found
 
 

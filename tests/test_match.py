@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import add, floordiv, lt, mod, mul, neg, sub
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,20 @@ from anydml.kernels.match.affine import Affine, affine, below
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.match.product import NO_PRODUCT, NOT_REQUANTISED, product
 from anydml.kernels.match.rows import rows
-from anydml.schema.expression import Expr, Sum, Tensor, Variable, clamp, each, half_to_even, maximum, number, select
+from anydml.schema.expression import (
+    Expr,
+    Sum,
+    Tensor,
+    Variable,
+    clamp,
+    each,
+    half_to_even,
+    lift,
+    maximum,
+    minimum,
+    number,
+    select,
+)
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import Nest, Statement, move, nest, stated
 from anydml.tensor import DataType
@@ -38,7 +52,21 @@ def value(e: Expr, at: dict[Variable, int]) -> int:
     if e.op == "constant":
         return int(e.data.value)
     x = [value(a, at) for a in e.args]
-    return {"neg": lambda: -x[0], "add": lambda: x[0] + x[1], "sub": lambda: x[0] - x[1], "mul": lambda: x[0] * x[1]}[e.op]()
+    return int(OPERATIONS[e.op](*x))
+
+
+OPERATIONS: dict[str, Any] = {
+    "neg": neg,
+    "add": add,
+    "sub": sub,
+    "mul": mul,
+    "floordiv": floordiv,
+    "mod": mod,
+    "min": min,
+    "max": max,
+    "less": lt,
+    "select": lambda condition, a, b: a if condition else b,
+}
 
 
 INDICES = each((7, 5, 3))
@@ -114,9 +142,12 @@ def moved(found: list[Move], inputs: dict[str, np.ndarray[Any, Any]], outputs: d
     for m in found:
         for at in np.ndindex(*m.sizes):
             place = tuple(f + i for f, i in zip(m.first, at, strict=True)) if not m.places else reached(m.first, m.places, at)
+            assert np.isnan(outputs[m.target][place]), "written twice"
+            if m.bits is not None:
+                outputs[m.target][place] = np.array(m.bits, np.uint32).view(np.float32)
+                continue
             source = reached(m.start, m.steps, at)
             assert min(source) >= 0
-            assert np.isnan(outputs[m.target][place]), "written twice"
             outputs[m.target][place] = inputs[m.source][source]
 
 
@@ -125,7 +156,10 @@ def reached(first: Sequence[int], steps: Sequence[Sequence[int]], at: Sequence[i
     return tuple(s + sum(i * step[d] for i, step in zip(at, steps, strict=True)) for d, s in enumerate(first))
 
 
-MOVING = ("SLICE1", "ACTIVATION_IDENTITY", "SPLIT", "JOIN", "TILE", "DEPTH_TO_SPACE1", "SPACE_TO_DEPTH1")
+MOVING = (
+    *("SLICE1", "ACTIVATION_IDENTITY", "SPLIT", "JOIN", "TILE", "DEPTH_TO_SPACE1", "SPACE_TO_DEPTH1"),
+    *("PADDING1", "UNFOLD"),
+)
 
 
 @pytest.mark.parametrize("name", MOVING)
@@ -172,8 +206,54 @@ def test_an_index_that_is_divided_is_cut() -> None:
     assert moves({"y": move((i,), x[[i // 12, i // 13, i % 1]])}) == [
         Move("x", "y", (0,), (12,), (0, 0, 0), ((0, 0, 0),)),
     ]
-    for index in (i // 4 + i // 3, i // 5, (i + 1) // 2, (11 - i) % 4):
-        assert moves({"y": move((i,), x[[index, 0, 0]])}) == "an index is not affine"
+
+
+def test_an_index_that_is_affine_in_pieces_is_cut_into_them() -> None:
+    i, j = each((12, 5), "ij")
+    x = Tensor("x", (24, 5), DataType.FLOAT32)
+    data = np.random.default_rng(1).permutation(120).reshape(24, 5).astype(np.float32)
+    for index, count in (
+        (i // 4 + i // 3, 7),
+        (i // 5, 3),
+        ((i + 1) // 2, 7),
+        ((11 - i) % 4, 3),
+        (clamp(i - 3, 0, 6), 3),
+        (minimum(i, 11 - i), 2),
+        (select(i < 5, i * i, 24 - i), 6),
+    ):
+        found = moves({"y": move((i, j), x[[index, minimum(j, 3)]])})
+        assert not isinstance(found, str)
+        assert len(found) <= 2 * count
+        written = np.full((12, 5), np.nan)
+        moved(found, {"x": data}, {"y": written})
+        rows = [value(index, {i.data: n}) for n in range(12)]
+        np.testing.assert_array_equal(written, data[rows][:, [0, 1, 2, 3, 3]])
+    (k,) = each((5000,), "k")
+    assert moves({"y": move((k,), x[[k % 2, 0]])}) != "an index is not affine"
+    assert moves({"y": move((k,), x[[(k + 1) % 2, 0]])}) == "elements are moved in more than 1024 boxes"
+
+
+def test_what_lies_outside_is_a_constant_in_boxes() -> None:
+    i, j = each((6, 7), "ij")
+    x = Tensor("x", (3, 4), DataType.FLOAT32)
+    data = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+    for at, count in (
+        ([i - 1, j - 2], 5),
+        ([2 - i, 9 - 2 * j], 4),
+        ([i + j - 4, j - i], 20),
+        ([i - 9, j], 1),
+        ([0, 0], 1),
+        ([i, 4 + j], 2),
+        ([i // 4, clamp(j, 1, 9)], 6),
+    ):
+        found = moves({"y": move((i, j), x.or_else(at, -0.5))})
+        assert not isinstance(found, str)
+        assert len(found) <= count
+        written = np.full((6, 7), np.nan)
+        moved(found, {"x": data}, {"y": written})
+        for n, m in np.ndindex(6, 7):
+            a, b = (value(lift(e), {i.data: n, j.data: m}) for e in at)
+            assert written[n, m] == (data[a, b] if 0 <= a < 3 and 0 <= b < 4 else -0.5)
 
 
 def test_what_is_no_move() -> None:
@@ -181,7 +261,9 @@ def test_what_is_no_move() -> None:
     x = Tensor("x", (9, 9), DataType.FLOAT32)
     for body, reason in (
         (x[[i * j, 0]], "an index is not affine"),
-        (x.or_else([i, j], 0), "an element is not one of an input"),
+        (x.or_else([i, j], x[[0, 0]]), "what lies outside is no constant"),
+        (x.skipped([i, j]), "an element is not one of an input"),
+        (select(i < 1, lift(0), lift(1)), "an element is not one of an input"),
         (select(i < j, x[[i, j]], x[[j, i]]), "depends on more than one index"),
         (select(x[[0, 0]] < 1, x[[i, j]], x[[j, i]]), "or on data"),
     ):
@@ -337,6 +419,8 @@ def test_families_say_why_they_refuse() -> None:
         "contract.floats:compiled": "the elements are no formulas of one sum of products of two elements",
         "reduce:compiled": "nothing is reduced",
         "windows:compiled": "no sum, mean, length or largest element of windows is computed",
+        "irregular:compiled": "elements are computed, not moved",
+        "scan:compiled": "elements are no sums or products up to their place",
     }
     assert isinstance(found["reference"], Built)
 

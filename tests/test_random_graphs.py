@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -14,11 +15,22 @@ import anydml as dml
 import guarded
 from anydml import TensorDesc
 from anydml.devices import graph_call
+from anydml.graphs import layouts
 from anydml.graphs.memory import LINE, Layout, Life, laid_out, most_alive
-from random_graphs import random_net, random_wiring
+from anydml.kernels.code.targets import targets
+from every_kernel import SOAK, Ran
+from random_graphs import EXAMPLES, random_net, random_wiring
 
-NETS, LAYOUTS = 100, 300
-WIRINGS = {"cpu": 20, "reference": 80}  # most kernels are compiled for a single graph
+NETS, LAYOUTS = 80, 300
+WIRINGS = {"cpu": 40, "reference": 80}
+# 10^4 graphs in `make soak-graphs`, and 500 on each other instruction set
+ISAS = [None, *(target.name for target in targets()[:-1] if SOAK > 1)]
+OTHERS = 500
+EACH = 5  # operators of a wiring, beside those that slice and join for them
+
+
+def cases(count: int, isa: str | None) -> int:
+    return count * SOAK if isa is None else OTHERS * count // (NETS + WIRINGS["cpu"])
 
 
 def apart(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:
@@ -45,12 +57,15 @@ needs_pages = pytest.mark.skipif(not guarded.AVAILABLE, reason="there is no mpro
 
 
 @needs_pages
-def test_nets_of_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("isa", ISAS)
+def test_nets_of_functions(isa: str | None, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs that dml.graph makes: matrices and images, casts, moves, sums, products, shared inputs, several outputs."""
-    rng, device = random.Random(5), dml.Device("cpu", threads=1)
-    fewer = ran = 0
-    for _ in range(NETS):
+    device = dml.Device("cpu", threads=1, isa=isa)
+    fewer = 0
+    for case in range(count := cases(NETS, isa)):
+        rng = random.Random(f"net {case}")
         net = random_net(rng)
+        monkeypatch.setattr(layouts, "RUN", (1, 256)[case % 2])  # short rows, too, are read and written in place
         made = dml.graph(net.run, **{name: TensorDesc.of(net.values[at]) for name, at in net.inputs.items()})
         for fuse in (True, False):
             compiled: Any = device.compile(made.desc, fuse=fuse)
@@ -60,24 +75,27 @@ def test_nets_of_functions(monkeypatch: pytest.MonkeyPatch) -> None:
                 monkeypatch.setattr(graph_call, "scratch", scratch)
                 compiled.bind(**{name: net.values[at] for name, at in net.inputs.items()}, **outputs).execute()
                 for x, at in zip(outputs.values(), net.outputs, strict=True):
-                    assert bits_of(x) == bits_of(net.values[at]), (fuse, net.steps)
-        ran += 1
-    print(f"{ran} graphs, {fewer} operators fused away")
-    assert ran == NETS
-    assert fewer > NETS // 2
+                    assert bits_of(x) == bits_of(net.values[at]), (case, fuse, net.steps)
+    ran(count, count)
+    assert fewer > count // 2
 
 
 @needs_pages
-@pytest.mark.parametrize("name", WIRINGS)
-def test_any_operators_wired_by_bytes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "isa"), [("reference", None), *(("cpu", isa) for isa in ISAS)])
+def test_any_operators_wired_by_bytes(name: str, isa: str | None, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     """Examples of all operators, each reading bytes of the others' results: what they are alone."""
-    rng, device = random.Random(6), dml.Device(name, threads=1)
+    device = dml.Device(name, threads=1, isa=isa)
     seen: set[str] = set()
-    ran = 0
-    while ran < WIRINGS[name]:
-        if (wired := random_wiring(rng, device)) is None:
+    wirings = 0
+    for case in range(count := cases(WIRINGS[name], isa)):
+        rng = random.Random(f"{name} {case}")
+        # in turn, so that each of them is in one of so few graphs
+        names = rng.sample([*itertools.islice(itertools.cycle(EXAMPLES), case * EACH, (case + 1) * EACH)], EACH)
+        if (wired := random_wiring(rng, device, names)) is None:
             continue
-        seen |= {type(node.desc).__name__ for node in wired.desc.nodes if isinstance(node, dml.OperatorNode)}
+        wirings += 1
+        monkeypatch.setattr(layouts, "RUN", (1, 256)[case % 2])
+        seen |= {node.desc.spec.name for node in wired.desc.nodes if isinstance(node, dml.OperatorNode)}
         for fuse in (True, False):
             compiled = device.compile(wired.desc, fuse=fuse)
             for scratch in (apart, together):
@@ -85,10 +103,9 @@ def test_any_operators_wired_by_bytes(name: str, monkeypatch: pytest.MonkeyPatch
                 outputs = {output: np.zeros_like(x) for output, x in wired.outputs.items()}
                 compiled.bind(**wired.inputs, **outputs).execute()
                 for output, x in outputs.items():
-                    assert bits_of(x) == bits_of(wired.outputs[output]), (output, fuse, wired.desc)
-        ran += 1
-    print(f"{ran} graphs of {len(seen)} operators")
-    assert len(seen) > WIRINGS[name]
+                    assert bits_of(x) == bits_of(wired.outputs[output]), (case, output, fuse, wired.desc)
+    ran(wirings, count * 3 // 4)
+    assert len(seen) > len(EXAMPLES) * 3 // 4
 
 
 def test_scratch_is_hardly_more_than_what_is_alive_and_never_shared() -> None:

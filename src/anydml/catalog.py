@@ -355,6 +355,9 @@ if TYPE_CHECKING:
         gemm as gemm,
     )
     from anydml.functional.functions import (
+        gru as gru,
+    )
+    from anydml.functional.functions import (
         join as join,
     )
     from anydml.functional.functions import (
@@ -430,7 +433,28 @@ if TYPE_CHECKING:
         reduce as reduce,
     )
     from anydml.functional.functions import (
+        resample as resample,
+    )
+    from anydml.functional.functions import (
+        resample1 as resample1,
+    )
+    from anydml.functional.functions import (
+        resample2 as resample2,
+    )
+    from anydml.functional.functions import (
+        resample3 as resample3,
+    )
+    from anydml.functional.functions import (
+        resample_grad as resample_grad,
+    )
+    from anydml.functional.functions import (
+        resample_grad1 as resample_grad1,
+    )
+    from anydml.functional.functions import (
         reverse_subsequences as reverse_subsequences,
+    )
+    from anydml.functional.functions import (
+        rnn as rnn,
     )
     from anydml.functional.functions import (
         scatter_elements as scatter_elements,
@@ -598,6 +622,7 @@ if TYPE_CHECKING:
     from anydml.operators.gather_nd import GatherNd as GatherNd
     from anydml.operators.gather_nd import GatherNd1 as GatherNd1
     from anydml.operators.gemm import Gemm as Gemm
+    from anydml.operators.gru import Gru as Gru
     from anydml.operators.join import Join as Join
     from anydml.operators.local_response_normalization import LocalResponseNormalization as LocalResponseNormalization
     from anydml.operators.lp_normalization import LpNormalization as LpNormalization
@@ -623,7 +648,14 @@ if TYPE_CHECKING:
     from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply as QuantizedLinearMatrixMultiply
     from anydml.operators.random_generator import RandomGenerator as RandomGenerator
     from anydml.operators.reduce import Reduce as Reduce
+    from anydml.operators.resample import Resample as Resample
+    from anydml.operators.resample import Resample1 as Resample1
+    from anydml.operators.resample import Resample2 as Resample2
+    from anydml.operators.resample import Resample3 as Resample3
+    from anydml.operators.resample_grad import ResampleGrad as ResampleGrad
+    from anydml.operators.resample_grad import ResampleGrad1 as ResampleGrad1
     from anydml.operators.reverse_subsequences import ReverseSubsequences as ReverseSubsequences
+    from anydml.operators.rnn import Rnn as Rnn
     from anydml.operators.scatter_elements import ScatterElements as ScatterElements
     from anydml.operators.scatter_nd import ScatterNd as ScatterNd
     from anydml.operators.slice import Slice as Slice
@@ -756,6 +788,7 @@ FILES = {  # desc class -> its file in anydml.operators
     "GatherNd": "gather_nd",
     "GatherNd1": "gather_nd",
     "Gemm": "gemm",
+    "Gru": "gru",
     "Join": "join",
     "LocalResponseNormalization": "local_response_normalization",
     "LpNormalization": "lp_normalization",
@@ -781,7 +814,14 @@ FILES = {  # desc class -> its file in anydml.operators
     "QuantizedLinearMatrixMultiply": "quantized_linear_matrix_multiply",
     "RandomGenerator": "random_generator",
     "Reduce": "reduce",
+    "Resample": "resample",
+    "Resample1": "resample",
+    "Resample2": "resample",
+    "Resample3": "resample",
+    "ResampleGrad": "resample_grad",
+    "ResampleGrad1": "resample_grad",
     "ReverseSubsequences": "reverse_subsequences",
+    "Rnn": "rnn",
     "ScatterElements": "scatter_elements",
     "ScatterNd": "scatter_nd",
     "Slice": "slice",
@@ -914,6 +954,7 @@ FUNCTIONS = (
     "gather_nd",
     "gather_nd1",
     "gemm",
+    "gru",
     "join",
     "local_response_normalization",
     "lp_normalization",
@@ -939,7 +980,14 @@ FUNCTIONS = (
     "quantized_linear_matrix_multiply",
     "random_generator",
     "reduce",
+    "resample",
+    "resample1",
+    "resample2",
+    "resample3",
+    "resample_grad",
+    "resample_grad1",
     "reverse_subsequences",
+    "rnn",
     "scatter_elements",
     "scatter_nd",
     "slice",

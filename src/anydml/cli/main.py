@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 import anydml
 from anydml import config, operators
+from anydml.cli import compare_models
+from anydml.cli.models import check_model, describe_model, is_model, run_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.devices.device import NAMES, Device
 from anydml.errors import BindingError, DescError, Error, Fault, ProgramError
@@ -67,11 +69,18 @@ def commands() -> None:
 @click.option("-i", "iterations", type=click.IntRange(1, MOST_RUNS), default=1, help="How often each dispatch is timed.")
 @click.option("-w", "warmup", type=click.IntRange(0, MOST_RUNS), default=0, help="How often it runs before.")
 @_allow_outside
-def run(file: str, device: str, feature_level: FeatureLevel, **options: Any) -> int:
-    """Run a program.
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="The .npy file of a model's input.")
+def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, ...], **options: Any) -> int:
+    """Run a program or an ONNX model.
 
-    It is a JSON file in the format of DxDispatch. Its prints go to standard output; which files it wrote, to standard error.
+    A program is a JSON file in the format of DxDispatch. Its prints go to standard output; which files it wrote, to standard
+    error. A model is an .onnx file; an .npy file is written for each output.
     """
+    if is_model(file):
+        on = Device(device, feature_level=feature_level)
+        return run_model(file, on, inputs, options["input_path"], options["output_path"])
+    if inputs:
+        raise click.UsageError("--input is for models; a program says what it reads")
     _load(file).run(Device(device, feature_level=feature_level), out=cast(TextIO, Prints()), **options)
     return 0
 
@@ -84,11 +93,17 @@ def run(file: str, device: str, feature_level: FeatureLevel, **options: Any) -> 
 @_output_path
 @_allow_outside
 @_json
-def check(file: str, json_wanted: bool, **options: Any) -> int:
-    """Check a program.
+@click.option("--size", "sizes", multiple=True, metavar="NAME=SIZE", help="A size that a model leaves open: N=1, x=1,3,8,8.")
+def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) -> int:
+    """Check a program or an ONNX model.
 
-    Prints every fault with its place, the rule it breaks, and what would fit.
+    Of a program, prints every fault with its place, the rule it breaks, and what would fit. Of a model, every node that is
+    refused, and why; or the feature level and the memory that it needs.
     """
+    if is_model(file):
+        return check_model(file, sizes, json_wanted)
+    if sizes:
+        raise click.UsageError("--size is for models; a program says its sizes")
     faults: tuple[Fault, ...] = ()
     try:
         _load(file).check(**options)
@@ -120,11 +135,13 @@ def _members(fault: Fault) -> dict[str, Any]:
 @_json
 @click.option("--markdown", "markdown_wanted", is_flag=True, help="As a reference page.")
 def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
-    """Describe an operator.
+    """Describe an operator or an ONNX model.
 
-    Fields, supported types, rules and what breaking them says, errata, examples. OP is its name, in any case, with or without
-    DML_OPERATOR_.
+    Of an operator: fields, supported types, rules and what breaking them says, errata, examples. OP is its name, in any case,
+    with or without DML_OPERATOR_. Of a model, which is an .onnx file: inputs, outputs and operators.
     """
+    if is_model(operator):
+        return describe_model(operator, json_wanted)
     if json_wanted and markdown_wanted:
         raise click.UsageError("--json and --markdown exclude one another")
     if (found := operators.find(operator.upper())) is None:
@@ -174,18 +191,54 @@ def info(json_wanted: bool) -> int:
 
 
 @commands.command
-@click.argument("program", metavar="PROGRAM|-")
-@click.option("--resource", required=True, metavar="NAME", help="What an operator of the program writes.")
-@click.option("--actual", required=True, metavar="FILE.npy", help="What another implementation made of it.")
+@click.argument("program", metavar="PROGRAM|MODEL.onnx|-")
+@click.option("--resource", metavar="NAME", help="What an operator of the program writes.")
+@click.option("--actual", metavar="FILE.npy|DIR", help="What another implementation made of it; of a model, tensors by name.")
+@click.option("--against", type=click.Choice(["onnxruntime"]), help="The runtime that a model is compared with.")
+@click.option("--inputs", metavar="DIR", help="A model's inputs: NAME.npy, or .pb files of TensorProto.")
+@click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs of a model.")
+@click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 where it is not said.")
+@click.option("--html", metavar="FILE", help="A page about a model, with its graph.")
+@click.option("--seconds", type=click.FloatRange(0), default=60, help="How long to look for fusions that give other numbers.")
 @_input_path
 @_allow_outside
 @_json
-def compare(program: str, resource: str, actual: str, json_wanted: bool, **options: Any) -> int:
+def compare(
+    program: str,
+    resource: str | None,
+    actual: str | None,
+    against: str | None,
+    inputs: str | None,
+    random: int | None,
+    sizes: tuple[str, ...],
+    html: str | None,
+    seconds: float,
+    json_wanted: bool,
+    **options: Any,
+) -> int:
     """Compare another output with the exact one.
 
-    The operator whose output is compared is the last of the program's that writes the resource. The exit status is 1 where
-    something differs.
+    Of a program in DxDispatch's format: the last operator that writes the resource. Of an ONNX model: every node, judged on
+    the inputs that it had there. The exit status is 1 where something differs.
     """
+    if program.endswith(".onnx"):
+        if resource is not None or options["input_path"] is not None or options["allow_outside"]:
+            raise click.UsageError("--resource, --input-path and --allow-outside are for programs, not for models")
+        return compare_models.compared(
+            program,
+            against=against,
+            actual=actual,
+            inputs=inputs,
+            random=random,
+            sizes=sizes,
+            html=html,
+            seconds=seconds,
+            json_wanted=json_wanted,
+        )
+    if resource is None or actual is None:
+        raise click.UsageError(f"Missing option '{'--resource' if resource is None else '--actual'}'.")
+    if against or inputs or random is not None or sizes or html:
+        raise click.UsageError("--against, --inputs, --random, --size and --html are for models (MODEL.onnx)")
     comparison = _compared(_load(program), resource, _npy(actual), options)
     if json_wanted:
         as_json(comparison.to_dict())

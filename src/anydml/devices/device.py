@@ -12,7 +12,7 @@ from weakref import ref
 from anydml import operators
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.families import DEVICES, FUSED
+from anydml.devices.families import DEVICES, FUSED, IN_GRAPHS
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.forks import guard
@@ -155,7 +155,7 @@ class Device:
         with guard:  # here and not above: what computes one operator needs none of it
             from anydml.devices.graph import compiled_graph
         fusing = FUSED[self.name] if fuse else {}
-        compiled = compiled_graph(DEVICES[self.name], fusing, check_graph(desc, self.feature_level), self.machine)
+        compiled = compiled_graph(IN_GRAPHS[self.name], fusing, check_graph(desc, self.feature_level), self.machine)
         if verbose.level():
             spent = round((time.perf_counter() - began) * 1e6, 1)
             kernels = [part.kernel_name for part in compiled.call.parts]

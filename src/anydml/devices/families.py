@@ -1,12 +1,15 @@
 """The table of devices: the kernel families of each, in the order in which they are tried, each with what imports it."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
 from anydml.forks import guard
-from anydml.kernels.kernel import Lower
+from anydml.graphs.plan import Region
+from anydml.kernels.kernel import Lower, Lowered, Machine, Refused
+from anydml.tensor import TensorDesc
 
 Families = Mapping[str, Callable[[], Lower]]
+LowerRegion = Callable[[Region, Mapping[str, TensorDesc], Machine], Lowered | Refused]
 
 
 @cache
@@ -14,6 +17,13 @@ def copy_compiled() -> Lower:
     with guard:
         from anydml.kernels.copy.family import lower
     return lower
+
+
+@cache
+def copy_of_any_size() -> Lower:
+    with guard:
+        from anydml.kernels.copy.family import lower
+    return partial(lower, least=0)
 
 
 @cache
@@ -66,9 +76,30 @@ def windows_compiled() -> Lower:
 
 
 @cache
+def irregular_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.irregular.family import lower
+    return lower
+
+
+@cache
+def scan_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.scan.family import lower
+    return lower
+
+
+@cache
 def reference() -> Lower:
     with guard:
         from anydml.kernels.reference import lower
+    return lower
+
+
+@cache
+def contract_quantised() -> LowerRegion:
+    with guard:
+        from anydml.kernels.contract.quantised.family import lower
     return lower
 
 
@@ -82,13 +113,18 @@ DEVICES: Mapping[str, Families] = {
         "elementwise:compiled": elementwise_compiled,
         "reduce:compiled": reduce_compiled,
         "windows:compiled": windows_compiled,
+        "irregular:compiled": irregular_compiled,
+        "scan:compiled": scan_compiled,
         "reference": reference,
     },
     "reference": {"reference": reference},
 }
 
+# for the operators of a graph, whose calls are steps of one
+IN_GRAPHS: Mapping[str, Families] = {**DEVICES, "cpu": {**DEVICES["cpu"], "copy:compiled": copy_of_any_size}}
 # those that take statements of no operator: they look at nothing but the tensors
 FUSED: Mapping[str, Families] = {
     "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},
     "reference": {},
 }
+REGIONS: Mapping[str, Callable[[], LowerRegion]] = {"contract.quantised:compiled": contract_quantised}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,20 +11,24 @@ from anydml.computed import computed_once
 from anydml.devices.binding import Slot
 from anydml.devices.choice import chosen, linked
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.families import Families
+from anydml.devices.families import REGIONS, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
-from anydml.graphs.memory import Layout, in_place, laid_out, lives
-from anydml.graphs.plan import Work, fixed_buffers, read_beyond, split, works_of
+from anydml.graphs.layouts import laid
+from anydml.graphs.memory import laid_in_scratch
+from anydml.graphs.plan import Work, fixed_buffers, spelled, split, works_of
+from anydml.graphs.quantised import regions, with_regions
 from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
+from anydml.kernels.match.moves import moves
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
+from anydml.schema.statement import Nest, meaning
 from anydml.tensor import TensorDesc, TensorFlags
 
 
@@ -77,16 +81,26 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     MemoryError where it would take more scratch and persistent memory than this machine has.
     """
     works = works_of(checked)
+    summed = _regions(checked, works, machine) if fusing else {}
+    works = with_regions(checked, works, [part.work for part in summed.values()])
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
-    once = [_part(families, checked, work, frozenset(), machine) for work in first]
+    kernels = _Kernels(families, fusing, checked, machine)
+    once = [
+        kernels.part(work, frozenset()) if work.region is None else _renamed(summed[work.node], work, checked) for work in first
+    ]
     parts: list[Part] = []
+    if fusing:
+        every = moved(checked, every)
     for work in fuse(checked, every) if fusing else every:
-        if work.nest is not None and (part := _fused(fusing, checked, work, fixed, machine)) is not None:
+        if work.region is not None:
+            parts.append(_renamed(summed[work.node], work, checked))
+        elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
             parts.append(part)
         else:
-            parts += [_part(families, checked, one, fixed, machine) for one in every if one.node in work.nodes]
-    made = CompiledGraph(checked, GraphCall(checked, once, parts, _layout(checked, parts), fixed))
+            parts += [kernels.part(one, fixed) for one in every if one.node in work.nodes]
+    layout = laid_in_scratch(checked, [part.work for part in parts], [_may_lie_alike(part) for part in parts])
+    made = CompiledGraph(checked, GraphCall(checked, once, parts, layout, fixed))
     if (needed := made.most_bytes) > memory_bytes():
         raise MemoryError(
             f"the graph takes {needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
@@ -95,19 +109,91 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     return made
 
 
-def _layout(checked: CheckedGraph, parts: Sequence[Part]) -> Layout:
-    """The scratch: everything that is written and is not bound, and what is bound and read beyond its elements."""
-    works = [part.work for part in parts]
-    outputs = {b.buffer for b in checked.outputs}
-    bound = outputs - read_beyond(checked, works)
-    between = {use.buffer for work in works for use in work.writes.values()} - bound
-    sizes = {b: checked.buffers[b].bytes for b in between}
-    copied = between & outputs  # at the end, until when they are alive
-    taken = in_place(works, {b: n for b, n in sizes.items() if b not in copied}, [_may_lie_alike(part) for part in parts])
-    found = lives(works, sizes, taken)
-    found = {b: life._replace(last=len(works)) if b in copied else life for b, life in found.items()}
-    offsets, size = laid_out(found)
-    return Layout({b: offsets[taken.get(b, b)] for b in between}, size)
+class _Kernels:
+    """The kernels of a graph's works, each made once for all works that are alike."""
+
+    def __init__(self, families: Families, fusing: Families, checked: CheckedGraph, machine: Machine) -> None:
+        self._families, self._fusing, self._checked, self._machine = families, fusing, checked, machine
+        self._operators: dict[Desc, CompiledOperator] = {}
+        self._statements: dict[Hashable, tuple[str, Built] | None] = {}
+
+    def part(self, work: Work, fixed: frozenset[int]) -> Part:
+        """A work of one node with its kernel. fixed: buffers that kernels may pack once."""
+        operator = self._checked.nodes[work.node]
+        assert operator is not None
+        uses = {**work.reads, **work.writes}
+        changed = {name: use.tensor for name, use in uses.items() if use.tensor is not operator.tensors[name]}
+        changed |= {name: _owned(use.tensor) for name, use in work.reads.items() if use.buffer in fixed}
+        asked = _with_tensors(operator, changed) if changed else operator
+        if (compiled := self._operators.get(asked.desc)) is None:
+            compiled, _ = chosen(self._families, asked, self._machine)
+            self._operators[asked.desc] = compiled
+        return Part(work, compiled.kernel_name, compiled.built, compiled, called(self._checked, work.node))
+
+    def fused(self, work: Work, fixed: frozenset[int]) -> Part | None:
+        """A fused work with its kernel; None where no family takes it."""
+        assert work.nest is not None
+        tensors = _tensors(work, fixed)
+        key = (spelled(work.nest), *tensors.items())
+        if key not in self._statements:
+            self._statements[key] = self._linked(work.nest, tensors)
+        if (found := self._statements[key]) is None:
+            return None
+        return Part(work, *found, None, _title(self._checked, work))
+
+    def _linked(self, nest: Nest, tensors: Mapping[str, TensorDesc]) -> tuple[str, Built] | None:
+        of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
+        for name, answer in lowerings(self._fusing, {OUTPUT: nest}, of_no_operator, self._machine):
+            if isinstance(answer, Lowered):
+                try:
+                    return name, linked(answer)
+                except Uncompilable:
+                    continue
+        return None
+
+
+def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+    """The works without those that only move elements which others can read or write at their places."""
+    found = {}
+    for work in works:
+        operator = checked.nodes[work.node]
+        assert operator is not None
+        if not isinstance(made := moves(meaning(operator.desc.as_newest())), str):
+            found[work.node] = made
+    return laid(checked, works, found)
+
+
+def _regions(checked: CheckedGraph, works: Sequence[Work], machine: Machine) -> dict[int, Part]:
+    """The regions that a kernel takes as one, by their last nodes."""
+    fixed = fixed_buffers(checked, works)
+    found: dict[int, Part] = {}
+    for work in regions(checked, works):
+        assert work.region is not None
+        for name, family in REGIONS.items():
+            try:
+                answer = family()(work.region, _tensors(work, fixed), machine)
+                built = None if isinstance(answer, Refused) else linked(answer)
+            except Uncompilable:
+                continue
+            if built is not None:
+                found[work.node] = Part(work, name, built, None, _title(checked, work))
+                break
+    return found
+
+
+def _renamed(part: Part, work: Work, checked: CheckedGraph) -> Part:
+    """The part of a work of more nodes."""
+    return part._replace(work=work, title=_title(checked, work))
+
+
+def _title(checked: CheckedGraph, work: Work) -> str:
+    return " + ".join(called(checked, node) for node in work.nodes)
+
+
+def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
+    """The tensors of a work, those that do not change OWNED_BY_DML."""
+    tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
+    return tensors | {name: use.tensor for name, use in work.writes.items()}
 
 
 def _may_lie_alike(part: Part) -> list[str]:
@@ -119,40 +205,16 @@ def _may_lie_alike(part: Part) -> list[str]:
     return [name for name in part.work.reads if fields[name] in in_place]
 
 
-def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part:
-    operator = checked.nodes[work.node]
-    assert operator is not None
-    owned = [name for name, use in work.reads.items() if use.buffer in fixed]
-    compiled, _ = chosen(families, _owning(operator, owned), machine)
-    return Part(work, compiled.kernel_name, compiled.built, compiled, called(checked, work.node))
-
-
-def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
-    """A fused work with its kernel; None where no family takes it."""
-    assert work.nest is not None
-    tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
-    tensors |= {name: use.tensor for name, use in work.writes.items()}
-    of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
-    for name, answer in lowerings(families, {OUTPUT: work.nest}, of_no_operator, machine):
-        if isinstance(answer, Lowered):
-            try:
-                built = linked(answer)
-            except Uncompilable:
-                continue
-            return Part(work, name, built, None, " + ".join(called(checked, node) for node in work.nodes))
-    return None
-
-
-def _owning(checked: Checked[Desc], names: Sequence[str]) -> Checked[Desc]:
-    """The desc with OWNED_BY_DML on inputs that do not change, so that kernels pack them once."""
-    changed: dict[str, Any] = {}
-    for f in checked.desc.spec.inputs:
+def _with_tensors(checked: Checked[Desc], changed: Mapping[str, TensorDesc]) -> Checked[Desc]:
+    """The desc with other tensors, by name."""
+    fields: dict[str, Any] = {}
+    for f in checked.desc.spec.tensors:
         value = getattr(checked.desc, f.name)
-        if f.sized_by and any(name.startswith(f"{f.name}[") for name in names):
-            changed[f.name] = tuple(_owned(t) if f"{f.name}[{i}]" in names else t for i, t in enumerate(value))
-        elif f.name in names:
-            changed[f.name] = _owned(value)
-    return replace(checked, desc=replace(checked.desc, **changed)) if changed else checked
+        if f.sized_by:
+            fields[f.name] = value and tuple(changed.get(f"{f.name}[{i}]", t) for i, t in enumerate(value))
+        elif f.name in changed:
+            fields[f.name] = changed[f.name]
+    return replace(checked, desc=replace(checked.desc, **fields))
 
 
 def _owned(t: TensorDesc) -> TensorDesc:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.compiled import CompiledOperator
+from anydml.devices.graph_table import Entry, Table
 from anydml.errors import DataError
 from anydml.graphs.checked import Bound, CheckedGraph
 from anydml.graphs.memory import LINE, Layout
@@ -34,8 +35,22 @@ class Part(NamedTuple):
             return self.built.bind(views)
         return partial(_naming, self.compiled.prepare(views), self.title)
 
+    def judged(self, views: Arrays, names: Iterable[str]) -> list[Execute]:
+        """The rules about data of some tensors; a DataError names the node."""
+        if self.compiled is None or not self.compiled.judges:
+            return []
+        own = {name: views[name] for name in names if name in views}
+        return [partial(_naming, judge, self.title) for judge in self.compiled.data_checks(own)]
+
     def packed(self, views: Arrays) -> Arrays:
         return self.built.initialize(views) if self.built.initialize else {}
+
+
+class Sight(NamedTuple):
+    """A part with its tensors in memory, and what it has packed."""
+
+    part: Part
+    views: Arrays
 
 
 def _naming(run: Execute, title: str) -> None:
@@ -56,7 +71,12 @@ class GraphCall:
     ) -> None:
         self._checked, self._once, self.parts, self.layout, self._fixed = checked, once, parts, layout, fixed
         self._shared = _taking_turns(parts)
-        self._written = {use.buffer: use.tensor for part in (*once, *parts) for use in part.work.writes.values()}
+        self._written = {
+            buffer: node.tensors[name]
+            for node, writes in zip(checked.nodes, checked.writes, strict=True)
+            if node is not None
+            for name, buffer in writes.items()
+        }
 
     def built(self) -> Built:
         """The graph as a kernel that can be bound."""
@@ -83,21 +103,42 @@ class GraphCall:
             part.prepared({**views, **part.packed(views)})()
         for k, part in enumerate(self.parts):
             views = self._views(part, memory)
+            for judge in part.judged(views, self._of(part, self._fixed)):
+                judge()
             found |= {f"{k}/{name}": array for name, array in part.packed(views).items()}
         return found
 
     def bind(self, arrays: Arrays) -> Execute:
-        """The call that computes the outputs, in a scratch of its own."""
-        runs = [run for _, run in self.runs(arrays)]
+        """The call that computes the outputs, in a scratch of its own.
 
-        def execute() -> None:
-            for run in runs:
-                run()
-
-        return execute
+        Rules about data of the graph's inputs are judged before anything is computed.
+        """
+        sights, copies = self._in_memory(arrays)
+        given = {b.buffer for b in self._checked.inputs}
+        entries: list[Execute | Entry] = []
+        for part, views in sights:
+            entries += part.judged(views, self._of(part, given - self._fixed))
+        for part, views in sights:
+            computed = self._of(part, self._written.keys() - self._fixed)
+            if not part.built.judges:
+                entries += part.judged(views, computed)
+            if part.built.place is None:
+                entries.append(part.prepared(views))
+            else:
+                entries.append(Entry(part.built.place(views), part.judged(views, views)))
+        return Table([*entries, *copies]).execute
 
     def runs(self, arrays: Arrays) -> list[tuple[Part | None, Execute]]:
         """The call in its parts, and copies where an output is not written by its part."""
+        sights, copies = self._in_memory(arrays)
+        return [*((part, part.prepared(views)) for part, views in sights), *((None, run) for run in copies)]
+
+    def _of(self, part: Part, buffers: Collection[int]) -> list[str]:
+        """The tensors that a part reads of some buffers."""
+        return [name for name, use in part.work.reads.items() if use.buffer in buffers]
+
+    def _in_memory(self, arrays: Arrays) -> tuple[list[Sight], list[Execute]]:
+        """The parts with their memory, and the copies of outputs that are not written by their parts."""
         memory: dict[int, NDArray[Any]] = {}
         outputs = [*self._checked.outputs]
         later: list[Bound] = []
@@ -109,7 +150,8 @@ class GraphCall:
         memory |= self._bound(self._checked.inputs, arrays)
         memory |= {int(name[1:]): array for name, array in arrays.items() if name.startswith("#")}
         memory |= scratch(self.layout, {b: self._checked.buffers[b].bytes for b in self.layout.offsets})
-        made: list[tuple[Part | None, Execute]] = []
+        made: list[Sight] = []
+        copies: list[Execute] = []
         spare: dict[int, NDArray[Any]] = {}
         for k, part in enumerate(self.parts):
             packed = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
@@ -118,12 +160,12 @@ class GraphCall:
                 if first not in spare:
                     spare[first] = np.zeros(size + LINE, np.uint8)
                 packed["scratch"] = spare[first]
-            made.append((part, part.prepared({**self._views(part, memory), **packed})))
+            made.append(Sight(part, {**self._views(part, memory), **packed}))
         for bound in later:
             tensor = self._written[bound.buffer]
             source, target = memory[bound.buffer], bytes_of(arrays[bound.name], bound.tensor)
-            made.append((None, partial(np.copyto, laid_over(target, tensor), laid_over(source, tensor))))
-        return made
+            copies.append(partial(np.copyto, laid_over(target, tensor), laid_over(source, tensor)))
+        return made, copies
 
     def _bound(self, inputs: Sequence[Bound], arrays: Arrays) -> dict[int, NDArray[Any]]:
         memory = {b.buffer: bytes_of(arrays[b.name], b.tensor) for b in inputs if b.name in arrays}
@@ -135,7 +177,9 @@ class GraphCall:
     def _views(self, part: Part, memory: Mapping[int, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The tensors of a part that there is memory for, as it sees them."""
         uses: dict[str, Use] = {**part.work.reads, **part.work.writes}
-        return {name: laid_over(memory[use.buffer], use.tensor) for name, use in uses.items() if use.buffer in memory}
+        return {
+            name: laid_over(memory[use.buffer][use.offset :], use.tensor) for name, use in uses.items() if use.buffer in memory
+        }
 
 
 def _taking_turns(parts: Sequence[Part]) -> list[int]:

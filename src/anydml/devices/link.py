@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import Sheet, prepared, runner
 from anydml.kernels.code import engine
-from anydml.kernels.kernel import Arrays, Built, Execute, Form, Lowered, Unfit
+from anydml.kernels.kernel import Arrays, Built, Execute, Form, Lowered, Placed, Unfit
 
 LINE = 64
 KEPT = 1 << 14  # bytes of scratch that are kept for the next call
+NOTHING = np.zeros(0, np.int64)
 
 
 def link(lowered: Lowered) -> Built:
@@ -30,13 +31,25 @@ def link(lowered: Lowered) -> Built:
     cut = len(sheets) > 1 or lowered.interruptible
     status = lowered.fails or lowered.decide is not None
 
+    def worked_in(arrays: Arrays) -> tuple[dict[str, int], NDArray[np.int64]]:
+        """The addresses of our own memory, and the scratch."""
+        if not scratch:
+            return fixed, NOTHING
+        given = arrays.get("scratch")
+        memory, start = _aligned(scratch) if given is None else (given, _line_in(given))
+        return {**fixed, "scratch": start}, memory[start - address_of(memory) :][: scratch // 8 * 8].view(np.int64)
+
+    def place(arrays: Arrays) -> Placed:
+        own, words = worked_in(arrays)
+        every = [sheet.bind(_addresses(sheet, arrays, own))[0] for sheet in sheets]
+        decide = None if lowered.decide is None else partial(lowered.decide, words, arrays)
+        again = sum(map(len, every[:-1]))
+        phases = [phase for phases in every for phase in phases]
+        return Placed(phases, target, lowered.short, again, decide, lowered.once, words, (lowered, arrays, words))
+
     def bind(arrays: Arrays) -> Execute:
-        own, keep = fixed, [lowered, arrays]
-        if scratch:
-            given = arrays.get("scratch")
-            memory, start = _aligned(scratch) if given is None else (given, _line_in(given))
-            own = {**fixed, "scratch": start}
-            keep.append(memory)
+        own, words = worked_in(arrays)
+        keep = (lowered, arrays, words)
         runs = []
         for sheet, rounds in zip(sheets, lowered.rounds, strict=True):
             phases, numbers = sheet.bind(_addresses(sheet, arrays, own))
@@ -44,7 +57,6 @@ def link(lowered: Lowered) -> Built:
             runs.append(_again(run, numbers, rounds.times, sheet.moves) if rounds.times else run)
         if lowered.decide is not None:
             *before, run = runs
-            words = memory[start - address_of(memory) :][:scratch].view(np.int64)
             decided = _decided(run, partial(lowered.decide, words, arrays), words, once=lowered.once)
             return partial(_in_turn, [*before, decided]) if before else decided
         if single and not lowered.fails:
@@ -58,9 +70,11 @@ def link(lowered: Lowered) -> Built:
         return execute
 
     alone = single and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
+    tabled = None if any(rounds.times for rounds in lowered.rounds) else place
     if not lowered.packing:
         direct = partial(Direct, lowered, sheets[0], fixed) if alone and sheets[0].fixed else None
-        return Built(bind, scratch, judges=lowered.judges, bare=alone and not scratch, direct=direct, rounds=lowered.rounds)
+        bare = alone and not scratch
+        return Built(bind, scratch, judges=lowered.judges, bare=bare, direct=direct, rounds=lowered.rounds, place=tabled)
     packing = Sheet([[lowered.packing]])
 
     def initialize(arrays: Arrays) -> Arrays:
@@ -69,7 +83,8 @@ def link(lowered: Lowered) -> Built:
         prepared(phases, target, (arrays, memory, spare))()
         return {"packed": memory[packed - address_of(memory) :]}
 
-    return Built(bind, scratch, initialize, lowered.packed, lowered.spare, judges=lowered.judges, rounds=lowered.rounds)
+    kept = lowered.packed, lowered.spare
+    return Built(bind, scratch, initialize, *kept, judges=lowered.judges, rounds=lowered.rounds, place=tabled)
 
 
 class Direct:

@@ -8,19 +8,24 @@ are. FINDERS says which search serves which operator.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.explain import deviations
+from anydml.explain import deviations, patches, weights
 from anydml.explain.changes import PRODUCT_INPUTS, Deviation, Inputs
 from anydml.explain.comparison import Cause
 from anydml.kernels.numpy.contract import aligned
+from anydml.operators.convolution import Convolution
+from anydml.operators.convolution_integer import ConvolutionInteger
+from anydml.operators.gemm import Gemm
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
+from anydml.operators.quantized_linear_convolution import QuantizedLinearConvolution
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 from anydml.operators.slice import Slice1
+from anydml.schema.enumerations import ConvolutionDirection, ConvolutionMode, MatrixTransform
 from anydml.schema.operator import Desc
 
 Array = NDArray[Any]
@@ -30,6 +35,7 @@ MULTIPLICATIONS = 2**27  # how much of a large product is looked at: a second or
 OUTPUTS = 2**18  # the same, in outputs
 ELEMENTS = 2**25  # of B, in the batches that are looked at
 COPIED = 2**24  # elements of a copy; no cause is looked for in a larger one
+PATCHES = 2**24  # elements of a convolution's patches; no cause is looked for in a larger one
 KEPT = 5  # causes
 
 
@@ -69,6 +75,12 @@ PRODUCT_ACCUMULATORS = (  # inputs -> accumulators
         lambda p: deviations.pair_saturation(p["a"], p["b"], p["a_zero_point"], p["b_zero_point"]),
     ),
 )
+
+OF_CONVOLUTIONS = {  # the changed inputs of a product that a convolution may have, too
+    "no_a_zero_point", "no_b_zero_point", "no_input_zero_points", "no_output_zero_point", "no_zero_points",
+    "a_and_output_zero_points_swapped", "a_signedness", "b_signedness", "a_and_zero_point_signedness",
+    "b_and_zero_point_signedness", "output_signedness",
+}  # fmt: skip
 
 WINDOWS = (  # (input, offsets, sizes, strides, output sizes) -> output, masked where it is not known
     Deviation(
@@ -155,19 +167,54 @@ def _one_element_off(dimension_count: int) -> Iterator[Deviation]:
 
 
 def _of_product(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
-    differs = _three(np.ascontiguousarray(expected) != actual)
-    batches, rows = _looked_at(differs, arrays["a_tensor"].shape[-1])
+    three = _three(expected), _three(np.ascontiguousarray(actual))
+    batches, rows = _looked_at(three[0] != three[1], arrays["a_tensor"].shape[-1])
+    whole = _inputs(d, arrays, batches)
+    return _searched(whole, rows, *(x[batches] for x in three), PRODUCT_ACCUMULATORS, PRODUCT_INPUTS)
+
+
+def _of_convolution(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
+    three = patches.positions(d, expected), patches.positions(d, np.ascontiguousarray(actual))
+    k = math.prod(d.filter_tensor.sizes[1:])
+    if three[0].size // three[0].shape[-1] * k > PATCHES:
+        return ()
+    whole = patches.inputs(d, arrays)
+    _, rows = _looked_at(three[0] != three[1], k)
+
+    def channels_last(p: Inputs) -> Array:
+        a = patches.patches(d, arrays["input_tensor"], int(p["a_zero_point"].flat[0]), channels_last=True)[:, rows]
+        b = patches.filters(d, arrays["filter_tensor"], channels_last=True)
+        return deviations.pair_saturation(a, b, p["a_zero_point"], p["b_zero_point"])
+
+    other_order = Deviation("pair_saturation", "16-bit pair saturation of neighbouring channels", channels_last)
+    changes = tuple(change for change in PRODUCT_INPUTS if change.name in OF_CONVOLUTIONS)
+
+    def at(batch: int, k: int, column: int) -> tuple[int, ...]:
+        return patches.place(d, batch, k, column)
+
+    return _searched(whole, rows, *three, (*PRODUCT_ACCUMULATORS, other_order), changes, at)
+
+
+def _searched(
+    whole: Inputs,
+    rows: Array,
+    expected: Array,
+    actual: Array,
+    products: Sequence[Deviation],
+    changes: Sequence[Deviation],
+    place: Callable[[int, int, int], tuple[int, ...]] = lambda batch, k, column: (k, column),
+) -> tuple[Cause, ...]:
+    """The causes of a product, looked for in some of its rows. place: the index of a weight, for sentences."""
 
     def chosen(x: Array) -> Array:
         """Of an array of the output's sizes, or ones, those rows."""
         return x[:, rows] if x.shape[-2] > 1 else x
 
     def selected(p: Inputs) -> Inputs:
-        kept = ("b", "b_zero_point", "output_data_type")
+        kept = ("b", "b_zero_point", "output_data_type", "bias")
         return {name: x if name in kept else chosen(x) for name, x in p.items()}
 
-    search = Search(*(_three(x)[batches][:, rows] for x in (expected, actual)))
-    whole = _inputs(d, arrays, batches)
+    search = Search(expected[:, rows], actual[:, rows])
     base = selected(whole)
     q = _accumulated(base)
     quantised = "a_scale" in base
@@ -177,14 +224,17 @@ def _of_product(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple
 
     def altered() -> Iterator[tuple[Deviation, Inputs, Array]]:
         """Each deviation before requantisation, with the inputs and the accumulators that it has."""
-        for deviation in PRODUCT_ACCUMULATORS:
-            yield deviation, base, deviation.function(base)
+        for deviation in products:
+            yield deviation, base, deviation.function(base) + base.get("bias", 0)
         for deviation in ACCUMULATORS:
             yield deviation, base, deviation.function(q)
-        for deviation in PRODUCT_INPUTS:
+        for deviation in changes:
             if (changed := deviation.function(whole)) is not None:
                 p = selected(changed)
                 yield deviation, p, _accumulated(p)
+        if (found := _changed_weight(base, q, expected[:, rows], actual[:, rows], place)) is not None:
+            deviation, p = found
+            yield deviation, p, _accumulated(p)
 
     nearest, best = search.exact, None
     for found in altered():
@@ -201,6 +251,77 @@ def _of_product(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple
     return search.found()
 
 
+def _changed_weight(
+    p: Inputs, q: Array, expected: Array, actual: Array, place: Callable[[int, int, int], tuple[int, ...]]
+) -> tuple[Deviation, Inputs] | None:
+    """One weight that is another: the deviation, and the inputs with it."""
+
+    def outputs(sums: Array, batch: int, column: int) -> Array:
+        if "a_scale" not in p:
+            return sums.astype(np.int32)
+        a, b, y = (_of_column(p[f"{name}_scale"], batch, column).astype(np.float64) for name in ("a", "b", "output"))
+        zero_point = _of_column(p["output_zero_point"], batch, column).astype(np.int64)
+        limits = np.iinfo(p["output_data_type"])
+        return np.clip(np.rint(sums * a * b / y) + zero_point, limits.min, limits.max)
+
+    uniform = all(x.shape[-2] == 1 for name, x in p.items() if name in ("a_scale", "output_scale", "output_zero_point"))
+    if not uniform or len({len(p["a"]), len(p["b"])}) > 1:
+        return None
+    found = weights.of_integers(p, q, expected, actual, outputs)
+    if found is None:
+        return None
+    b = p["b"].copy()
+    own, b[found.batch, found.k, found.column] = b[found.batch, found.k, found.column], int(found.value)
+    at = list(place(found.batch, found.k, found.column))
+    return Deviation("changed_weight", f"the product with weight {at} {found.value} instead of {own}", outputs), {**p, "b": b}
+
+
+def _of_column(x: Array, batch: int, column: int) -> Array:
+    """A scale or zero point of one column of a batch."""
+    own = x[batch if len(x) > 1 else 0]
+    found: Array = own[:1, column : column + 1] if own.shape[-1] > 1 else own[:1]
+    return found
+
+
+def _of_float_convolution(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
+    k = math.prod(d.filter_tensor.sizes[1:])
+    forward = d.direction == ConvolutionDirection.FORWARD and d.mode == ConvolutionMode.CROSS_CORRELATION
+    if not forward or d.fused_activation is not None or expected.size // expected.shape[1] * k > PATCHES:
+        return ()
+    a, b = patches.patches(d, arrays["input_tensor"], 0), patches.filters(d, arrays["filter_tensor"])
+    three = patches.positions(d, expected), patches.positions(d, np.ascontiguousarray(actual))
+    return _float_weight(a, b, *three, 1.0, lambda batch, k, column: patches.place(d, batch, k, column))
+
+
+def _of_float_product(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
+    if d.fused_activation is not None or expected.size * d.b_tensor.sizes[-1] > PATCHES * 64:
+        return ()
+    a, b = (_three(arrays[f"{name}_tensor"]) for name in "ab")
+    a = a.swapaxes(-2, -1) if d.trans_a == MatrixTransform.TRANSPOSE else a
+    b = b.swapaxes(-2, -1) if d.trans_b == MatrixTransform.TRANSPOSE else b
+    three = _three(expected), _three(np.ascontiguousarray(actual))
+
+    def at(batch: int, k: int, column: int) -> tuple[int, ...]:
+        return (column, k) if d.trans_b == MatrixTransform.TRANSPOSE else (k, column)
+
+    return _float_weight(a, b, *three, float(d.alpha), at)
+
+
+def _float_weight(
+    a: Array, b: Array, expected: Array, actual: Array, factor: float, place: Callable[[int, int, int], tuple[int, ...]]
+) -> tuple[Cause, ...]:
+    found = weights.of_floats(a, b, expected, actual, factor)
+    if found is None:
+        return ()
+    changed, explained = found
+    at = list(place(changed.batch, changed.k, changed.column))
+    own = float(b[changed.batch, changed.k, changed.column])
+    exact = expected == actual
+    sentence = f"the product with weight {at} {changed.value:.6g} instead of {own:.6g}"
+    equal, right, more = (int(np.count_nonzero(x)) for x in (explained, exact, explained & ~exact))
+    return (Cause("changed_weight", sentence, expected.size, equal, right, more),)
+
+
 EXACT = Deviation("exact_requantisation", "the exact result", deviations.exact_requantisation)
 
 
@@ -211,7 +332,8 @@ def _requantised(p: Inputs, q: Array, deviation: Deviation) -> Array:
 
 
 def _accumulated(p: Inputs) -> Array:
-    return deviations.accumulator(p["a"], p["b"], p["a_zero_point"], p["b_zero_point"])
+    sums: Array = deviations.accumulator(p["a"], p["b"], p["a_zero_point"], p["b_zero_point"]) + p.get("bias", 0)
+    return sums
 
 
 def _three(x: Array) -> Array:
@@ -256,5 +378,9 @@ def _inputs(d: Any, arrays: Arrays, batches: Array) -> Inputs:
 FINDERS: Mapping[type[Desc], Callable[[Any, Arrays, Array, Array], tuple[Cause, ...]]] = {
     MatrixMultiplyInteger: _of_product,
     QuantizedLinearMatrixMultiply: _of_product,
+    QuantizedLinearConvolution: _of_convolution,
+    ConvolutionInteger: _of_convolution,
+    Convolution: _of_float_convolution,
+    Gemm: _of_float_product,
     Slice1: _of_copy,
 }

@@ -154,7 +154,7 @@ def _computed(case: Case, nest: Nest) -> Comparison:
     """By steps of the output's type: integers, or units in the last place of floats; NaN is equal to NaN."""
     _, views, expected, actual, _ = case
     floats = expected.dtype.kind == "f"
-    wanted, got = (_ordered(x) if floats else x for x in (expected, np.ascontiguousarray(actual)))
+    wanted, got = (ordered(x) if floats else x for x in (expected, np.ascontiguousarray(actual)))
     differs = expected.view(f"u{expected.itemsize}") != np.ascontiguousarray(actual).view(f"u{actual.itemsize}")
     at = np.argwhere(differs & ~(np.isnan(expected) & np.isnan(actual)) if floats else differs)
     steps = Counter[int]()
@@ -171,7 +171,7 @@ def _computed(case: Case, nest: Nest) -> Comparison:
     return Comparison(expected.size, len(at), kept, worst, unit=" ULP" if floats else "")
 
 
-def _ordered(x: NDArray[Any]) -> NDArray[Any]:
+def ordered(x: NDArray[Any]) -> NDArray[Any]:
     """The bits of floats as integers in the order of the numbers: neighbours differ by 1, and both zeros are 0."""
     bits = x.view(f"i{x.itemsize}")
     lowest = np.iinfo(bits.dtype).min

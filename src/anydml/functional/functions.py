@@ -6350,6 +6350,134 @@ def gemm(
     return result
 
 
+class GruOutputs(NamedTuple):
+    """The outputs of `gru`."""
+
+    output_sequence: NDArray[Any] | None
+    output_single: NDArray[Any] | None
+
+
+def gru(
+    input: NDArray[Any],
+    weight: NDArray[Any],
+    recurrence: NDArray[Any],
+    bias: NDArray[Any] | None = None,
+    hidden_init: NDArray[Any] | None = None,
+    sequence_lengths: NDArray[Any] | None = None,
+    activation_descs: Sequence[Desc] | None = None,
+    direction: RecurrentNetworkDirection | str = "FORWARD",
+    linear_before_reset: bool = False,
+    *,
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> GruOutputs:
+    """Computes one layer of gated recurrent units, step by step: H' = (1 - z) * h + z * H.
+
+    With X the step's input, z = f(X Wz + H Rz + Wbz + Rbz), r likewise, and h = g(X Wh + (r * H) Rh + Wbh + Rbh), or with
+    LinearBeforeReset h = g(X Wh + r * (H Rh + Rbh) + Wbh). H' is rounded at each step, and nothing else is. BACKWARD goes
+    from a sequence's end to its start, and every H' stands in OutputSequence at its own step; what lies beyond a sequence's
+    length is 0.
+
+        OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
+        OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
+            min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) > 0, else 0
+        H[t, i, j, k] = float32((1 - P[i, j, k, t]) * tanh((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] *
+            Weight[0, i, (2 * Recurrence.Sizes[3]) + k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] *
+            1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, Recurrence.Sizes[3] + u,
+            k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, Recurrence.Sizes[3] + u, u]
+            if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i,
+            Recurrence.Sizes[3] + u, u]) + Bias[0, 0, i, Recurrence.Sizes[3] + u] + Bias[0, 0, i, Recurrence.Sizes[3] +
+            u + (3 * Recurrence.Sizes[3])]))) * Recurrence[0, i, (2 * Recurrence.Sizes[3]) + k, u] if t > 0, else sum
+            over u < Recurrence.Sizes[3] of 1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] *
+            Weight[0, i, Recurrence.Sizes[3] + u, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] *
+            Recurrence[0, i, Recurrence.Sizes[3] + u, u] if t > 0, else sum over u < Recurrence.Sizes[3] of
+            HiddenInit[0, i, j, u] * Recurrence[0, i, Recurrence.Sizes[3] + u, u]) + Bias[0, 0, i, Recurrence.Sizes[3] +
+            u] + Bias[0, 0, i, Recurrence.Sizes[3] + u + (3 * Recurrence.Sizes[3])]))) * HiddenInit[0, i, j, u] *
+            Recurrence[0, i, (2 * Recurrence.Sizes[3]) + k, u]) + Bias[0, 0, i, (2 * Recurrence.Sizes[3]) + k] + Bias[0,
+            0, i, (2 * Recurrence.Sizes[3]) + k + (3 * Recurrence.Sizes[3])]) + P[i, j, k, t] * (H[t - 1, i, j, k] if t
+            > 0, else HiddenInit[0, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else 0)     where
+            P[i, j, k, t] = 1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, k, k']) +
+            (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, k, u] if t > 0, else sum over u <
+            Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i, k, u]) + Bias[0, 0, i, k] + Bias[0, 0, i, k
+            + (3 * Recurrence.Sizes[3])])))
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The sequences X, {1, seq_length, batch_size, input_size}. 4 dimensions of float32 or float16.
+    weight : NDArray[Any]
+        The weights W of gates z, r, h, {1, num_directions, 3 * hidden_size, input_size}. 4 dimensions of float32 or
+        float16.
+    recurrence : NDArray[Any]
+        The weights R of gates z, r, h, {1, num_directions, 3 * hidden_size, hidden_size}. 4 dimensions of float32 or
+        float16.
+    bias : NDArray[Any], optional
+        Wb of gates z, r, h, and Rb of them, {1, 1, num_directions, 6 * hidden_size}; absent, 0. 4 dimensions of float32
+        or float16.
+    hidden_init : NDArray[Any], optional
+        H before the first step, {1, num_directions, batch_size, hidden_size}; absent, 0. 4 dimensions of float32 or
+        float16.
+    sequence_lengths : NDArray[Any], optional
+        How many steps each sequence has, {1, 1, 1, batch_size}; absent, all. 4 dimensions of uint32.
+    activation_descs : Sequence[Desc], optional
+        The functions f and g of each direction. By default, SIGMOID, TANH for each direction.
+    direction : RecurrentNetworkDirection | str, default "FORWARD"
+        FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward. One of FORWARD, BACKWARD, BIDIRECTIONAL.
+    linear_before_reset : bool, default False
+        Whether r is a factor of H Rh + Rbh, and not of H.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_sequence : array or None
+        H' of every step, {seq_length, num_directions, batch_size, hidden_size}. 4 dimensions of float32 or float16.
+    output_single : array or None
+        H' of the last step, {1, num_directions, batch_size, hidden_size}. 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_gru_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.gru(
+    ...     np.array([[[[1]], [[2]]]], np.float32),
+    ...     np.array([[[[0.1], [0.2], [0.3]]]], np.float32),
+    ...     np.array([[[[0.4], [0.5], [0.6]]]], np.float32),
+    ...     np.array([[[[0.01, 0.02, 0.03, 0.04, 0.05, 0.06]]]], np.float32),
+    ...     np.array([[[[0.5]]]], np.float32),
+    ...     np.array([[[[2]]]], np.uint32),
+    ...     activation_descs=[dml.ActivationSigmoid(), dml.ActivationTanh()],
+    ... )
+    >>> result.output_sequence
+    array([[[[0.5088114 ]]],
+    <BLANKLINE>
+    <BLANKLINE>
+           [[[0.58859617]]]], dtype=float32)
+    >>> result.output_single
+    array([[[[0.58859617]]]], dtype=float32)
+    """
+    return GruOutputs(
+        *call(
+            "GRU",
+            (input, weight, recurrence, bias, hidden_init, sequence_lengths),
+            (activation_descs, direction, linear_before_reset),
+            out,
+            device,
+        )
+    )
+
+
 def join(
     inputs: Sequence[NDArray[Any]],
     axis: int,
@@ -8364,6 +8492,512 @@ def reduce(
     return result
 
 
+def resample(
+    input: NDArray[Any],
+    interpolation_mode: InterpolationMode | str,
+    scales: Sequence[float],
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Reads a tensor at other places than its elements': RESAMPLE1 with the offsets of centres, 0.5 and -0.5.
+
+        Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] > 0 and Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] -
+            1, max(0, floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2]) + u)), min(Input.Sizes[3] -
+            1, max(0, floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3]) + v))] * P[k, u] * Q[l, v]
+            where P[k, u] = 1 - ((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2] - floor((k -
+            OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])) if u = 0, else (k - OutputPixelOffsets[2]) /
+            Scales[2] - InputPixelOffsets[2] - floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])
+            where Q[l, v] = 1 - ((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3] - floor((l -
+            OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])) if v = 0, else (l - OutputPixelOffsets[3]) /
+            Scales[3] - InputPixelOffsets[3] - floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 4 dimensions of float32, float16, int8 or uint8.
+    interpolation_mode : InterpolationMode | str
+        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+    scales : Sequence[float]
+        The factors by which dimensions are enlarged.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The elements read; its sizes are free, and what lies beyond the input's edge is the edge's. 1 to 4 dimensions of
+        float32, float16, int8 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_resample_operator_desc>
+
+    Examples
+    --------
+    >>> dml.resample(
+    ...     np.array([[[[1, 2], [3, 4]]]], np.float32),
+    ...     'LINEAR',
+    ...     (1, 1, 2, 2),
+    ...     output_sizes=(1, 1, 4, 4),
+    ... )
+    array([[[[1.  , 1.25, 1.75, 2.  ],
+             [1.5 , 1.75, 2.25, 2.5 ],
+             [2.5 , 2.75, 3.25, 3.5 ],
+             [3.  , 3.25, 3.75, 4.  ]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("RESAMPLE", (input,), (interpolation_mode, scales), out, device, output_sizes=output_sizes)
+    return result
+
+
+def resample1(
+    input: NDArray[Any],
+    interpolation_mode: InterpolationMode | str,
+    scales: Sequence[float],
+    input_pixel_offsets: Sequence[float] | None = None,
+    output_pixel_offsets: Sequence[float] | None = None,
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Reads a tensor at other places than its elements': those of output o are x = (o - OutOffset) / Scale - InOffset.
+
+    NEAREST_NEIGHBOR moves the element at floor(x + 1/2); LINEAR counts the element at the floor of x 1 - (x - floor(x)), and
+    the next one x - floor(x), in each dimension. Elements at the edge go on beyond it. The x of NEAREST_NEIGHBOR is that of
+    float32 operations; all else is exact, and rounded once, integers half to even.
+
+        Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] > 0 and Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] -
+            1, max(0, floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2]) + u)), min(Input.Sizes[3] -
+            1, max(0, floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3]) + v))] * P[k, u] * Q[l, v]
+            where P[k, u] = 1 - ((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2] - floor((k -
+            OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])) if u = 0, else (k - OutputPixelOffsets[2]) /
+            Scales[2] - InputPixelOffsets[2] - floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])
+            where Q[l, v] = 1 - ((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3] - floor((l -
+            OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])) if v = 0, else (l - OutputPixelOffsets[3]) /
+            Scales[3] - InputPixelOffsets[3] - floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 4 dimensions of float32, float16, int8 or uint8.
+    interpolation_mode : InterpolationMode | str
+        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+    scales : Sequence[float]
+        The factors by which dimensions are enlarged.
+    input_pixel_offsets : Sequence[float], optional
+        Terms of the input's places; 0.5 for centres of pixels. By default, 0.5 for each dimension.
+    output_pixel_offsets : Sequence[float], optional
+        Terms of the output's places; -0.5 for centres of pixels. By default, -0.5 for each dimension.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The elements read; its sizes are free, and what lies beyond the input's edge is the edge's. 1 to 4 dimensions of
+        float32, float16, int8 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_resample1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.resample1(
+    ...     np.array([[[[1, 2], [3, 4]]]], np.float32),
+    ...     'LINEAR',
+    ...     (1, 1, 2, 2),
+    ...     input_pixel_offsets=(0.5, 0.5, 0.5, 0.5),
+    ...     output_pixel_offsets=(-0.5, -0.5, -0.5, -0.5),
+    ...     output_sizes=(1, 1, 4, 4),
+    ... )
+    array([[[[1.  , 1.25, 1.75, 2.  ],
+             [1.5 , 1.75, 2.25, 2.5 ],
+             [2.5 , 2.75, 3.25, 3.5 ],
+             [3.  , 3.25, 3.75, 4.  ]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "RESAMPLE1",
+        (input,),
+        (interpolation_mode, scales, input_pixel_offsets, output_pixel_offsets),
+        out,
+        device,
+        output_sizes=output_sizes,
+    )
+    return result
+
+
+def resample2(
+    input: NDArray[Any],
+    interpolation_mode: InterpolationMode | str,
+    rounding_direction: AxisDirection | str,
+    scales: Sequence[float],
+    input_pixel_offsets: Sequence[float] | None = None,
+    output_pixel_offsets: Sequence[float] | None = None,
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Reads a tensor at other places than its elements': RESAMPLE3 without antialiasing.
+
+        Output[i, j] = Input[min(Input.Sizes[0] - 1, max(0, floor(float32(float32(float32(i - OutputPixelOffsets[0]) /
+            Scales[0]) - InputPixelOffsets[0])))), min(Input.Sizes[1] - 1, max(0, floor(float32(float32(float32(j -
+            OutputPixelOffsets[1]) / Scales[1]) - InputPixelOffsets[1]))))]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 4 dimensions of float32, float16, int8 or uint8.
+    interpolation_mode : InterpolationMode | str
+        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+    rounding_direction : AxisDirection | str
+        NEAREST_NEIGHBOR rounds places up (INCREASING) or down (DECREASING). One of INCREASING, DECREASING.
+    scales : Sequence[float]
+        The factors by which dimensions are enlarged.
+    input_pixel_offsets : Sequence[float], optional
+        Terms of the input's places; 0.5 for centres of pixels. By default, 0.5 for each dimension.
+    output_pixel_offsets : Sequence[float], optional
+        Terms of the output's places; -0.5 for centres of pixels. By default, -0.5 for each dimension.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The elements read; its sizes are free, and what lies beyond the input's edge is the edge's. 1 to 4 dimensions of
+        float32, float16, int8 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_resample2_operator_desc>
+
+    Examples
+    --------
+    >>> dml.resample2(
+    ...     np.array([[1, 2], [3, 4]], np.float32),
+    ...     'NEAREST_NEIGHBOR',
+    ...     'DECREASING',
+    ...     (0.5, 1.5),
+    ...     input_pixel_offsets=(0.0, 0.0),
+    ...     output_pixel_offsets=(0.0, 0.0),
+    ...     output_sizes=(1, 3),
+    ... )
+    array([[1., 1., 2.]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "RESAMPLE2",
+        (input,),
+        (interpolation_mode, rounding_direction, scales, input_pixel_offsets, output_pixel_offsets),
+        out,
+        device,
+        output_sizes=output_sizes,
+    )
+    return result
+
+
+def resample3(
+    input: NDArray[Any],
+    interpolation_mode: InterpolationMode | str,
+    rounding_direction: AxisDirection | str,
+    scales: Sequence[float],
+    input_pixel_offsets: Sequence[float] | None = None,
+    output_pixel_offsets: Sequence[float] | None = None,
+    antialiased: bool = False,
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Reads a tensor at other places than its elements': those of output o are x = (o - OutOffset) / Scale - InOffset.
+
+    NEAREST_NEIGHBOR moves the element at x rounded in the RoundingDirection; LINEAR counts the element at the floor of x
+    1 - (x - floor(x)), and the next one x - floor(x), in each dimension. Elements at the edge go on beyond it. Antialiased,
+    LINEAR takes in each dimension with 1 / Scale above 2 the mean of the elements from x - 1 / (2 Scale) to, but without,
+    x + 1 / (2 Scale). The x of these windows and of NEAREST_NEIGHBOR is that of float32 operations; all else is exact, and
+    rounded once, integers half to even.
+
+        Output[i, j] = sum over u < 2, v < 2 where P[i, u] > 0 and Q[j, v] > 0 of Input[min(Input.Sizes[0] - 1, max(0,
+            floor((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0]) + u)), min(Input.Sizes[1] - 1, max(0,
+            floor((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1]) + v))] * P[i, u] * Q[j, v]     where
+            P[i, u] = 1 - ((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0] - floor((i -
+            OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0])) if u = 0, else (i - OutputPixelOffsets[0]) /
+            Scales[0] - InputPixelOffsets[0] - floor((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0])
+            where Q[j, v] = 1 - ((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1] - floor((j -
+            OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1])) if v = 0, else (j - OutputPixelOffsets[1]) /
+            Scales[1] - InputPixelOffsets[1] - floor((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The elements. 1 to 4 dimensions of float32, float16, int8 or uint8.
+    interpolation_mode : InterpolationMode | str
+        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+    rounding_direction : AxisDirection | str
+        NEAREST_NEIGHBOR rounds places up (INCREASING) or down (DECREASING). One of INCREASING, DECREASING.
+    scales : Sequence[float]
+        The factors by which dimensions are enlarged.
+    input_pixel_offsets : Sequence[float], optional
+        Terms of the input's places; 0.5 for centres of pixels. By default, 0.5 for each dimension.
+    output_pixel_offsets : Sequence[float], optional
+        Terms of the output's places; -0.5 for centres of pixels. By default, -0.5 for each dimension.
+    antialiased : bool, default False
+        Whether LINEAR takes means where it makes the tensor smaller.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The elements read; its sizes are free, and what lies beyond the input's edge is the edge's. 1 to 4 dimensions of
+        float32, float16, int8 or uint8.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_resample3_operator_desc>
+
+    Examples
+    --------
+    >>> dml.resample3(
+    ...     np.array([[1, 2], [3, 4]], np.float32),
+    ...     'LINEAR',
+    ...     'DECREASING',
+    ...     (2, 2),
+    ...     input_pixel_offsets=(0.5, 0.5),
+    ...     output_pixel_offsets=(-0.5, -0.5),
+    ...     output_sizes=(4, 4),
+    ... )
+    array([[1.  , 1.25, 1.75, 2.  ],
+           [1.5 , 1.75, 2.25, 2.5 ],
+           [2.5 , 2.75, 3.25, 3.5 ],
+           [3.  , 3.25, 3.75, 4.  ]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "RESAMPLE3",
+        (input,),
+        (interpolation_mode, rounding_direction, scales, input_pixel_offsets, output_pixel_offsets, antialiased),
+        out,
+        device,
+        output_sizes=output_sizes,
+    )
+    return result
+
+
+def resample_grad(
+    input_gradient: NDArray[Any],
+    interpolation_mode: InterpolationMode | str,
+    scales: Sequence[float],
+    input_pixel_offsets: Sequence[float] | None = None,
+    output_pixel_offsets: Sequence[float] | None = None,
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Adds the gradient of what RESAMPLE1 reads up at the elements that it reads, each with the weight that it had.
+
+    Elements that are read nowhere get 0. Sums are exact, and rounded once.
+
+        OutputGradient[i, j, k, l] = sum over u < InputGradient.Sizes[0] where min(OutputGradient.Sizes[0] - 1, max(0,
+            floor(float32(float32(float32(u - OutputPixelOffsets[0]) / Scales[0]) - InputPixelOffsets[0]) + 0.5))) = i
+            of (sum over v < InputGradient.Sizes[1] where min(OutputGradient.Sizes[1] - 1, max(0,
+            floor(float32(float32(float32(v - OutputPixelOffsets[1]) / Scales[1]) - InputPixelOffsets[1]) + 0.5))) = j
+            of (sum over w < InputGradient.Sizes[2] where min(OutputGradient.Sizes[2] - 1, max(0,
+            floor(float32(float32(float32(w - OutputPixelOffsets[2]) / Scales[2]) - InputPixelOffsets[2]) + 0.5))) = k
+            of (sum over x < InputGradient.Sizes[3] where min(OutputGradient.Sizes[3] - 1, max(0,
+            floor(float32(float32(float32(x - OutputPixelOffsets[3]) / Scales[3]) - InputPixelOffsets[3]) + 0.5))) = l
+            of InputGradient[u, v, w, x])))
+
+    Parameters
+    ----------
+    input_gradient : NDArray[Any]
+        The gradient of the elements read. 1 to 4 dimensions of float32 or float16.
+    interpolation_mode : InterpolationMode | str
+        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+    scales : Sequence[float]
+        The factors by which dimensions are enlarged.
+    input_pixel_offsets : Sequence[float], optional
+        Terms of the input's places; 0.5 for centres of pixels. By default, 0.5 for each dimension.
+    output_pixel_offsets : Sequence[float], optional
+        Terms of the output's places; -0.5 for centres of pixels. By default, -0.5 for each dimension.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of the elements that were read from. 1 to 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_resample_grad_operator_desc>
+
+    Examples
+    --------
+    >>> dml.resample_grad(
+    ...     np.array([[[[4, 5, 6]]]], np.float32),
+    ...     'NEAREST_NEIGHBOR',
+    ...     (1, 1, 0.5, 1.5),
+    ...     input_pixel_offsets=(0.5, 0.5, 0.5, 0.5),
+    ...     output_pixel_offsets=(0.0, 0.0, 0.0, 0.0),
+    ...     output_sizes=(1, 1, 2, 2),
+    ... )
+    array([[[[9., 6.],
+             [0., 0.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "RESAMPLE_GRAD",
+        (input_gradient,),
+        (interpolation_mode, scales, input_pixel_offsets, output_pixel_offsets),
+        out,
+        device,
+        output_sizes=output_sizes,
+    )
+    return result
+
+
+def resample_grad1(
+    input_gradient: NDArray[Any],
+    interpolation_mode: InterpolationMode | str,
+    rounding_direction: AxisDirection | str,
+    scales: Sequence[float],
+    input_pixel_offsets: Sequence[float] | None = None,
+    output_pixel_offsets: Sequence[float] | None = None,
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Adds the gradient of what RESAMPLE2 reads up at the elements that it reads, each with the weight that it had.
+
+    Elements that are read nowhere get 0. Sums are exact, and rounded once.
+
+        OutputGradient[i, j, k, l] = sum over u < InputGradient.Sizes[0] where u = i of (sum over v <
+            InputGradient.Sizes[1] where v = j of (sum over w < InputGradient.Sizes[2] where min(OutputGradient.Sizes[2]
+            - 1, max(0, floor(float32(float32(float32(w - OutputPixelOffsets[2]) / Scales[2]) - InputPixelOffsets[2]))))
+            = k of (sum over x < InputGradient.Sizes[3] where min(OutputGradient.Sizes[3] - 1, max(0,
+            floor(float32(float32(float32(x - OutputPixelOffsets[3]) / Scales[3]) - InputPixelOffsets[3])))) = l of
+            InputGradient[u, v, w, x])))
+
+    Parameters
+    ----------
+    input_gradient : NDArray[Any]
+        The gradient of the elements read. 1 to 4 dimensions of float32 or float16.
+    interpolation_mode : InterpolationMode | str
+        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+    rounding_direction : AxisDirection | str
+        NEAREST_NEIGHBOR rounds places up (INCREASING) or down (DECREASING). One of INCREASING, DECREASING.
+    scales : Sequence[float]
+        The factors by which dimensions are enlarged.
+    input_pixel_offsets : Sequence[float], optional
+        Terms of the input's places; 0.5 for centres of pixels. By default, 0.5 for each dimension.
+    output_pixel_offsets : Sequence[float], optional
+        Terms of the output's places; -0.5 for centres of pixels. By default, -0.5 for each dimension.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of the elements that were read from. 1 to 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_resample_grad1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.resample_grad1(
+    ...     np.array([[[[4, 5, 6]]]], np.float32),
+    ...     'NEAREST_NEIGHBOR',
+    ...     'DECREASING',
+    ...     (1, 1, 0.5, 1.5),
+    ...     input_pixel_offsets=(0.0, 0.0, 0.0, 0.0),
+    ...     output_pixel_offsets=(0.0, 0.0, 0.0, 0.0),
+    ...     output_sizes=(1, 1, 2, 2),
+    ... )
+    array([[[[9., 6.],
+             [0., 0.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "RESAMPLE_GRAD1",
+        (input_gradient,),
+        (interpolation_mode, rounding_direction, scales, input_pixel_offsets, output_pixel_offsets),
+        out,
+        device,
+        output_sizes=output_sizes,
+    )
+    return result
+
+
 def reverse_subsequences(
     input: NDArray[Any],
     sequence_lengths: NDArray[Any],
@@ -8408,7 +9042,7 @@ def reverse_subsequences(
 
     Notes
     -----
-    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_reverse_subsequences_operator_desc>
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_reverse_subsequences_desc>
 
     Examples
     --------
@@ -8423,6 +9057,114 @@ def reverse_subsequences(
     """
     result: NDArray[Any] = call("REVERSE_SUBSEQUENCES", (input, sequence_lengths), (axis,), out, device)
     return result
+
+
+class RnnOutputs(NamedTuple):
+    """The outputs of `rnn`."""
+
+    output_sequence: NDArray[Any] | None
+    output_single: NDArray[Any] | None
+
+
+def rnn(
+    input: NDArray[Any],
+    weight: NDArray[Any],
+    recurrence: NDArray[Any],
+    bias: NDArray[Any] | None = None,
+    hidden_init: NDArray[Any] | None = None,
+    sequence_lengths: NDArray[Any] | None = None,
+    activation_descs: Sequence[Desc] | None = None,
+    direction: RecurrentNetworkDirection | str = "FORWARD",
+    *,
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> RnnOutputs:
+    """Computes one layer of a simple recurrent network, step by step: H' = f(X W + H R + Wb + Rb).
+
+    X is the step's input. H' is rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
+    and every H' stands in OutputSequence at its own step; what lies beyond a sequence's length is 0.
+
+        OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
+        OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
+            min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) > 0, else 0
+        H[t, i, j, k] = float32(tanh((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, k, k']) + (sum
+            over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, k, u] if t > 0, else sum over u <
+            Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i, k, u]) + Bias[0, 0, i, k] + Bias[0, 0, i, k
+            + Recurrence.Sizes[3]]) if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else 0)
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The sequences X, {1, seq_length, batch_size, input_size}. 4 dimensions of float32 or float16.
+    weight : NDArray[Any]
+        The weights W, {1, num_directions, hidden_size, input_size}. 4 dimensions of float32 or float16.
+    recurrence : NDArray[Any]
+        The weights R, {1, num_directions, hidden_size, hidden_size}. 4 dimensions of float32 or float16.
+    bias : NDArray[Any], optional
+        Wb, then Rb, {1, 1, num_directions, 2 * hidden_size}; absent, 0. 4 dimensions of float32 or float16.
+    hidden_init : NDArray[Any], optional
+        H before the first step, {1, num_directions, batch_size, hidden_size}; absent, 0. 4 dimensions of float32 or
+        float16.
+    sequence_lengths : NDArray[Any], optional
+        How many steps each sequence has, {1, 1, 1, batch_size}; absent, all. 4 dimensions of uint32.
+    activation_descs : Sequence[Desc], optional
+        The function f of each direction. By default, TANH for each direction.
+    direction : RecurrentNetworkDirection | str, default "FORWARD"
+        FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward. One of FORWARD, BACKWARD, BIDIRECTIONAL.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_sequence : array or None
+        H' of every step, {seq_length, num_directions, batch_size, hidden_size}. 4 dimensions of float32 or float16.
+    output_single : array or None
+        H' of the last step, {1, num_directions, batch_size, hidden_size}. 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_rnn_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.rnn(
+    ...     np.array([[[[1], [2]], [[3], [4]], [[5], [6]]]], np.float32),
+    ...     np.array([[[[0.5]]]], np.float32),
+    ...     np.array([[[[0.25]]]], np.float32),
+    ...     np.array([[[[0.1, -0.2]]]], np.float32),
+    ...     np.array([[[[0], [0]]]], np.float32),
+    ...     np.array([[[[3, 1]]]], np.uint32),
+    ...     activation_descs=[dml.ActivationTanh()],
+    ... )
+    >>> result.output_sequence
+    array([[[[0.37994897],
+             [0.71629786]]],
+    <BLANKLINE>
+    <BLANKLINE>
+           [[[0.9042383 ],
+             [0.        ]]],
+    <BLANKLINE>
+    <BLANKLINE>
+           [[[0.98958176],
+             [0.        ]]]], dtype=float32)
+    >>> result.output_single
+    array([[[[0.98958176],
+             [0.71629786]]]], dtype=float32)
+    """
+    return RnnOutputs(
+        *call(
+            "RNN", (input, weight, recurrence, bias, hidden_init, sequence_lengths), (activation_descs, direction), out, device
+        )
+    )
 
 
 def scatter_elements(
@@ -8475,7 +9217,7 @@ def scatter_elements(
 
     Notes
     -----
-    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_scatter_elements_operator_desc>
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_scatter_operator_desc>
 
     Examples
     --------

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anydml.computed import computed_once
 from anydml.devices.binding import as_array
 from anydml.devices.device import Device, device_of
-from anydml.devices.graph import CompiledGraph
+from anydml.devices.graph import CompiledGraph, moved
 from anydml.devices.graph_call import laid_over
 from anydml.errors import BindingError, DescError, Fault
 from anydml.functional import graph_files
@@ -54,7 +54,7 @@ class Graph:
     def _planned(self) -> tuple[CheckedGraph, Sequence[Work], Sequence[Work]]:
         checked = check_graph(self.desc)
         once, every = split(works := works_of(checked), fixed_buffers(checked, works))
-        return checked, once, fuse(checked, every)
+        return checked, once, fuse(checked, moved(checked, every))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the graph to a folder: graph.json, and an .npy file for each constant."""
@@ -165,22 +165,30 @@ def graph(function: Callable[..., Any], /, **inputs: Any) -> Graph:
     read = {e.graph_input_index for e in building.input_edges}
     if unread := [t.name for i, t in enumerate(given) if i not in read]:
         raise BindingError([Fault(name, f"{name} is read by no operator of the graph") for name in unread])
+    if taken := {t.name for t in given} & found.keys():
+        raise BindingError([Fault(name, f"{name} is an input and an output, and arrays are bound by name") for name in taken])
+    return built(building, given, found, form)
+
+
+def built(building: Building, given: Sequence[GraphTensor], found: Mapping[str, GraphTensor], form: Any) -> Graph:
+    """The graph of what a building has. given: its inputs, of which those that are read remain; found: its outputs by name."""
+    read = sorted({e.graph_input_index for e in building.input_edges})
+    given = [given[i] for i in read]
     edges = []
     for k, (name, t) in enumerate(found.items()):
         node, slot = t._source
         assert node is not None
         edges.append(OutputEdge(node, slot, k, name))
+    outputs = {name: t.tensor if t.sizes else replace(t.tensor, sizes=(1,)) for name, t in found.items()}
     desc = GraphDesc(
         tuple(building.nodes),
-        tuple(building.input_edges),
+        tuple(e._replace(graph_input_index=read.index(e.graph_input_index)) for e in building.input_edges),
         tuple(edges),
         tuple(building.intermediate_edges),
         input_tensors=tuple(t.tensor for t in given),
-        output_tensors=tuple(t.tensor for t in found.values()),
+        output_tensors=tuple(outputs.values()),
     )
-    if taken := {t.name for t in given} & found.keys():
-        raise BindingError([Fault(name, f"{name} is an input and an output, and arrays are bound by name") for name in taken])
-    return Graph(desc, {t.name: t.tensor for t in given}, {name: t.tensor for name, t in found.items()}, form)
+    return Graph(desc, {t.name: t.tensor for t in given}, outputs, form)
 
 
 def _named(returned: Any, building: Building, found: dict[str, GraphTensor]) -> Any:
@@ -199,14 +207,16 @@ def _named(returned: Any, building: Building, found: dict[str, GraphTensor]) -> 
 def _output(name: str, t: Any, building: Building, found: dict[str, GraphTensor]) -> str:
     if not isinstance(t, GraphTensor) or t._building is not building:
         raise TypeError(f"{name}, which the function of a graph returns, is no tensor of the graph: {t!r}")
-    if t._source[0] is None:  # an input as it is: no edge leads from an input to an output
-        t = traced(_identity, (t,))
-    found[name] = t
+    found[name] = computed(t)
     return name
 
 
-def _identity(tensors: Any, device: Device) -> Any:
-    return call("ELEMENT_WISE_IDENTITY", tensors, (None,), None, device)
+def computed(t: GraphTensor) -> GraphTensor:
+    """A tensor as an operator writes it, packed: no edge leads from an input to an output, and outputs repeat nothing."""
+    copied = t.packed()
+    if copied._source[0] is None:
+        copied = traced(lambda given, device: call("ELEMENT_WISE_IDENTITY", given, (None,), None, device), (t,))
+    return copied
 
 
 def _filled(form: Any, arrays: Mapping[str, Any]) -> Any:

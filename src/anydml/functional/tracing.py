@@ -7,6 +7,7 @@ would execute, with a desc and its inputs, and their addresses tell which of the
 from __future__ import annotations
 
 import linecache
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,11 +21,12 @@ from numpy.typing import NDArray
 from anydml.devices.device import Device
 from anydml.devices.graph_call import bytes_of
 from anydml.errors import BindingError, Error, Fault
+from anydml.functional.call import call
 from anydml.functional.run import announced_by
 from anydml.graphs.desc import ConstantNode, InputEdge, IntermediateEdge, OperatorNode, tensor_names
 from anydml.kernels.call.address import address_of
 from anydml.schema.operator import Desc
-from anydml.tensor import TensorDesc
+from anydml.tensor import TensorDesc, as_data_type, packed_strides
 
 PACKAGE = str(Path(__file__).parent.parent)
 
@@ -62,6 +64,52 @@ class GraphTensor:
     def __repr__(self) -> str:
         return f"<GraphTensor {self.name}: {self.data_type} {self.sizes}>"
 
+    def reshape(self, sizes: Sequence[int]) -> GraphTensor:
+        """The same elements in order with other sizes; nothing is computed where they lie packed."""
+        if math.prod(sizes) != math.prod(self.sizes):
+            raise ValueError(f"{self!r} cannot be reshaped to {tuple(sizes)}: the numbers of elements differ")
+        return self.packed()._lying(self.data_type, tuple(sizes), None)
+
+    def transpose(self, axes: Sequence[int]) -> GraphTensor:
+        """The same tensor with its dimensions in another order, by strides; nothing is computed."""
+        strides = self.tensor.explicit_strides
+        return self._lying(self.data_type, tuple(self.sizes[a] for a in axes), tuple(strides[a] for a in axes))
+
+    def broadcast_to(self, sizes: Sequence[int]) -> GraphTensor:
+        """The same tensor broadcast as NumPy does, by strides of 0; nothing is computed."""
+        wanted, more = tuple(sizes), len(sizes) - self.ndim
+        if more < 0 or any(n not in (1, m) for n, m in zip(self.sizes, wanted[max(more, 0) :], strict=False)):
+            raise ValueError(f"{self!r} does not broadcast to {wanted}")
+        own = zip(self.sizes, wanted[more:], self.tensor.explicit_strides, strict=True)
+        return self._lying(self.data_type, wanted, (0,) * more + tuple(s if n == m else 0 for n, m, s in own))
+
+    def view(self, data_type: Any) -> GraphTensor:
+        """The same bits as elements of another data type of the same size; nothing is computed."""
+        other = as_data_type(data_type)
+        if other.element_bits != self.data_type.element_bits:
+            raise ValueError(f"{self!r} has no view of {other}, whose elements have another size")
+        return self._lying(other, self.sizes, self.tensor.strides)
+
+    def packed(self) -> GraphTensor:
+        """The tensor with its elements in order and without gaps: itself where it lies so, else a copy by an operator."""
+        if self.tensor.explicit_strides == packed_strides(self.sizes):
+            return self
+        copy: GraphTensor = traced(lambda given, device: call("ELEMENT_WISE_IDENTITY", given, (None,), None, device), (self,))
+        return copy
+
+    def _lying(self, data_type: Any, sizes: tuple[int, ...], strides: tuple[int, ...] | None) -> GraphTensor:
+        packed = packed_strides(sizes)
+        if strides is not None:  # those of dimensions of size 1 count nowhere
+            strides = tuple(p if n == 1 else s for n, s, p in zip(sizes, strides, packed, strict=True))
+        tensor = TensorDesc(
+            data_type,
+            sizes,
+            strides=None if strides == packed else strides,
+            flags=self.tensor.flags,
+            total_tensor_size_in_bytes=self.tensor.total,
+        )
+        return GraphTensor(self._building, self.name, tensor, self._source)
+
     def _has_no_values(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(f"{self!r} has no values while the graph is built")
 
@@ -71,7 +119,9 @@ class GraphTensor:
 class Building:
     """A graph that is being built: its nodes and edges so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, where: Callable[[], str] | None = None) -> None:
+        """where: the place of a call in what the graph is made from, as messages have it; without it, a line of Python."""
+        self._where = where or _line
         self.nodes: list[OperatorNode | ConstantNode] = []
         self.input_edges: list[InputEdge] = []
         self.intermediate_edges: list[IntermediateEdge] = []
@@ -81,7 +131,7 @@ class Building:
 
     def call(self, function: Callable[[Any, Device], Any], tensors: Sequence[Any]) -> Any:
         """The outputs of an eager call as tensors of the graph."""
-        where = _line()
+        where = self._where()
         given: list[tuple[GraphTensor, NDArray[Any]]] = []
 
         def stand_in(value: Any) -> Any:
@@ -140,7 +190,7 @@ class Building:
             name, desc, shape = one
             several = len([s for s in slots if s]) > 1
             title = self.nodes[node].name + (f".{name.replace('_tensor', '')}" if several else "")
-            return GraphTensor(self, title, replace(desc, sizes=shape or desc.sizes, strides=None), (node, slots.index(name)))
+            return GraphTensor(self, title, replace(desc, sizes=shape, strides=None), (node, slots.index(name)))
 
         made = tuple(map(result, outputs))
         return made[0] if len(made) == 1 else made

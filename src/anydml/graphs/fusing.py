@@ -36,7 +36,7 @@ def fuse(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     found: dict[int, Work] = {}
     for work in works:
         found[work.node] = work
-        if (consumer := _stated(checked, work, tensors)) is None:
+        if work.region is not None or (consumer := _stated(checked, work, tensors)) is None:
             continue
         for buffer in sorted({use.buffer for use in work.reads.values()} & before.keys()):
             producer = before[buffer]
@@ -124,4 +124,4 @@ def by_order(work: Work) -> Work:
 
 def _name(use: Use) -> str:
     t = use.tensor
-    return f"buffer {use.buffer} as {t.data_type} {t.sizes} {t.explicit_strides}"
+    return f"buffer {use.buffer} from {use.offset} as {t.data_type} {t.sizes} {t.explicit_strides}"

@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from anydml.graphs.checked import CheckedGraph
+from anydml.schema.expression import Expr, Tensor, Variable, walk
 from anydml.schema.statement import Nest
 from anydml.tensor import TensorDesc
 
 
 class Use(NamedTuple):
-    """A tensor of a work: its buffer, and its desc there, with explicit strides."""
+    """A tensor of a work: its buffer, its desc there, with explicit strides, and the byte where it begins."""
 
     buffer: int
     tensor: TensorDesc
+    offset: int = 0
+
+
+class Region(NamedTuple):
+    """Sums of products of two dequantised tensors, x and constant weights, that are quantised again.
+
+    sums: the statement of the sums of centred integers, on the tensors of a work; desc: these sums, in int32. channel: the
+    dimension in which the weights differ. x: scale and zero point; weights: scales and zero points by channel. norms: no less
+    than the sums of |weight| and of |weight - scale * integer|, by channel. bias: is added to a sum before it is rounded, by
+    channel. other: scale and zero point of a tensor that is dequantised and added then, if any. bounds: what that is clamped
+    to. rounding: scale and zero point of the output. floats: the buffers of what is dequantised.
+    """
+
+    sums: Nest
+    desc: TensorDesc
+    channel: int | None
+    x: tuple[float, int]
+    weights: tuple[NDArray[np.float32], NDArray[np.int32]]
+    norms: tuple[NDArray[np.float64], NDArray[np.float64]]
+    bias: NDArray[np.float32]
+    other: tuple[float, int] | None
+    bounds: tuple[float, float]
+    rounding: tuple[float, int]
+    floats: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Work:
     """A call. nodes: whose results it computes, the last one's are written. reads, writes: its tensors, by name.
 
-    nest: the statement that several nodes were fused to; None for a single one, whose own it is.
+    nest: the statement that several nodes were fused to; None for a single one, whose own it is. region: what several nodes
+    come to that are no one statement.
     """
 
     nodes: tuple[int, ...]
     reads: Mapping[str, Use]
     writes: Mapping[str, Use]
     nest: Nest | None = field(default=None, compare=False)
+    region: Region | None = field(default=None, compare=False)
 
     @property
     def node(self) -> int:
@@ -50,9 +80,29 @@ def works_of(checked: CheckedGraph) -> tuple[Work, ...]:
 def lie_alike(a: Use, b: Use) -> bool:
     """Whether two tensors of a buffer have the same elements at the same places."""
     s, t = a.tensor, b.tensor
-    if (s.data_type, s.sizes) != (t.data_type, t.sizes):
+    if (s.data_type, s.sizes, a.offset) != (t.data_type, t.sizes, b.offset):
         return False
     return all(x == y for n, x, y in zip(s.sizes, s.explicit_strides, t.explicit_strides, strict=True) if n > 1)
+
+
+def spelled(nest: Nest) -> Hashable:
+    """A statement without its identity: equal for those that say the same of tensors of the same names."""
+    places: dict[Expr, int] = {}
+    variables: dict[Variable, int] = {}
+
+    def plain(x: Any) -> Any:
+        if isinstance(x, Variable):
+            return variables.setdefault(x, len(variables)), x.size
+        if isinstance(x, Tensor):
+            return x if x.definition is not None else (x.name, x.sizes, x.data_type)
+        return tuple(map(plain, x)) if type(x) is tuple else (type(x), x)
+
+    index = [plain(i.data) for i in nest.index]
+    nodes = []
+    for e in walk(nest.body):
+        places[e] = len(places)
+        nodes.append((e.op, e.sort, plain(e.data), *(places[a] for a in e.args)))
+    return (*index, nest.moves, *nodes)
 
 
 def fixed_buffers(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:
@@ -75,10 +125,12 @@ def split(works: Sequence[Work], fixed: frozenset[int]) -> tuple[tuple[Work, ...
 
 def read_beyond(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:
     """The buffers of which a work reads bytes behind the elements that another one writes."""
-    written = {use.buffer: use.tensor.element_bytes for work in works for use in work.writes.values()}
+    written: dict[int, int] = {}
+    for use in (use for work in works for use in work.writes.values()):
+        written[use.buffer] = max(written.get(use.buffer, 0), use.offset + use.tensor.element_bytes)
     return frozenset(
         use.buffer
         for work in works
         for use in work.reads.values()
-        if use.tensor.element_bytes > written.get(use.buffer, checked.buffers[use.buffer].bytes)
+        if use.offset + use.tensor.element_bytes > written.get(use.buffer, checked.buffers[use.buffer].bytes)
     )

@@ -12,7 +12,10 @@ from anydml.graphs.plan import Work
 
 
 class Row(NamedTuple):
-    """A node: the number of its call ("once" where it is computed at initialize), what it computes of what, and its outputs."""
+    """A node: the number of its call, what it computes of what, and its outputs.
+
+    "once" where it is computed at initialize, "-" where nothing is done: its result is a part of another tensor.
+    """
 
     call: str
     node: str
@@ -32,7 +35,7 @@ def rows(checked: CheckedGraph, once: Sequence[Work], works: Sequence[Work]) -> 
             reads = ", ".join(names[b] for b in checked.reads[node].values())
             made = [operator.tensors[name] for name in checked.writes[node]]
             writes = ", ".join(f"{t.data_type} {_sizes(t.sizes)}" for t in made)
-            found.append(Row(calls[node], called(checked, node), reads, writes))
+            found.append(Row(calls.get(node, "-"), called(checked, node), reads, writes))
     return found
 
 
@@ -68,8 +71,11 @@ def dot(checked: CheckedGraph, once: Sequence[Work], works: Sequence[Work]) -> s
     """A digraph for Graphviz: a box around the nodes of a call, sizes at the edges."""
     lines = ["digraph {", "  node [shape=box, style=rounded];"]
     for k, work in enumerate([*once, *works]):
-        inside = " ".join(f"n{node} [label={_quoted(called(checked, node))}];" for node in work.nodes)
-        lines.append(f"  subgraph cluster{k} {{ {inside} }}" if len(work.nodes) > 1 else f"  {inside}")
+        boxes = " ".join(f"n{node} [label={_quoted(called(checked, node))}];" for node in work.nodes)
+        lines.append(f"  subgraph cluster{k} {{ {boxes} }}" if len(work.nodes) > 1 else f"  {boxes}")
+    inside = {node for work in (*once, *works) for node in work.nodes}
+    apart = [node for node in checked.order if checked.nodes[node] is not None and node not in inside]
+    lines += [f"  n{node} [label={_quoted(called(checked, node))}, style=dashed];" for node in apart]
     lines += [f"  i{b.buffer} [label={_quoted(b.name)}, shape=ellipse];" for b in checked.inputs]
     lines += [f"  o{k} [label={_quoted(b.name)}, shape=ellipse];" for k, b in enumerate(checked.outputs)]
     for node, reads in enumerate(checked.reads):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from anydml.kernels.call.steps import Repeat, Rounds, Step
+    from anydml.kernels.call.steps import Piece, Repeat, Rounds, Step
     from anydml.kernels.code.targets import Target
     from anydml.schema.check import Checked
     from anydml.schema.statement import Statement
@@ -68,6 +68,24 @@ class Lowered(NamedTuple):
     interruptible: bool = False
 
 
+class Placed(NamedTuple):
+    """A lowered statement on arrays, for one table of several calls.
+
+    phases: the steps, with addresses. decide: to be called when a status is not 0, and then the phases from `again` on, until
+    it is 0, unless the call is over (`once`); None where such a status says that a value breaks a data rule. words: the
+    scratch, zeros before the first phase and after the last one wherever `decide` was called. keep: what addresses are of.
+    """
+
+    phases: Sequence[Sequence[Piece]]
+    target: Target
+    short: bool
+    again: int
+    decide: Callable[[], None] | None
+    once: bool
+    words: NDArray[np.int64]
+    keep: Any
+
+
 class Built(NamedTuple):
     """A statement as a call that can be bound: what a family without machine code makes, and what `Lowered` is linked to.
 
@@ -83,6 +101,7 @@ class Built(NamedTuple):
     the shapes and types of the tensors besides.
     rounds: of what `Lowered` is linked to. Kernels of equal ones may take turns in one scratch, `bind` getting it as the array
     "scratch": zeros at first, of `temporary_resource_size` and a cache line.
+    place: as `bind`, the phases for a table of several calls; None where a call is more than its phases.
     """
 
     bind: Callable[[Arrays], Execute]
@@ -94,6 +113,7 @@ class Built(NamedTuple):
     bare: bool = False
     direct: Callable[[Sequence[str], Mapping[str, Form]], Direct] | None = None
     rounds: Sequence[Rounds] | None = None
+    place: Callable[[Arrays], Placed] | None = None
 
 
 Answer: TypeAlias = Lowered | Built | Refused

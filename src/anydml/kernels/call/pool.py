@@ -64,6 +64,38 @@ def call(
     keeps_gil: bool = False,
 ) -> Callable[[], int]:
     """The call that has `runner` run the phases' pieces (steps, length); see pool_emit.call. keep: what they point to."""
+    return _call(phases, runner, target, keep, threads, keeps_gil=keeps_gil)[0] if phases else lambda: 0
+
+
+def parts(
+    phases: Sequence[Sequence[tuple[int, int]]],
+    runner: engine.Code,
+    target: Target,
+    keep: Any,
+    *,
+    keeps_gil: bool = False,
+) -> tuple[Callable[[int, int], int], Callable[[], int]]:
+    """As `call`, the call of some phases alone, from the first to before the second number, at least one; and the last
+    phase that one has run."""
+    run, job = _call(phases, runner, target, keep, None, keeps_gil=keeps_gil)
+
+    def some(first: int, past: int) -> int:
+        job[pool_emit.FIRST], job[pool_emit.PAST] = first, past
+        return run()
+
+    return some, lambda: int(job[pool_emit.STOPPED])
+
+
+def _call(
+    phases: Sequence[Sequence[tuple[int, int]]],
+    runner: engine.Code,
+    target: Target,
+    keep: Any,
+    threads: int | None,
+    *,
+    keeps_gil: bool,
+) -> tuple[Callable[[], int], NDArray[np.int64]]:
+    """The call of all phases, and its job."""
     most = max([1, *map(len, phases)])
     assert most <= pool_emit.LEFT
     helpers = in_use(min(most, threads or most), target) - 1
@@ -74,7 +106,7 @@ def call(
     rows = [(end, len(phase), i < last) for i, (end, phase) in enumerate(zip(ends, phases, strict=True))]
     spins = spins_in(WAIT, target) if helpers else 0
     serve = engine.compiled(pool_emit.serve, target) if helpers else None  # here, where it may be refused
-    head = (_state.ctypes.data, _way(), spins // PATIENCE, helpers, runner.address, len(phases))
+    head = (_state.ctypes.data, _way(), spins // PATIENCE, helpers, runner.address, 0, len(phases), 0)
     job = np.array([*head, *(word for row in rows for word in row)], np.int64)
     function = _function(code, keeps_gil=keeps_gil and most == 1)  # a worker might need the GIL before it can help
     address = ctypes.c_void_p(job.ctypes.data)
@@ -86,7 +118,7 @@ def call(
         status: int = function(address)
         return status
 
-    return run if phases else lambda: 0
+    return run, job
 
 
 def _function(code: engine.Code, *, keeps_gil: bool = False) -> Any:

@@ -24,7 +24,8 @@ LOOKS = 64  # a worker gives way after so many looks for work, which take a micr
 LEFT_BITS = 24
 LEFT = (1 << LEFT_BITS) - 1
 
-JOB_WORDS, PHASE_WORDS = 6, 3
+JOB_WORDS, PHASE_WORDS = 8, 3
+FIRST, PAST, STOPPED = 5, 6, 7  # words of a job: the phases to be run, and the last that was
 
 
 def pooled(target: Target) -> bool:
@@ -36,14 +37,15 @@ def call(target: Target) -> str:
     """`i64 kernel(ptr job)`: all phases; a status that is not 0 ends the call after its phase.
 
     job: int64 (state, address of a function that gives way or 0, spins before it is called, workers that may help,
-    runner, number of phases), then for each phase (end of its pieces, how many, whether a later phase is to be shared).
+    runner, first phase, end of the phases, where the last phase that was run is written), then for each phase (end of its
+    pieces, how many, whether a later phase is to be shared). There is a phase to run.
     """
     text, shared = Text(), pooled(target)
-    state, way, patience, helpers, runner, count = _block(text, "ptr", "ptr", "i64", "i64", "ptr", "i64")
+    state, way, patience, helpers, runner, first, count = _block(text, "ptr", "ptr", "i64", "i64", "ptr", "i64", "i64")
     text.jump("phase")
 
     text.label("phase")
-    text.do("%i = phi i64 [ 0, %entry ], [ %next, %over ]")
+    text.do(f"%i = phi i64 [ {first}, %entry ], [ %next, %over ]")
     text.do("%stay = phi i64 [ 0, %entry ], [ %later, %over ]")
     row = text.at(text.at("%block", text.op(f"mul i64 %i, {8 * PHASE_WORDS}")), 8 * JOB_WORDS)
     end, number = text.load("ptr", row), text.load("i64", row, 8)
@@ -81,6 +83,7 @@ def call(target: Target) -> str:
     more, good = text.op(f"icmp ult i64 %next, {count}"), text.op("icmp eq i64 %result, 0")
     text.branch(text.op(f"and i1 {more}, {good}"), "phase", "leave")
     text.label("leave")
+    text.store("i64", "%i", text.at("%block", 8 * STOPPED))
     if shared:
         text.branch(text.op("icmp eq i64 %later, 0"), "return", "unstay")
         text.label("unstay")

@@ -161,6 +161,14 @@ def prepared(
     return pool.call(shared, code, target, (phases, keep), threads, keeps_gil=keeps_gil)
 
 
+def parts(
+    phases: Sequence[Sequence[Piece]], target: Target, keep: Any, *, keeps_gil: bool = False
+) -> tuple[Callable[[int, int], int], Callable[[], int]]:
+    """As `prepared`, the call of phases from the first to before the second number; and the last phase that one has run."""
+    shared = [[(piece.steps, piece.length) for piece in phase] for phase in phases]
+    return pool.parts(shared, engine.compiled(runner, target), target, (phases, keep), keeps_gil=keeps_gil)
+
+
 class At(NamedTuple):
     """An address that is known when arrays are bound: so many bytes from the start of `base`."""
 

@@ -66,6 +66,20 @@ def _pairs(text: Text, sums: str, a: str, b: str, a_signed: bool, b_signed: bool
     return text.op(f"add {ints} {sums}, {products}")
 
 
+def multiplied_pairs(text: Text, target: Target, sums: str, a: str, b: str) -> str:
+    """Vectors of int32 sums, plus the products of pairs of 16 bits; of x86."""
+    return _pairs(text, sums, a, b, True, True, bits=8 * target.vector_bytes)
+
+
+def pairs_declaration(target: Target) -> str:
+    return _pairs_declaration(8 * target.vector_bytes)
+
+
+def _pairs_declaration(bits: int) -> str:
+    ints, shorts = f"<{bits // 32} x i32>", f"<{bits // 16} x i16>"
+    return f"declare {ints} @llvm.x86.{_PAIRS[bits]}({shorts}, {shorts})"
+
+
 def _anywhere(text: Text, sums: str, a: str, b: str, a_signed: bool, b_signed: bool) -> str:
     """Products of 16 bits, widened, with instructions that every processor has; A's bytes are the same for every lane."""
     for half in range(2):
@@ -99,9 +113,7 @@ def _of_bytes(bits: int, rows: int, chains: int) -> Dot:
 
 
 def _of_pairs(bits: int, rows: int, chains: int) -> Dot:
-    ints, shorts = f"<{bits // 32} x i32>", f"<{bits // 16} x i16>"
-    declaration = f"declare {ints} @llvm.x86.{_PAIRS[bits]}({shorts}, {shorts})"
-    return Dot(2, _widened, False, rows, 2, chains, (declaration,), partial(_pairs, bits=bits))
+    return Dot(2, _widened, False, rows, 2, chains, (_pairs_declaration(bits),), partial(_pairs, bits=bits))
 
 
 def _of_arm(rows: int, matrices: bool) -> Dot:

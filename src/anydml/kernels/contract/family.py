@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anydml.forks import guard
 from anydml.kernels.call.steps import Rounds
-from anydml.kernels.code.targets import wanted
+from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Decide, Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution, convolution
 from anydml.kernels.match.product import Product, product, ruled
 from anydml.kernels.match.summed import Summed, summed
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
+from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:
     from anydml.kernels.contract.by_channel import Channels
+    from anydml.kernels.contract.by_taps import Taps
+    from anydml.kernels.contract.by_winograd import Squares
     from anydml.kernels.contract.direct import Direct
     from anydml.kernels.contract.plan import Plan
 
+P = TypeVar("P", bound="Plan | Direct | Channels | Taps | Squares")
 MOST_K = 1 << 24
 # bytes to work in: these, and so many for each byte of the tensors; more is asked for where zero strides make one huge
 WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
@@ -48,35 +53,22 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if (k := found.terms) > MOST_K:
         return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
     with guard:  # with all that emits its kernels
-        from anydml.kernels.contract.by_channel import Channels, by_channel
-        from anydml.kernels.contract.convolved import convolved
-        from anydml.kernels.contract.direct import Direct
         from anydml.kernels.contract.mapped import mapped
-        from anydml.kernels.contract.plan import CONSTANTS, Plan
-        from anydml.kernels.contract.problem import of_convolution, of_product
+        from anydml.kernels.contract.plan import CONSTANTS
 
     after: list[Rounds] = []
     decide: Decide | None = None
-    tensors = sum(t.element_bytes for t in checked.tensors.values())
-    most = WORKSPACE + WORKSPACE_PER_BYTE * tensors
-    plan: Plan | Direct | Channels | None = None
+    plan: Plan | Direct | Channels | Taps | Squares | Refused
     if isinstance(found, Summed):
         made = mapped(found, checked, machine, target)
         if isinstance(made, Refused):
             return made
         plan, last, decide = made
-        after = [last]
-    elif isinstance(found, Product):
-        plan = Plan(of_product(found), target, machine.threads)
+        plan, after = _fitting(plan, checked.tensors), [last]
     else:
-        if (channels := by_channel(found)) is not None and channels.serves(target):
-            plan = Channels(channels, target, machine.threads)
-        elif (places := convolved(found)) is not None and places.serves(target):
-            plan = Direct(places, target, machine.threads)
-        if plan is None or _needed(plan) > most:
-            plan = Plan(of_convolution(found), target, machine.threads)
-    if (needed := _needed(plan)) > most:
-        return Refused(f"{needed} bytes to work in: too many for tensors of {tensors} bytes")
+        plan = planned(found, checked.tensors, target, machine.threads)
+    if isinstance(plan, Refused):
+        return plan
     return Lowered(
         target,
         [*plan.rounds, *after],
@@ -92,6 +84,43 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     )
 
 
-def _needed(plan: Plan | Direct | Channels) -> int:
+def planned(
+    found: Product | Convolution, tensors: Mapping[str, TensorDesc], target: Target, threads: int
+) -> Plan | Direct | Channels | Taps | Squares | Refused:
+    """The plan of a product or convolution; Refused where it would take too much memory beside the tensors."""
+    with guard:
+        from anydml.kernels.contract import by_taps
+        from anydml.kernels.contract.by_channel import Channels, by_channel
+        from anydml.kernels.contract.by_winograd import Squares, squared
+        from anydml.kernels.contract.convolved import convolved
+        from anydml.kernels.contract.direct import Direct
+        from anydml.kernels.contract.plan import Plan
+        from anydml.kernels.contract.problem import of_convolution, of_product
+
+    if isinstance(found, Product):
+        return _fitting(Plan(of_product(found), target, threads), tensors)
+    plan: Direct | Channels | Taps | Squares | None = None
+    if (channels := by_channel(found)) is not None and channels.serves(target):
+        plan = Channels(channels, target, threads)
+    elif channels is not None and by_taps.serves(channels, target):
+        plan = by_taps.Taps(channels, target, threads)
+    elif (square := squared(found)) is not None and square.serves(target):
+        plan = Squares(square, target, threads)
+    elif (places := convolved(found)) is not None and places.serves(target):
+        plan = Direct(places, target, threads)
+    if plan is None or isinstance(_fitting(plan, tensors), Refused):
+        return _fitting(Plan(of_convolution(found), target, threads), tensors)
+    return plan
+
+
+def _fitting(plan: P, tensors: Mapping[str, TensorDesc]) -> P | Refused:
+    """A plan, unless it takes too much memory beside the tensors."""
+    size, needed = sum(t.element_bytes for t in tensors.values()), _needed(plan)
+    if needed > WORKSPACE + WORKSPACE_PER_BYTE * size:
+        return Refused(f"{needed} bytes to work in: too many for tensors of {size} bytes")
+    return plan
+
+
+def _needed(plan: Plan | Direct | Channels | Taps | Squares) -> int:
     """Bytes to work in."""
     return plan.scratch.size + plan.packed.size + plan.spare.size

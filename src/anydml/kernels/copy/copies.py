@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 from anydml.kernels.call.steps import Aligned, At, Step
@@ -16,6 +17,7 @@ from anydml.kernels.copy.text import LINE, Prefetch
 STREAM = processor.caches().last // 4 * 3  # bytes read and written from which stores go past the cache
 STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: lines of far rows are slow to get into the cache
 NEAR = 1 << 18  # bytes read and written below which nothing is prefetched
+PLACES = 1024  # of dimensions that no kernel walks
 LONG_ROW = 1024  # bytes of a row that stores past the cache are used for
 Blocks = Sequence[tuple[int, ...]]
 FOLLOWS = 512  # bytes that a row may begin behind the end of the one before, and be foreseen
@@ -60,18 +62,24 @@ def copy(
 ) -> Copy:
     """The copy of elements of `itemsize` bytes from one strided place to another.
 
-    Strides are in bytes, and negative in the source alone. At most eight dimensions remain once those that run on are merged.
+    Strides are in bytes, and negative in the source alone. Dimensions beyond the eight that a kernel walks, once those that run
+    on are merged, are walked by pieces.
     threads: the most pieces to make. stream: whether stores may go past the cache, where that is faster; not for what is read
     again soon. Refused where nothing can be compiled.
     """
-    p = plan(canonical(sizes, source_strides, target_strides), itemsize)
+    dims, apart = _within_a_kernel(canonical(sizes, source_strides, target_strides))
+    p = plan(dims, itemsize)
     written, read = _traffic(p)
     exceeds = _exceeds_caches(p, written, read)
     ahead = _ahead(p, exceeds, False)
     (source, into), rows = p.base, _rows_ahead(p, written + read, ahead)
     blocks = [(first + source, second + into, *rest, rows) for first, second, *rest in _split(p, threads)]
+    if apart:
+        places = [[(d.source * i, d.target * i) for i in range(d.size)] for d in apart]
+        moved = [tuple(map(sum, zip(*place, strict=True))) for place in product(*places)]
+        blocks = [(first + s, second + d, *rest) for first, second, *rest in blocks for s, d in moved]
     code, streaming, scratch = _function(target, p, ahead), None, 0
-    if stream and exceeds:
+    if stream and exceeds and not apart:
         ahead = _ahead(p, exceeds, True)
         if p.kind == "tiles" and _has_blocks(p, blocks):
             streaming, scratch = _function(target, p, ahead, "blocks"), tiles.scratch_bytes(itemsize)
@@ -81,6 +89,20 @@ def copy(
             streaming, scratch = _function(target, p, ahead, "dense"), gather.scratch_bytes()
     boundary = len(p.pattern) if p.kind == "tiles" or (p.kind == "groups" and not scratch) else 1
     return Copy(p.kind, code, streaming, boundary, blocks, scratch)
+
+
+def _within_a_kernel(dims: list[Dimension]) -> tuple[list[Dimension], list[Dimension]]:
+    """The dimensions that a kernel walks, and the shortest ones, which are too many.
+
+    Uncompilable where these have many places.
+    """
+    excess = len(dims) - emit.DIMENSIONS - 1
+    if excess <= 0:
+        return dims, []
+    apart = sorted(range(len(dims) - 1), key=lambda i: dims[i].size)[:excess]
+    if (places := math.prod(dims[i].size for i in apart)) > PLACES:
+        raise engine.Uncompilable(f"{len(dims)} dimensions of a copy would be {places} calls")
+    return [d for i, d in enumerate(dims) if i not in apart], [dims[i] for i in apart]
 
 
 def _function(target: Target, p: Plan, ahead: Prefetch | None, past_cache: str = "") -> engine.Code:

@@ -17,13 +17,14 @@ SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than t
 ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
-    """Every move as a strided copy; all of them are one phase."""
+def lower(statement: Statement, checked: Checked[Any], machine: Machine, least: int | None = None) -> Lowered | Refused:
+    """Every move as a strided copy; all of them are one phase. least: the bytes of output that are not too few, else SMALL."""
     if (computed := computes(statement)) is not None:
         return Refused(computed)
     size = sum([checked.tensors[name].element_bytes for name in statement])
-    if size < SMALL:
-        return Refused(f"an output of {size} bytes: below {SMALL}, NumPy's copy is as fast")
+    enough = SMALL if least is None else least
+    if size < enough:
+        return Refused(f"an output of {size} bytes: below {enough}, NumPy's copy is as fast")
     found = moves(statement)
     if isinstance(found, str):
         return Refused(found)

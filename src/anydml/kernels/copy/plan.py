@@ -62,6 +62,8 @@ def plan(dims: list[Dimension], itemsize: int) -> Plan:
     *outer, inner = dims
     if inner.target != itemsize:
         return Plan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
+    if inner.size * itemsize <= SHORT and not any(d.source for d in dims):  # a constant: short rows of any length share code
+        return Plan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
     if inner.source == itemsize and (inner.size * itemsize > SHORT or not outer or outer[-1].target != inner.size * itemsize):
         return Plan("rows", (), 0, Dimension(inner.size * itemsize, 1, 1), tuple(reversed(outer)), (0, 0))
     if (tiles := _tiles(dims, itemsize)) is not None:

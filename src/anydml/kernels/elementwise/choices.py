@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -55,7 +56,13 @@ def extreme(a: Number, b: Number, which: str) -> Number:
     """ "maximum" or "minimum": NaN if either is, and -0 < +0. Every rounding keeps the order, so that it may come first."""
 
     def make(x: Value, y: Value) -> Value:
-        return x.body.intrinsic(which, x, y)
+        if a.constant == b.constant:
+            return x.body.intrinsic(which, x, y)
+        (value, limit), constant = ((y, x), a) if a.constant else ((x, y), b)
+        # where a value is as large as the limit, these differ for zeros alone: the larger one is wanted, or the smaller one
+        negative = math.copysign(1, constant.low) < 0
+        beyond = {"maximum": "olt" if negative else "ole", "minimum": "oge" if negative else "ogt"}[which]
+        return x.body.chosen(value.compared(beyond, limit), limit, value)
 
     pick = max if which == "maximum" else min
     low, high = pick(a.low, b.low), pick(a.high, b.high)

@@ -1,24 +1,31 @@
-"""Statements that move elements: for every element of an output, one of an input, at affine indices."""
+"""Statements that move elements: for every element of an output, one of an input, at indices that are affine in boxes, or a
+constant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import Affine, affine, below
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
-from anydml.schema.expression import Expr, Variable
-from anydml.schema.statement import Nest, Statement
+from anydml.kernels.match.constants import stored_bits
+from anydml.kernels.match.pieces import pieces
+from anydml.schema.expression import Expr, Tensor, Variable, free
+from anydml.schema.statement import Statement, tensors_read
+from anydml.tensor import DataType
 
 Box = Mapping[Variable, range]
+MANY = 1024  # boxes that a statement is cut into at most
 
 
 class Move(NamedTuple):
-    """The elements of a box of an output, from an input.
+    """The elements of a box of an output, from an input, or all of them a constant.
 
     source, target: tensors by name. first: the index of the box in the output. sizes: those of the box. start: the index of
     the element that goes to its first one. steps: for each dimension of the box, how far each index of the input moves;
-    places: how far each index of the output does, () where the box has the output's dimensions.
+    places: how far each index of the output does, () where the box has the output's dimensions. bits: those of the constant,
+    which has no source, start or steps.
     """
 
     source: str
@@ -28,21 +35,27 @@ class Move(NamedTuple):
     start: tuple[int, ...]
     steps: tuple[tuple[int, ...], ...]
     places: tuple[tuple[int, ...], ...] = ()
+    bits: int | None = None
 
 
 class _Unmatched(Exception):
     """The message is the reason."""
 
 
-def moves(statement: Statement) -> list[Move] | str:
-    """The moves that a statement comes to, or why it is none of this kind."""
+def moves(statement: Statement, data_type: DataType | None = None) -> list[Move] | str:
+    """The moves that a statement comes to, or why it is none of this kind; data_type: of elements that are all constants."""
     if (computed := computes(statement)) is not None:
         return computed
     found: list[Move] = []
     try:
         for name, nest in statement.items():
             variables, cut = blocks(nest.variables, nest.body)
-            found += _Output(name, nest, variables, cut).moves(nest.body, {v: range(v.size) for v in variables})
+            read = tensors_read(nest)  # elements of the output's own type
+            output = _Output(name, read[0].data_type if read else data_type, nest.index, variables, cut)
+            for move in output.moves(nest.body, {v: range(v.size) for v in variables}):
+                found.append(move)
+                if len(found) > MANY:
+                    raise _Unmatched(f"elements are moved in more than {MANY} boxes")
     except _Unmatched as error:
         return str(error)
     return found
@@ -59,9 +72,11 @@ def computes(statement: Statement) -> str | None:
 class _Output:
     """An output that elements are moved to; its variables are cut where they are divided."""
 
-    def __init__(self, name: str, nest: Nest, variables: Sequence[Variable], cut: Cut | None) -> None:
-        self.name, self.variables, self.cut = name, variables, cut
-        self.index = [self._affine(i) for i in nest.index]
+    def __init__(
+        self, name: str, data_type: DataType | None, index: Sequence[Expr], variables: Sequence[Variable], cut: Cut | None
+    ) -> None:
+        self.name, self.data_type, self.variables, self.cut = name, data_type, variables, cut
+        self.index = [self._affine(i) for i in index]
 
     def moves(self, e: Expr, box: Box) -> Iterator[Move]:
         if not all(box.values()):
@@ -77,20 +92,68 @@ class _Output:
             for branch, part in zip(e.args[1:], parts if lower else parts[::-1], strict=True):
                 yield from self.moves(branch, {**box, v: part})
             return
-        if e.op != "read" or e.data[1] != "inside" or e.data[0].definition is not None:
+        if e.op == "constant":
+            yield self._filled(e, box)
+            return
+        if e.op != "read" or e.data[1] == "skipped" or e.data[0].definition is not None:
             raise _Unmatched("an element is not one of an input")
-        at = [self._affine(a) for a in e.args]
-        if not all(index.factors.keys() <= box.keys() for index in at):
-            raise _Unmatched("an index is not affine")
-        yield Move(
-            e.data[0].name,
+        tensor, outside = e.data
+        otherwise = e.args[-1] if outside == "otherwise" else None
+        if otherwise is not None and otherwise.op != "constant":
+            raise _Unmatched("what lies outside is no constant")
+        for indices, within in _affine_in_boxes([self._in_blocks(a) for a in e.args[: len(tensor.sizes)]], box):
+            if otherwise is None:
+                yield self._moved(tensor, indices, within)
+            else:
+                yield from self._inside(tensor, indices, within, otherwise)
+
+    def _inside(self, tensor: Tensor, at: Sequence[Affine], box: Box, otherwise: Expr) -> Iterator[Move]:
+        """The moves of a box where some indices may lie outside of the tensor: the boxes inside, and those of the constant."""
+        for index, size in zip(at, tensor.sizes, strict=True):
+            low, high = _ends(index, box)
+            if low >= 0 and high < size:
+                continue
+            if high < 0 or low >= size:
+                yield self._filled(otherwise, box)
+                return
+            v = min((v for v in index.factors if len(box[v]) > 1), key=lambda v: len(box[v]))
+            rest = Affine(index.constant, {w: factor for w, factor in index.factors.items() if w is not v})
+            if any(len(box[w]) > 1 for w in rest.factors):
+                for i in box[v]:
+                    yield from self._inside(tensor, at, {**box, v: range(i, i + 1)}, otherwise)
+                return
+            first, last = _between(_ends(rest, box)[0], index.factors[v], size)
+            whole = box[v]
+            first, last = max(first, whole.start), min(last + 1, whole.stop)
+            if first >= last:
+                yield self._filled(otherwise, box)
+                return
+            for part in (range(whole.start, first), range(last, whole.stop)):
+                if part:
+                    yield self._filled(otherwise, {**box, v: part})
+            box = {**box, v: range(first, last)}
+        yield self._moved(tensor, at, box)
+
+    def _moved(self, tensor: Tensor, at: Sequence[Affine], box: Box) -> Move:
+        return Move(
+            tensor.name,
             self.name,
             first=_first(self.index, box),
-            sizes=tuple([len(box[v]) for v in self.variables]),
+            sizes=self._sizes(box),
             start=_first(at, box),
             steps=self._steps(at),
             places=self._steps(self.index) if self.cut else (),
         )
+
+    def _filled(self, e: Expr, box: Box) -> Move:
+        bits = None if self.data_type is None else stored_bits(e, self.data_type)
+        if bits is None:
+            raise _Unmatched("an element is not one of an input")
+        places = self._steps(self.index) if self.cut else ()
+        return Move("", self.name, _first(self.index, box), self._sizes(box), (), (), places, bits)
+
+    def _sizes(self, box: Box) -> tuple[int, ...]:
+        return tuple([len(box[v]) for v in self.variables])
 
     def _in_blocks(self, e: Expr) -> Expr:
         return e if self.cut is None else in_blocks(e, self.cut)
@@ -108,3 +171,50 @@ class _Output:
 def _first(at: Sequence[Affine], box: Box) -> tuple[int, ...]:
     """The indices at the first element of a box."""
     return tuple([i.constant + sum([factor * box[v].start for v, factor in i.factors.items()]) for i in at])
+
+
+def _affine_in_boxes(at: Sequence[Expr], box: Box) -> Iterator[tuple[tuple[Affine, ...], Box]]:
+    """Boxes, and the indices in each as affine functions."""
+    known: dict[tuple[Expr, range], list[tuple[range, Affine]]] = {}
+
+    def cut(e: Expr, inside: Box) -> tuple[Variable, list[tuple[range, Affine]]]:
+        v = next(iter(free(e)[e]), None)
+        if v is None or v not in inside:
+            raise _Unmatched("an index is not affine")
+        if (e, inside[v]) not in known:
+            parts = pieces(e, v, inside[v])
+            if parts is None:
+                raise _Unmatched("an index is not affine")
+            known[e, inside[v]] = list(islice(parts, MANY + 1))  # one more than are taken
+        return v, known[e, inside[v]]
+
+    def boxes(inside: Box, done: tuple[Affine, ...]) -> Iterator[tuple[tuple[Affine, ...], Box]]:
+        for e in at[len(done) :]:
+            found = affine(e)
+            if found is None:
+                v, parts = cut(e, inside)
+                for part, function in parts:
+                    yield from boxes({**inside, v: part}, (*done, function))
+                return
+            if not found.factors.keys() <= inside.keys():
+                raise _Unmatched("an index is not affine")
+            done = (*done, found)
+        yield done, inside
+
+    return boxes(box, ())
+
+
+def _ends(index: Affine, box: Box) -> tuple[int, int]:
+    """The least and the largest value of an index in a box."""
+    low = high = index.constant
+    for v, factor in index.factors.items():
+        ends = factor * box[v].start, factor * (box[v].stop - 1)
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _between(constant: int, factor: int, size: int) -> tuple[int, int]:
+    """The first and the last v for which 0 <= constant + factor * v < size; the first is the larger one where there is none."""
+    if factor > 0:
+        return -(constant // factor), (size - 1 - constant) // factor
+    return -((size - 1 - constant) // -factor), constant // -factor

@@ -41,7 +41,9 @@ def _each(calls: list[partial[None]]) -> None:
 
 
 def _views(move: Move, sizes: tuple[int, ...], bits: str) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
-    """The views that a move writes and reads."""
+    """The views that a move writes and reads; of a constant, itself instead of what is read."""
+    if move.bits is not None:
+        return _filled(move, bits)
     source, target, window = move.source, move.target, _window(move)
     if move.places:
         into = _strided(move.first, move.sizes, move.places, writeable=True)
@@ -50,6 +52,16 @@ def _views(move: Move, sizes: tuple[int, ...], bits: str) -> Callable[[Arrays], 
         return lambda arrays: (arrays[target].view(bits), window(arrays[source].view(bits)))
     box = tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
     return lambda arrays: (arrays[target].view(bits)[box], window(arrays[source].view(bits)))
+
+
+def _filled(move: Move, bits: str) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
+    """The view that a constant is written to, and the constant."""
+    target, value = move.target, np.array(move.bits, bits)
+    if move.places:
+        into = _strided(move.first, move.sizes, move.places, writeable=True)
+        return lambda arrays: (into(arrays[target].view(bits)), value)
+    box = tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
+    return lambda arrays: (arrays[target].view(bits)[box], value)
 
 
 def _window(move: Move) -> View:

@@ -18,7 +18,15 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import compensated
 from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.doubled import lost
-from anydml.kernels.contract.floats.formula import Stored, bounded, rounded, stored, stored_precisely, walked
+from anydml.kernels.contract.floats.formula import (
+    Stored,
+    bounded,
+    rounded,
+    stored,
+    stored_precisely,
+    stored_rounded,
+    walked,
+)
 from anydml.kernels.contract.floats.lines import lines, start
 from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.tile import BOUND
@@ -191,12 +199,18 @@ class _Block:
             number = bounded(total, self.factor * size.magnitude(), None)
             if shape.padded:
                 odd = size.bits().compared("slt", 0) & total.compared("oeq", 0.0)  # -0 is negative, too
-        item = walked(self.body, shape.stored, read, number, self.lanes)
+        place = shape.stored.rounded()
+        first = shape.stored if place is None else shape.stored.until(place)
+        item = walked(self.body, first, read, number, self.lanes)
         if not isinstance(item, Number):
             return None
         if item is number and number.guard is None:  # the bound leaves room for the ends' own roundings
             item = replace(number, err=None, ends=lambda: self._ends(total, size))
-        return between_ends(replace(item, guard=either(item.guard, odd)), shape.stored.types[-1])
+        found = between_ends(replace(item, guard=either(item.guard, odd)), first.types[-1])
+        if found is None or place is None:
+            return found
+        made, open_ = stored_rounded(self.body, shape.stored, read, place, found[0], self.lanes)
+        return made, found[1] if open_ is None else found[1] | open_
 
     def _ends(self, total: Value, size: Value) -> tuple[Value, Value]:
         """The two ends that a sum lies between; sizes may be negative."""

@@ -11,9 +11,9 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.formula import Walk
 from anydml.kernels.elementwise.items import Item, stored_item
-from anydml.kernels.elementwise.numbers import Number, U, odd_of
+from anydml.kernels.elementwise.numbers import Number, U, odd_of, of_single
 from anydml.kernels.elementwise.precise_arithmetic import Precise
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.maps import Formula, formula
 from anydml.tensor import DataType
 
 QUANTUM = -298  # products of two float32 are multiples of 2^-298
@@ -37,6 +37,30 @@ class Stored(NamedTuple):
     def linear(self) -> bool:
         """Whether there are no functions but sums, products and what picks one of two."""
         return all(n.op in _KEEPING | {"add", "sub", "mul"} for n in self.formula)
+
+    @property
+    def of_sum(self) -> list[int]:
+        """The nodes that depend on the sum."""
+        found: list[int] = []
+        for place, node in enumerate(self.formula):
+            if (node.op == "stream" and node.data[0] == self.at) or any(a in found for a in node.args):
+                found.append(place)
+        return found
+
+    def rounded(self) -> int | None:
+        """The node that rounds to float32 what all that follows knows of the sum, where something follows."""
+        found = self.of_sum
+        for place in found[:-1]:
+            node = self.formula[place]
+            if node.op == "round" and node.data == DataType.FLOAT32:
+                before = [p for p in found if p < place]
+                return None if any(a in before for n in self.formula[place + 1 :] for a in n.args) else place
+        return None
+
+    def until(self, place: int) -> Stored:
+        """What a node rounds, as a formula."""
+        node = self.formula[place]
+        return Stored(formula(self.formula[: node.args[0] + 1]), (*self.types[:-1], node.data), self.at)
 
     def added(self) -> tuple[int, int] | None:
         """The node that adds a stream to the sum, and that stream, where the sum is used for nothing else."""
@@ -70,12 +94,25 @@ def stored(
     return stored_item(body, item, s.types[-1], lanes, integral=False)
 
 
+def stored_rounded(
+    body: Body, s: Stored, streams: Mapping[int, Value], place: int, bits: Value, lanes: int
+) -> tuple[Value, Value | None]:
+    """As `stored`, from the bits of the float32 that a node has rounded."""
+    single = of_single(bits.cast(bits.kind.of("float")))
+    item = _walked(body, s, streams, {p: single for p in s.of_sum if p <= place}, lanes)
+    return stored_item(body, item, s.types[-1], lanes, integral=False)
+
+
 def walked(body: Body, s: Stored, streams: Mapping[int, Value], total: Number, lanes: int, *, added: bool = False) -> Item:
     """The item that the formula comes to."""
-    values = [streams.get(k, body.undefined(Kind("i64", lanes))) for k in range(len(s.types) - 1)]
     known = {p: total for p, n in enumerate(s.formula) if n.op == "stream" and n.data[0] == s.at}
     if added and (found := s.added()) is not None:
         known = {found[0]: total, **known}
+    return _walked(body, s, streams, known, lanes)
+
+
+def _walked(body: Body, s: Stored, streams: Mapping[int, Value], known: Mapping[int, Number], lanes: int) -> Item:
+    values = [streams.get(k, body.undefined(Kind("i64", lanes))) for k in range(len(s.types) - 1)]
     return _SumWalk(body, s, values, lanes, known).run()
 
 

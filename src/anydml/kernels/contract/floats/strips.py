@@ -9,7 +9,7 @@ from anydml.kernels.code.emit import shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.careful import masked_store
-from anydml.kernels.contract.floats.formula import Stored, bounded, stored
+from anydml.kernels.contract.floats.formula import Stored, bounded, stored, stored_rounded
 from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.kernels.elementwise import halves
@@ -80,12 +80,14 @@ class Strips:
         # every second element of two vectors, in the order that one instruction makes, which is its own inverse
         self.order = [0, 1, 4, 5, 2, 3, 6, 7] if self.half == 8 else [*range(self.half)]
         self.size = kinds.b.dtype.itemsize
-        # of a sum, with what is added to it, that is stored as it is
-        s = kinds.stored
-        added = s.added()
+        # of a sum, with what is added to it, that is stored as it is, or rounded for what is stored
+        added = kinds.stored.added()
         self.added = None if added is None else added[1]
-        last = len(s.formula) - 1
-        self.plain = s.formula[last].op == "stream" or (added is not None and added[0] == last)
+        self.rounded = kinds.stored.rounded()
+        first = kinds.stored if self.rounded is None else kinds.stored.until(self.rounded)
+        last = len(first.formula) - 1
+        self.plain = first.formula[last].op == "stream" or (added is not None and added[0] == last)
+        self.halved = self.plain and self.rounded is None
 
     def _word(self, name: str) -> Value:
         return Value(self.body, name, I64)
@@ -105,7 +107,7 @@ class Strips:
         body, kinds, half = self.body, self.kinds, self.half
         masks, inside = None, None
         if masked:
-            parts = [(half, 0), (half, half)] if self.plain else [(self.lanes, 0)]
+            parts = [(half, 0), (half, half)] if self.halved else [(self.lanes, 0)]
             inside = [self._inside(x, *part) for part in parts]
             masks = self._masks(x)
         offset = body.op(f"mul i64 {x}, {kinds.across * self.size}")
@@ -253,22 +255,12 @@ class Strips:
 
     def _finished(self, sums: list[Value], y: str, x: str, noted: Value, inside: list[Value] | None) -> Value:
         """Store a vector of elements, and note it if some are left open; the number of those that are noted."""
-        body, s = self.body, self.kinds.stored
+        body = self.body
         if self.kinds.across == 2:
             sums = [Value(body, shuffle(body, v.name, "poison", v.kind.text, self.order), v.kind) for v in sums]
-        parts = sums if self.plain else [self._whole(sums)]
-        lanes = parts[0].kind.lanes
         some = self.odd
-        for k, total in enumerate(parts):
-            if self.plain:  # sums began at one end
-                made, other = (self._rounded(v) for v in (total + self.twice, total))
-                open_ = made.compared("ne", other)
-            else:
-                guard = total.bits().compared("eq", -(1 << 63))  # the sum of nothing is +0
-                number = bounded(total, self._whole([self.error] * 2), guard)
-                made, undecided = stored(body, s, self.filter.streams, number, lanes, added=self.added is not None)
-                assert undecided is not None
-                open_ = undecided
+        for k, (made, open_) in enumerate(self._elements_of(sums)):
+            lanes = made.kind.lanes
             to = body.at(self._out(y, x), k * lanes * made.kind.bits // 8)
             if inside is None:
                 body.stored(made, to)
@@ -288,9 +280,27 @@ class Strips:
         body.label(after)
         return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{note} ]", I64)
 
+    def _elements_of(self, sums: list[Value]) -> list[tuple[Value, Value]]:
+        """The bits of elements, in halves or as a whole, and the lanes that are left open."""
+        body, s, added = self.body, self.kinds.stored, self.added is not None
+        if not self.plain:
+            total = self._whole(sums)
+            guard = total.bits().compared("eq", -(1 << 63))  # the sum of nothing is +0
+            number = bounded(total, self._whole([self.error] * 2), guard)
+            made, undecided = stored(body, s, self.filter.streams, number, self.lanes, added=added)
+            assert undecided is not None
+            return [(made, undecided)]
+        highs, lows = ([self._rounded(v) for v in end] for end in ([v + self.twice for v in sums], sums))  # sums begin at one
+        if self.rounded is None:
+            return [(high, high.compared("ne", low)) for high, low in zip(highs, lows, strict=True)]
+        high, low = self._whole(highs), self._whole(lows)
+        made, left = stored_rounded(body, s, self.filter.streams, self.rounded, high, self.lanes)
+        open_ = high.compared("ne", low)
+        return [(made, open_ if left is None else open_ | left)]
+
     def _rounded(self, total: Value) -> Value:
         """The bits of elements from sums in float64."""
-        if self.kinds.stored.types[-1] == DataType.FLOAT16:
+        if self.rounded is None and self.kinds.stored.types[-1] == DataType.FLOAT16:
             return halves.narrowed(halves.odd_single(total))
         return total.converted("fptrunc", total.kind.of("float")).bits()
 

@@ -13,6 +13,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import tile, winograd
 from anydml.kernels.contract.floats.winograd import BLOCK, FILTER, READ, TILE
+from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
@@ -118,6 +119,7 @@ class Products:
             here = body.at(line, body.op(f"mul i64 {k}, {self.of_term}"))
             right = [body.loaded(kind, here, 8 * self.lanes * n) for n in range(across)]
             left = body.at(a, body.op(f"mul i64 {k}, {of_term}"))
+            prefetch(body, 1, left, "%panel")
             made = []
             for m in range(rows):
                 x = body.splat(body.loaded(Kind("double"), left, 8 * m), self.lanes)

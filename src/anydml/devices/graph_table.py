@@ -1,0 +1,130 @@
+"""The table of a graph: the phases of all its kernels as one call, and what Python does between them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from anydml.kernels.call.steps import Piece, parts
+from anydml.kernels.kernel import Execute, Placed, Unfit
+
+LONG = 0.1  # seconds after which signals are handled
+FEW = 8  # kernels of little work each, for which other threads can wait
+MANY = 1000  # kernels of little work each, which take less than LONG
+
+
+class Entry(NamedTuple):
+    """A kernel's phases. judges: what tells which value breaks a rule, where a status says that one does."""
+
+    placed: Placed
+    judges: Sequence[Execute] = ()
+
+
+class Span(NamedTuple):
+    """Phases of one call, from `first` to before `past`; or what Python does."""
+
+    first: int
+    past: int
+    run: Execute | None = None
+
+
+class Table:
+    """Kernels' phases, and what Python does between them, in order.
+
+    Phases that follow one another are one call. It ends where a kernel stops, which is decided before it goes on. Long calls
+    are cut, so that signals are handled: the first execution runs each phase by itself and measures how long it takes.
+    """
+
+    def __init__(self, entries: Sequence[Entry | Execute]) -> None:
+        self._kernels = [e for e in entries if isinstance(e, Entry)]
+        phases: list[Sequence[Piece]] = []
+        self._owners: list[tuple[Entry, int]] = []  # of each phase: its kernel, and that one's first phase
+        self._spans: list[Span] = []
+        for e in entries:
+            if isinstance(e, Entry):
+                first = len(phases)
+                phases += e.placed.phases
+                self._owners += [(e, first)] * (len(phases) - first)
+                self._spans += [Span(at, at + 1) for at in range(first, len(phases))]
+            else:
+                self._spans.append(Span(0, 0, e))
+        self._measured = all(e.placed.short for e in self._kernels) and len(self._kernels) <= MANY
+        if self._measured:
+            self._spans = merged(self._spans, [0] * len(self._spans))
+        if phases:
+            keeps_gil = self._measured and len(self._kernels) <= FEW
+            keep = [e.placed.keep for e in self._kernels]
+            self._some, self._last = parts(phases, self._kernels[0].placed.target, keep, keeps_gil=keeps_gil)
+
+    def execute(self) -> None:
+        """Run everything in order."""
+        if not self._measured:
+            self._measure()
+            return
+        done = 0
+        try:
+            for first, past, run in self._spans:
+                if run is None:
+                    done = self._run(max(first, done), past)
+                else:
+                    run()
+        except BaseException:  # an interrupt may come anywhere, and the next call begins anew
+            self._clear()
+            raise
+
+    def _measure(self) -> None:
+        """The first execution: the spans are merged as far as together they take no longer than LONG."""
+        spent: list[float] = []
+        every, done = self._spans, 0
+        try:
+            for first, past, run in every:
+                began = time.perf_counter()
+                if run is None:
+                    done = self._run(max(first, done), past)
+                else:
+                    run()
+                spent.append(time.perf_counter() - began)
+        except BaseException:
+            self._clear()
+            raise
+        self._spans, self._measured = merged(every, spent), True
+
+    def _run(self, first: int, past: int) -> int:
+        """Run phases up to one; the first that has not been run, which is a later one where a kernel was decided."""
+        while first < past and self._some(first, past):
+            first = self._settled(self._last())
+        return max(first, past)
+
+    def _settled(self, stopped: int) -> int:
+        """Take up the kernel that stopped in a phase, until it is over; the first phase after it."""
+        (placed, judges), begin = self._owners[stopped]
+        if placed.decide is None:
+            for judge in judges:
+                judge()
+            raise Unfit
+        past = begin + len(placed.phases)
+        placed.decide()
+        while not placed.once and any(self._some(at, at + 1) for at in range(begin + placed.again, past)):
+            placed.decide()
+        placed.words[...] = 0
+        return past
+
+    def _clear(self) -> None:
+        for placed, _ in self._kernels:
+            if placed.decide is not None:
+                placed.words[...] = 0
+
+
+def merged(spans: Sequence[Span], spent: Sequence[float]) -> list[Span]:
+    """Spans of phases as few calls, none of which takes longer than LONG if it is more than one of them."""
+    found: list[Span] = []
+    total = 0.0
+    for span, seconds in zip(spans, spent, strict=True):
+        if span.run is None and found and found[-1].run is None and total + seconds <= LONG:
+            found[-1] = found[-1]._replace(past=span.past)
+            total += seconds
+        else:
+            found.append(span)
+            total = seconds
+    return found

@@ -1,0 +1,133 @@
+"""How far ordinary arithmetic may lead in a graph: the ranges of an output's elements, through every operator before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from anydml.explain.bounds import Number, Range, Unbounded, most_terms, ranges, unit_of
+from anydml.graphs.check import check_graph
+from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.desc import GraphDesc
+from anydml.schema.operator import Desc
+from anydml.schema.statement import Nest, stated
+from anydml.tensor import TensorDesc
+
+Array = NDArray[Any]
+
+MOST_TERMS = 1 << 26  # terms of reductions in tensors between operators; beyond that no bound is computed
+
+
+class Operation:
+    """An operator of a graph on known inputs: its newest desc, and its inputs by field name, each with its error."""
+
+    def __init__(self, desc: Desc, inputs: dict[str, Number]) -> None:
+        self.desc, self.inputs = desc, inputs
+        self.tensors = {found.name: found.desc for found in desc.tensors()}
+
+    def ranges(self, output: str, nest: Nest, at: Array) -> Range:
+        """The ranges of an output's elements at some indices."""
+        unit = unit_of([t.data_type for t in self.tensors.values()])
+        return ranges(nest, self.tensors[output].data_type, self.inputs, at, unit)
+
+
+class Rounding:
+    """A graph on known inputs, by name: what explains each element of its outputs, if every operator rounds as it likes."""
+
+    def __init__(self, desc: GraphDesc, inputs: Mapping[str, Array]) -> None:
+        self.checked: CheckedGraph = check_graph(desc)
+        self._buffers: dict[int, Number] = {}  # elements in memory's order
+        for bound in self.checked.inputs:
+            self._buffers[bound.buffer] = Number(_in_memory(inputs[bound.name], bound.tensor))
+        self._last = {buffer: node for node in self.checked.order for buffer in self.checked.writes[node].values()}
+
+    def operation(self, output: str) -> tuple[Operation, str]:
+        """The operator that writes an output of the graph, and the output's name there; computes what lies before it."""
+        buffer = next(b.buffer for b in self.checked.outputs if b.name == output)
+        return self._operation(buffer)
+
+    def explained(self, output: str, flat: Array) -> Range:
+        """The ranges of an output's elements by their places in row-major order; Unbounded where none are known."""
+        bound = next(b for b in self.checked.outputs if b.name == output)
+        operation, name = self._operation(bound.buffer)
+        places = _offsets(bound.tensor)[flat]
+        own = operation.tensors[name]
+        logical = np.zeros(max(_span(own), int(places.max(initial=0)) + 1), np.int64)
+        logical[_offsets(own)] = np.arange(len(_offsets(own)))
+        at = np.stack(np.unravel_index(logical[places], own.sizes), axis=-1)
+        return operation.ranges(name, _nest(operation.desc, name), at)
+
+    def _operation(self, buffer: int) -> tuple[Operation, str]:
+        node = self._last[buffer]
+        checked = self.checked.nodes[node]
+        assert checked is not None
+        name = next(name for name, b in self.checked.writes[node].items() if b == buffer)
+        desc = checked.desc.as_newest()
+        inputs = {}
+        tensors = {found.name: found.desc for found in checked.desc.tensors()}
+        for field, read in self.checked.reads[node].items():
+            inputs[field] = self._read(read, tensors[field])
+        return Operation(desc, inputs), name
+
+    def _read(self, buffer: int, t: TensorDesc) -> Number:
+        if t.data_type.element_bits == 4:
+            raise Unbounded("elements of 4 bits")
+        if (constant := self.checked.constant(buffer)) is not None:
+            whole = constant.data[: constant.data.nbytes // t.data_type.dtype.itemsize * t.data_type.dtype.itemsize]
+            return Number(_laid_out(whole.view(t.data_type.dtype), t))
+        if buffer not in self._buffers:
+            self._buffers[buffer] = self._computed(buffer)
+        held = self._buffers[buffer]
+        if held.value.dtype != t.data_type.dtype:
+            raise Unbounded("elements read as another type")
+        value, error = (_laid_out(x, t) if isinstance(x, np.ndarray) else x for x in held)
+        return Number(value, error)
+
+    def _computed(self, buffer: int) -> Number:
+        """A tensor between operators: its elements, and how far each may be off."""
+        operation, name = self._operation(buffer)
+        t, nest = operation.tensors[name], _nest(operation.desc, name)
+        if len(_offsets(t)) * most_terms(nest.body) > MOST_TERMS:
+            raise Unbounded("too many terms")
+        at = np.stack(np.unravel_index(np.arange(len(_offsets(t))), t.sizes), axis=-1)
+        found = operation.ranges(name, nest, at)
+        with np.errstate(invalid="ignore"):
+            wide = found.value.astype(np.float64)
+            error = np.nan_to_num(np.fmax(found.high - wide, wide - found.low), nan=0.0, posinf=np.inf)
+        value = np.zeros(_span(t), t.data_type.dtype)
+        errors = np.zeros(_span(t))
+        value[_offsets(t)], errors[_offsets(t)] = found.value, error
+        return Number(value, errors if errors.any() else 0.0)
+
+
+def _nest(desc: Desc, output: str) -> Nest:
+    return stated(desc)[output]
+
+
+def _span(t: TensorDesc) -> int:
+    return 1 + sum((n - 1) * s for n, s in zip(t.sizes, t.explicit_strides, strict=True))
+
+
+def _offsets(t: TensorDesc) -> Array:
+    """The place in memory of each element, in row-major order."""
+    at = np.zeros((), np.int64)
+    for n, s in zip(t.sizes, t.explicit_strides, strict=True):
+        at = at[..., None] + np.arange(n) * s
+    return at.reshape(-1)
+
+
+def _in_memory(array: Array, t: TensorDesc) -> Array:
+    held = np.zeros(_span(t), array.dtype)
+    held[_offsets(t)] = array.reshape(-1)
+    return held
+
+
+def _laid_out(held: Array, t: TensorDesc) -> Array:
+    if _span(t) > len(held):
+        raise Unbounded("a tensor read beyond its end")
+    strides = [s * held.itemsize for s in t.explicit_strides]
+    return as_strided(held, t.sizes, strides, writeable=False)

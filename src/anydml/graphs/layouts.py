@@ -1,0 +1,241 @@
+"""Layouts: works that only move elements are left out, where others can read or write these elements at their places.
+
+A slice, a part of a split, a reshaped or transposed tensor is read where the tensor lies that it is made of; what is joined is
+written at its place in the joined tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.plan import Use, Work
+from anydml.schema.expression import bound_by, walk
+from anydml.schema.statement import meaning
+from anydml.tensor import TensorDesc
+
+if TYPE_CHECKING:
+    from anydml.kernels.match.moves import Move
+
+RUN = 256  # bytes that lie side by side: rows so long cost a map no more than a packed tensor
+
+
+class Lies(NamedTuple):
+    """A buffer's elements in another one. tensor: as they are in the buffer; strides: of its dimensions in the other one.
+
+    place: the other buffer, and the byte there where they begin.
+    """
+
+    tensor: TensorDesc
+    buffer: int
+    offset: int
+    strides: tuple[int, ...]
+
+    @property
+    def packed(self) -> bool:
+        """Whether the bytes are the same in the same order."""
+        t = self.tensor
+        return all(a == b for n, a, b in zip(t.sizes, t.explicit_strides, self.strides, strict=True) if n > 1)
+
+
+def laid(checked: CheckedGraph, works: Sequence[Work], moves: Mapping[int, Sequence[Move]]) -> tuple[Work, ...]:
+    """The works without those of `moves`, by node, wherever every other use of what they read or write can lie there.
+
+    A work that computes keeps its speed: tensors that are not whole have other strides for maps and moves alone, and long
+    rows. A tensor that is an output of the graph stays one of its own.
+    """
+    plan = _Plan(checked, works)
+    for work in works:
+        if work.node in moves:
+            plan.leave_out(work.node, plan.read_in_place(work.node, moves[work.node]))
+    for work in reversed(works):
+        if work.node in moves and work.node in plan.works:
+            plan.leave_out(work.node, plan.written_in_place(work.node, moves[work.node]))
+    return tuple(plan.works.values())
+
+
+class _Plan:
+    """The works by node, as they become."""
+
+    def __init__(self, checked: CheckedGraph, works: Sequence[Work]) -> None:
+        self._checked = checked
+        self.works = {work.node: work for work in works}
+        self._kept = {bound.buffer for bound in checked.outputs}
+        self._written = {use.buffer for work in works for use in work.writes.values()}
+        self._users: dict[int, set[int]] = {}  # the works that read or write a buffer
+        for work in works:
+            self._add(work)
+
+    def _add(self, work: Work) -> None:
+        for use in (*work.reads.values(), *work.writes.values()):
+            self._users.setdefault(use.buffer, set()).add(work.node)
+
+    def read_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | None:
+        """Where each output of a work of moves can be read: where its elements come from."""
+        work = self.works[node]
+        by_output = {move.target: move for move in moves}
+        if len(by_output) != len(moves) or by_output.keys() != work.writes.keys():
+            return None
+        placed = {}
+        for name, use in work.writes.items():
+            lies = _source_of(by_output[name], work.reads[by_output[name].source], use)
+            if lies is None or use.buffer in self._kept:
+                return None
+            placed[use.buffer] = lies
+        return placed
+
+    def written_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | None:
+        """Where each input of a work of moves can be written: where it is moved to."""
+        work = self.works[node]
+        if len(work.writes) != 1 or len({use.buffer for use in work.reads.values()}) != len(moves):
+            return None
+        (target,) = work.writes.values()
+        placed: dict[int, Lies] = {}
+        for move in moves:
+            source = work.reads[move.source]
+            lies = _target_of(move, source, target)
+            if lies is None or source.buffer in self._kept or source.buffer not in self._written or source.buffer in placed:
+                return None
+            placed[source.buffer] = lies
+        return placed
+
+    def leave_out(self, node: int, placed: Mapping[int, Lies] | None) -> None:
+        """Do without a work where all other uses of the placed buffers can be where these lie."""
+        users = {user for buffer in placed or () for user in self._users[buffer]} - {node}
+        made = [] if placed is None else [_moved(self._checked, self.works[user], placed) for user in users]
+        if placed is None or None in made:
+            return
+        del self.works[node]
+        for users_of in self._users.values():
+            users_of.discard(node)
+        for work in made:
+            assert work is not None
+            self.works[work.node] = work
+            self._add(work)
+
+
+def _source_of(move: Move, source: Use, target: Use) -> Lies | None:
+    """Where the elements of an output lie in what they are moved from."""
+    t = target.tensor
+    if any(move.first) or move.sizes != t.sizes or move.places or not _whole(target):
+        return None
+    along = source.tensor.explicit_strides
+    strides = tuple(sum(a * b for a, b in zip(step, along, strict=True)) for step in move.steps)
+    if any(stride < 0 for n, stride in zip(t.sizes, strides, strict=True) if n > 1):
+        return None
+    start = sum(a * b for a, b in zip(move.start, along, strict=True))
+    itemsize = t.data_type.dtype.itemsize
+    return Lies(t, source.buffer, source.offset + start * itemsize, tuple(max(0, s) for s in strides))
+
+
+def _target_of(move: Move, source: Use, target: Use) -> Lies | None:
+    """Where the elements of an input lie in what they are moved to."""
+    t, into = source.tensor, target.tensor.explicit_strides
+    if any(move.start) or move.places or source.offset or not _whole(source) or prod(move.sizes) != prod(t.sizes):
+        return None
+    strides = [0] * len(t.sizes)
+    for n, step, stride in zip(move.sizes, move.steps, into, strict=True):
+        if n == 1:
+            continue
+        ones = [k for k, factor in enumerate(step) if factor]
+        if len(ones) != 1 or step[ones[0]] != 1 or t.sizes[ones[0]] != n:
+            return None
+        strides[ones[0]] = stride
+    first = sum(a * b for a, b in zip(move.first, into, strict=True))
+    return Lies(t, target.buffer, target.offset + first * t.data_type.dtype.itemsize, tuple(strides))
+
+
+def _whole(use: Use) -> bool:
+    """Whether a tensor's elements are of whole bytes and lie side by side, each once, from the start of its buffer."""
+    t = use.tensor
+    return (
+        not use.offset
+        and t.data_type.element_bits >= 8
+        and t.span == prod(t.sizes)
+        and all(s for n, s in zip(t.sizes, t.explicit_strides, strict=True) if n > 1)
+    )
+
+
+def _moved(checked: CheckedGraph, work: Work, placed: Mapping[int, Lies]) -> Work | None:
+    """The work with all its uses of buffers where their elements lie; None where one of them cannot be there."""
+    tensors: list[dict[str, Use]] = []
+    for uses in (work.reads, work.writes):
+        made: dict[str, Use] = {}
+        for name, use in uses.items():
+            there = within(placed[use.buffer], use) if use.buffer in placed else use
+            if there is None or not (there.tensor is use.tensor or _serves(checked, work, there.tensor)):
+                return None
+            made[name] = there
+        tensors.append(made)
+    return replace(work, reads=tensors[0], writes=tensors[1])
+
+
+def within(lies: Lies, use: Use) -> Use | None:
+    """A tensor of a buffer whose elements lie in another one, there; None where no strides lead to them."""
+    t, u = lies.tensor, use.tensor
+    if u.data_type.element_bits < 8:
+        return None
+    if lies.packed:
+        inside = use.offset + u.element_bytes <= t.element_bytes
+        return Use(lies.buffer, u, lies.offset + use.offset) if inside else None
+    itemsize = u.data_type.dtype.itemsize
+    if itemsize != t.data_type.dtype.itemsize or use.offset % itemsize:
+        return None
+    runs = _runs(t, lies.strides)
+    start, left = 0, use.offset // itemsize
+    room = []
+    for size, weight, stride in runs:
+        index, left = divmod(left, weight)
+        start += index * stride
+        room.append(size - 1 - index)
+    if left:
+        return None
+    strides = []
+    for n, step in zip(u.sizes, u.explicit_strides, strict=True):
+        if n == 1 or step == 0:
+            strides.append(0 if n > 1 else step)
+            continue
+        at = next((k for k, (_, weight, _) in enumerate(runs) if weight <= step), None)
+        if at is None or step % runs[at][1]:
+            return None
+        times = step // runs[at][1]
+        room[at] -= (n - 1) * times
+        strides.append(times * runs[at][2])
+    if any(left < 0 for left in room):
+        return None
+    return Use(lies.buffer, replace(u, strides=tuple(strides)), lies.offset + start * itemsize)
+
+
+def _runs(t: TensorDesc, strides: Sequence[int]) -> list[tuple[int, int, int]]:
+    """A tensor's dimensions, the outermost first, those that lie alike as one: sizes, strides there, and other strides."""
+    along = sorted(
+        ((weight, n, stride) for n, weight, stride in zip(t.sizes, t.explicit_strides, strides, strict=True) if n > 1)
+    )
+    found: list[tuple[int, int, int]] = []
+    for weight, n, stride in along:
+        if found:
+            size, inner, step = found[-1]
+            if weight == size * inner and stride == size * step:
+                found[-1] = (size * n, inner, step)
+                continue
+        found.append((n, weight, stride))
+    return found[::-1]
+
+
+def _serves(checked: CheckedGraph, work: Work, t: TensorDesc) -> bool:
+    """Whether a work takes a tensor that is not packed at the same speed."""
+    if work.region is not None:  # which is compiled for the tensors that it has
+        return False
+    operator = checked.nodes[work.node]
+    assert operator is not None
+    found = meaning(operator.desc.as_newest())
+    if any(bound_by(e) for n in found.values() for e in walk(n.body)):
+        return False
+    run = 1
+    for n, stride in sorted(zip(t.sizes, t.explicit_strides, strict=True), key=lambda x: x[1]):
+        if n > 1 and stride == run:
+            run *= n
+    return run * t.data_type.dtype.itemsize >= min(RUN, prod(t.sizes) * t.data_type.dtype.itemsize)

@@ -1,0 +1,148 @@
+"""Bounds: how far an estimate that is made of integer sums may lie from the quotient that is rounded as stated.
+
+As stated, an output is F(A), with A = the sum of X W + bias, over the reals. X and W are s d and t e, rounded to float32, where
+d and e are integers and s and t scales. F rounds to float32, clamps, divides by the output's scale y, rounds to float32, and
+rounds to an integer. Let S be the sum of d e. Then
+
+    X W - s d t e = s d (W - t e) + (X - s d) W,    so    |A - s t S - bias| <= E = s max|d| sum|W - t e| + max|X - s d| sum|W|
+
+The estimate is v = S g + b in float32, with g = s t / y and b = bias / y, rounded. Where another tensor r (o - z) is added, F
+adds it, rounded to float32, after its first rounding, and rounds again; the estimate adds o h, with h = r / y, and b has -z h.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.exact.float32 import round_to_float32
+from anydml.exact.formats import FLOAT32, half_even, nearest, significand
+from anydml.graphs.plan import Region
+from anydml.tensor import DataType, limits
+
+UNIT = 2.0**-24
+RANGE = 258.0  # an estimate beyond this saturates; F of it does, too, as F never decreases
+MOST = 2.0**-4  # a bound above this leaves more open than the estimate saves
+FAR = 2.0**60
+NEVER = np.float32(2)  # a limit that no distance reaches
+SHARE = 2.0**-7  # of outputs that are decided one by one; more take longer than sums of floats do
+TYPICAL = 64.0  # the magnitude of an output before it is rounded
+MARGIN = 1 + 2.0**-20  # for what the roundings of these computations lose
+
+
+class Estimate(NamedTuple):
+    """The numbers of the estimate, by channel: v = sum * factor + term, and the limit that |v - rint(v)| has to stay below.
+
+    low, high: of the outputs, where the bounds of a region lie. other: the factor of what is added.
+    """
+
+    factor: NDArray[np.float32]
+    term: NDArray[np.float32]
+    limit: NDArray[np.float32]
+    low: int
+    high: int
+    other: np.float32
+
+
+def elements_of(data_type: DataType, scale: float, zero: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """For each byte the centred integer, and that dequantised."""
+    bytes_ = np.arange(256, dtype=np.uint8)
+    integers = (bytes_.view(np.int8) if data_type is DataType.INT8 else bytes_).astype(np.int64) - zero
+    return integers, round_to_float32(np.float64(scale) * integers)
+
+
+def estimate(region: Region, x_type: DataType, other_type: DataType | None, output: DataType) -> Estimate | str:
+    """The estimate of a region's outputs, or why there is none."""
+    x_scale, (w_scales, _) = region.x[0], region.weights
+    y_scale, zero = region.rounding
+    other, other_zero = region.other or (0.0, 0)
+    scales = np.array([x_scale, y_scale, *w_scales, *([other] if region.other else [])])
+    if not (np.isfinite(scales).all() and (scales > 1 / FAR).all() and (scales < FAR).all()):
+        return "a scale is not positive, or extreme"
+    if not np.isfinite(region.bias).all():
+        return "the bias is not finite"
+    (widest, off), (magnitudes, errors) = _roundings(x_type, *region.x), region.norms
+    error = (x_scale * widest * errors + off * magnitudes) * MARGIN
+    added, per_unit = 0.0, other / y_scale
+    if other_type is not None:
+        added = 255 * per_unit
+        error += _roundings(other_type, *region.other)[1] * MARGIN if region.other else 0
+    factor = x_scale * w_scales.astype(np.float64) / y_scale
+    term = region.bias.astype(np.float64) / y_scale - other_zero * per_unit
+    if not ((factor > 1 / FAR).all() and (factor < FAR).all() and (np.abs(term) < FAR).all() and added < FAR):
+        return "the output's scale is far from the inputs'"
+    of_term, before = np.abs(region.bias.astype(np.float64)) / y_scale + abs(other_zero) * per_unit, RANGE + added
+    # of float(sum), of its factor (rounded in any direction), and of the product, where that is not fused; of the term; of v
+    bound = error / y_scale + UNIT * (4.05 * (before + of_term) + 2.05 * of_term + 1.05 * before)
+    bound += UNIT * (3.05 * added + 1.05 * RANGE)  # the other's factor and product, and v
+    bound += UNIT * (1.05 * (RANGE + 256 * per_unit) + 2.1 * RANGE)  # as stated: of the sum, of both, and of the quotient
+    bound *= MARGIN
+    if not (bound < MOST).all():
+        return "what the roundings of the float tensors may change is too much"
+    exact = (error == 0) & _exact(np.array([factor, term, np.full_like(factor, per_unit)]), before + of_term)
+    exact &= math.frexp(y_scale)[0] == 0.5
+    if _ties(factor[~exact], bound[~exact]) > SHARE:
+        return "the scales make a tie of too many sums"
+    limit = np.where(exact, NEVER, np.nextafter((0.5 - bound).astype(np.float32), np.float32(0)))
+    low, high = (quantised(bound, y_scale, zero, output) for bound in region.bounds)
+    return Estimate(factor.astype(np.float32), term.astype(np.float32), limit, low, high, np.float32(per_unit))
+
+
+def _exact(numbers: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Where neither the estimate nor what is stated rounds anything before the last step, with scales of powers of two.
+
+    numbers: factors, terms, the other's factors; all are multiples of one power of two, of which `most` is less than 2^24.
+    """
+    unit = np.where(numbers > 0, numbers, np.inf)[::2].min(0)
+    multiples = np.rint(numbers / unit) * unit == numbers
+    found: NDArray[np.bool_] = (np.frexp(unit)[0] == 0.5) & multiples.all(0) & (most < unit / UNIT)
+    return found
+
+
+def _ties(factor: NDArray[np.float64], bound: NDArray[np.float64]) -> float:
+    """The share of sums that are left open because a factor is so near to p / q, q even, that every q-th sum is near a tie."""
+    if not factor.size:
+        return 0.0
+    q = np.arange(2, 256, 2)
+    off = np.abs(factor[:, None] - np.rint(factor[:, None] * q) / q) / factor[:, None] * TYPICAL
+    return float((np.minimum(1, bound[:, None] / np.maximum(off, bound[:, None])) / q).max(1).mean())
+
+
+def _roundings(data_type: DataType, scale: float, zero: int) -> tuple[float, float]:
+    """The largest centred integer's magnitude, and how far dequantised ones are from scale times integer at most."""
+    integers, rounded = elements_of(data_type, scale, zero)
+    return float(np.abs(integers).max()), float(np.abs(rounded.astype(np.float64) - scale * integers).max())
+
+
+def quantised(x: float, scale: float, zero: int, output: DataType) -> int:
+    """A float32 quantised: the quotient rounded to float32, that to an integer."""
+    low, high = limits(output)
+    if x in (-np.inf, np.inf):
+        return low if x < 0 else high
+    if x == 0:
+        return min(max(zero, low), high)
+    quotient = Fraction(x) / Fraction(scale)
+    bits = nearest(quotient.numerator, quotient.denominator, FLOAT32)
+    if bits & ~FLOAT32.sign >= FLOAT32.infinity:
+        return low if x < 0 else high
+    m, exponent = significand(bits)
+    n = half_even(m << max(exponent, 0), 1 << max(-exponent, 0))
+    return min(max(n + zero, low), high)
+
+
+def as_stated(total: Fraction, added: Fraction, region: Region, output: DataType) -> int:
+    """An output of its exact sum and of what is added to that when it has been rounded, step by step."""
+    x = _rounded(Fraction(_rounded(total)) + added)
+    low, high = region.bounds
+    return quantised(min(high, max(low, x)), *region.rounding, output)
+
+
+def _rounded(x: Fraction) -> float:
+    if not x:
+        return 0.0
+    m, exponent = significand(nearest(x.numerator, x.denominator, FLOAT32))
+    return float(Fraction(m) * Fraction(2) ** exponent)

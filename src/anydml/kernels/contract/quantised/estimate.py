@@ -1,0 +1,211 @@
+"""The estimate of outputs from int32 sums: stored where it is certain, and listed where it is not.
+
+The list takes the place of the sums that have been read, so that it always has room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anydml.kernels.code.emit import Text, arguments, fold, kernel, real, shuffle, splat, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.epilogue.rule import bounded, fused
+
+ESTIMATE = (
+    *("sums", "output", "rows", "columns", "first", "channel", "channels", "table", "state", "low", "high", "zero"),
+    *("other", "factor"),
+)
+SIDE = 4  # vectors side by side
+MAGIC = 1.5 * 2.0**23  # adding it rounds to an integer, which is in the low bits
+MAGIC_BITS = 0x4B400000
+FACTOR, TERM, LIMIT = 0, 1, 2  # the rows of the table
+OPEN, LISTED = 0, 1  # words of the state: how many outputs are open, and how many the estimate left open
+STATE = 16  # bytes
+
+
+def estimate(target: Target, by_column: bool, other: str = "") -> str:
+    """So many rows of sums, each of columns, to bytes. Arguments: ESTIMATE.
+
+    first: the number of the first element. channel: of the first row, of so many channels, in turn. table: three rows of
+    numbers by channel, as `bounds.Estimate` has them, with room for a whole vector more. low, high: float32 limits of
+    estimates, and zero: what is added, int32. state: the counts of what is listed are stored there.
+    by_column: columns are channels. other: "u8" or "i8" where elements of these bytes, times a factor, are added.
+    """
+    lanes = target.vector_bytes // 4
+    step, floats, ints = SIDE * lanes, f"<{lanes} x float>", f"<{lanes} x i32>"
+    text = Text()
+    arguments(text, ESTIMATE, {"sums", "output", "table", "state", "other"})
+    spare = text.op(f"alloca [{step} x i8], align 64")
+    count = text.op("alloca i64, align 8")
+    text.do(f"store i64 0, ptr {count}, align 8")
+    low, high, more = (
+        splat(text, text.op(f"bitcast i32 {text.op(f'trunc i64 %{name} to i32')} to float"), floats)
+        for name in ("low", "high", "factor")
+    )
+    zero = splat(text, text.op(f"sub i32 {text.op('trunc i64 %zero to i32')}, {MAGIC_BITS}"), ints)
+    magic = f"splat (float {real(MAGIC)})"
+    width = text.op(f"add i64 %channels, {step}")
+
+    def numbers(at: str) -> list[str]:
+        """Where factor, term and limit of a channel are."""
+        found = []
+        for row in (FACTOR, TERM, LIMIT):
+            before = text.op(f"mul i64 {width}, {row}")
+            found.append(text.at("%table", text.op(f"mul i64 {text.op(f'add i64 {before}, {at}')}, 4")))
+        return found
+
+    def row(r: str, carried: list[str]) -> list[str]:
+        (channel,) = carried
+        first = text.op(f"mul i64 {r}, %columns")
+        splats = [] if by_column else [splat(text, text.load("float", place), floats) for place in numbers(channel)]
+
+        def some(p: str, most: str | None) -> None:
+            """A step of vectors; most: how many elements there are, if they are fewer."""
+            at = text.op(f"add i64 {first}, {p}")
+            sums = text.at("%sums", text.op(f"mul i64 {at}, 4"))
+            places = numbers(p) if by_column else []
+            beside = _beside(text, at, step, most, spare) if other else ""
+            found, masks = [], []
+            for n in range(SIDE):
+                factor, term, limit = splats or [text.load(floats, place, n * target.vector_bytes) for place in places]
+                s = text.op(f"sitofp {ints} {text.load(ints, sums, n * target.vector_bytes)} to {floats}")
+                v = _multiplied(text, target, s, factor, term)
+                if other:
+                    bytes_ = text.load(f"<{lanes} x i8>", beside, n * lanes)
+                    wide = text.op(f"{'s' if other == 'i8' else 'z'}ext <{lanes} x i8> {bytes_} to {ints}")
+                    v = _multiplied(text, target, text.op(f"sitofp {ints} {wide} to {floats}"), more, v)
+                v = bounded(text, floats, "olt", bounded(text, floats, "ogt", v, low), high)
+                large = text.op(f"fadd {floats} {v}, {magic}")
+                d = text.op(f"fsub {floats} {v}, {text.op(f'fsub {floats} {large}, {magic}')}")
+                d = text.op(f"call {floats} @llvm.fabs.v{lanes}f32({floats} {d})")
+                masks.append(text.op(f"fcmp oge {floats} {d}, {limit}"))
+                found.append(text.op(f"add {ints} {text.op(f'bitcast {floats} {large} to {ints}')}, {zero}"))
+            bytes_ = _bytes(text, target, found)
+            if most is None:
+                text.store(f"<{step} x i8>", bytes_, text.at("%output", at))
+            else:
+                text.store(f"<{step} x i8>", bytes_, spare)
+
+                def one(k: str, _: list[str]) -> list[str]:
+                    text.store("i8", text.load("i8", spare, k), text.at("%output", text.op(f"add i64 {at}, {k}")))
+                    return []
+
+                fold(text, "0", most, 1, [], one)
+            some_open = masks[0]
+            for mask in masks[1:]:
+                some_open = text.op(f"or <{lanes} x i1> {some_open}, {mask}")
+            bits = text.op(f"bitcast <{lanes} x i1> {some_open} to i{lanes}")
+            _seldom(text, text.op(f"icmp ne i{lanes} {bits}, 0"), lambda: listed(at, masks, most))
+
+        def listed(at: str, masks: list[str], most: str | None) -> None:
+            """The numbers of the elements that masks tell, into the list."""
+            whole = masks
+            while len(whole) > 1:
+                size = SIDE // len(whole) * lanes
+                whole = [
+                    shuffle(text, *pair, f"<{size} x i1>", range(2 * size))
+                    for pair in zip(whole[::2], whole[1::2], strict=True)
+                ]
+            bits = text.op(f"bitcast <{step} x i1> {whole[0]} to i{step}")
+            bits = bits if step == 64 else text.op(f"zext i{step} {bits} to i64")
+
+            def one(k: str, _: list[str]) -> list[str]:
+                set_ = text.op(f"trunc i64 {text.op(f'lshr i64 {bits}, {k}')} to i1")
+
+                def add() -> None:
+                    place = text.op(f"load i64, ptr {count}, align 8")
+                    here = text.op(f"add i64 {at}, {k}")
+                    number = text.op(f"add i64 {here}, %first")
+                    text.store("i32", text.op(f"trunc i64 {number} to i32"), text.at("%sums", text.op(f"mul i64 {place}, 4")))
+                    text.do(f"store i64 {text.op(f'add i64 {place}, 1')}, ptr {count}, align 8")
+
+                when(text, set_, add)
+                return []
+
+            fold(text, "0", most or str(step), 1, [], one)
+
+        def all_of(p: str, _: list[str]) -> list[str]:
+            some(p, None)
+            return []
+
+        end, _ = fold(text, "0", "%columns", step, [], all_of)
+        rest = text.op(f"sub i64 %columns, {end}")
+        when(text, text.op(f"icmp ne i64 {rest}, 0"), lambda: some(end, rest))
+        following = text.op(f"add i64 {channel}, 1")
+        return [text.op(f"select i1 {text.op(f'icmp eq i64 {following}, %channels')}, i64 0, i64 {following}")]
+
+    fold(text, "0", "%rows", 1, [("i64", "%channel")], row)
+    listed_ = text.op(f"load i64, ptr {count}, align 8")
+    for word in (OPEN, LISTED):
+        text.store("i64", listed_, "%state", 8 * word)
+    text.do("ret i64 0")
+    return kernel(
+        text,
+        [
+            f"declare {floats} @llvm.fabs.v{lanes}f32({floats})",
+            f"declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})",
+        ],
+    )
+
+
+def _multiplied(text: Text, target: Target, x: str, y: str, z: str) -> str:
+    """x * y + z."""
+    lanes = target.vector_bytes // 4
+    floats = f"<{lanes} x float>"
+    if fused(target):
+        return text.op(f"call {floats} @llvm.fma.v{lanes}f32({floats} {x}, {floats} {y}, {floats} {z})")
+    return text.op(f"fadd {floats} {text.op(f'fmul {floats} {x}, {y}')}, {z}")
+
+
+def _beside(text: Text, at: str, step: int, most: str | None, spare: str) -> str:
+    """Where the bytes of `other` are for a step from an element on: there, or in spare memory, where there are fewer."""
+    here = text.at("%other", at)
+    if most is None:
+        return here
+
+    def one(k: str, _: list[str]) -> list[str]:
+        text.store("i8", text.load("i8", here, k), spare, k)
+        return []
+
+    fold(text, "0", most, 1, [], one)
+    return spare
+
+
+def _bytes(text: Text, target: Target, vectors: list[str]) -> str:
+    """Four vectors of int32, each within a byte, as bytes in order."""
+    lanes = target.vector_bytes // 4
+    whole = vectors
+    kind = f"<{lanes} x i32>"
+    if target.architecture == "x86":  # their low bytes, by a packing that cannot saturate
+        return _packed(text, target, vectors)
+    few = [text.op(f"trunc {kind} {v} to <{lanes} x i8>") for v in whole]
+    while len(few) > 1:
+        size = SIDE // len(few) * lanes
+        few = [shuffle(text, *pair, f"<{size} x i8>", range(2 * size)) for pair in zip(few[::2], few[1::2], strict=True)]
+    return few[0]
+
+
+def _packed(text: Text, target: Target, vectors: list[str]) -> str:
+    lanes = target.vector_bytes // 4
+    ints, wide = f"<{lanes} x i32>", target.vector_bytes
+    name, end = {64: ("avx512", ".512"), 32: ("avx2", ""), 16: ("sse2", ".128")}[wide]
+    vectors = [text.op(f"and {ints} {v}, splat (i32 255)") for v in vectors]
+    shorts = f"<{wide // 2} x i16>"
+    pairs = [
+        text.op(f"call {shorts} @llvm.x86.{name}.packssdw{end}({ints} {vectors[i]}, {ints} {vectors[i + 1]})") for i in (0, 2)
+    ]
+    bytes_ = text.op(f"call <{wide} x i8> @llvm.x86.{name}.packuswb{end}({shorts} {pairs[0]}, {shorts} {pairs[1]})")
+    if wide == 16:
+        return bytes_
+    words = text.op(f"bitcast <{wide} x i8> {bytes_} to {ints}")
+    order = [4 * lane + v for v in range(4) for lane in range(wide // 16)]
+    return text.op(f"bitcast {ints} {shuffle(text, words, words, ints, order)} to <{wide} x i8>")
+
+
+def _seldom(text: Text, condition: str, body: Callable[[], None]) -> None:
+    yes, after = text.name("yes"), text.name("after")
+    text.branch(condition, yes, after, seldom=True)
+    text.label(yes)
+    body()
+    text.jump(after)
+    text.label(after)

@@ -1,0 +1,58 @@
+"""Which elements each output is a sum of: steps through x, weights and channels for each dimension of the output."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.contract.problem import in_bytes
+from anydml.kernels.match.convolution import Convolution
+from anydml.kernels.match.product import Product
+
+
+class Geometry(NamedTuple):
+    """Which elements an output is a sum of, as `refine` reads it, for the output's number in row-major order.
+
+    dimensions: of the output, six, each with its size and the steps in bytes of x and weights, and that of channels. windows:
+    of the last three: taps, dilation, stride, start, size of x, and the steps of x and weights. inner: count, and steps.
+    """
+
+    dimensions: tuple[tuple[int, int, int, int], ...]
+    windows: tuple[tuple[int, int, int, int, int, int, int], ...]
+    inner: tuple[int, int, int]
+
+    def words(self) -> NDArray[np.int64]:
+        return np.array([n for row in (*self.dimensions, *self.windows, self.inner) for n in row], np.int64)
+
+
+ONE, STILL = (1, 0, 0, 0), (1, 0, 0, 0, 1, 0, 0)
+
+
+def of_convolution(p: Convolution) -> Geometry:
+    """The geometry of a convolution: batches, groups, filters of a group, places."""
+    x, f, y = p.x.desc, p.filters.desc, p.output.desc
+    xs, fs = in_bytes(x), in_bytes(f)
+    channels, filters = f.sizes[1], f.sizes[0] // p.groups
+    outer = (
+        (y.sizes[0], xs[0], 0, 0),
+        (p.groups, channels * xs[1], filters * fs[0], filters),
+        (filters, 0, fs[0], 1),
+    )
+    missing = 3 - len(p.strides)
+    places = (*[ONE] * missing, *((n, 0, 0, 0) for n in y.sizes[2:]))
+    each = zip(f.sizes[2:], p.dilations, p.strides, p.starts, x.sizes[2:], xs[2:], fs[2:], strict=True)
+    return Geometry((*outer, *places), (*[STILL] * missing, *each), (channels, xs[1], fs[1]))
+
+
+def of_product(p: Product) -> Geometry | None:
+    """The geometry of a product: batches, rows, columns. None where B differs between batches."""
+    a, b = p.a.desc, p.b.desc
+    at, bt = in_bytes(a), in_bytes(b)
+    if len(a.sizes) > 6 or math.prod(b.sizes[:-2]) != 1:
+        return None
+    outer = tuple((n, s, 0, 0) for n, s in zip(a.sizes[:-1], at[:-1], strict=True))
+    dimensions = (*[ONE] * (5 - len(outer)), *outer, (b.sizes[-1], 0, bt[-1], 1))
+    return Geometry(dimensions, (STILL,) * 3, (a.sizes[-1], at[-1], bt[-2]))

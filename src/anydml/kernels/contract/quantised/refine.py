@@ -1,0 +1,172 @@
+"""Listed outputs, decided as stated: the dequantised elements, their products and sums in float64 with what additions lose.
+
+A product of two float32 numbers is exact in float64. What each addition rounds off is summed in a second number, whose own
+roundings are below 2^-53 K times the sum of the magnitudes of what was rounded off: nothing, where nothing was.
+"""
+
+from __future__ import annotations
+
+from itertools import count as count_from
+
+from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, real, when
+from anydml.kernels.code.targets import Target
+
+REFINE = (
+    *("state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output", "slack"),
+    *("other", "added"),
+)
+DIMENSIONS, SPATIAL = 6, 3  # of an output, and the last of them, in which windows are cut off
+DIMENSION = ("size", "x", "weights", "channel")  # words of each dimension: its size, and steps
+WINDOW = ("taps", "dilation", "stride", "start", "size", "x", "weights")  # words of each of the last three
+INNER = ("count", "x", "weights")
+CHANNEL = 12  # bytes: scale, zero point, bias
+LOW, HIGH, SCALE, ZERO, LEAST, MOST = range(6)  # of the rule: float32, but the zero point and the limits, int32
+MAGIC = 1.5 * 2.0**23
+NEAR = 2.0**-56  # of a sum: a bound up to this leaves it between two neighbours
+
+
+def refine(target: Target, signed: bool, adds: bool) -> str:
+    """Decides listed outputs, and leaves on the list those whose sums are not known well enough. Arguments: REFINE.
+
+    state: how many there are. geometry: the words of DIMENSION, WINDOW and INNER. elements: float64, of each byte of x.
+    channels: records of CHANNEL. slack: the bits of a float64, the factor of the bound. signed: the weights are INT8.
+    adds: an element of `other` is added to the rounded sum, which `added` has for each byte, float32.
+    """
+    text = Text()
+    arguments(
+        text, REFINE, {"state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output", "other", "added"}
+    )
+    slots = [text.op("alloca double, align 8") for _ in range(3)]
+    slack = text.op("bitcast i64 %slack to double")
+    count = text.load("i64", "%state")
+
+    words = count_from(0)
+
+    def named(names: tuple[str, ...]) -> dict[str, str]:
+        """The next words, by name."""
+        return {name: text.load("i64", "%geometry", 8 * next(words)) for name in names}
+
+    dimensions = [named(DIMENSION) for _ in range(DIMENSIONS)]
+    windows = [named(WINDOW) for _ in range(SPATIAL)]
+    inner = named(INNER)
+
+    def output(i: str, carried: list[str]) -> list[str]:
+        number = text.op(f"zext i32 {text.load('i32', '%list', text.op(f'mul i64 {i}, 4'))} to i64")
+        rest, x, w, channel = number, "%x", "%weights", "0"
+        places: list[str] = []
+        for dimension in dimensions[::-1]:
+            place = text.op(f"urem i64 {rest}, {dimension['size']}")
+            rest = text.op(f"udiv i64 {rest}, {dimension['size']}")
+            x, w = (text.at(p, text.op(f"mul i64 {place}, {dimension[name]}")) for p, name in ((x, "x"), (w, "weights")))
+            further = text.op(f"mul i64 {place}, {dimension['channel']}")
+            channel = text.op(f"add i64 {channel}, {further}")
+            places.insert(0, place)
+        record = text.at("%channels", text.op(f"mul i64 {channel}, {CHANNEL}"))
+        scale, zero, bias = text.load("float", record), text.load("i32", record, 4), text.load("float", record, 8)
+        for slot, value in zip(slots, (text.op(f"fpext float {bias} to double"), real(0.0), real(0.0)), strict=True):
+            text.do(f"store double {value}, ptr {slot}, align 8")
+        firsts = []
+        for place, window in zip(places[-SPATIAL:], windows, strict=True):
+            middle = text.op(f"mul i64 {place}, {window['stride']}")
+            firsts.append(text.op(f"sub i64 {middle}, {window['start']}"))
+
+        def taps(d: int, x: str, w: str) -> None:
+            window = windows[d]
+
+            def tap(k: str, _: list[str]) -> list[str]:
+                further = text.op(f"mul i64 {k}, {window['dilation']}")
+                at = text.op(f"add i64 {firsts[d]}, {further}")
+
+                def inside() -> None:
+                    x_ = text.at(x, text.op(f"mul i64 {at}, {window['x']}"))
+                    w_ = text.at(w, text.op(f"mul i64 {k}, {window['weights']}"))
+                    taps(d + 1, x_, w_) if d + 1 < SPATIAL else line(x_, w_)
+
+                when(text, text.op(f"icmp ult i64 {at}, {window['size']}"), inside)
+                return []
+
+            fold(text, "0", window["taps"], 1, [], tap)
+
+        def line(x: str, w: str) -> None:
+            began = [text.op(f"load double, ptr {slot}, align 8") for slot in slots]
+
+            def term(c: str, found: list[str]) -> list[str]:
+                byte = text.load("i8", along(text, x, inner["x"], c))
+                a = text.load("double", along(text, "%elements", "8", text.op(f"zext i8 {byte} to i64")))
+                byte = text.load("i8", along(text, w, inner["weights"], c))
+                b = text.op(f"sub i32 {extend(text, byte, signed)}, {zero}")
+                b = text.op(f"fmul float {text.op(f'sitofp i32 {b} to float')}, {scale}")
+                product = text.op(f"fmul double {a}, {text.op(f'fpext float {b} to double')}")
+                total, lost = _two_sum(text, found[0], product)
+                size = text.op(f"call double @llvm.fabs.f64(double {lost})")
+                return [total, text.op(f"fadd double {found[1]}, {lost}"), text.op(f"fadd double {found[2]}, {size}")]
+
+            _, ended = fold(text, "0", inner["count"], 1, [("double", value) for value in began], term)
+            for slot, value in zip(slots, ended, strict=True):
+                text.do(f"store double {value}, ptr {slot}, align 8")
+
+        taps(0, x, w)
+        total, lost, size = (text.op(f"load double, ptr {slot}, align 8") for slot in slots)
+        total, lost = _two_sum(text, total, lost)
+        bound = text.op(f"fmul double {size}, {slack}")
+        other = None
+        if adds:
+            byte = text.op(f"zext i8 {text.load('i8', '%other', number)} to i64")
+            other = text.load("float", along(text, "%added", "4", byte))
+        low = _stated(text, _odd(text, total, text.op(f"fsub double {lost}, {bound}")), other)
+        high = _stated(text, _odd(text, total, text.op(f"fadd double {lost}, {bound}")), other)
+        text.store("i8", text.op(f"trunc i32 {low} to i8"), text.at("%output", number))
+        text.store("i32", text.op(f"trunc i64 {number} to i32"), text.at("%list", text.op(f"mul i64 {carried[0]}, 4")))
+        magnitude = text.op(f"fmul double {text.op(f'call double @llvm.fabs.f64(double {total})')}, {real(NEAR)}")
+        open_ = text.op(f"or i1 {text.op(f'icmp ne i32 {low}, {high}')}, {text.op(f'fcmp ogt double {bound}, {magnitude}')}")
+        return [text.op(f"add i64 {carried[0]}, {text.op(f'zext i1 {open_} to i64')}")]
+
+    _, (left,) = fold(text, "0", count, 1, [("i64", "0")], output)
+    text.store("i64", left, "%state")
+    text.do("ret i64 0")
+    return kernel(text, ["declare double @llvm.fabs.f64(double)"])
+
+
+def _two_sum(text: Text, a: str, b: str) -> tuple[str, str]:
+    """A sum rounded, and what that rounds off."""
+    total = text.op(f"fadd double {a}, {b}")
+    second = text.op(f"fsub double {total}, {a}")
+    first = text.op(f"fsub double {total}, {second}")
+    return total, text.op(f"fadd double {text.op(f'fsub double {a}, {first}')}, {text.op(f'fsub double {b}, {second}')}")
+
+
+def _odd(text: Text, value: str, more: str) -> str:
+    """A float64 that float32 rounds as it does value + more, where that is nearer to the value than half its last digit.
+
+    Between two neighbours no number is rounded otherwise, nor is that of the two whose last digit is odd: it is no tie.
+    """
+    bits = text.op(f"bitcast double {value} to i64")
+    up = text.op(f"fcmp ogt double {more}, 0.0")
+    positive = text.op(f"fcmp ogt double {value}, 0.0")
+    away = text.op(f"icmp eq i1 {up}, {positive}")
+    moved = text.op(f"select i1 {away}, i64 {text.op(f'add i64 {bits}, 1')}, i64 {text.op(f'sub i64 {bits}, 1')}")
+    odd = text.op(f"icmp ne i64 {text.op(f'and i64 {bits}, 1')}, 0")
+    exact = text.op(f"fcmp oeq double {more}, 0.0")
+    nothing = text.op(f"fcmp oeq double {value}, 0.0")
+    kept = text.op(f"or i1 {text.op(f'or i1 {odd}, {exact}')}, {nothing}")
+    return text.op(f"bitcast i64 {text.op(f'select i1 {kept}, i64 {bits}, i64 {moved}')} to double")
+
+
+def _stated(text: Text, total: str, other: str | None) -> str:
+    """The output of a sum, and of what is added to it, rounded step by step: an int32."""
+    low, high, scale = (text.load("float", "%rule", 4 * n) for n in (LOW, HIGH, SCALE))
+    zero, least, most = (text.load("i32", "%rule", 4 * n) for n in (ZERO, LEAST, MOST))
+    x = text.op(f"fptrunc double {total} to float")
+    if other is not None:
+        x = text.op(f"fadd float {x}, {other}")
+
+    def between(x: str, low: str, high: str) -> str:
+        x = text.op(f"select i1 {text.op(f'fcmp olt float {x}, {low}')}, float {low}, float {x}")
+        return text.op(f"select i1 {text.op(f'fcmp ogt float {x}, {high}')}, float {high}, float {x}")
+
+    quotient = text.op(f"fdiv float {between(x, low, high)}, {scale}")
+    quotient = between(quotient, real(-1024.0), real(1024.0))  # beyond, it saturates
+    whole = text.op(f"fsub float {text.op(f'fadd float {quotient}, {real(MAGIC)}')}, {real(MAGIC)}")
+    n = text.op(f"add i32 {text.op(f'fptosi float {whole} to i32')}, {zero}")
+    n = text.op(f"select i1 {text.op(f'icmp slt i32 {n}, {least}')}, i32 {least}, i32 {n}")
+    return text.op(f"select i1 {text.op(f'icmp sgt i32 {n}, {most}')}, i32 {most}, i32 {n}")

@@ -1,0 +1,29 @@
+"""Constants among elements that are moved: the bits that stand for them in a tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, nearest, wrapped
+from anydml.schema.expression import Expr
+from anydml.tensor import DataType
+
+_FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
+
+
+def stored_bits(e: Expr, data_type: DataType) -> int | None:
+    """The bits of a constant in a tensor of a type; None where it is no constant, or none that a tensor of integers has."""
+    if e.op != "constant":
+        return None
+    value, form = e.data.value, _FORMATS.get(data_type)
+    if form is None:
+        return wrapped(int(value), data_type.element_bits, False) if e.data.integral else None
+    if isinstance(value, Fraction):
+        return nearest(value.numerator, value.denominator, form) if value else 0
+    if not isinstance(value, float):
+        return None
+    if math.isnan(value):
+        return form.quiet_nan
+    return (form.infinity if value else 0) | (form.sign if math.copysign(1, value) < 0 else 0)

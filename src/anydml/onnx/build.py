@@ -1,0 +1,369 @@
+"""The walk over a model's nodes, which makes graphs of them.
+
+Nodes whose inputs are known are computed at once; the others become nodes of a graph. Where the elements of a tensor decide
+about sizes, the graph ends before the node, and the walk goes on when they are known: each such part is a segment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx
+
+from anydml.devices.memory import memory_bytes
+from anydml.errors import BindingError, DataError, DescError
+from anydml.functional.graph import Graph, built, computed
+from anydml.functional.tracing import Building, GraphTensor
+from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, NeedsValue, Refusal, Refused, RunsAlone, UseBody
+from anydml.onnx.mapping import MAPPINGS, MISSING
+from anydml.onnx.nodes import Body, Node, branch_body, function_body, node_of
+from anydml.onnx.read import MOST_NODES
+from anydml.onnx.types import DTYPES, FOUR_BIT, output_types, type_of
+from anydml.onnx.values import Array, Value, known
+from anydml.tensor import TensorDesc
+
+MOST_DEEP = 24  # bodies within bodies
+MOST_ELEMENTS = 2**46  # of a tensor, repeated ones counted
+
+Frames = tuple[tuple[Body, int], ...]  # bodies from the model's to the innermost one, each with the next node's place
+
+
+@dataclass(frozen=True)
+class State:
+    """The model before a node. known: tensors whose elements are known. sizes: the others', with their dtypes.
+
+    types: element types by tensor. frames: the nodes to come. count: of the nodes that were met.
+    """
+
+    known: Mapping[str, Array]
+    sizes: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
+    types: Mapping[str, int]
+    frames: Frames
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Nodes that are one graph, and the way on.
+
+    graph: None where there is nothing to compute. shapes: of the graph's outputs. aliases: tensors that are others as they
+    are. known: tensors that need no computing. rest: the state behind, but for sizes; wanted: the tensors whose values
+    decide how it goes on; alone: the node that runs by itself before it does.
+    """
+
+    graph: Graph | None
+    shapes: Mapping[str, tuple[int, ...]]
+    aliases: Mapping[str, str]
+    known: Mapping[str, Array]
+    types: Mapping[str, int]
+    frames: Frames
+    count: int
+    live: frozenset[str]
+    wanted: tuple[str, ...] = ()
+    alone: Node | None = None
+
+    @property
+    def last(self) -> bool:
+        return not self.wanted and self.alone is None
+
+
+class Walk:
+    """One walk from a state to the next cut or to the end; `refusals` holds what was met on the way."""
+
+    def __init__(self, state: State, functions: Mapping[tuple[str, str], Any]) -> None:
+        self.env: dict[str, Value] = dict(state.known)
+        self.types = dict(state.types)
+        self.functions = functions
+        self.refusals: list[Refusal] = []
+        self.lost: set[str] = set()  # tensors of nodes that were refused
+        self._frames = [*state.frames]
+        self._count = state.count
+        self._at = ""
+        self._building = Building(lambda: self._at)
+        self._given: list[GraphTensor] = []
+        self._later: set[str] = set()  # tensors whose type no graph has
+        self._names: dict[int, str] = {}
+        for name, (sizes, dtype) in state.sizes.items():
+            if math.prod(sizes) > MOST_ELEMENTS:
+                self.refusals.append(Refusal(name, "input", INVALID, f"sizes {sizes} are too many elements"))
+                self.lost.add(name)
+            elif 0 in sizes:
+                self.env[name] = np.empty(sizes, dtype)
+            elif state.types.get(name) in FOUR_BIT:
+                self._later.add(name)
+            else:
+                t = GraphTensor(self._building, name, TensorDesc(dtype, sizes or (1,)), (None, len(self._given)))
+                self._given.append(t)
+                self.env[name] = t if sizes else t.reshape(())
+                self._names[id(self.env[name])] = name
+
+    def run(self, outputs: frozenset[str], keep_all: bool) -> Segment:
+        """The segment from here on; ModelError where nodes are refused."""
+        wanted: tuple[str, ...] = ()
+        alone = None
+        made: set[str] = set()
+        while self._frames:
+            body, at = self._frames[-1]
+            if at == len(body.nodes):
+                self._frames.pop()
+                continue
+            self._frames[-1] = body, at + 1
+            self._count += 1
+            node = node_of(body.nodes[at], body)
+            if self._count > MOST_NODES:
+                raise ModelError(
+                    [Refusal("", "", INVALID, f"the model has more than {MOST_NODES} nodes, with those of functions")]
+                )
+            self._at = str(node)
+            try:
+                self._step(self._typed(node), body.opsets)
+                made.update(filter(None, node.outputs))
+            except _Cut as cut:
+                wanted = cut.wanted
+                if wanted:
+                    self._frames[-1] = body, at
+                    self._count -= 1
+                else:
+                    alone = cut.node
+                break
+        if not self._frames:
+            missing = [name for name in outputs if name not in self.env.keys() | self.lost | self._later]
+            self.refusals += [Refusal(name, "output", INVALID, "no node computes it") for name in missing]
+        if self.refusals:
+            raise ModelError(self.refusals)
+        frames = tuple(self._frames)
+        live = outputs | _read(frames) | set(wanted) | set(alone.inputs if alone else ())
+        return self._segment(frozenset(live), frozenset(live | made) if keep_all else frozenset(live), frames, wanted, alone)
+
+    def _segment(
+        self, live: frozenset[str], kept: frozenset[str], frames: Frames, wanted: tuple[str, ...], alone: Node | None
+    ) -> Segment:
+        found: dict[str, GraphTensor] = {}
+        shapes, aliases, values, by_identity = {}, {}, {}, dict(self._names)
+        for name in sorted(kept & self.env.keys()):
+            value = self.env[name]
+            if not isinstance(value, GraphTensor):
+                values[name] = value
+            elif id(value) in by_identity:
+                if by_identity[id(value)] != name:
+                    aliases[name] = by_identity[id(value)]
+            else:
+                by_identity[id(value)] = name
+                found[name], shapes[name] = computed(value), value.sizes
+        graph = built(self._building, self._given, found, {name: name for name in found}) if found else None
+        types = {name: t for name, t in self.types.items() if name in kept}
+        return Segment(graph, shapes, aliases, values, types, frames, self._count, live, wanted, alone)
+
+    def _typed(self, node: Node) -> Node:
+        types = tuple(self.types.get(name) if name else None for name in node.inputs)
+        schema = node.schema
+        return replace(node, types=types, output_types=tuple(output_types(schema, node.attributes, types, len(node.outputs))))
+
+    def _step(self, node: Node, opsets: Mapping[str, int]) -> None:
+        if self.lost.intersection(node.inputs):
+            self.lost.update(filter(None, node.outputs))
+            if node.key not in MAPPINGS and not self._has_body(node):
+                self._refuse(node, *_missing(node))
+            return
+        if late := self._later.intersection(node.inputs):
+            raise _Cut(node=node) if node.key in MAPPINGS else Refused(f"{sorted(late)[0]} has a type that no graph has")
+        try:
+            values = [self._value(name) for name in node.inputs]
+            if node.key == "If":
+                self._push(node, self._branch(node, values[0], opsets))
+            elif node.key in MAPPINGS and self._taken(node, values):
+                pass
+            elif (body := self._body(node, values, opsets)) is not None:
+                self._push(node, body)
+            else:
+                reason, kind = _missing(node)
+                raise Refused(reason, kind)
+        except Refused as refused:
+            self._refuse(node, refused.reason, refused.kind)
+            self.lost.update(filter(None, node.outputs))
+        except NeedsValue as needs:
+            names = [name for name in node.inputs if name and self.env.get(name) is needs.value]
+            raise (_Cut(wanted=tuple(names)) if names else _Cut(node=node)) from None
+        except RunsAlone:
+            raise _Cut(node=node) from None
+
+    def _value(self, name: str) -> Value:
+        if name and name not in self.env:
+            raise Refused(f"no node before it computes {name!r}", INVALID)
+        return self.env[name] if name else None
+
+    def _refuse(self, node: Node, reason: str, kind: str) -> None:
+        self.refusals.append(Refusal(node.name, node.key, kind, reason))
+
+    def _take(self, node: Node, results: list[Value]) -> None:
+        for i, (name, value) in enumerate(zip(node.outputs, results, strict=False)):
+            if not name or value is None:
+                continue
+            if isinstance(value, GraphTensor):
+                if value.data_type.element_bits < 8:
+                    raise RunsAlone
+                _fitting(value)
+            self.env[name] = value
+            declared = node.output_types[i]
+            self.types[name] = declared if declared in DTYPES and declared is not None else type_of_value(value)
+        if missing := [name for name in node.outputs[len(results) :] if name]:
+            raise Refused(f"its output {missing[0]!r} is not computed", NOT_YET)
+
+    def _taken(self, node: Node, values: list[Value]) -> bool:
+        """Whether a mapping computes a node; else, its own definition does."""
+        try:
+            results = evaluate(node, values)
+        except UseBody:
+            return False
+        self._take(node, results)
+        return True
+
+    def _branch(self, node: Node, condition: Value, opsets: Mapping[str, int]) -> Body:
+        taken = "then_branch" if bool(np.all(known(condition))) else "else_branch"
+        return branch_body(node, node.attributes[taken], opsets, self._count)
+
+    def _has_body(self, node: Node) -> bool:
+        schema = node.schema
+        return (
+            (node.domain, node.operator) in self.functions
+            or node.key == "If"
+            or (schema is not None and (schema.has_function or schema.has_context_dependent_function))
+        )
+
+    def _body(self, node: Node, values: list[Value], opsets: Mapping[str, int]) -> Body | None:
+        function = self.functions.get((node.domain, node.operator)) or _own_body(node, values)
+        return None if function is None else function_body(node, function, opsets, self._count)
+
+    def _push(self, node: Node, body: Body) -> None:
+        if body.scope.depth > MOST_DEEP:
+            raise Refused(f"functions and branches are nested more than {MOST_DEEP} deep", INVALID)
+        self._frames.append((body, 0))
+
+
+class _Cut(Exception):
+    """The end of a segment. wanted: tensors whose values are needed; node: what runs by itself."""
+
+    def __init__(self, wanted: tuple[str, ...] = (), node: Node | None = None) -> None:
+        super().__init__(wanted, node)
+        self.wanted, self.node = wanted, node
+
+
+def evaluate(node: Node, values: list[Value]) -> list[Value]:
+    """The outputs of a node for its inputs; Refused, NeedsValue or RunsAlone where there are none."""
+    symbols = [x for x in values if isinstance(x, GraphTensor)]
+    if symbols and any(x is not None and x.size == 0 for x in values if not isinstance(x, GraphTensor)):
+        return _of_nothing(node, values)
+    return _called(MAPPINGS[node.key], node, values)
+
+
+def _of_nothing(node: Node, values: list[Value]) -> list[Value]:
+    """The outputs where inputs are empty, which no graph has: outputs are empty, too, or the node runs by itself."""
+    try:
+        return _called(MAPPINGS[node.key], node, values)
+    except Refused:
+        pass
+    stand_ins = [np.zeros(x.sizes, x.dtype) if isinstance(x, GraphTensor) else x for x in values]
+    try:
+        results = _called(MAPPINGS[node.key], node, stand_ins)
+    except Refused:
+        raise RunsAlone from None
+    if any(x is not None and x.size for x in results):
+        raise RunsAlone
+    return results
+
+
+def _called(mapping: Callable[..., Any], node: Node, values: list[Value]) -> list[Value]:
+    try:
+        result = mapping(node, *values)
+    except DescError as error:
+        raise Refused("; ".join(map(str, error.violations))) from None
+    except BindingError as error:
+        raise Refused("; ".join(map(str, error.faults))) from None
+    except DataError as error:
+        raise Refused(str(error), INVALID) from None
+    except MemoryError as error:
+        raise Refused(str(error) or "there is not enough memory", INVALID) from None
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def type_of_value(value: Value) -> int:
+    """The element type of a tensor that nothing says it of."""
+    return type_of(np.empty(0, value.dtype))
+
+
+def _fitting(t: GraphTensor) -> None:
+    if math.prod(t.sizes) > MOST_ELEMENTS or t.tensor.total > memory_bytes():
+        raise Refused(f"a tensor of sizes {t.sizes} takes {t.tensor.total} bytes; this machine has {memory_bytes()}", INVALID)
+
+
+def _missing(node: Node) -> tuple[str, str]:
+    if node.key in MISSING:
+        return MISSING[node.key], NOT_YET
+    if node.domain:
+        return f"operators of the domain {node.domain} are not mapped", NOT_IN_DIRECTML
+    if node.schema is None:
+        return f"ONNX has no such operator in opset {node.opset}", INVALID
+    return f"DirectML has no operator for {node.operator}", NOT_IN_DIRECTML
+
+
+def _own_body(node: Node, values: list[Value]) -> Any:
+    """ONNX's own definition of an operator by others; None where it has none."""
+    schema = node.schema
+    if schema is None:
+        return None
+    if schema.has_function:
+        versions = [v for v in schema.function_opset_versions if v <= node.opset]
+        text = schema.get_function_with_opset_version(max(versions)) if versions else None
+    elif schema.has_context_dependent_function:
+        types = [_type_proto(t, x) for t, x in zip(node.types, values, strict=True)]
+        versions = [v for v in schema.context_dependent_function_opset_versions if v <= node.opset]
+        proto = onnx.helper.make_node(node.operator, node.inputs, node.outputs, node.name, domain=node.domain)
+        proto.attribute.extend(node.protos.values())
+        text = None
+        if versions:
+            given = proto.SerializeToString()
+            text = schema.get_context_dependent_function_with_opset_version(max(versions), given, types)
+    else:
+        return None
+    if text is None:
+        return None
+    function = onnx.FunctionProto()
+    function.ParseFromString(text)
+    if not function.node:  # ONNX has none for these inputs
+        return None
+    own = {a.name for a in function.attribute_proto}
+    defaults = [a.default_value for a in schema.attributes.values() if a.default_value.name and a.name not in own]
+    function.attribute_proto.extend(defaults)
+    return function
+
+
+def _type_proto(element_type: int | None, x: Value) -> bytes:
+    if element_type is None or x is None:
+        return b""
+    text: bytes = onnx.helper.make_tensor_type_proto(element_type, tuple(x.shape)).SerializeToString()
+    return text
+
+
+def _read(frames: Frames) -> set[str]:
+    """The tensors that nodes to come may read."""
+    found: set[str] = set()
+    for body, at in frames:
+        for proto in body.nodes[at:]:
+            found.update(map(body.scope.name, proto.input))
+            for a in proto.attribute:
+                for graph in (a.g, *a.graphs):
+                    _read_within(graph, body, found)
+    return found
+
+
+def _read_within(graph: Any, body: Body, found: set[str]) -> None:
+    found.update(body.scope.name(t.name) for t in graph.output)
+    for proto in graph.node:
+        found.update(map(body.scope.name, proto.input))
+        for a in proto.attribute:
+            for inner in (a.g, *a.graphs):
+                _read_within(inner, body, found)

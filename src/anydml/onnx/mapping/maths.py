@@ -1,0 +1,255 @@
+"""Arithmetic, comparisons, logic, bits and casts: an operator of DirectML for each, broadcast as NumPy does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from anydml.functional import functions as dml
+from anydml.functional.tracing import GraphTensor
+from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
+from anydml.onnx.nodes import Node
+from anydml.onnx.types import BOOL, FOUR_BIT, dtype_of
+from anydml.onnx.values import Value, number, reshape
+
+SMALL = 4096  # elements of integer tensors that NumPy computes: those that sizes are made of
+
+Mapping = Callable[..., Any]
+
+
+def unary(function: Callable[..., Any]) -> Mapping:
+    """The mapping of a function of one tensor."""
+
+    def mapping(n: Node, x: Value) -> Value:
+        return function(x)
+
+    return mapping
+
+
+def binary(function: Callable[..., Any], of_integers: Callable[..., Any] | None = None) -> Mapping:
+    """The mapping of a function of two tensors. of_integers: NumPy's function of the same results for integers."""
+
+    def mapping(n: Node, a: Value, b: Value) -> Value:
+        if of_integers is not None and _small(a) and _small(b) and a.dtype == b.dtype:
+            return np.asarray(of_integers(a, b))
+        return function(a, b)
+
+    return mapping
+
+
+def _small(x: Value) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.size <= SMALL
+
+
+def compared(function: Callable[..., Any], of_integers: Callable[..., Any]) -> Mapping:
+    """The mapping of a comparison, whose result is truth values."""
+    return binary(function, lambda a, b: of_integers(a, b).view(np.uint8))
+
+
+def several(function: Callable[[Value, Value], Value]) -> Mapping:
+    """The mapping of a function of one or more tensors, from left to right."""
+
+    def mapping(n: Node, *values: Value) -> Value:
+        return reduce(function, values)
+
+    return mapping
+
+
+def mean(n: Node, *values: Value) -> Value:
+    """One: itself. Two: ELEMENT_WISE_MEAN. More: their sum from left to right, by their count."""
+    if len(values) < 3:
+        return reduce(dml.element_wise_mean, values)
+    total = reduce(dml.element_wise_add, values)
+    return dml.element_wise_divide(total, np.array(len(values), total.dtype))
+
+
+def absolute(n: Node, x: Value) -> Value:
+    return x if x.dtype.kind == "u" else dml.element_wise_abs(x)
+
+
+def power(n: Node, x: Value, exponent: Value) -> Value:
+    """A constant exponent of one element: ELEMENT_WISE_CONSTANT_POW; else both of one type. The result has the base's type."""
+    if x.dtype.kind == "f":
+        constant = not isinstance(exponent, GraphTensor) and exponent.size == 1
+        if constant and exponent.ndim <= x.ndim and float(np.float32(number(exponent))) == number(exponent):
+            return dml.element_wise_constant_pow(x, exponent=number(exponent))
+        return dml.element_wise_pow(x, converted(exponent, x.dtype))
+    if exponent.dtype.kind == "f":
+        return dml.cast(dml.element_wise_pow(dml.cast(x, output_data_type=exponent.dtype), exponent), output_data_type=x.dtype)
+    return dml.element_wise_pow(x, converted(exponent, x.dtype))
+
+
+def converted(x: Value, dtype: np.dtype[Any]) -> Value:
+    """The tensor with elements of another type; itself where it has them."""
+    return x if x.dtype == dtype else dml.cast(x, output_data_type=dtype)
+
+
+def modulus(n: Node, a: Value, b: Value) -> Value:
+    if n.get("fmod", 0):
+        return binary(dml.element_wise_modulus_truncate, np.fmod)(n, a, b)
+    return binary(dml.element_wise_modulus_floor, np.mod)(n, a, b)
+
+
+def shift(n: Node, a: Value, b: Value) -> Value:
+    """Shifts of unsigned bits; to the right, of a signed number below 0 they are those of what is not set."""
+    bits, by = unsigned(a), unsigned(b)
+    if n.get("direction") == "LEFT":
+        return dml.element_wise_bit_shift_left(bits, by).view(a.dtype)
+    shifted = dml.element_wise_bit_shift_right(bits, by)
+    if a.dtype.kind == "u":
+        return shifted
+    inverted = dml.element_wise_bit_not(dml.element_wise_bit_shift_right(dml.element_wise_bit_not(bits), by))
+    below = dml.element_wise_logical_less_than(a, np.zeros((), a.dtype))
+    return dml.element_wise_if(below, inverted, shifted).view(a.dtype)
+
+
+def unsigned(x: Value) -> Value:
+    """The bits of integers, as unsigned ones."""
+    return x.view(np.dtype(f"u{x.dtype.itemsize}"))
+
+
+def bit_cast(n: Node, x: Value) -> Value:
+    """The same bits as elements of another type of the same size."""
+    to = n.get("to")
+    if to is None or to == BOOL or to in FOUR_BIT or dtype_of(to).itemsize != x.dtype.itemsize:
+        raise Refused("the elements of both types have to be of one size", NOT_IN_DIRECTML)
+    return x.view(dtype_of(to))
+
+
+def is_infinite(n: Node, x: Value) -> Value:
+    """Infinities of the signs that are asked for; where neither is, none."""
+    signs = bool(n.get("detect_positive", 1)), bool(n.get("detect_negative", 1))
+    if signs == (False, False):
+        return np.zeros(x.shape, np.uint8)
+    mode = {(True, True): "EITHER", (True, False): "POSITIVE", (False, True): "NEGATIVE"}[signs]
+    return dml.element_wise_is_infinity(x, mode)
+
+
+def clip(n: Node, x: Value, low: Value = None, high: Value = None) -> Value:
+    """Limits from attributes in old operator sets, else from inputs; those that are known are attributes of the operator."""
+    if low is None and high is None and n.opset < 11:
+        return dml.element_wise_clip(x, min=n.get("min", -3.4028234663852886e38), max=n.get("max", 3.4028234663852886e38))
+    if any(isinstance(limit, GraphTensor) for limit in (low, high)):
+        raised = x if low is None else dml.element_wise_max(x, low)
+        return raised if high is None else dml.element_wise_min(raised, high)
+    lowest, highest = _limits(x.dtype)
+    ends = [end if limit is None else number(limit) for limit, end in ((low, lowest), (high, highest))]
+    if ends[0] > ends[1]:
+        ends[0] = ends[1]  # ONNX: where min is above max, every element becomes max
+    return dml.element_wise_clip1(x, min_max_data_type=x.dtype, min=ends[0], max=ends[1])
+
+
+def _limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    if dtype.kind == "f":
+        return float("-inf"), float("inf")
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
+def where(n: Node, condition: Value, a: Value, b: Value) -> Value:
+    if isinstance(condition, np.ndarray) and _small(a) and _small(b):
+        return np.where(condition.astype(np.bool_), a, b)
+    return dml.element_wise_if(condition, a, b)
+
+
+def cast(n: Node, x: Value) -> Value:
+    return _cast(n, x, n.types[0], n.get("to"))
+
+
+def cast_like(n: Node, x: Value, like: Value) -> Value:
+    return _cast(n, x, n.types[0], n.types[1])
+
+
+def _cast(n: Node, x: Value, own: int | None, to: int | None) -> Value:
+    """The tensor as an element type: truth values are what is not 0. Integers to integers keep the low bits, as ONNX's do."""
+    if to is None:
+        raise Refused("the type that it casts to is not known", INVALID)
+    dtype = dtype_of(to)
+    if to == BOOL:
+        if own == BOOL:
+            return x
+        return dml.element_wise_logical_not(dml.element_wise_logical_equals(x, np.zeros((), x.dtype)))
+    if own == to:
+        return x
+    if _small(x) and dtype.kind in "iu":
+        return x.astype(dtype)
+    if own in FOUR_BIT:
+        return _cast(n, _from_four_bit(x), TensorProto.FLOAT, to)
+    if to in FOUR_BIT:
+        return _to_four_bit(_cast(n, x, own, TensorProto.FLOAT), dtype)
+    return dml.cast(x, output_data_type=dtype)
+
+
+def _from_four_bit(x: Value) -> Value:
+    """DEQUANTIZE by a scale of 1: CAST has no types of 4 bits."""
+    sizes = (1,) * max(x.ndim, 1)
+    parts = [np.ones(sizes, np.float32), np.zeros(sizes, x.dtype)]
+    return reshape(dml.dequantize(reshape(x, x.shape or (1,)), parts), x.shape)
+
+
+def _to_four_bit(x: Value, dtype: np.dtype[Any]) -> Value:
+    """QUANTIZE by a scale of 1, of whole numbers."""
+    sizes = (1,) * max(x.ndim, 1)
+    parts = [np.ones(sizes, np.float32), np.zeros(sizes, dtype)]
+    return reshape(dml.quantize(reshape(x, x.shape or (1,)), parts, output_data_type=dtype), x.shape)
+
+
+TABLE: dict[str, Mapping] = {
+    "Abs": absolute,
+    "Acos": unary(dml.element_wise_acos),
+    "Acosh": unary(dml.element_wise_acosh),
+    "Add": binary(dml.element_wise_add, np.add),
+    "And": binary(dml.element_wise_logical_and, lambda a, b: np.logical_and(a, b).view(np.uint8)),
+    "Asin": unary(dml.element_wise_asin),
+    "Asinh": unary(dml.element_wise_asinh),
+    "Atan": unary(dml.element_wise_atan),
+    "Atanh": unary(dml.element_wise_atanh),
+    "BitCast": bit_cast,
+    "BitShift": shift,
+    "BitwiseAnd": binary(dml.element_wise_bit_and, np.bitwise_and),
+    "BitwiseNot": unary(dml.element_wise_bit_not),
+    "BitwiseOr": binary(dml.element_wise_bit_or, np.bitwise_or),
+    "BitwiseXor": binary(dml.element_wise_bit_xor, np.bitwise_xor),
+    "Cast": cast,
+    "CastLike": cast_like,
+    "Ceil": unary(dml.element_wise_ceil),
+    "Clip": clip,
+    "Cos": unary(dml.element_wise_cos),
+    "Cosh": unary(dml.element_wise_cosh),
+    "Div": binary(dml.element_wise_divide),
+    "Equal": compared(dml.element_wise_logical_equals, np.equal),
+    "Erf": unary(dml.element_wise_erf),
+    "Exp": unary(dml.element_wise_exp),
+    "Floor": unary(dml.element_wise_floor),
+    "Greater": compared(dml.element_wise_logical_greater_than, np.greater),
+    "GreaterOrEqual": compared(dml.element_wise_logical_greater_than_or_equal, np.greater_equal),
+    "IsInf": is_infinite,
+    "IsNaN": unary(dml.element_wise_is_nan),
+    "Less": compared(dml.element_wise_logical_less_than, np.less),
+    "LessOrEqual": compared(dml.element_wise_logical_less_than_or_equal, np.less_equal),
+    "Log": unary(dml.element_wise_log),
+    "Max": several(dml.element_wise_max),
+    "Mean": mean,
+    "Min": several(dml.element_wise_min),
+    "Mod": modulus,
+    "Mul": binary(dml.element_wise_multiply, np.multiply),
+    "Neg": unary(dml.element_wise_negate),
+    "Not": unary(dml.element_wise_logical_not),
+    "Or": binary(dml.element_wise_logical_or, lambda a, b: np.logical_or(a, b).view(np.uint8)),
+    "Pow": power,
+    "Reciprocal": unary(dml.element_wise_recip),
+    "Round": unary(dml.element_wise_round),
+    "Sign": unary(dml.element_wise_sign),
+    "Sin": unary(dml.element_wise_sin),
+    "Sinh": unary(dml.element_wise_sinh),
+    "Sqrt": unary(dml.element_wise_sqrt),
+    "Sub": binary(dml.element_wise_subtract, np.subtract),
+    "Sum": several(dml.element_wise_add),
+    "Tan": unary(dml.element_wise_tan),
+    "Tanh": unary(dml.element_wise_tanh),
+    "Where": where,
+    "Xor": binary(dml.element_wise_logical_xor),
+}

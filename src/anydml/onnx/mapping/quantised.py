@@ -1,0 +1,227 @@
+"""Quantized operators: by tensor, by axis, by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anydml.functional import functions as dml
+from anydml.functional.matrix_multiply import matrix_multiply_integer, quantized_linear_matrix_multiply
+from anydml.onnx.errors import INVALID, Refused
+from anydml.onnx.mapping.maths import converted
+from anydml.onnx.mapping.products import batched
+from anydml.onnx.mapping.windows import channels, convolved, pooled, pooling, window_of
+from anydml.onnx.nodes import Node
+from anydml.onnx.types import dtype_of
+from anydml.onnx.values import Value, axis_of, expand, reshape
+
+EIGHT_BIT = (np.dtype(np.uint8), np.dtype(np.int8))
+
+
+def _parameter(n: Node, p: Value, x: Value) -> Value:
+    """A scale or zero point with a tensor's number of dimensions: one element, one along the axis, or one for each block."""
+    if p is None:
+        return None
+    if p.ndim <= 1 and (p.ndim == 0 or p.shape[0] == 1):
+        return reshape(p, (1,) * max(x.ndim, 1))
+    if p.ndim == 1:
+        axis = axis_of(n.get("axis", 1), x.ndim)
+        return reshape(p, [p.shape[0] if i == axis else 1 for i in range(x.ndim)])
+    if p.ndim != x.ndim:
+        raise Refused(f"scales of {p.ndim} dimensions for {x.ndim}", INVALID)
+    return p
+
+
+def quantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None) -> Value:
+    """ELEMENT_WISE_QUANTIZE_LINEAR for 8 bits; QUANTIZE for others and for blocks, with a zero point of 0 where none is."""
+    declared = n.get("output_dtype") or None
+    dtype = zero_point.dtype if zero_point is not None else dtype_of(declared) if declared else np.dtype(np.uint8)
+    x = _scaled(x, scale)
+    by, zero = _parameter(n, scale, x), _parameter(n, zero_point, x)
+    if dtype in EIGHT_BIT and all(a in (1, b) for a, b in zip(by.shape, x.shape, strict=False)):
+        if zero is None and dtype != np.uint8:
+            zero = np.zeros((1,) * max(x.ndim, 1), dtype)
+        return reshape(dml.element_wise_quantize_linear(x, by, zero), x.shape)
+    zero = np.zeros(by.shape, dtype) if zero is None else zero
+    led = x if x.ndim else reshape(x, (1,))
+    return reshape(dml.quantize(led, [by, zero], output_data_type=dtype), x.shape)
+
+
+def _scaled(x: Value, scale: Value) -> Value:
+    """The tensor in its scale's type, in which ONNX divides."""
+    return x if x.dtype == scale.dtype or x.dtype == np.int32 else converted(x, scale.dtype)
+
+
+def dequantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None) -> Value:
+    by, zero = _parameter(n, scale, x), _parameter(n, zero_point, x)
+    if x.dtype in (*EIGHT_BIT, np.dtype(np.int32)) and all(a in (1, b) for a, b in zip(by.shape, x.shape, strict=False)):
+        return reshape(dml.element_wise_dequantize_linear(x, by, zero), x.shape)
+    zero = np.zeros(by.shape, x.dtype) if zero is None else zero
+    led = x if x.ndim else reshape(x, (1,))
+    return reshape(dml.dequantize(led, [by, zero]), x.shape)
+
+
+def dynamic_quantize_linear(n: Node, x: Value) -> tuple[Value, Value, Value]:
+    found = dml.dynamic_quantize_linear(x, output_data_type="UINT8")
+    return reshape(found.output, x.shape), reshape(found.output_scale, ()), reshape(found.output_zero_point, ())
+
+
+def _lined(p: Value, rank: int, axis: int) -> Value:
+    """A parameter of a matrix: one element, or one for each row (axis -2) or column (-1)."""
+    if p is None:
+        return None
+    if p.ndim == 0 or p.shape == (1,):
+        return reshape(p, (1,) * rank)
+    if p.ndim == 1:
+        return reshape(p, [p.shape[0] if i == rank + axis else 1 for i in range(rank)])
+    return reshape(p, (1,) * (rank - p.ndim) + tuple(p.shape))
+
+
+def qlinear_matmul(n: Node, a: Value, sa: Value, za: Value, b: Value, sb: Value, zb: Value, sy: Value, zy: Value) -> Value:
+    def product(x: Value, y: Value) -> Value:
+        rank = x.ndim
+        return quantized_linear_matrix_multiply(
+            x, _lined(sa, rank, -2), _lined(za, rank, -2), y, _lined(sb, rank, -1), _lined(zb, rank, -1),
+            _lined(sy, rank, -2), _lined(zy, rank, -2), output_data_type=zy.dtype,
+        )  # fmt: skip
+
+    if any(p.dtype == np.float16 for p in (sa, sb, sy)):
+        sa, sb, sy = (converted(p, np.dtype(np.float32)) for p in (sa, sb, sy))
+    return batched(a, b, product)
+
+
+def matmul_integer(n: Node, a: Value, b: Value, za: Value = None, zb: Value = None) -> Value:
+    def product(x: Value, y: Value) -> Value:
+        return matrix_multiply_integer(x, y, _lined(za, x.ndim, -2), _lined(zb, y.ndim, -1))
+
+    return batched(a, b, product)
+
+
+def _by_filter(p: Value, rank: int) -> Value:
+    """A parameter of filters: one element, or one for each."""
+    if p is None:
+        return None
+    return reshape(p, (1, p.shape[0] if p.ndim else 1, *[1] * (rank - 2)))
+
+
+def _image(n: Node, x: Value, w: Value) -> tuple[Value, Value, dict[str, Any]]:
+    """The image and filters with two spatial dimensions at least, and the window's arguments."""
+    found = window_of(n, x.shape[2:], w.shape[2:])
+    count = max(x.ndim - 2, 2)
+    wide = [reshape(v, (*v.shape[:2], *[1] * (count - v.ndim + 2), *v.shape[2:])) for v in (x, w)]
+    return wide[0], wide[1], convolved(found.flat(count))
+
+
+def qlinear_conv(
+    n: Node, x: Value, sx: Value, zx: Value, w: Value, sw: Value, zw: Value, sy: Value, zy: Value, b: Value = None
+) -> Value:
+    image, filters, arguments = _image(n, x, w)
+    rank = image.ndim
+    scales = [_by_filter(p, rank) for p in (sx, sw, sy)]
+    zeros = [_by_filter(p, rank) for p in (zx, zw, zy)]
+    made = dml.quantized_linear_convolution(
+        image, scales[0], filters, scales[1], scales[2], zeros[0], zeros[1], channels(b, rank), zeros[2],
+        **arguments, group_count=n.get("group", 1),
+    )  # fmt: skip
+    return reshape(made, (*made.shape[:2], *made.shape[rank - x.ndim + 2 :]))
+
+
+def conv_integer(n: Node, x: Value, w: Value, zx: Value = None, zw: Value = None) -> Value:
+    image, filters, arguments = _image(n, x, w)
+    rank = image.ndim
+    zero, by_filter = _by_filter(zx, rank), _by_filter(zw, rank)
+    made = dml.convolution_integer(image, filters, zero, by_filter, **arguments, group_count=n.get("group", 1))
+    return reshape(made, (*made.shape[:2], *made.shape[rank - x.ndim + 2 :]))
+
+
+def qlinear_add(n: Node, a: Value, sa: Value, za: Value, b: Value, sb: Value, zb: Value, sy: Value, zy: Value = None) -> Value:
+    return dml.element_wise_quantized_linear_add(a, sa, b, sb, sy, za, zb, zy)
+
+
+def _single(p: Value, rank: int) -> Value:
+    """A parameter of a whole tensor."""
+    return None if p is None else reshape(p, (1,) * rank)
+
+
+def qlinear_average_pool(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy: Value = None) -> Value:
+    if n.get("channels_last", 0):
+        raise Refused("its channels are last")
+    image, found = pooling(n, x)
+    if any(found.past) and n.get("count_include_pad", 0):
+        raise Refused("ceil_mode and count_include_pad together")
+    rank = image.ndim
+    scale, of_output, zero, zero_of_output = (_single(p, rank) for p in (sx, sy, zx, zy))
+    made = dml.quantized_linear_average_pooling(
+        image,
+        scale,
+        of_output,
+        zero,
+        zero_of_output,
+        **pooled(found),
+        dilations=found.dilations,
+        include_padding=bool(n.get("count_include_pad", 0)),
+    )
+    return reshape(made, (*made.shape[:2], *made.shape[rank - x.ndim + 2 :]))
+
+
+def qlinear_global_average_pool(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy: Value = None) -> Value:
+    if n.get("channels_last", 0):
+        raise Refused("its channels are last")
+    count = max(x.ndim - 2, 2)
+    image = reshape(x, (*x.shape[:2], *[1] * (count - x.ndim + 2), *x.shape[2:]))
+    scale, of_output, zero, zero_of_output = (_single(p, image.ndim) for p in (sx, sy, zx, zy))
+    made = dml.quantized_linear_average_pooling(image, scale, of_output, zero, zero_of_output, window_size=image.shape[2:])
+    return reshape(made, (*x.shape[:2], *[1] * (x.ndim - 2)))
+
+
+def qlinear_sigmoid(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy: Value = None) -> Value:
+    """Dequantized, SIGMOID, quantized: a rounding after each."""
+    real = dml.activation_sigmoid(dml.element_wise_dequantize_linear(x, sx, zx))
+    return dml.element_wise_quantize_linear(real, sy, zy)
+
+
+def qlinear_concat(n: Node, sy: Value, zy: Value, *values: Value) -> Value:
+    """Each input dequantized by its own scale, joined, quantized by the output's."""
+    real = [
+        dml.element_wise_dequantize_linear(x, sx, zx) for x, sx, zx in zip(values[::3], values[1::3], values[2::3], strict=True)
+    ]
+    joined = real[0] if len(real) == 1 else dml.join(real, axis=axis_of(n.get("axis", 0), real[0].ndim))
+    return dml.element_wise_quantize_linear(joined, sy, zy)
+
+
+def matmul_integer_to_float(
+    n: Node, a: Value, b: Value, sa: Value, sb: Value, za: Value = None, zb: Value = None, bias: Value = None
+) -> Value:
+    def product(x: Value, y: Value) -> Value:
+        rank = x.ndim
+        term = None if bias is None else expand(bias, (*x.shape[:-1], y.shape[-1]))
+        return dml.matrix_multiply_integer_to_float(
+            x, _lined(sa, rank, -2), y, _lined(sb, rank, -1), _lined(za, rank, -2), _lined(zb, rank, -1), term
+        )
+
+    return batched(a, b, product)
+
+
+MICROSOFT: dict[str, Callable[..., Any]] = {
+    "DequantizeLinear": dequantize_linear,
+    "MatMulIntegerToFloat": matmul_integer_to_float,
+    "QLinearAdd": qlinear_add,
+    "QLinearAveragePool": qlinear_average_pool,
+    "QLinearConcat": qlinear_concat,
+    "QLinearGlobalAveragePool": qlinear_global_average_pool,
+    "QLinearSigmoid": qlinear_sigmoid,
+    "QuantizeLinear": quantize_linear,
+}
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "ConvInteger": conv_integer,
+    "DequantizeLinear": dequantize_linear,
+    "DynamicQuantizeLinear": dynamic_quantize_linear,
+    "MatMulInteger": matmul_integer,
+    "QLinearConv": qlinear_conv,
+    "QLinearMatMul": qlinear_matmul,
+    "QuantizeLinear": quantize_linear,
+    **{f"com.microsoft.{name}": mapping for name, mapping in MICROSOFT.items()},
+}

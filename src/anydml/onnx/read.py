@@ -1,0 +1,146 @@
+"""A model as the onnx package reads it: its graph, its constants, its functions; ModelError where it is none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, TensorProto, ValueInfoProto
+
+from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, Refusal, Refused, invalid
+from anydml.onnx.nodes import array_of
+from anydml.onnx.types import DTYPES, type_name
+from anydml.onnx.values import Array
+
+OLDEST = 7  # opset: operators before broadcast in other ways
+MOST_NODES = 20_000  # of a model
+
+
+class Signature(NamedTuple):
+    """An input or an output of a model. sizes: numbers, names of sizes, or None for a size without either; None: unknown."""
+
+    name: str
+    element_type: int
+    sizes: tuple[int | str | None, ...] | None
+
+
+class Read(NamedTuple):
+    """A model that was read.
+
+    constants: the initializers, truth values as UINT8; types: theirs. inputs: those that have no constant.
+    """
+
+    proto: ModelProto
+    opsets: dict[str, int]
+    constants: dict[str, Array]
+    types: dict[str, int]
+    inputs: dict[str, Signature]
+    outputs: dict[str, Signature]
+    functions: dict[tuple[str, str], Any]
+
+
+def read(source: str | os.PathLike[str] | ModelProto) -> Read:
+    """The model of a file, with external data from the file's folder alone, or of a ModelProto."""
+    proto = source if isinstance(source, ModelProto) else _file(Path(source))
+    if (count := len(proto.graph.node)) > MOST_NODES:
+        raise invalid(f"the model has {count} nodes; {MOST_NODES} at most are read")
+    try:
+        onnx.checker.check_model(proto)
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise invalid(_first(error)) from None
+    opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in proto.opset_import}
+    newest = onnx.defs.onnx_opset_version()
+    if "" in opsets and not OLDEST <= opsets[""] <= newest:
+        raise ModelError([Refusal("", "", NOT_YET, f"the model is of opset {opsets['']}; {OLDEST} to {newest} are read")])
+    graph = proto.graph
+    refusals: list[Refusal] = []
+    constants: dict[str, Array] = {}
+    types: dict[str, int] = {}
+    if graph.sparse_initializer:
+        refusals.append(Refusal("", "", NOT_IN_DIRECTML, "the model has sparse constants"))
+    for tensor in graph.initializer:
+        try:
+            if tensor.data_location == TensorProto.EXTERNAL:
+                raise Refused("its data are in a file, and the model was not read from one", INVALID)
+            constants[tensor.name], types[tensor.name] = array_of(tensor), tensor.data_type
+        except Refused as refused:
+            refusals.append(Refusal(tensor.name, "initializer", refused.kind, refused.reason))
+        except (ValueError, TypeError) as error:
+            refusals.append(Refusal(tensor.name, "initializer", INVALID, _first(error)))
+    inputs = _signatures(graph.input, refusals)
+    outputs = _signatures(graph.output, refusals)
+    if refusals:
+        raise ModelError(refusals)
+    needed = {name: s for name, s in inputs.items() if name not in constants}
+    functions = {(f.domain, f.name): f for f in proto.functions}
+    return Read(proto, opsets, constants, types, needed, outputs, functions)
+
+
+def _file(path: Path) -> ModelProto:
+    try:
+        proto = onnx.load(path, load_external_data=False)
+    except (DecodeError, ValueError) as error:
+        raise invalid(f"{path} is no ONNX model: {_first(error)}") from None
+    if not proto.HasField("graph"):
+        raise invalid(f"{path} is no ONNX model: it has no graph")
+    try:
+        onnx.external_data_helper.load_external_data_for_model(proto, str(path.parent.resolve()))
+    except (onnx.checker.ValidationError, ValueError, OSError) as error:
+        raise invalid(f"external data cannot be read: {_first(error)}") from None
+    return proto
+
+
+def _signatures(infos: Any, refusals: list[Refusal]) -> dict[str, Signature]:
+    found = {}
+    for info in infos:
+        if not info.type.HasField("tensor_type"):
+            kind = info.type.WhichOneof("value") or "nothing"
+            refusals.append(Refusal(info.name, "tensor", NOT_IN_DIRECTML, f"it is {kind.replace('_type', '')}, no tensor"))
+        elif info.type.tensor_type.elem_type not in DTYPES:
+            named = type_name(info.type.tensor_type.elem_type)
+            refusals.append(Refusal(info.name, "tensor", NOT_IN_DIRECTML, f"it has elements of {named}"))
+        else:
+            found[info.name] = _signature(info)
+    return found
+
+
+def _signature(info: ValueInfoProto) -> Signature:
+    tensor = info.type.tensor_type
+    sizes = None
+    if tensor.HasField("shape"):
+        sizes = tuple(
+            d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or None for d in tensor.shape.dim
+        )
+    return Signature(info.name, tensor.elem_type, sizes)
+
+
+def _first(error: Exception) -> str:
+    """The first lines of a message, which may hold a whole node."""
+    text = str(error).strip() or type(error).__name__
+    return text if len(text) <= 400 else text[:400] + ".."
+
+
+def given_array(signature: Signature, value: Any) -> Array:
+    """An input's array as graphs take it; TypeError or ValueError where it does not fit the model."""
+    array = np.asarray(value)
+    dtype = DTYPES[signature.element_type]
+    if array.dtype == np.bool_ and dtype == np.uint8:
+        array = array.view(np.uint8)
+    if array.dtype != dtype:
+        raise ValueError(f"takes {type_name(signature.element_type)}, not {array.dtype}")
+    if signature.sizes is not None:
+        fits = len(signature.sizes) == array.ndim and all(
+            not isinstance(n, int) or n == m for n, m in zip(signature.sizes, array.shape, strict=False)
+        )
+        if not fits:
+            raise ValueError(f"takes sizes {shown(signature.sizes)}, not {array.shape}")
+    return array
+
+
+def shown(sizes: tuple[int | str | None, ...]) -> str:
+    """Sizes as messages print them: (N, 3, ?)."""
+    return f"({', '.join('?' if n is None else str(n) for n in sizes)}{',' * (len(sizes) == 1)})"

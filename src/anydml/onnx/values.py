@@ -1,0 +1,74 @@
+"""Tensors while a model is mapped: arrays, whose elements are known, or tensors of a graph; either lies as a mapping asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.functional.tracing import GraphTensor
+from anydml.onnx.errors import INVALID, NeedsValue, Refused
+
+Array = NDArray[Any]
+Value = Any  # an array or a GraphTensor: the eager functions take both and are typed for arrays
+
+
+def known(x: Value) -> Array:
+    """The elements of a tensor; NeedsValue where they are not known before the run."""
+    if isinstance(x, GraphTensor):
+        raise NeedsValue(x)
+    array: Array = x
+    return array
+
+
+def ints(x: Value) -> tuple[int, ...]:
+    """The integers of a tensor."""
+    return tuple(int(i) for i in known(x).reshape(-1))
+
+
+def number(x: Value) -> Any:
+    """The one element of a tensor, as a Python number."""
+    array = known(x)
+    if array.size != 1:
+        raise Refused(f"it takes one value where the tensor has sizes {array.shape}", INVALID)
+    return array.reshape(-1)[0].item()
+
+
+def reshape(x: Value, sizes: Sequence[int]) -> Value:
+    """The same elements in order with other sizes."""
+    if math.prod(sizes) != math.prod(x.shape):
+        raise Refused(f"sizes {tuple(x.shape)} cannot become {tuple(sizes)}", INVALID)
+    return x if tuple(sizes) == tuple(x.shape) else x.reshape(tuple(sizes))
+
+
+def transpose(x: Value, axes: Sequence[int]) -> Value:
+    """The dimensions in another order."""
+    return x.transpose(tuple(axes))
+
+
+def expand(x: Value, sizes: Sequence[int]) -> Value:
+    """The tensor broadcast to sizes, as NumPy does."""
+    try:
+        return x.broadcast_to(tuple(sizes)) if isinstance(x, GraphTensor) else np.broadcast_to(x, tuple(sizes))
+    except ValueError:
+        raise Refused(f"sizes {tuple(x.shape)} do not broadcast to {tuple(sizes)}", INVALID) from None
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """An axis counted from the first one; Refused outside of the dimensions."""
+    if not -rank <= axis < max(rank, 1):
+        raise Refused(f"axis {axis} is none of {rank} dimensions", INVALID)
+    return axis % rank if rank else 0
+
+
+def along(x: Value, rank: int, axis: int) -> Value:
+    """A tensor of one dimension along an axis of a tensor of that rank; what has one element broadcasts anyway."""
+    return reshape(x, [x.shape[0] if i == axis else 1 for i in range(rank)]) if x.ndim == 1 else x
+
+
+def padded(x: Value, rank: int) -> Value:
+    """The tensor with leading sizes of 1, up to a rank."""
+    return reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)) if x.ndim < rank else x

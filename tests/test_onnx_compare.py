@@ -1,0 +1,232 @@
+"""Comparison by node: injected faults are located and named; fusions of a runtime; tensors recorded elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+import anydml as dml
+from anydml.onnx.compare import compare
+from anydml.onnx.compare_results import BEYOND, ROUNDING, ModelComparison
+from anydml.onnx.compare_runtimes import recorded
+from every_kernel import SOAK, Ran
+from faulty import NODES, followed, network, tensors, with_fault
+
+Array = npt.NDArray[Any]
+DIGITS = Path(__file__).parents[1] / "examples" / "digits"
+NAMES = {"saturation": "pair_saturation", "float32": "float32_requantisation", "weight": "changed_weight"}
+
+
+def node_of(model: ModelProto, name: str) -> onnx.NodeProto:
+    found: onnx.NodeProto = next(node for node in model.graph.node if node.name == name)
+    return found
+
+
+def other_weight(model: ModelProto, name: str, random: np.random.Generator) -> ModelProto:
+    """The model with one weight of a node changed by a tenth of the largest at least."""
+    made = ModelProto()
+    made.CopyFrom(model)
+    tensor = next(t for t in made.graph.initializer if t.name == f"{name}.weight")
+    weights = numpy_helper.to_array(tensor).copy()
+    flat = weights.reshape(-1)
+    at = int(random.integers(flat.size))
+    if weights.dtype == np.int8:
+        flat[at] = random.choice([w for w in range(-127, 128) if abs(w - int(flat[at])) > 12])
+    else:
+        flat[at] += np.abs(flat).max() * random.choice([-1, 1]) * random.uniform(0.1, 1)
+    tensor.CopyFrom(numpy_helper.from_array(weights, tensor.name))
+    return made
+
+
+def test_the_faults_are_none_where_nothing_is_at_fault() -> None:
+    model, inputs = network(np.random.default_rng(1), 4)
+    known = tensors(model, inputs)
+    for name in NODES:
+        for channels_last in (False, True):
+            made = with_fault(model, node_of(model, name), known | inputs, "none", channels_last)
+            np.testing.assert_array_equal(made, known[name])
+
+
+@pytest.mark.parametrize("fault", NAMES)
+def test_injected_faults_are_located_and_named(fault: str, ran: Ran) -> None:
+    random = np.random.default_rng([7, *fault.encode()])
+    cases = tried = 0
+    wanted = min(100, 3 * SOAK)
+    while cases < wanted and tried < 40 * wanted:
+        tried += 1
+        model, inputs = network(random, 24)
+        name = str(random.choice(NODES))
+        known = tensors(model, inputs)
+        if fault == "weight":
+            output = tensors(other_weight(model, name, random), inputs)[name]
+        else:
+            output = with_fault(model, node_of(model, name), known | inputs, fault, bool(random.integers(2)))
+        if np.array_equal(output, known[name]):
+            continue
+        cases += 1
+        found = compare(model, inputs, actual=followed(model, known, name, output))
+        assert found.first is not None
+        assert found.first.name == name, str(found)
+        assert found.first.deviation == NAMES[fault], str(found)
+        assert [row.name for row in found.nodes if row.departs] == [name]
+        assert found.first.verdict == (ROUNDING if fault == "float32" else BEYOND), str(found)
+    ran(cases, wanted)
+
+
+@pytest.mark.parametrize("network", ["cnn", "encoder"])
+def test_a_changed_weight_of_a_float_network_is_located(network: str, ran: Ran) -> None:
+    random = np.random.default_rng(3)
+    model = onnx.load(DIGITS / f"{network}.onnx")
+    nodes = {
+        "cnn": {"conv1": "conv1", "conv2": "conv2", "classify": "logits"},
+        "encoder": {"query": "query", "attended": "attended", "inner": "inner_product", "classify": "classify"},
+    }[network]
+    cases = 0
+    for weight, node in [*nodes.items()] * max(1, SOAK // 4):
+        inputs = {"image": random.uniform(0, 1, (6, *(1, 8, 8)[-3 if network == "cnn" else -2 :])).astype(np.float32)}
+        found = compare(model, inputs, actual=tensors(other_weight(model, weight, random), inputs))
+        assert found.first is not None
+        assert (found.first.name, found.first.deviation, found.first.verdict) == (node, "changed_weight", BEYOND), str(found)
+        assert sum(row.departs for row in found.nodes) == 1
+        cases += 1
+    ran(cases, 3)
+
+
+def exactly(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    from anydml.onnx.model import load
+
+    return load(model).run(inputs)
+
+
+def test_an_exact_runtime_is_equal_everywhere() -> None:
+    image = np.random.default_rng(0).uniform(0, 1, (2, 1, 8, 8)).astype(np.float32)
+    found = compare(DIGITS / "cnn-qlinear.onnx", {"image": image}, run=exactly)
+    assert found.equal
+    assert found.first is None
+    assert str(found) == "all 8 nodes that were judged are exact"
+    assert {row.verdict for row in found.nodes} == {"equal"}
+    assert found.to_dict()["equal"]
+
+
+def chain() -> ModelProto:
+    """y = relu(x * 0.1 + 0.7) * 3 as five nodes."""
+    nodes = [
+        helper.make_node("Mul", ["x", "tenth"], ["a"], "scale"),
+        helper.make_node("Add", ["a", "more"], ["b"], "shift"),
+        helper.make_node("Relu", ["b"], ["c"], "clip"),
+        helper.make_node("Mul", ["c", "three"], ["y"], "triple"),
+    ]
+    constants = {"tenth": 0.1, "more": 0.7, "three": 3.0}
+    graph = helper.make_graph(
+        nodes,
+        "chain",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N"])],
+        [numpy_helper.from_array(np.float32(v), name) for name, v in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+X = np.linspace(-9, 9, 101, dtype=np.float32)
+
+
+def fusing(off: float = 0.0) -> Any:
+    """A runtime that computes `shift` in one step from x, unless `a` is asked for; it may be wrong there."""
+    calls: list[list[str]] = []
+
+    def run(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        asked = [t.name for t in model.graph.output]
+        calls.append(asked)
+        made = tensors(model, inputs) | exactly(model, inputs)
+        if "a" not in asked:
+            made["b"] = (inputs["x"] * np.float64(np.float32(0.1)) + np.float64(np.float32(0.7)) + off).astype(np.float32)
+            made["c"] = np.maximum(made["b"], np.float32(0))
+            made["y"] = made["c"] * np.float32(3)
+        return {name: made[name] for name in asked}
+
+    return run, calls
+
+
+def test_a_fusion_that_gives_other_numbers_is_named_and_judged_as_one() -> None:
+    run, calls = fusing()
+    found = compare(chain(), {"x": X}, run=run)
+    assert [row.nodes for row in found.nodes] == [("scale", "shift"), ("clip",), ("triple",)]
+    assert [row.verdict for row in found.nodes] == [ROUNDING, "equal", "equal"]
+    assert found.notes[0] == "The other runtime's fusion of scale..shift gives other numbers"
+    assert "1 tensors change the model's outputs" in found.notes[1]
+    assert calls[0] == ["y"]
+    assert calls[1] == ["y", "a", "b", "c"]
+
+
+def test_a_wrong_fusion_is_beyond_rounding() -> None:
+    found = compare(chain(), {"x": X}, run=fusing(1e-5)[0])
+    assert found.first is not None
+    assert found.first.name == "scale..shift"
+    assert found.first.verdict == BEYOND
+
+
+def test_tensors_recorded_elsewhere_are_read_from_files(tmp_path: Path) -> None:
+    model = chain()
+    known = tensors(model, {"x": X})
+    np.save(tmp_path / "a.npy", known["a"])
+    (tmp_path / "out.pb").write_bytes(numpy_helper.from_array(known["y"] + np.float32(1), "y").SerializeToString())
+    np.save(tmp_path / "stranger.npy", X)
+    found = compare(model, {"x": X}, actual=recorded(tmp_path))
+    assert [row.nodes for row in found.nodes] == [("scale",), ("shift", "clip", "triple")]
+    assert [row.verdict for row in found.nodes] == ["equal", BEYOND]
+    assert found.notes == (
+        "The model has no tensors stranger",
+        "2 of 4 tensors were not recorded; nodes around them are judged as one",
+    )
+
+
+def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
+    model = chain()
+    with pytest.raises(TypeError, match="either run="):
+        compare(model, {"x": X})
+    with pytest.raises(dml.BindingError, match=r"y: is float64 \(101,\), where float32 \(101,\) is due"):
+        compare(model, {"x": X}, run=lambda *_: {"y": X.astype(np.float64)})
+    with pytest.raises(dml.BindingError, match="y: is missing among the other runtime's outputs"):
+        compare(model, {"x": X}, run=lambda *_: {})
+    with pytest.raises(dml.BindingError, match="none of its tensors"):
+        compare(model, {"x": X}, actual={"z": X})
+    with pytest.raises(dml.BindingError, match="x: is an input of the model"):
+        compare(model, {}, actual={"y": X})
+    (tmp_path / "bad.npy").write_bytes(b"no array")
+    (tmp_path / "bad.pb").write_bytes(b"\xff\xff\xff")
+    with pytest.raises(dml.BindingError) as refused:
+        recorded(tmp_path)
+    assert len(refused.value.faults) == 2
+    with pytest.raises(dml.BindingError, match="is no folder"):
+        recorded(tmp_path / "missing")
+
+
+def onnxruntime_on(name: str, images: int = 40) -> ModelComparison:
+    pytest.importorskip("onnxruntime")
+    from anydml.onnx.compare_runtimes import onnxruntime
+
+    shape = (images, 8, 8) if name == "encoder" else (images, 1, 8, 8)
+    image = (np.random.default_rng(5).integers(0, 17, shape) / 16).astype(np.float32)
+    return compare(DIGITS / f"{name}.onnx", {"image": image}, run=onnxruntime)
+
+
+@pytest.mark.parametrize("name", ["cnn", "encoder"])
+def test_rounding_explains_what_onnxruntime_computes_in_float32(name: str) -> None:
+    found = onnxruntime_on(name)
+    assert {row.verdict for row in found.nodes} <= {"equal", ROUNDING}, str(found)
+    assert all(row.own is not None for row in found.nodes)
+
+
+def test_what_departs_in_onnxruntime_s_integers_is_explained() -> None:
+    """Of a processor without 8-bit dot products, that is saturation in 16 bits."""
+    found = onnxruntime_on("cnn-qlinear")
+    for row in found.nodes:
+        if row.verdict == BEYOND:
+            assert row.deviation == "pair_saturation", str(row)

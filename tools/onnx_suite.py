@@ -1,0 +1,130 @@
+"""ONNX's own tests on anydml: how many pass, which are refused and why, and which fail.
+
+python tools/onnx_suite.py [--suite node] [--only WORD] [--without WORD] [--failures]
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import onnx.backend.test.loader as loader
+from onnx import numpy_helper
+
+import anydml.onnx
+from anydml.onnx.errors import ModelError, Refusal
+
+PASSED, REFUSED, FAILED = "passed", "refused", "failed"
+
+
+class Outcome(NamedTuple):
+    name: str
+    kind: str
+    reason: str
+    seconds: float
+    refusals: tuple[Refusal, ...] = ()
+
+
+def cases(suite: str) -> list[Any]:
+    """The tests of a suite: "node", "simple", "pytorch-operator" or "pytorch-converted"."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the tests' own arithmetic
+        return sorted(loader.load_model_tests(kind=suite), key=lambda c: str(c.name))
+
+
+def data_sets(case: Any) -> Iterator[tuple[list[Any], list[Any]]]:
+    """The inputs and the outputs of each data set of a test."""
+    if case.model_dir is None:
+        for given, wanted in case.data_sets:
+            yield [*map(_array, given)], [*map(_array, wanted)]
+        return
+    for data in sorted(Path(case.model_dir).glob("test_data_set_*")):
+        files = {role: len([*data.glob(f"{role}_*.pb")]) for role in ("input", "output")}
+        given, wanted = ([tensor(data / f"{role}_{i}.pb") for i in range(count)] for role, count in files.items())
+        yield given, wanted
+
+
+def _array(x: Any) -> Any:
+    return numpy_helper.to_array(x) if isinstance(x, onnx.TensorProto) else x
+
+
+def tensor(file: Path) -> Any:
+    """The array of a data file; None where it holds no tensor."""
+    proto = onnx.TensorProto()
+    try:
+        proto.ParseFromString(file.read_bytes())
+        return numpy_helper.to_array(proto)
+    except Exception:  # sequences and maps are other messages, which this parser takes for broken ones
+        return None
+
+
+def outcome(case: Any) -> Outcome:
+    """The outcome of one test, on each of its data sets."""
+    begin = time.perf_counter()
+    try:
+        model = anydml.onnx.load(case.model if case.model_dir is None else Path(case.model_dir) / "model.onnx")
+        for given, wanted in data_sets(case):
+            found = model.run(dict(zip(model.inputs, given, strict=False)))
+            for (name, y), expected in zip(found.items(), wanted, strict=True):
+                _compare(name, y, expected, case)
+    except ModelError as error:
+        kinds = {r.kind for r in error.refusals}
+        failed = FAILED if "invalid" in kinds else REFUSED
+        return Outcome(
+            case.name, failed, "; ".join(sorted(map(str, error.refusals))), time.perf_counter() - begin, error.refusals
+        )
+    except Exception:  # whatever else happens is a failure, which the table shows
+        return Outcome(case.name, FAILED, traceback.format_exc(limit=-4), time.perf_counter() - begin)
+    return Outcome(case.name, PASSED, "", time.perf_counter() - begin)
+
+
+def _compare(name: str, y: Any, expected: Any, case: Any) -> None:
+    assert expected is not None, f"{name}: the expected output cannot be read"
+    assert y.dtype == expected.dtype, f"{name}: {y.dtype}, not {expected.dtype}"
+    assert y.shape == expected.shape, f"{name}: sizes {y.shape}, not {expected.shape}"
+    if y.dtype.kind == "V":  # of 4 bits
+        y, expected = y.astype(np.int8), expected.astype(np.int8)
+    np.testing.assert_allclose(y, expected, rtol=case.rtol, atol=case.atol)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--suite", default="node")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--without", default="-", help="leave out tests with this word in their names")
+    parser.add_argument("--failures", action="store_true", help="print what failed, and nothing else")
+    arguments = parser.parse_args()
+    counts: collections.Counter[str] = collections.Counter()
+    reasons: collections.Counter[str] = collections.Counter()
+    slow: list[tuple[float, str]] = []
+    for case in cases(arguments.suite):
+        if arguments.only not in case.name or arguments.without in case.name:
+            continue
+        result = outcome(case)
+        counts[result.kind] += 1
+        slow.append((result.seconds, result.name))
+        if result.kind == FAILED:
+            print(f"FAILED {result.name}: {result.reason}", flush=True)
+        elif result.kind == REFUSED:
+            for r in result.refusals[:1]:
+                reasons[f"{r.kind}: {r.operator}: {r.reason[:100]}"] += 1
+            if arguments.only:
+                print(f"refused {result.name}: {result.reason}")
+    if not arguments.failures:
+        for reason, count in reasons.most_common():
+            print(f"{count:5}  {reason}")
+    print(dict(counts), f"{sum(s for s, _ in slow):.0f} s; slowest:", sorted(slow)[-5:])
+    return 1 if counts[FAILED] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
