@@ -16,7 +16,20 @@ from typing import Any
 import numpy as np
 
 import anydml
-from benchmarks import calls, contractions, convolutions, graphs, maps, matmuls, networks, reference, slices, windows
+from benchmarks import (
+    calls,
+    contractions,
+    convolutions,
+    digits,
+    graphs,
+    maps,
+    matmuls,
+    networks,
+    reference,
+    rest,
+    slices,
+    windows,
+)
 from benchmarks.matmul_peers import HELD
 
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
@@ -27,8 +40,10 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "contract": contractions.run,
     "convolution": convolutions.run,
     "windows": windows.run,
+    "rest": rest.run,
     "graphs": graphs.run,
     "networks": networks.run,
+    "digits": digits.run,
     "reference": reference.run,
 }
 RESULTS = Path(__file__).with_name("results.json")

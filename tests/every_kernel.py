@@ -20,10 +20,12 @@ from anydml.kernels.copy import copies  # which a family imports when it is need
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.contraction import contractions
 from anydml.kernels.match.convolution import Convolution
+from anydml.kernels.match.displaced import displaced
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.rows import rows
+from anydml.kernels.match.scans import scan
 from anydml.kernels.match.staged import staged
 from anydml.kernels.match.windows import windows
 from anydml.schema.operator import Desc, example_desc
@@ -106,6 +108,8 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "contract.floats": products_of_floats(statement),
         "elementwise": one_map(statement),
         "windows": windows(statement),
+        "irregular": displaced(statement),
+        "scan": scan(statement),
     }
     # products are rows, too, which the kernels of products are there for
     is_product = any(not isinstance(patterns[name], str) for name in ("contract:compiled", "contract.floats"))

@@ -7,6 +7,7 @@ import doctest
 import importlib.util
 import inspect
 import pickle
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,12 @@ def test_what_is_made_from_the_operator_files_is_as_they_say() -> None:
     spec.loader.exec_module(made)
     for file, text in made.files().items():
         assert file.read_text(encoding="utf-8") == text, f"{file.name} is not what the operator files say: make functions"
+
+
+@every_operator
+def test_a_page_is_the_source_that_the_file_names(operator: type[Desc]) -> None:
+    sources = sys.modules[operator.__module__].__doc__ or ""
+    assert re.search(rf"{operator.spec.page.rsplit('/', 1)[1]}\b", sources)
 
 
 @every_operator

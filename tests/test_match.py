@@ -419,6 +419,8 @@ def test_families_say_why_they_refuse() -> None:
         "contract.floats:compiled": "the elements are no formulas of one sum of products of two elements",
         "reduce:compiled": "nothing is reduced",
         "windows:compiled": "no sum, mean, length or largest element of windows is computed",
+        "irregular:compiled": "elements are computed, not moved",
+        "scan:compiled": "elements are no sums or products up to their place",
     }
     assert isinstance(found["reference"], Built)
 

@@ -15,7 +15,7 @@ from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
-from anydml.schema.statement import stated
+from anydml.schema.statement import meaning
 
 Refusals = list[dict[str, str]]
 
@@ -29,7 +29,7 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
     newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
     refused: Refusals = []
     least: int | None = None
-    for name, made in lowerings(families, stated(as_newest), newest, machine):
+    for name, made in lowerings(families, meaning(as_newest), newest, machine):
         if isinstance(made, Refused):
             reason = made.reason
         else:

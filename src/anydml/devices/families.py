@@ -76,6 +76,20 @@ def windows_compiled() -> Lower:
 
 
 @cache
+def irregular_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.irregular.family import lower
+    return lower
+
+
+@cache
+def scan_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.scan.family import lower
+    return lower
+
+
+@cache
 def reference() -> Lower:
     with guard:
         from anydml.kernels.reference import lower
@@ -99,6 +113,8 @@ DEVICES: Mapping[str, Families] = {
         "elementwise:compiled": elementwise_compiled,
         "reduce:compiled": reduce_compiled,
         "windows:compiled": windows_compiled,
+        "irregular:compiled": irregular_compiled,
+        "scan:compiled": scan_compiled,
         "reference": reference,
     },
     "reference": {"reference": reference},

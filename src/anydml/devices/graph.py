@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,17 +18,17 @@ from anydml.devices.profile import Profile, profiled
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
 from anydml.graphs.layouts import laid
-from anydml.graphs.memory import Layout, in_place, laid_out, lives
-from anydml.graphs.plan import Work, fixed_buffers, read_beyond, split, works_of
+from anydml.graphs.memory import laid_in_scratch
+from anydml.graphs.plan import Work, fixed_buffers, spelled, split, works_of
 from anydml.graphs.quantised import regions, with_regions
 from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
 from anydml.kernels.match.moves import moves
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
-from anydml.schema.statement import stated
+from anydml.schema.statement import Nest, meaning
 from anydml.tensor import TensorDesc, TensorFlags
 
 
@@ -85,11 +85,9 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     works = with_regions(checked, works, [part.work for part in summed.values()])
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
+    kernels = _Kernels(families, fusing, checked, machine)
     once = [
-        _part(families, checked, work, frozenset(), machine)
-        if work.region is None
-        else _renamed(summed[work.node], work, checked)
-        for work in first
+        kernels.part(work, frozenset()) if work.region is None else _renamed(summed[work.node], work, checked) for work in first
     ]
     parts: list[Part] = []
     if fusing:
@@ -97,11 +95,12 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     for work in fuse(checked, every) if fusing else every:
         if work.region is not None:
             parts.append(_renamed(summed[work.node], work, checked))
-        elif work.nest is not None and (part := _fused(fusing, checked, work, fixed, machine)) is not None:
+        elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
             parts.append(part)
         else:
-            parts += [_part(families, checked, one, fixed, machine) for one in every if one.node in work.nodes]
-    made = CompiledGraph(checked, GraphCall(checked, once, parts, _layout(checked, parts), fixed))
+            parts += [kernels.part(one, fixed) for one in every if one.node in work.nodes]
+    layout = laid_in_scratch(checked, [part.work for part in parts], [_may_lie_alike(part) for part in parts])
+    made = CompiledGraph(checked, GraphCall(checked, once, parts, layout, fixed))
     if (needed := made.most_bytes) > memory_bytes():
         raise MemoryError(
             f"the graph takes {needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
@@ -110,13 +109,56 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     return made
 
 
+class _Kernels:
+    """The kernels of a graph's works, each made once for all works that are alike."""
+
+    def __init__(self, families: Families, fusing: Families, checked: CheckedGraph, machine: Machine) -> None:
+        self._families, self._fusing, self._checked, self._machine = families, fusing, checked, machine
+        self._operators: dict[Desc, CompiledOperator] = {}
+        self._statements: dict[Hashable, tuple[str, Built] | None] = {}
+
+    def part(self, work: Work, fixed: frozenset[int]) -> Part:
+        """A work of one node with its kernel. fixed: buffers that kernels may pack once."""
+        operator = self._checked.nodes[work.node]
+        assert operator is not None
+        uses = {**work.reads, **work.writes}
+        changed = {name: use.tensor for name, use in uses.items() if use.tensor is not operator.tensors[name]}
+        changed |= {name: _owned(use.tensor) for name, use in work.reads.items() if use.buffer in fixed}
+        asked = _with_tensors(operator, changed) if changed else operator
+        if (compiled := self._operators.get(asked.desc)) is None:
+            compiled, _ = chosen(self._families, asked, self._machine)
+            self._operators[asked.desc] = compiled
+        return Part(work, compiled.kernel_name, compiled.built, compiled, called(self._checked, work.node))
+
+    def fused(self, work: Work, fixed: frozenset[int]) -> Part | None:
+        """A fused work with its kernel; None where no family takes it."""
+        assert work.nest is not None
+        tensors = _tensors(work, fixed)
+        key = (spelled(work.nest), *tensors.items())
+        if key not in self._statements:
+            self._statements[key] = self._linked(work.nest, tensors)
+        if (found := self._statements[key]) is None:
+            return None
+        return Part(work, *found, None, _title(self._checked, work))
+
+    def _linked(self, nest: Nest, tensors: Mapping[str, TensorDesc]) -> tuple[str, Built] | None:
+        of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
+        for name, answer in lowerings(self._fusing, {OUTPUT: nest}, of_no_operator, self._machine):
+            if isinstance(answer, Lowered):
+                try:
+                    return name, linked(answer)
+                except Uncompilable:
+                    continue
+        return None
+
+
 def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     """The works without those that only move elements which others can read or write at their places."""
     found = {}
     for work in works:
         operator = checked.nodes[work.node]
         assert operator is not None
-        if not isinstance(made := moves(stated(operator.desc.as_newest())), str):
+        if not isinstance(made := moves(meaning(operator.desc.as_newest())), str):
             found[work.node] = made
     return laid(checked, works, found)
 
@@ -154,21 +196,6 @@ def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
     return tensors | {name: use.tensor for name, use in work.writes.items()}
 
 
-def _layout(checked: CheckedGraph, parts: Sequence[Part]) -> Layout:
-    """The scratch: everything that is written and is not bound, and what is bound and read beyond its elements."""
-    works = [part.work for part in parts]
-    outputs = {b.buffer for b in checked.outputs}
-    bound = outputs - read_beyond(checked, works)
-    between = {use.buffer for work in works for use in work.writes.values()} - bound
-    sizes = {b: checked.buffers[b].bytes for b in between}
-    copied = between & outputs  # at the end, until when they are alive
-    taken = in_place(works, {b: n for b, n in sizes.items() if b not in copied}, [_may_lie_alike(part) for part in parts])
-    found = lives(works, sizes, taken)
-    found = {b: life._replace(last=len(works)) if b in copied else life for b, life in found.items()}
-    offsets, size = laid_out(found)
-    return Layout({b: offsets[taken.get(b, b)] for b in between}, size)
-
-
 def _may_lie_alike(part: Part) -> list[str]:
     """The inputs that the output may be identical to, element by element."""
     if part.compiled is None:
@@ -176,16 +203,6 @@ def _may_lie_alike(part: Part) -> list[str]:
     in_place = part.compiled.desc.spec.in_place
     fields = {found.name: found.field.wire for found in part.compiled.desc.tensors()}
     return [name for name in part.work.reads if fields[name] in in_place]
-
-
-def _part(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part:
-    operator = checked.nodes[work.node]
-    assert operator is not None
-    uses = {**work.reads, **work.writes}
-    changed = {name: use.tensor for name, use in uses.items() if use.tensor is not operator.tensors[name]}
-    changed |= {name: _owned(use.tensor) for name, use in work.reads.items() if use.buffer in fixed}
-    compiled, _ = chosen(families, _with_tensors(operator, changed) if changed else operator, machine)
-    return Part(work, compiled.kernel_name, compiled.built, compiled, called(checked, work.node))
 
 
 def _with_tensors(checked: Checked[Desc], changed: Mapping[str, TensorDesc]) -> Checked[Desc]:
@@ -198,20 +215,6 @@ def _with_tensors(checked: Checked[Desc], changed: Mapping[str, TensorDesc]) -> 
         elif f.name in changed:
             fields[f.name] = changed[f.name]
     return replace(checked, desc=replace(checked.desc, **fields))
-
-
-def _fused(families: Families, checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
-    """A fused work with its kernel; None where no family takes it."""
-    assert work.nest is not None
-    of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=_tensors(work, fixed)))
-    for name, answer in lowerings(families, {OUTPUT: work.nest}, of_no_operator, machine):
-        if isinstance(answer, Lowered):
-            try:
-                built = linked(answer)
-            except Uncompilable:
-                continue
-            return Part(work, name, built, None, _title(checked, work))
-    return None
 
 
 def _owned(t: TensorDesc) -> TensorDesc:

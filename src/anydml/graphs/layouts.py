@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.plan import Use, Work
 from anydml.schema.expression import bound_by, walk
-from anydml.schema.statement import stated
+from anydml.schema.statement import meaning
 from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:
@@ -47,32 +47,74 @@ def laid(checked: CheckedGraph, works: Sequence[Work], moves: Mapping[int, Seque
     A work that computes keeps its speed: tensors that are not whole have other strides for maps and moves alone, and long
     rows. A tensor that is an output of the graph stays one of its own.
     """
-    found = [*works]
-    kept = {bound.buffer for bound in checked.outputs}
+    plan = _Plan(checked, works)
     for work in works:
         if work.node in moves:
-            at = next(k for k, other in enumerate(found) if other.node == work.node)
-            found = _read_in_place(checked, found, at, moves[work.node], kept)
+            plan.leave_out(work.node, plan.read_in_place(work.node, moves[work.node]))
     for work in reversed(works):
-        at = next((k for k, other in enumerate(found) if other.node == work.node), -1)
-        if work.node in moves and at >= 0:
-            found = _written_in_place(checked, found, at, moves[work.node], kept)
-    return tuple(found)
+        if work.node in moves and work.node in plan.works:
+            plan.leave_out(work.node, plan.written_in_place(work.node, moves[work.node]))
+    return tuple(plan.works.values())
 
 
-def _read_in_place(checked: CheckedGraph, works: list[Work], at: int, moves: Sequence[Move], kept: set[int]) -> list[Work]:
-    """The works without one of moves, of which each output is read where its elements come from."""
-    work = works[at]
-    by_output = {move.target: move for move in moves}
-    if len(by_output) != len(moves) or by_output.keys() != work.writes.keys():
-        return works
-    placed = {}
-    for name, use in work.writes.items():
-        lies = _source_of(by_output[name], work.reads[by_output[name].source], use)
-        if lies is None or use.buffer in kept:
-            return works
-        placed[use.buffer] = lies
-    return _moved(checked, [*works[:at], *works[at + 1 :]], placed) or works
+class _Plan:
+    """The works by node, as they become."""
+
+    def __init__(self, checked: CheckedGraph, works: Sequence[Work]) -> None:
+        self._checked = checked
+        self.works = {work.node: work for work in works}
+        self._kept = {bound.buffer for bound in checked.outputs}
+        self._written = {use.buffer for work in works for use in work.writes.values()}
+        self._users: dict[int, set[int]] = {}  # the works that read or write a buffer
+        for work in works:
+            self._add(work)
+
+    def _add(self, work: Work) -> None:
+        for use in (*work.reads.values(), *work.writes.values()):
+            self._users.setdefault(use.buffer, set()).add(work.node)
+
+    def read_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | None:
+        """Where each output of a work of moves can be read: where its elements come from."""
+        work = self.works[node]
+        by_output = {move.target: move for move in moves}
+        if len(by_output) != len(moves) or by_output.keys() != work.writes.keys():
+            return None
+        placed = {}
+        for name, use in work.writes.items():
+            lies = _source_of(by_output[name], work.reads[by_output[name].source], use)
+            if lies is None or use.buffer in self._kept:
+                return None
+            placed[use.buffer] = lies
+        return placed
+
+    def written_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | None:
+        """Where each input of a work of moves can be written: where it is moved to."""
+        work = self.works[node]
+        if len(work.writes) != 1 or len({use.buffer for use in work.reads.values()}) != len(moves):
+            return None
+        (target,) = work.writes.values()
+        placed: dict[int, Lies] = {}
+        for move in moves:
+            source = work.reads[move.source]
+            lies = _target_of(move, source, target)
+            if lies is None or source.buffer in self._kept or source.buffer not in self._written or source.buffer in placed:
+                return None
+            placed[source.buffer] = lies
+        return placed
+
+    def leave_out(self, node: int, placed: Mapping[int, Lies] | None) -> None:
+        """Do without a work where all other uses of the placed buffers can be where these lie."""
+        users = {user for buffer in placed or () for user in self._users[buffer]} - {node}
+        made = [] if placed is None else [_moved(self._checked, self.works[user], placed) for user in users]
+        if placed is None or None in made:
+            return
+        del self.works[node]
+        for users_of in self._users.values():
+            users_of.discard(node)
+        for work in made:
+            assert work is not None
+            self.works[work.node] = work
+            self._add(work)
 
 
 def _source_of(move: Move, source: Use, target: Use) -> Lies | None:
@@ -87,23 +129,6 @@ def _source_of(move: Move, source: Use, target: Use) -> Lies | None:
     start = sum(a * b for a, b in zip(move.start, along, strict=True))
     itemsize = t.data_type.dtype.itemsize
     return Lies(t, source.buffer, source.offset + start * itemsize, tuple(max(0, s) for s in strides))
-
-
-def _written_in_place(checked: CheckedGraph, works: list[Work], at: int, moves: Sequence[Move], kept: set[int]) -> list[Work]:
-    """The works without one of moves, whose inputs are written where they are moved to."""
-    work = works[at]
-    written = {use.buffer for other in works for use in other.writes.values()}
-    if len(work.writes) != 1 or len({use.buffer for use in work.reads.values()}) != len(moves):
-        return works
-    (target,) = work.writes.values()
-    placed = {}
-    for move in moves:
-        source = work.reads[move.source]
-        lies = _target_of(move, source, target)
-        if lies is None or source.buffer in kept or source.buffer not in written or source.buffer in placed:
-            return works
-        placed[source.buffer] = lies
-    return _moved(checked, [*works[:at], *works[at + 1 :]], placed) or works
 
 
 def _target_of(move: Move, source: Use, target: Use) -> Lies | None:
@@ -134,24 +159,18 @@ def _whole(use: Use) -> bool:
     )
 
 
-def _moved(checked: CheckedGraph, works: Sequence[Work], placed: Mapping[int, Lies]) -> list[Work] | None:
-    """The works with all uses of buffers where their elements lie; None where one of them cannot be there."""
-    found = []
-    for work in works:
-        if not any(use.buffer in placed for use in (*work.reads.values(), *work.writes.values())):
-            found.append(work)
-            continue
-        tensors: list[dict[str, Use]] = []
-        for uses in (work.reads, work.writes):
-            made: dict[str, Use] = {}
-            for name, use in uses.items():
-                there = within(placed[use.buffer], use) if use.buffer in placed else use
-                if there is None or not (there.tensor is use.tensor or _serves(checked, work, there.tensor)):
-                    return None
-                made[name] = there
-            tensors.append(made)
-        found.append(replace(work, reads=tensors[0], writes=tensors[1]))
-    return found
+def _moved(checked: CheckedGraph, work: Work, placed: Mapping[int, Lies]) -> Work | None:
+    """The work with all its uses of buffers where their elements lie; None where one of them cannot be there."""
+    tensors: list[dict[str, Use]] = []
+    for uses in (work.reads, work.writes):
+        made: dict[str, Use] = {}
+        for name, use in uses.items():
+            there = within(placed[use.buffer], use) if use.buffer in placed else use
+            if there is None or not (there.tensor is use.tensor or _serves(checked, work, there.tensor)):
+                return None
+            made[name] = there
+        tensors.append(made)
+    return replace(work, reads=tensors[0], writes=tensors[1])
 
 
 def within(lies: Lies, use: Use) -> Use | None:
@@ -212,7 +231,7 @@ def _serves(checked: CheckedGraph, work: Work, t: TensorDesc) -> bool:
         return False
     operator = checked.nodes[work.node]
     assert operator is not None
-    found = stated(operator.desc.as_newest())
+    found = meaning(operator.desc.as_newest())
     if any(bound_by(e) for n in found.values() for e in walk(n.body)):
         return False
     run = 1

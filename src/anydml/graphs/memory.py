@@ -6,7 +6,8 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from anydml.graphs.plan import Work, lie_alike
+from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.plan import Work, lie_alike, read_beyond
 
 LINE = 64
 ATTEMPTS = 200  # orders that are tried where the simple ones leave holes,
@@ -26,6 +27,23 @@ class Layout(NamedTuple):
 
     offsets: Mapping[int, int]
     bytes: int
+
+
+def laid_in_scratch(checked: CheckedGraph, works: Sequence[Work], may: Sequence[Collection[str]]) -> Layout:
+    """The scratch: everything that is written and is not bound, and what is bound and read beyond its elements.
+
+    may: for each work, the tensors that its kernel lets the output be identical to.
+    """
+    outputs = {b.buffer for b in checked.outputs}
+    bound = outputs - read_beyond(checked, works)
+    between = {use.buffer for work in works for use in work.writes.values()} - bound
+    sizes = {b: checked.buffers[b].bytes for b in between}
+    copied = between & outputs  # at the end, until when they are alive
+    taken = in_place(works, {b: n for b, n in sizes.items() if b not in copied}, may)
+    found = lives(works, sizes, taken)
+    found = {b: life._replace(last=len(works)) if b in copied else life for b, life in found.items()}
+    offsets, size = laid_out(found)
+    return Layout({b: offsets[taken.get(b, b)] for b in between}, size)
 
 
 def lives(works: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[int, int]) -> dict[int, Life]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.graphs.checked import CheckedGraph
+from anydml.schema.expression import Expr, Tensor, Variable, walk
 from anydml.schema.statement import Nest
 from anydml.tensor import TensorDesc
 
@@ -82,6 +83,26 @@ def lie_alike(a: Use, b: Use) -> bool:
     if (s.data_type, s.sizes, a.offset) != (t.data_type, t.sizes, b.offset):
         return False
     return all(x == y for n, x, y in zip(s.sizes, s.explicit_strides, t.explicit_strides, strict=True) if n > 1)
+
+
+def spelled(nest: Nest) -> Hashable:
+    """A statement without its identity: equal for those that say the same of tensors of the same names."""
+    places: dict[Expr, int] = {}
+    variables: dict[Variable, int] = {}
+
+    def plain(x: Any) -> Any:
+        if isinstance(x, Variable):
+            return variables.setdefault(x, len(variables)), x.size
+        if isinstance(x, Tensor):
+            return x if x.definition is not None else (x.name, x.sizes, x.data_type)
+        return tuple(map(plain, x)) if type(x) is tuple else (type(x), x)
+
+    index = [plain(i.data) for i in nest.index]
+    nodes = []
+    for e in walk(nest.body):
+        places[e] = len(places)
+        nodes.append((e.op, e.sort, plain(e.data), *(places[a] for a in e.args)))
+    return (*index, nest.moves, *nodes)
 
 
 def fixed_buffers(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:

@@ -32,7 +32,7 @@ def one_in_place(d: Any) -> tuple[int, ...]:
     return (*sizes[: d.axis], 1, *sizes[d.axis + 1 :])
 
 
-@operator("DML_OPERATOR_REVERSE_SUBSEQUENCES", 106, since=FeatureLevel.FL_2_1)
+@operator("DML_OPERATOR_REVERSE_SUBSEQUENCES", 106, since=FeatureLevel.FL_2_1, page_name="dml_reverse_subsequences_desc")
 class ReverseSubsequences(Desc):
     """Reverses the first elements of each line along an axis and copies the others: Output[i] = Input[L - 1 - i] where i < L.
 

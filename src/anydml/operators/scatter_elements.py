@@ -38,7 +38,7 @@ def names(named: Expr, data_type: DataType, size: Operand, place: Expr) -> Expr:
     return equal(select(named < 0, named + size, named) if signed else named, number(place))
 
 
-@operator("DML_OPERATOR_SCATTER_ELEMENTS", 94, since=FeatureLevel.FL_2_0)
+@operator("DML_OPERATOR_SCATTER_ELEMENTS", 94, since=FeatureLevel.FL_2_0, page_name="dml_scatter_operator_desc")
 class ScatterElements(Desc):
     """Copies Input and replaces the elements that indices name: Output[.., Indices[.., i, ..], ..] = Updates[.., i, ..].
 

@@ -238,6 +238,7 @@ class OperatorSpec:
 
     in_place: the inputs, by wire name, that the output may be identical to. fusable: a desc without tensors may be the
     FusedActivation of another operator. fused_by: those others, by name, each from a feature level on; empty for all.
+    page_name: that of the desc's page, where it does not follow from the operator's.
     """
 
     name: str
@@ -254,6 +255,7 @@ class OperatorSpec:
     in_place: tuple[str, ...] = ()
     fusable: bool = False
     fused_by: Mapping[str, FeatureLevel] = dataclasses.field(default_factory=dict)
+    page_name: str = ""
 
     @property
     def wire_name(self) -> str:
@@ -263,7 +265,7 @@ class OperatorSpec:
     def page(self) -> str:
         """The address of the documentation page; those of 5_1 and later are elsewhere."""
         place = "windows/ai/directml/api" if self.since >= FeatureLevel.FL_5_1 else "windows/win32/api/directml"
-        return f"https://learn.microsoft.com/{place}/ns-directml-dml_{self.name.lower()}_operator_desc"
+        return f"https://learn.microsoft.com/{place}/ns-directml-{self.page_name or f'dml_{self.name.lower()}_operator_desc'}"
 
     @computed_once
     def tensors(self) -> tuple[Field, ...]:
@@ -420,6 +422,7 @@ def operator(
     in_place: tuple[str, ...] = (),
     fusable: bool = False,
     fused_by: Mapping[str, FeatureLevel] | None = None,
+    page_name: str = "",
 ) -> Callable[[type[D]], type[D]]:
     """Make a class the desc of an operator; its body holds fields, rows, rules, statement, examples, rejecting and errata."""
 
@@ -451,6 +454,7 @@ def operator(
             in_place,
             fusable,
             fused_by or {},
+            page_name,
         )
         return made_class
 

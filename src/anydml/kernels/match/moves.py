@@ -12,7 +12,8 @@ from anydml.kernels.match.blocks import Cut, blocks, in_blocks
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.pieces import pieces
 from anydml.schema.expression import Expr, Tensor, Variable, free
-from anydml.schema.statement import Nest, Statement, tensors_read
+from anydml.schema.statement import Statement, tensors_read
+from anydml.tensor import DataType
 
 Box = Mapping[Variable, range]
 MANY = 1024  # boxes that a statement is cut into at most
@@ -41,15 +42,16 @@ class _Unmatched(Exception):
     """The message is the reason."""
 
 
-def moves(statement: Statement) -> list[Move] | str:
-    """The moves that a statement comes to, or why it is none of this kind."""
+def moves(statement: Statement, data_type: DataType | None = None) -> list[Move] | str:
+    """The moves that a statement comes to, or why it is none of this kind; data_type: of elements that are all constants."""
     if (computed := computes(statement)) is not None:
         return computed
     found: list[Move] = []
     try:
         for name, nest in statement.items():
             variables, cut = blocks(nest.variables, nest.body)
-            output = _Output(name, nest, variables, cut)
+            read = tensors_read(nest)  # elements of the output's own type
+            output = _Output(name, read[0].data_type if read else data_type, nest.index, variables, cut)
             for move in output.moves(nest.body, {v: range(v.size) for v in variables}):
                 found.append(move)
                 if len(found) > MANY:
@@ -70,9 +72,11 @@ def computes(statement: Statement) -> str | None:
 class _Output:
     """An output that elements are moved to; its variables are cut where they are divided."""
 
-    def __init__(self, name: str, nest: Nest, variables: Sequence[Variable], cut: Cut | None) -> None:
-        self.name, self.nest, self.variables, self.cut = name, nest, variables, cut
-        self.index = [self._affine(i) for i in nest.index]
+    def __init__(
+        self, name: str, data_type: DataType | None, index: Sequence[Expr], variables: Sequence[Variable], cut: Cut | None
+    ) -> None:
+        self.name, self.data_type, self.variables, self.cut = name, data_type, variables, cut
+        self.index = [self._affine(i) for i in index]
 
     def moves(self, e: Expr, box: Box) -> Iterator[Move]:
         if not all(box.values()):
@@ -142,8 +146,7 @@ class _Output:
         )
 
     def _filled(self, e: Expr, box: Box) -> Move:
-        read = tensors_read(self.nest)  # elements of the output's own type
-        bits = stored_bits(e, read[0].data_type) if read else None
+        bits = None if self.data_type is None else stored_bits(e, self.data_type)
         if bits is None:
             raise _Unmatched("an element is not one of an input")
         places = self._steps(self.index) if self.cut else ()

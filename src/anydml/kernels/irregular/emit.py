@@ -1,0 +1,204 @@
+"""The kernels of elements at places that data name: one that looks at every index, and those that move.
+
+IR text from plain functions. An index is looked at before anything is stored, so that no address depends on one that names
+no place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, splat, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.copy.text import short
+from anydml.kernels.irregular.loops import walk
+
+FAILED = 1  # the status where an index names no place
+AHEAD = 8  # rows that are fetched before they are moved
+FETCHED = 256  # bytes of a row that are
+LINE = 64
+CHECKED, MOVED = ("size", "indices"), ("source", "target", "bytes")
+
+
+def checks(target: Target, bits: int, wraps: bool, wide: bool) -> str:
+    """Whether every index lies in 0 .. size - 1, or in -size .. size - 1 where it wraps; else the status FAILED.
+
+    Arguments: CHECKED, loops of one place. bits: of an index. wide: the sizes do not fit into 31 bits of a 32-bit index.
+    """
+    text = Text()
+    arguments(text, CHECKED, {"indices"})
+    within = max(bits, 64 if wide else 32)
+    lanes = 2 * target.vector_bytes * 8 // within
+    failed = text.op("alloca i64, align 8")
+    text.do(f"store i64 0, ptr {failed}, align 8")
+    size = "%size" if within == 64 else text.op(f"trunc i64 %size to i{within}")
+    limit = text.op(f"shl i{within} {size}, 1") if wraps else size
+
+    def outside(place: str, count: int) -> str:
+        """All ones for every index that names no place."""
+        narrow, kind = (f"i{bits}", f"i{within}") if count == 1 else (f"<{count} x i{bits}>", f"<{count} x i{within}>")
+        value = text.load(narrow, place)
+        if within > bits:
+            value = text.op(f"{'s' if wraps else 'z'}ext {narrow} {value} to {kind}")
+        if wraps:
+            value = text.op(f"add {kind} {value}, {size if count == 1 else splat(text, size, kind)}")
+        bad = text.op(f"icmp uge {kind} {value}, {limit if count == 1 else splat(text, limit, kind)}")
+        return text.op(f"sext {'i1' if count == 1 else f'<{count} x i1>'} {bad} to {kind}")
+
+    def fail() -> None:
+        text.do(f"store i64 {FAILED}, ptr {failed}, align 8")
+
+    def row(places: list[str], count: str, strides: list[str]) -> None:
+        vector = f"<{lanes} x i{within}>"
+        dense = text.op(f"icmp eq i64 {strides[0]}, {bits // 8}")
+        end = text.op(f"select i1 {dense}, i64 {count}, i64 0")
+
+        def block(i: str, found: list[str]) -> list[str]:
+            return [text.op(f"or {vector} {found[0]}, {outside(along(text, places[0], strides[0], i), lanes)}")]
+
+        def single(i: str, found: list[str]) -> list[str]:
+            return [text.op(f"or i{within} {found[0]}, {outside(along(text, places[0], strides[0], i), 1)}")]
+
+        done, (many,) = fold(text, "0", end, lanes, [(vector, "zeroinitializer")], block)
+        _, (rest,) = fold(text, done, count, 1, [(f"i{within}", "0")], single)
+        bad = text.op(f"bitcast <{lanes} x i1> {text.op(f'icmp ne {vector} {many}, zeroinitializer')} to i{lanes}")
+        any_ = text.op(f"or i1 {text.op(f'icmp ne i{lanes} {bad}, 0')}, {text.op(f'icmp ne i{within} {rest}, 0')}")
+        when(text, any_, fail)
+
+    walk(text, text.at("%arguments", 8 * len(CHECKED)), ["%indices"], row)
+    text.do(f"ret i64 {text.op(f'load i64, ptr {failed}, align 8')}")
+    return kernel(text)
+
+
+class Columns(NamedTuple):
+    """How indices are read.
+
+    tuples: so many beside one another. bits: of each. wraps: negative ones count from the end. parts: each is the
+    row-major place in so many dimensions; 1 where it is an index of one.
+    """
+
+    tuples: int
+    bits: int
+    wraps: bool
+    parts: int
+
+
+Displaced = Callable[[str, str], str]
+Row = Callable[[Text, list[str], str, list[str], Displaced], None]
+
+
+def _mover(columns: Columns, row: Row) -> str:
+    """The frame of both movers.
+
+    Arguments: MOVED; for each column the indices, their size, and the size and stride of each part, the innermost first; loops
+    of three places, those of source, target and indices. `row(text, places, count, strides, displaced)` is the innermost
+    loop; displaced(indices, place): the place moved by what the indices name.
+    """
+    text = Text()
+    arguments(text, MOVED, {"source", "target"})
+    base, words = text.at("%arguments", 8 * len(MOVED)), 2 + 2 * columns.parts
+    named = [
+        [text.load("ptr" if j == 0 else "i64", base, 8 * (words * q + j)) for j in range(words)] for q in range(columns.tuples)
+    ]
+    first = named[0][0]
+    apart = [
+        text.op(f"sub i64 {text.op(f'ptrtoint ptr {place} to i64')}, {text.op(f'ptrtoint ptr {first} to i64')}")
+        for place, *_ in named
+    ]
+
+    def displaced(indices: str, place: str) -> str:
+        for (_, size, *parts), offset in zip(named, apart, strict=True):
+            value = text.load(f"i{columns.bits}", indices, offset)
+            if columns.bits < 64:
+                value = text.op(f"{'s' if columns.wraps else 'z'}ext i{columns.bits} {value} to i64")
+            if columns.wraps:
+                above = text.op(f"add i64 {value}, {size}")
+                value = text.op(f"select i1 {text.op(f'icmp slt i64 {value}, 0')}, i64 {above}, i64 {value}")
+            while len(parts) > 2:
+                count, stride, *parts = parts
+                quotient = text.op(f"udiv i64 {value}, {count}")
+                rest = text.op(f"sub i64 {value}, {text.op(f'mul i64 {quotient}, {count}')}")
+                place, value = along(text, place, stride, rest), quotient
+            place = along(text, place, parts[1], value)
+        return place
+
+    loops = text.at(base, 8 * words * columns.tuples)
+
+    def innermost(places: list[str], count: str, strides: list[str]) -> None:
+        row(text, places, count, strides, displaced)
+
+    walk(text, loops, ["%source", "%target", first], innermost)
+    text.do("ret i64 0")
+    return kernel(text, ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"])
+
+
+def elements(target: Target, itemsize: int, columns: Columns, scatters: bool) -> str:
+    """Elements one by one."""
+    kind = f"i{8 * itemsize}"
+
+    def row(text: Text, places: list[str], count: str, strides: list[str], displaced: Displaced) -> None:
+        def single(i: str, _: list[str]) -> list[str]:
+            source, into, indices = (along(text, place, stride, i) for place, stride in zip(places, strides, strict=True))
+            if scatters:
+                into = displaced(indices, into)
+            else:
+                source = displaced(indices, source)
+            text.store(kind, text.load(kind, source), into)
+            return []
+
+        def four(i: str, _: list[str]) -> list[str]:
+            for j in range(4):
+                single(text.op(f"add i64 {i}, {j}"), [])
+            return []
+
+        done, _ = fold(text, "0", count, 4, [], four)
+        fold(text, done, count, 1, [], single)
+
+    return _mover(columns, row)
+
+
+def rows(target: Target, columns: Columns, scatters: bool) -> str:
+    """Rows of `bytes` contiguous bytes, at least one; those that are named are fetched before they are moved."""
+    width = target.vector_bytes
+    vector = f"<{width} x i8>"
+
+    def move(text: Text, source: str, into: str) -> None:
+        def blocks(i: str, _: list[str], count: int) -> list[str]:
+            s, d = text.at(source, i), text.at(into, i)
+            values = [text.load(vector, s, width * j) for j in range(count)]
+            for j, value in enumerate(values):
+                text.store(vector, value, d, width * j)
+            return []
+
+        def long() -> None:
+            done, _ = fold(text, "0", "%bytes", 4 * width, [], lambda i, x: blocks(i, x, 4))
+            fold(text, done, "%bytes", width, [], lambda i, x: blocks(i, x, 1))
+            blocks(text.op(f"sub i64 %bytes, {width}"), [], 1)
+
+        few = text.op(f"icmp ule i64 %bytes, {4 * width}")
+        when(text, few, lambda: short(text, source, into, "%bytes", 4 * width + 1, width))
+        when(text, text.op(f"xor i1 {few}, true"), long)
+
+    def row(text: Text, places: list[str], count: str, strides: list[str], displaced: Displaced) -> None:
+        last = text.op(f"sub i64 {count}, 1")
+
+        def single(i: str, _: list[str]) -> list[str]:
+            source, into, indices = (along(text, place, stride, i) for place, stride in zip(places, strides, strict=True))
+            later = text.op(f"add i64 {i}, {AHEAD}")
+            later = text.op(f"select i1 {text.op(f'icmp ult i64 {later}, {count}')}, i64 {later}, i64 {last}")
+            which = 1 if scatters else 0
+            ahead = displaced(along(text, places[2], strides[2], later), along(text, places[which], strides[which], later))
+            for line in range(0, FETCHED, LINE):
+                offset = text.op(f"select i1 {text.op(f'icmp ugt i64 %bytes, {line}')}, i64 {line}, i64 0")
+                text.do(f"call void @llvm.prefetch.p0(ptr {text.at(ahead, offset)}, i32 {which}, i32 3, i32 1)")
+            if scatters:
+                into = displaced(indices, into)
+            else:
+                source = displaced(indices, source)
+            move(text, source, into)
+            return []
+
+        fold(text, "0", count, 1, [], single)
+
+    return _mover(columns, row)

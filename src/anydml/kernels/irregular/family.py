@@ -1,0 +1,146 @@
+"""The family of elements at places that data name, compiled: gathers and scatters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import mul
+from typing import Any
+
+from anydml.kernels.call.steps import At, Repeat, Rounds, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.copy.strided import strided
+from anydml.kernels.irregular import emit
+from anydml.kernels.irregular.loops import OUTER, Loop, described, merged
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.displaced import Displaced, Named, Place, displaced
+from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
+from anydml.tensor import TensorDesc
+
+ROW = 16  # bytes from which on a row is moved as a whole
+ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings
+SHORT = 1 << 18
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """Every index looked at, the elements that are there otherwise, and those at the places that indices name."""
+    found = displaced(statement)
+    if isinstance(found, str):
+        return Refused(found)
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    tensors = checked.tensors
+    if tensors[found.target.tensor].data_type.element_bits < 8:
+        return Refused("elements are no whole bytes")
+    (name,) = statement
+    size = tensors[name].element_bytes
+    threads = machine.threads if size >= ALONE else 1
+    phases: list[Sequence[Sequence[Step | Repeat]]] = [[_checks(target, found, tensors)]]
+    scratch, constants = 0, None
+    if found.before:
+        made = strided(target, found.before, tensors, threads=threads, short=False)
+        phases += made.rounds[0].phases
+        scratch, constants = made.scratch, made.constants
+    phases.append(_moves(target, found, tensors, 1 if found.scatters else threads))
+    about = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
+    judged = {name for name, field, _ in checked.fields.values() if field.wire in about}
+    return Lowered(
+        target,
+        [Rounds(phases)],
+        scratch,
+        constants,
+        fails=True,
+        judges=judged <= {found.indices.tensor},
+        short=size < SHORT,
+    )
+
+
+def _parts_named(found: Displaced, named: Named, tensors: Mapping[str, TensorDesc]) -> list[int]:
+    """Size and stride of each dimension that an index is in, the innermost first; those that run on are one."""
+    t = tensors[(found.target if found.scatters else found.source).tensor]
+    strides, itemsize = t.explicit_strides, t.data_type.dtype.itemsize
+    if named.dimension is not None:
+        return [named.size, strides[named.dimension] * itemsize]
+    loops = merged([Loop(n, (stride * itemsize,)) for n, stride in zip(t.sizes, strides, strict=True)])
+    return [x for loop in reversed(loops or [Loop(1, (itemsize,))]) for x in (loop.turns, *loop.strides)]
+
+
+def _at(place: Place, tensors: Mapping[str, TensorDesc], start: Sequence[int] | None = None) -> At:
+    t = tensors[place.tensor]
+    first = sum(map(mul, place.start if start is None else start, t.explicit_strides))
+    return At(place.tensor, first * t.data_type.dtype.itemsize)
+
+
+def _steps(place: Place, tensors: Mapping[str, TensorDesc]) -> list[int]:
+    """The bytes that a place moves with each loop."""
+    t = tensors[place.tensor]
+    return [sum(map(mul, step, t.explicit_strides)) * t.data_type.dtype.itemsize for step in place.steps]
+
+
+def _checks(target: Target, found: Displaced, tensors: Mapping[str, TensorDesc]) -> list[Step]:
+    steps = _steps(found.indices, tensors)
+    loops = merged(sorted([Loop(n, (step,)) for n, step in zip(found.sizes, steps, strict=True) if step], key=_stride)[::-1])
+    if len(loops) > OUTER + 1:
+        raise engine.Uncompilable(f"{len(loops)} loops are more than {OUTER + 1}")
+    bits = tensors[found.indices.tensor].data_type.element_bits
+    return [_check(target, found, named, bits, loops, tensors) for named in found.named]
+
+
+def _stride(loop: Loop) -> int:
+    return loop.strides[0]
+
+
+def _check(
+    target: Target, found: Displaced, named: Named, bits: int, loops: Sequence[Loop], tensors: Mapping[str, TensorDesc]
+) -> Step:
+    code = engine.compiled(emit.checks, target, bits, named.wraps, named.size >= 1 << 30)
+    return Step(code, (named.size, _at(found.indices, tensors, named.start), *described(loops, 1)))
+
+
+def _moves(target: Target, found: Displaced, tensors: Mapping[str, TensorDesc], threads: int) -> list[list[Step]]:
+    """The pieces that move the elements, each a part of the outermost loop."""
+    t = tensors[found.target.tensor]
+    itemsize, bits = t.data_type.dtype.itemsize, tensors[found.indices.tensor].data_type.element_bits
+    loops = merged(_ordered(found, tensors))
+    if len(loops) > OUTER + 1:
+        raise engine.Uncompilable(f"{len(loops)} loops are more than {OUTER + 1}")
+    row = itemsize
+    if loops and loops[-1].strides == (itemsize, itemsize, 0) and loops[-1].turns * itemsize >= ROW:
+        row *= loops.pop().turns
+    parts = [_parts_named(found, column, tensors) for column in found.named]
+    columns = emit.Columns(len(parts), bits, found.named[0].wraps, len(parts[0]) // 2)
+    if row > itemsize:
+        code = engine.compiled(emit.rows, target, columns, found.scatters)
+    else:
+        code = engine.compiled(emit.elements, target, itemsize, columns, found.scatters)
+    named: list[At | int] = []
+    for column, part in zip(found.named, parts, strict=True):
+        named += [_at(found.indices, tensors, column.start), column.size, *part]
+    pieces = []
+    for loop, first in _parts(loops, threads):
+        moved = [first * stride for stride in loop[0].strides] if loop else [0, 0, 0]
+        source, into = _at(found.source, tensors) + moved[0], _at(found.target, tensors) + moved[1]
+        named_here = [x + moved[2] if isinstance(x, At) else x for x in named]
+        pieces.append([Step(code, (source, into, row, *named_here, *described(loop, 3)))])
+    return pieces
+
+
+def _ordered(found: Displaced, tensors: Mapping[str, TensorDesc]) -> list[Loop]:
+    """The loops in the order in which elements lie that are not displaced, where those that keep theirs do."""
+    places = zip(*(_steps(place, tensors) for place in (found.source, found.target, found.indices)), strict=True)
+    loops = [Loop(n, steps) for n, steps in zip(found.sizes, places, strict=True)]
+    plain = 0 if found.scatters else 1
+    order = sorted(range(len(loops)), key=lambda i: -loops[i].strides[plain])
+    kept = [i for i in order if i >= len(loops) - found.ordered and loops[i].turns > 1]
+    return [loops[i] for i in order] if kept == sorted(kept) else loops
+
+
+def _parts(loops: Sequence[Loop], threads: int) -> list[tuple[list[Loop], int]]:
+    """The loops for each of so many threads at most, and where the outermost begins."""
+    if not loops or threads == 1:
+        return [(list(loops), 0)]
+    outer, *inner = loops
+    step = -(-outer.turns // threads)
+    return [([Loop(min(step, outer.turns - i), outer.strides), *inner], i) for i in range(0, outer.turns, step)]

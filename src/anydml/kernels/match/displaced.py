@@ -1,0 +1,251 @@
+"""Statements that move elements to or from places that data name: gathers, and scatters over what is there otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from math import prod
+from typing import NamedTuple, NoReturn
+
+from anydml.kernels.match.affine import Affine, affine
+from anydml.kernels.match.moves import Move, moves
+from anydml.schema.expression import Expr, Tensor, Variable, as_number, is_integer, make, unraveled, walk
+from anydml.schema.statement import Nest, Statement
+
+
+class Named(NamedTuple):
+    """A dimension whose index is data, by its number; None for the place in row-major order in all of them.
+
+    start: where the first such index stands in the tensor of indices. size: they are below it; wraps: and at least -size,
+    counting from the end where they are negative, else 0.
+    """
+
+    dimension: int | None
+    start: tuple[int, ...]
+    size: int
+    wraps: bool
+
+
+class Place(NamedTuple):
+    """An element in a tensor: where the first one is, and how far each index moves with each loop."""
+
+    tensor: str
+    start: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]
+
+
+class Displaced(NamedTuple):
+    """The elements that loops of these sizes move, later ones over earlier ones.
+
+    named: what data say of the place in the source, or, where `scatters`, in the target. ordered: so many of the loops, the
+    last ones, keep their order; the others may be anywhere. before: moves to the target that come first.
+    """
+
+    sizes: tuple[int, ...]
+    source: Place
+    target: Place
+    indices: Place
+    named: tuple[Named, ...]
+    scatters: bool
+    ordered: int
+    before: tuple[Move, ...]
+
+
+class _Unmatched(Exception):
+    """The message is the reason."""
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise _Unmatched(reason)
+
+
+NO_MOVE = "elements are computed, not moved"
+NEITHER = "an index is neither affine nor data"
+NONE_NAMED = "no index is data"
+
+
+def displaced(statement: Statement) -> Displaced | str:
+    """The one output of a statement as elements that are moved to or from named places, or why it is none."""
+    if len(statement) != 1:
+        return "there are several outputs"
+    ((name, nest),) = statement.items()
+    if not nest.moves:
+        return NO_MOVE
+    try:
+        return _scattered(name, nest) if nest.body.op == "select" else _gathered(name, nest)
+    except _Unmatched as error:
+        return str(error)
+
+
+def _gathered(name: str, nest: Nest) -> Displaced:
+    tensor, at = _read(nest.body)
+    variables = nest.variables
+    named: list[Callable[..., Named]] = []
+    reads, plain = list[Expr](), list[Affine]()
+    for dimension, e in enumerate(at):
+        found = affine(e)
+        if found is None:
+            value, wraps = _wrapped(e, tensor.sizes[dimension])
+            if value.op != "index":
+                _refuse(NEITHER)
+            reads.append(value.args[0])
+            named.append(partial(Named, dimension, size=tensor.sizes[dimension], wraps=wraps))
+        plain.append(found or Affine(0, {}))
+    indices, starts = _indices(reads, variables)
+    return Displaced(
+        tuple([v.size for v in variables]),
+        _place(tensor.name, plain, variables),
+        _place(name, [_affine(i) for i in nest.index], variables),
+        indices,
+        tuple([make(start=start) for make, start in zip(named, starts, strict=True)]),
+        False,
+        0,
+        (),
+    )
+
+
+def _scattered(name: str, nest: Nest) -> Displaced:
+    """select(an index names this place, an update, what is there otherwise), of the last index that does."""
+    condition, update, otherwise = nest.body.args
+    bound, condition, update = _by_position(condition, update)
+    named: list[Callable[..., Named]] = []
+    reads, taken = list[Expr](), set[Variable]()
+    for met in _conjunction(condition):
+        if met.op != "equal" or met.args[1].op != "position":
+            _refuse("elements are chosen by another condition")
+        value, place = met.args
+        dimension, size, variables = _named_place(place.args[0], nest)
+        value, wraps = _wrapped(value, size)
+        reads.append(value)
+        named.append(partial(Named, dimension, size=size, wraps=wraps))
+        taken.update(variables)
+    loops = [*(v for v in nest.variables if v not in taken), *bound]
+    tensor, at = _read(update)
+    indices, starts = _indices(reads, loops)
+    into = [Affine(0, {} if v in taken else {v: 1}) for v in nest.variables]
+    before = moves({name: Nest(nest.index, otherwise, moves=True)}, tensor.data_type)
+    if isinstance(before, str):
+        _refuse(before)
+    return Displaced(
+        tuple([v.size for v in loops]),
+        _place(tensor.name, [_affine(e) for e in at], loops),
+        _place(name, into, loops),
+        indices,
+        tuple([make(start=start) for make, start in zip(named, starts, strict=True)]),
+        True,
+        len(bound),
+        tuple(before),
+    )
+
+
+def _by_position(condition: Expr, update: Expr) -> tuple[tuple[Variable, ...], Expr, Expr]:
+    """The variables over which the last position is sought that meets the condition, and condition and update by them."""
+    sought = {e for e in walk(condition) if e.op in ("first_largest", "first_smallest")}
+    if not sought:
+        return (), condition, update
+    last = sought.pop()
+    bound, is_last = last.data
+    key = last.args[0]
+    if sought or last.op != "first_largest" or not is_last or key.op != "select" or as_number(key.args[0]) is not key:
+        _refuse("it is not the last position that counts")
+    found, variables = unraveled(last, [v.size for v in bound]), _variables_in(key, bound)
+    # indices of dimensions of size 1 may be one node, and are 0, whichever variable takes their place
+    update = _replaced(update, dict(zip(found, variables, strict=True)))
+    is_met = _replaced(key.args[0], dict(zip(variables, found, strict=True))) is condition
+    if not is_met or any(e is last for e in walk(update)):
+        _refuse("it is not the last position that meets the condition")
+    return bound, key.args[0], update
+
+
+def _variables_in(e: Expr, bound: Sequence[Variable]) -> list[Expr]:
+    """The nodes of variables: those in an expression, for a variable has one node and no other is equal."""
+    nodes = {node.data: node for node in walk(e) if node.op == "variable"}
+    return [nodes[v] if v in nodes else make("variable", (), v, "index") for v in bound]
+
+
+def _replaced(e: Expr, by: Mapping[Expr, Expr]) -> Expr:
+    made: dict[Expr, Expr] = {}
+
+    def replace(node: Expr) -> Expr:
+        if node not in made:
+            found = by.get(node)
+            if found is None:
+                args = tuple([replace(a) for a in node.args])
+                found = node if args == node.args else make(node.op, args, node.data, node.sort)
+            made[node] = found
+        return made[node]
+
+    return replace(e)
+
+
+def _conjunction(e: Expr) -> Iterator[Expr]:
+    if e.op == "both":
+        yield from _conjunction(e.args[0])
+        yield from _conjunction(e.args[1])
+    else:
+        yield e
+
+
+def _named_place(e: Expr, nest: Nest) -> tuple[int | None, int, Sequence[Variable]]:
+    """The dimension of the output whose index an expression is, None for the place in row-major order.
+
+    -> (dimension, so many places, the variables that it settles)
+    """
+    variables = nest.variables
+    if e.op == "variable" and e.data in variables:
+        return variables.index(e.data), e.data.size, (e.data,)
+    found, step, factors = affine(e), 1, dict[Variable, int]()
+    for v in reversed(variables):
+        factors[v] = step
+        step *= v.size
+    if found is None or found.constant or found.factors != factors:
+        _refuse("what data name is no place of the output")
+    return None, prod(nest.sizes), variables
+
+
+def _wrapped(e: Expr, size: int) -> tuple[Expr, bool]:
+    """A value that is data, and whether it counts from the end, of so many, where it is negative."""
+    if e.op != "select":
+        return e, False
+    condition, above, value = e.args
+    negative = condition.op == "less" and condition.args[0] is value and _is(condition.args[1], 0)
+    if not negative or above.op != "add" or above.args[0] is not value or not _is(above.args[1], size):
+        _refuse(NEITHER)
+    return value, True
+
+
+def _is(e: Expr, n: int) -> bool:
+    return is_integer(e) and e.data.value == n
+
+
+def _read(e: Expr) -> tuple[Tensor, tuple[Expr, ...]]:
+    if e.op != "read" or e.data[1] != "inside" or e.data[0].definition is not None:
+        _refuse("an element is not one of an input")
+    return e.data[0], e.args
+
+
+def _indices(reads: Sequence[Expr], loops: Sequence[Variable]) -> tuple[Place, list[tuple[int, ...]]]:
+    """The tensor of indices, and where each of them stands for the first element."""
+    if not reads:
+        _refuse(NONE_NAMED)
+    found = [_read(e) for e in reads]
+    places = [_place(t.name, [_affine(a) for a in at], loops) for t, at in found]
+    if len({(p.tensor, p.steps) for p in places}) > 1:
+        _refuse("indices are not of one tensor, or do not lie side by side")
+    if found[0][0].data_type.name.startswith("FLOAT"):
+        _refuse("indices are no integers")
+    return places[0], [p.start for p in places]
+
+
+def _affine(e: Expr) -> Affine:
+    return affine(e) or _refuse(NEITHER)
+
+
+def _place(tensor: str, at: Sequence[Affine], loops: Sequence[Variable]) -> Place:
+    if any(v not in loops for index in at for v in index.factors):
+        _refuse("an index is not one of the loops'")
+    return Place(
+        tensor,
+        tuple([index.constant for index in at]),
+        tuple([tuple([index.factors.get(v, 0) for index in at]) for v in loops]),
+    )

@@ -1,0 +1,43 @@
+"""The scratch of networks: hardly more than the tensors that are needed at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml import TensorDesc
+from anydml.graphs.fusing import read_at_index
+from anydml.graphs.memory import laid_in_scratch, lives, most_alive
+from anydml.graphs.plan import Work
+from anydml.schema.expression import bound_by, walk
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.network_layers import NETWORKS, Floats, Integers, Weights
+
+PART = 8  # a divisor of the channels, which every tensor but the image has
+
+
+def may_lie_alike(work: Work) -> list[str]:
+    maps = work.nest is not None and not any(bound_by(e) for e in walk(work.nest.body))
+    return read_at_index(work) if maps else []
+
+
+@pytest.mark.parametrize("writer", [Floats, Integers])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_take_what_is_alive_at_once(name: str, writer: type[Floats] | type[Integers]) -> None:
+    """Images of 224 x 224. Nothing in place: what is alive at once is the tensors that a call reads and writes, and others."""
+    weights = Weights()
+    image = TensorDesc("FLOAT32", (1, 3, 224, 224))
+    graph = dml.graph(lambda x: NETWORKS[name](writer(weights), x, 224, PART), x=image)
+    checked, _, works = graph._planned()
+    layout = laid_in_scratch(checked, works, [may_lie_alike(work) for work in works])
+    sizes = {buffer: checked.buffers[buffer].bytes for buffer in layout.offsets}
+    least = most_alive(lives(works, sizes, {}))
+    print(f"{name}: {len(works)} calls, {layout.bytes} bytes of scratch, {least} alive at once")
+    assert len(works) > 20
+    assert np.prod((1, 64 // PART, 112, 112)) <= least
+    assert layout.bytes <= 1.1 * least

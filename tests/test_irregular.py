@@ -1,0 +1,219 @@
+"""Elements at places that data name: NumPy's results, within guard pages, and nothing written where an index names no place."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import anydml as dml
+import guarded
+from anydml import DataType, TensorDesc, operators
+from anydml.kernels.code import targets
+from anydml.kernels.irregular import family
+from anydml.schema.operator import Desc
+from every_kernel import SOAK
+
+ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
+INDICES = ("UINT32", "INT32", "UINT64", "INT64")
+ELEMENTS = ("UINT8", "FLOAT16", "FLOAT32", "INT64")
+Array = NDArray[Any]
+Rng = random.Random
+CANARY = 0xA5
+Case = tuple[str, dict[str, Any], dict[str, Any], Callable[..., Array]]
+"""An operator, the sizes of its tensors, its attributes with the indices, and NumPy's result of the other inputs and these."""
+
+pytestmark = pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
+
+
+def desc_of(name: str, sizes: dict[str, tuple[int, ...]], element: str, index: str, **attributes: Any) -> Desc:
+    operator = operators.find(name)
+    assert operator is not None
+    tensors = {
+        tensor: TensorDesc(DataType[index if tensor == "indices_tensor" else element], n, strides=strides_of(n))
+        for tensor, n in sizes.items()
+    }
+    return operator(**tensors, **attributes)
+
+
+def strides_of(sizes: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Here and there with a gap behind a row, as the sizes have it."""
+    if math.prod(sizes) % 3:
+        return None
+    found, step = [], 1
+    for i, n in enumerate(reversed(sizes)):
+        found.append(step)
+        step = step * n + (2 if i == 0 else 0)
+    return tuple(reversed(found))
+
+
+def indices(rng: Rng, sizes: tuple[int, ...], limits: tuple[int, ...] | int, index: str) -> Array:
+    """Indices of axes, of which the last dimension may hold several; signed ones from both ends."""
+    most = np.broadcast_to(np.array(limits), sizes)
+    least = -most if index.startswith("I") else np.zeros_like(most)
+    values = np.random.default_rng(rng.getrandbits(32)).integers(least, most)
+    return values.astype(DataType[index].dtype)
+
+
+def gather(rng: Rng, index: str) -> Case:
+    rank = rng.randint(1, 4)
+    sizes = tuple(rng.choice((1, 2, 5, 40)) for _ in range(rank))
+    axis, count = rng.randrange(rank), rng.choice((1, 3, 9))
+    named = indices(rng, (1,) * (rank - 1) + (count,), sizes[axis], index)
+    tensors = {
+        "input_tensor": sizes,
+        "indices_tensor": named.shape,
+        "output_tensor": (*sizes[:axis], count, *sizes[axis + 1 :]),
+    }
+    return "GATHER", tensors, {"axis": axis, "index_dimensions": 1, "indices": named}, lambda x, j: np.take(x, j.ravel(), axis)
+
+
+def gather_elements(rng: Rng, index: str) -> Case:
+    rank = rng.randint(1, 4)
+    sizes = tuple(rng.choice((1, 2, 5, 19)) for _ in range(rank))
+    axis = rng.randrange(rank)
+    chosen = (*sizes[:axis], rng.choice((1, 4, 11)), *sizes[axis + 1 :])
+    named = indices(rng, chosen, sizes[axis], index)
+    tensors = {"input_tensor": sizes, "indices_tensor": chosen, "output_tensor": chosen}
+    return "GATHER_ELEMENTS", tensors, {"axis": axis, "indices": named}, lambda x, j: np.take_along_axis(x, j, axis)
+
+
+def gather_nd(rng: Rng, index: str) -> Case:
+    sizes, count = tuple(rng.choice((1, 3, 17)) for _ in range(4)), rng.choice((1, 6))
+    many = rng.randint(1, 4)
+    named = indices(rng, (1, 1, count, many), sizes[:many], index)
+    rest = (count, *sizes[many:])
+    tensors = {"input_tensor": sizes, "indices_tensor": named.shape, "output_tensor": (1,) * (4 - len(rest)) + rest}
+    counts = {"input_dimension_count": 4, "indices_dimension_count": 2}
+    return "GATHER_ND", tensors, counts | {"indices": named}, lambda x, j: x[tuple(np.moveaxis(j[0, 0], -1, 0))]
+
+
+def scatter_elements(rng: Rng, index: str) -> Case:
+    _, found, attributes, _ = gather_elements(rng, index)
+    tensors = {
+        "input_tensor": found["input_tensor"],
+        "indices_tensor": found["indices_tensor"],
+        "updates_tensor": found["indices_tensor"],
+        "output_tensor": found["input_tensor"],
+    }
+
+    def scattered(x: Array, j: Array, updates: Array) -> Array:
+        y: Array = x.copy()
+        axis = attributes["axis"]
+        for at in np.ndindex(*j.shape):
+            into = list(at)
+            into[axis] = int(j[at])
+            y[tuple(into)] = updates[at]
+        return y
+
+    return "SCATTER_ELEMENTS", tensors, attributes, scattered
+
+
+def scatter_nd(rng: Rng, index: str) -> Case:
+    _, found, attributes, _ = gather_nd(rng, index)
+    tensors = {
+        "input_tensor": found["input_tensor"],
+        "indices_tensor": found["indices_tensor"],
+        "updates_tensor": found["output_tensor"],
+        "output_tensor": found["input_tensor"],
+    }
+
+    def scattered(x: Array, j: Array, updates: Array) -> Array:
+        y: Array = x.copy()
+        for at, row in zip(j[0, 0], updates.reshape(j.shape[2], *x.shape[j.shape[3] :]), strict=True):
+            y[tuple(at)] = row
+        return y
+
+    return "SCATTER_ND", tensors, attributes, scattered
+
+
+def unpooling(rng: Rng, index: str) -> Case:
+    sizes, into = (1, rng.choice((1, 3)), 4, rng.choice((1, 5))), (1, rng.choice((1, 3)), 8, 7)
+    named = indices(rng, sizes, math.prod(into), "UINT32")
+
+    def scattered(x: Array, j: Array) -> Array:
+        y = np.zeros(into, x.dtype)
+        for at in np.ndindex(*j.shape):
+            y.reshape(-1)[j[at]] = x[at]
+        return y
+
+    return (
+        "MAX_UNPOOLING",
+        {"input_tensor": sizes, "indices_tensor": sizes, "output_tensor": into},
+        {"indices": named},
+        scattered,
+    )
+
+
+MAKERS = (gather, gather_elements, gather_nd, scatter_elements, scatter_nd, unpooling)
+
+
+def placed(t: TensorDesc, values: Array, *, at_end: bool) -> Array:
+    made, _ = guarded.place(t.sizes, t.explicit_strides, t.data_type.dtype, at_end=at_end)
+    made[...] = values.reshape(t.sizes)
+    return made
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("isa", ISAS)
+def test_elements_are_those_that_indices_name(
+    isa: str, make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, ran: Any
+) -> None:
+    monkeypatch.setattr(family, "ALONE", 64)
+    for case in range(24 * SOAK):
+        rng = Rng(case)
+        element, index = rng.choice(ELEMENTS), INDICES[case % 4]
+        name, sizes, attributes, wanted = make(rng, index)
+        named = attributes.pop("indices")
+        unpools = name == "MAX_UNPOOLING"
+        desc = desc_of(name, sizes, "FLOAT32" if unpools else element, "UINT32" if unpools else index, **attributes)
+        tensors = {t.name: t.desc for t in desc.tensors()}
+        operator = dml.Device(isa=isa, threads=rng.choice((1, 3))).compile(desc)
+        assert operator.kernel_name == "irregular:compiled"
+        at_end = rng.random() < 0.5
+        numbers = np.random.default_rng(case)
+        inputs = {
+            key: placed(t, named if key == "indices_tensor" else numbers.integers(0, 200, t.sizes), at_end=at_end)
+            for key, t in tensors.items()
+            if key != "output_tensor"
+        }
+        t = tensors["output_tensor"]
+        output, buffer = guarded.place(t.sizes, t.explicit_strides, t.data_type.dtype, at_end=at_end, canary=CANARY)
+        operator.bind(**inputs, output_tensor=output).execute()
+        limits = np.array(indexed(name, desc))
+        places = inputs["indices_tensor"].astype(np.int64)
+        others = [x for key, x in inputs.items() if key not in ("input_tensor", "indices_tensor")]
+        expected = wanted(inputs["input_tensor"], np.where(places < 0, places + limits, places), *others)
+        np.testing.assert_array_equal(output, expected.reshape(t.sizes), err_msg=f"case {case}: {desc}")
+        output.view(f"u{output.itemsize}")[...] = int.from_bytes(bytes([CANARY]) * output.itemsize, "little")
+        assert (buffer == CANARY).all(), f"case {case} wrote between elements: {desc}"
+        refuses(operator, inputs, output, buffer, limits, rng)
+    ran(24 * SOAK, 24)
+
+
+def indexed(name: str, desc: Any) -> Any:
+    """The sizes that indices are below: one, or one for each of a tuple's."""
+    if name == "MAX_UNPOOLING":
+        return math.prod(desc.output_tensor.sizes)
+    sizes = desc.input_tensor.sizes
+    return sizes[: desc.indices_tensor.sizes[-1]] if name.endswith("ND") else sizes[desc.axis]
+
+
+def refuses(operator: Any, inputs: dict[str, Array], output: Array, buffer: Array, limits: Array, rng: Rng) -> None:
+    """An index that names no place is an error, and nothing is written."""
+    named = inputs["indices_tensor"]
+    at = tuple(rng.randrange(n) for n in named.shape)
+    limit = int(np.broadcast_to(limits, named.shape)[at])
+    most = np.iinfo(named.dtype)
+    wrong = [limit, most.max] + ([-limit - 1, most.min] if most.min else [])
+    before = named[at]
+    named[at] = rng.choice(wrong)
+    with pytest.raises(dml.DataError, match="index"):
+        operator.bind(**inputs, output_tensor=output).execute()
+    assert (buffer == CANARY).all(), "something is written though an index names no place"
+    named[at] = before

@@ -1,0 +1,109 @@
+"""Running sums and products: compiled, beside the oracle, in place and within guard pages, on data drawn to hurt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import anydml as dml
+import guarded
+import hurting
+from agreement import SOAK, expected
+from anydml import DataType, TensorDesc, operators
+from anydml.exact.formats import FLOAT16, FLOAT32
+from anydml.kernels.code import targets
+from anydml.kernels.scan import exact, family
+
+ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
+KINDS = {"SUMMATION": "sum", "PRODUCT": "product"}
+CANARY = 0xA5
+Array = NDArray[Any]
+
+
+def desc_of(name: str, rng: np.random.Generator, data_type: str) -> Any:
+    """Lines of any length along any axis, from either end, in tensors with gaps and with other orders of dimensions."""
+    rank = int(rng.integers(1, 4))
+    axis = int(rng.integers(rank))
+    # a line of one element is no running sum
+    sizes = tuple(int(rng.choice((2, 5, 9, 33)) if d == axis else rng.choice((1, 2, 5, 9, 33))) for d in range(rank))
+    order = rng.permutation(rank) if rng.random() < 0.4 else np.arange(rank)
+    strides, step = [0] * rank, 1
+    for d in reversed(order.tolist()):
+        strides[d] = step
+        step = step * sizes[d] + int(rng.random() < 0.2)
+    t = TensorDesc(DataType[data_type], sizes, strides=tuple(strides))
+    operator: Any = operators.find(f"CUMULATIVE_{name}")
+    exclusive = {f"has_exclusive_{KINDS[name]}": bool(rng.integers(2))}
+    direction = ("INCREASING", "DECREASING")[int(rng.integers(2))]
+    return operator(input_tensor=t, output_tensor=t, axis=axis, axis_direction=direction, **exclusive)
+
+
+def placed(t: TensorDesc, *, at_end: bool) -> tuple[Array, NDArray[np.uint8]]:
+    return guarded.place(t.sizes, t.explicit_strides, t.data_type.dtype, at_end=at_end, canary=CANARY)
+
+
+@pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("isa", ISAS)
+def test_running_sums_and_products_are_exact(isa: str, name: str, ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    decided = 0
+    decide = family._decide
+
+    def counted(*arguments: Any) -> None:
+        nonlocal decided
+        decided += 1
+        decide(*arguments)
+
+    monkeypatch.setattr(family, "_decide", counted)
+    types = ("FLOAT32", "FLOAT32", "FLOAT16", "INT32", "UINT32", "INT64", "UINT64")
+    outputs = 0
+    for case in range(56 * SOAK):
+        rng = np.random.default_rng(case)
+        desc = desc_of(name, rng, types[case % 7])
+        t = desc.input_tensor
+        compiled = dml.Device("cpu", isa=isa).compile(desc)
+        assert compiled.kernel_name == "scan:compiled"
+        x = hurting.values(t.data_type.name, t.sizes, rng, hurting.KINDS[case // 7 % len(hurting.KINDS)])
+        wanted = expected(desc, {"input_tensor": x})["output_tensor"].view(f"u{x.itemsize}")
+        (source, _), (target, buffer) = placed(t, at_end=case % 2 == 0), placed(t, at_end=case % 2 == 1)
+        source[...] = x
+        compiled.bind(input_tensor=source, output_tensor=target).execute()
+        np.testing.assert_array_equal(target.view(f"u{x.itemsize}"), wanted, err_msg=f"case {case}: {desc}")
+        target.view(f"u{x.itemsize}")[...] = int.from_bytes(bytes([CANARY]) * x.itemsize, "little")
+        assert (buffer == CANARY).all(), f"case {case} wrote between elements: {desc}"
+        compiled.bind(input_tensor=source, output_tensor=source).execute()
+        np.testing.assert_array_equal(source.view(f"u{x.itemsize}"), wanted, err_msg=f"case {case}, in place: {desc}")
+        outputs += x.size
+    assert decided or name == "PRODUCT", "no line was decided by the exact path"
+    ran(outputs, 4000)
+
+
+def test_lines_that_float64_leaves_open_are_decided() -> None:
+    """A sum of terms that are 2^200 apart, of which what is left in the end is a tie."""
+    far, half = np.float32(2.0**100), np.float32(2.0**-24)
+    line = np.array([1, half, far, 2.0**-120, -far, -(2.0**-120), 2.0**-149], np.float32)
+    beside = np.nextafter(np.float32(1), np.float32(2))
+    wanted = np.array([1, 1, far, far, beside, 1, beside], np.float32)
+    x = np.stack([line] * 11)
+    for axis, lines in ((1, x), (0, x.T.copy())):
+        found = dml.cumulative_summation(lines, axis)
+        np.testing.assert_array_equal(found, np.stack([wanted] * 11) if axis else np.stack([wanted] * 11).T)
+
+
+def test_exact_products_keep_as_many_bits_as_they_need() -> None:
+    one, beside = (np.float32(x) for x in (1, 1 + 2.0**-23))
+    rng = np.random.default_rng(0)
+    for form, dtype in ((FLOAT32, np.float32), (FLOAT16, np.float16)):
+        for case in range(20):
+            line = hurting.values(np.dtype(dtype).name.upper(), 12, rng, hurting.KINDS[case % 6])
+            bits = line.view(f"u{line.itemsize}").tolist()
+            for exclusive in (False, True):
+                least = list(exact.products(bits, form, exclusive=exclusive, precision=2))
+                assert least == list(exact.products(bits, form, exclusive=exclusive, precision=4096))
+    assert list(exact.products([int(x.view(np.uint32)) for x in (one, beside)], FLOAT32, exclusive=False, precision=1)) == [
+        int(one.view(np.uint32)),
+        int(beside.view(np.uint32)),
+    ]
