@@ -118,6 +118,14 @@ def test_run_times_every_dispatch_and_changes_nothing(call: Call) -> None:
     assert re.search(r"'crop'.* 5 iterations, \d+\.\d+ ms median", err)
 
 
+def test_run_ends_with_a_table_of_the_dispatches(call: Call) -> None:
+    status, out, _ = call("run", "crop.json", "--profile")
+    first, row, total = out.splitlines()
+    assert (status, first) == (0, "Resource 'cropped': 14, 16, 6, 8")
+    assert re.fullmatch(r"crop  copy:numpy +\d+\.\d us  100% +80 bytes", row)
+    assert re.fullmatch(r"\d+\.\d us in all", total)
+
+
 def test_run_reads_standard_input(call: Call) -> None:
     status, out, _ = call("run", "-", stdin=CROP.encode())
     assert (status, out) == (0, "Resource 'cropped': 14, 16, 6, 8\n")
