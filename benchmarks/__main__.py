@@ -21,6 +21,7 @@ from benchmarks import (
     contractions,
     convolutions,
     dequantised,
+    digits,
     graphs,
     maps,
     matmuls,
@@ -44,6 +45,7 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "graphs": graphs.run,
     "networks": networks.run,
     "dequantised": dequantised.run,
+    "digits": digits.run,
     "reference": reference.run,
 }
 RESULTS = Path(__file__).with_name("results.json")

@@ -155,6 +155,8 @@ def test_outputs_that_follow_from_inputs_are_legal(operator: Operator) -> None:
         desc = operator(**example.fields)
         made = {}
         for name, found in desc.outputs().items():
+            if found[0] is None:  # the call says them
+                continue
             many = isinstance(found[0][0], tuple)
             made[name] = (
                 tuple(TensorDesc(t, n) for n, t in found)

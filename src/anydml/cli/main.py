@@ -68,6 +68,7 @@ def commands() -> None:
 @_output_path
 @click.option("-i", "iterations", type=click.IntRange(1, MOST_RUNS), default=1, help="How often each dispatch is timed.")
 @click.option("-w", "warmup", type=click.IntRange(0, MOST_RUNS), default=0, help="How often it runs before.")
+@click.option("--profile", is_flag=True, help="Print a table of the dispatches: kernels, least times, bytes.")
 @_allow_outside
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="The .npy file of a model's input.")
 def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, ...], **options: Any) -> int:

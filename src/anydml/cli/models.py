@@ -109,9 +109,8 @@ def _needs(model: Model, sizes: dict[str, Any]) -> None:
         note(printable(str(error)))
         return
     taken = graph.compile().binding_properties
-    result(
-        f"feature level {_level(graph)}; {taken.persistent_resource_size} bytes of constants, {taken.temporary_resource_size} of scratch"
-    )
+    memory = f"{taken.persistent_resource_size} bytes of constants, {taken.temporary_resource_size} of scratch"
+    result(f"feature level {_level(graph)}; {memory}")
 
 
 def _level(graph: Any) -> FeatureLevel:

@@ -13,8 +13,8 @@ from anydml.functional import functions as dml
 from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.nodes import Node
-from anydml.onnx.types import BOOL, FOUR_BIT, dtype_of
-from anydml.onnx.values import Value, number, reshape
+from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of
+from anydml.onnx.values import Value, axis_of, number, reshape
 
 SMALL = 4096  # elements of integer tensors that NumPy computes: those that sizes are made of
 
@@ -34,11 +34,26 @@ def binary(function: Callable[..., Any], of_integers: Callable[..., Any] | None 
     """The mapping of a function of two tensors. of_integers: NumPy's function of the same results for integers."""
 
     def mapping(n: Node, a: Value, b: Value) -> Value:
+        if n.opset < 7 and not n.domain:
+            b = aligned(n, a, b)
         if of_integers is not None and _small(a) and _small(b) and a.dtype == b.dtype:
             return np.asarray(of_integers(a, b))
         return function(a, b)
 
     return mapping
+
+
+def aligned(n: Node, a: Value, b: Value) -> Value:
+    """The second tensor as operator sets before 7 broadcast it: its dimensions are the first one's from an axis on."""
+    axis = n.get("axis")
+    if not n.get("broadcast", 0) and tuple(a.shape) != tuple(b.shape):
+        raise Refused(f"sizes {tuple(a.shape)} and {tuple(b.shape)} differ, and it does not broadcast", INVALID)
+    if axis is None or not n.get("broadcast", 0):
+        return b
+    behind = a.ndim - axis_of(axis, a.ndim) - b.ndim
+    if behind < 0:
+        raise Refused(f"sizes {tuple(b.shape)} do not fit into {tuple(a.shape)} from axis {axis} on", INVALID)
+    return reshape(b, (*b.shape, *[1] * behind))
 
 
 def _small(x: Value) -> bool:
@@ -179,7 +194,7 @@ def _cast(n: Node, x: Value, own: int | None, to: int | None) -> Value:
     if own in FOUR_BIT:
         return _cast(n, _from_four_bit(x), TensorProto.FLOAT, to)
     if to in FOUR_BIT:
-        return _to_four_bit(_cast(n, x, own, TensorProto.FLOAT), dtype)
+        return _to_four_bit(_cast(n, x, own, TensorProto.INT32), dtype)
     return dml.cast(x, output_data_type=dtype)
 
 
@@ -191,10 +206,16 @@ def _from_four_bit(x: Value) -> Value:
 
 
 def _to_four_bit(x: Value, dtype: np.dtype[Any]) -> Value:
-    """QUANTIZE by a scale of 1, of whole numbers."""
+    """QUANTIZE by a scale of 1, of the low 4 bits of INT32."""
+    low = dml.element_wise_bit_and(unsigned(x), np.full((), 15, np.uint32))
+    if dtype == DTYPES[TensorProto.INT4]:  # from the top bit on, numbers are below 0
+        real = dml.cast(dml.element_wise_bit_xor(low, np.full((), 8, np.uint32)), output_data_type="FLOAT32")
+        real = dml.element_wise_subtract(real, np.full((), 8, np.float32))
+    else:
+        real = dml.cast(low, output_data_type="FLOAT32")
     sizes = (1,) * max(x.ndim, 1)
     parts = [np.ones(sizes, np.float32), np.zeros(sizes, dtype)]
-    return reshape(dml.quantize(reshape(x, x.shape or (1,)), parts, output_data_type=dtype), x.shape)
+    return reshape(dml.quantize(reshape(real, x.shape or (1,)), parts, output_data_type=dtype), x.shape)
 
 
 TABLE: dict[str, Mapping] = {
