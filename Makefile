@@ -27,6 +27,7 @@ soak: .venv/test
 	ANYDML_SOAK=10 $(BIN)/python -m pytest --numprocesses auto tests/test_elementwise*.py tests/test_rows.py tests/test_copies.py tests/test_arm*.py tests/test_float_contractions.py
 	ANYDML_SOAK=10 $(BIN)/python -m pytest --numprocesses auto --dist loadgroup tests/test_instructions.py tests/test_windows.py tests/test_winograd.py tests/test_pooling.py tests/test_convolutions_by*.py tests/test_integer_convolutions.py tests/test_contractions.py tests/test_direct_contractions.py tests/test_block_sums.py tests/test_four_bit_maps.py tests/test_staged.py tests/test_normalization.py
 	ANYDML_SOAK=200 $(BIN)/python -m pytest --numprocesses auto tests/test_float_contractions.py -k test_generated
+	ANYDML_SOAK=100 $(BIN)/python -m pytest --numprocesses auto tests/test_quantised_graphs.py -s
 
 # 10^4 random graphs, and 500 on each other instruction set
 soak-graphs: .venv/test
