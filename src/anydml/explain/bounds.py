@@ -20,6 +20,7 @@ from anydml.tensor import DataType, limits
 Array = NDArray[Any]
 
 TERMS = 1 << 21  # terms of reductions that are evaluated at once
+MOST_TERMS = 1 << 24  # of one element, evaluated at all; a window may be as large as a number of 32 bits
 FUNCTION_ULPS = 4
 
 
@@ -70,6 +71,8 @@ def ranges(nest: Nest, data_type: DataType, inputs: Mapping[str, Number], at: Ar
     if data_type in (DataType.INT64, DataType.UINT64, DataType.FLOAT64) and not nest.moves:
         raise Unbounded(data_type.name)
     terms = max(1, most_terms(nest.body))
+    if terms > MOST_TERMS:
+        raise Unbounded("an element of too many terms")
     count = max(1, TERMS // terms)
     parts = []
     with np.errstate(all="ignore"):
@@ -203,25 +206,31 @@ class _Evaluation:
     def _first(self, e: Expr) -> Array:
         """The position of the first (or last) largest or smallest key; NaN is both."""
         bound, last = e.data
-        depth, keys = self._over(bound, lambda: self._exact(e.args[0]))
-        keys = np.broadcast_to(keys, (*keys.shape[:depth], *(v.size for v in bound)))
-        keys = keys.reshape(*keys.shape[:depth], -1)
-        if e.op == "first_smallest":
-            keys = -keys
-        keys = np.where(np.isnan(keys), np.inf, keys)
-        found: Array = keys.shape[-1] - 1 - np.argmax(keys[..., ::-1], axis=-1) if last else np.argmax(keys, axis=-1)
-        return found
+
+        def evaluate() -> list[Array]:
+            truth, sure = self.truth(e.args[1]) if len(e.args) > 1 else (np.ones((1,), bool), np.ones((1,), bool))
+            if not np.all(sure):
+                raise Unbounded("a condition on what is rounded")
+            return _aligned(self._exact(e.args[0]), truth)
+
+        depth, parts = self._over(bound, evaluate)
+        inside = depth + len(bound)
+        parts = [x.reshape(*x.shape, *(1,) * (inside - x.ndim)) for x in parts]
+        lead = np.broadcast_shapes(*(x.shape[:depth] for x in parts))
+        keys, there = (np.broadcast_to(x, (*lead, *(v.size for v in bound))).reshape(*lead, -1) for x in parts)
+        keys = np.where(np.isnan(keys), np.inf, -keys if e.op == "first_smallest" else keys)
+        chosen = there & (keys == np.where(there, keys, -np.inf).max(axis=-1, keepdims=True))
+        found: Array = chosen.shape[-1] - 1 - np.argmax(chosen[..., ::-1], axis=-1) if last else np.argmax(chosen, axis=-1)
+        return np.where(chosen.any(axis=-1), found, 0)
 
     def _over(self, bound: Sequence[Variable], evaluate: Callable[[], Any]) -> tuple[int, Any]:
-        """The depth outside of a reduction, and what is evaluated inside of it, with all axes."""
+        """The depth outside of a reduction, and what is evaluated inside of it."""
         depth = self.depth
         for place, v in enumerate(bound):
             self.axes[v] = np.arange(v.size).reshape(*(1,) * (depth + place), v.size)
         self.depth = depth + len(bound)
         found = evaluate()
-        inside, self.depth = self.depth, depth
-        if isinstance(found, np.ndarray):
-            return depth, found.reshape(*found.shape, *(1,) * (inside - found.ndim))
+        self.depth = depth
         return depth, found
 
     # --- numbers ---

@@ -30,7 +30,7 @@ table { border-collapse: collapse; width: 100%; font-size: 13px; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { color: var(--soft); font-weight: 600; }
 tr:target td { background: var(--row); }
-td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.number { font-variant-numeric: tabular-nums; min-width: 8rem; }
 .verdict { color: var(--tone); font-weight: 600; white-space: nowrap; }
 .said { color: var(--soft); }
 .legend span { margin-right: 1.2rem; color: var(--tone); font-weight: 600; }
@@ -89,12 +89,12 @@ def _table(rows: Sequence[NodeComparison]) -> str:
             said = f"{at}{share}{said}"
         lines.append(
             f'<tr id="node{i}"><td>{html.escape(row.name)}<br><span class="said">{html.escape(_kinds(row))}</span></td>'
-            f'<td class="number">{html.escape(str(row.own or "-"))}</td>'
-            f'<td class="number">{html.escape(str(row.accumulated or "-"))}</td>'
             f'<td><span class="verdict" style="{_tone(row.verdict)}">{row.verdict}</span>'
-            f'<br><span class="said">{html.escape(said)}</span></td></tr>'
+            f'<br><span class="said">{html.escape(said)}</span></td>'
+            f'<td class="number">{html.escape(str(row.own or "-"))}</td>'
+            f'<td class="number">{html.escape(str(row.accumulated or "-"))}</td></tr>'
         )
-    head = "<tr><th>node</th><th>own error</th><th>accumulated error</th><th></th></tr>"
+    head = "<tr><th>node</th><th>verdict</th><th>own error</th><th>accumulated error</th></tr>"
     return f"<table>{head}{''.join(lines)}</table>"
 
 
