@@ -24,9 +24,12 @@ from anydml.kernels.contract import image_rows as matmul_rows
 from anydml.kernels.contract import lines as matmul_lines
 from anydml.kernels.contract import packing as matmul_pack
 from anydml.kernels.contract import places as matmul_places
+from anydml.kernels.contract import taps as matmul_taps
 from anydml.kernels.contract import thin as matmul_thin
 from anydml.kernels.contract import weights as matmul_weights
 from anydml.kernels.contract import wide as matmul_wide
+from anydml.kernels.contract import winograd as matmul_winograd
+from anydml.kernels.contract.by_winograd import HEIGHT
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import filters as matmul_terms
 from anydml.kernels.contract.epilogue import records as matmul_records
@@ -142,6 +145,17 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
     for output in ("i32", "u8", "i8"):
         add(matmul_records.parameters, True, output, output == "i8")
     add(matmul_records.parameters, True, "u8", True, True)
+    if row.architecture == "x86" and not matmul_places.serves(row):
+        for output in ("i32", "u8"):
+            add(matmul_taps.multiply, output, output == "u8", output == "i32", matmul_taps.ROWS)
+            add(matmul_winograd.sums, output, output == "u8")
+        for a, b in signs:
+            add(matmul_taps.weights, a, b, a)
+        for a in (False, True):
+            add(matmul_winograd.filters, a, HEIGHT)
+            add(matmul_winograd.terms, a, a)
+            add(matmul_winograd.inputs, a)
+        add(matmul_winograd.products, HEIGHT)
     if matmul_places.serves(row):
         for (lines, height), output in product(((1, matmul_places.MOST), (3, 4)), ("i32", "u8")):
             add(matmul_places.multiply, Kind(*max(packed), output, lines == 1, output != "i32"), lines, height)

@@ -58,37 +58,22 @@ class Table:
             self._some, self._last = parts(phases, self._kernels[0].placed.target, keep, keeps_gil=keeps_gil)
 
     def execute(self) -> None:
-        """Run everything in order."""
-        if not self._measured:
-            self._measure()
-            return
+        """Run everything in order. The first time, the sections are then merged as far as they take no longer than LONG."""
+        spent: list[float] = []
         done = 0
         try:
             for first, past, run in self._sections:
-                if run is None:
-                    done = self._run(max(first, done), past)
-                else:
-                    run()
-        except BaseException:  # an interrupt may come anywhere, and the next call begins anew
-            self._clear()
-            raise
-
-    def _measure(self) -> None:
-        """The first execution: the sections are merged as far as together they take no longer than LONG."""
-        spent: list[float] = []
-        every, done = self._sections, 0
-        try:
-            for first, past, run in every:
                 began = time.perf_counter()
                 if run is None:
                     done = self._run(max(first, done), past)
                 else:
                     run()
                 spent.append(time.perf_counter() - began)
-        except BaseException:
+        except BaseException:  # an interrupt may come anywhere, and the next call begins anew
             self._clear()
             raise
-        self._sections, self._measured = merged(every, spent), True
+        if not self._measured:
+            self._sections, self._measured = merged(self._sections, spent), True
 
     def _run(self, first: int, past: int) -> int:
         """Run phases up to one; the first that has not been run, which is a later one where a kernel was decided."""
