@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import anydml as dml
 from every_kernel import Ran
 
 X = np.arange(-3, 3, dtype=np.float32).reshape(1, 2, 3)
-VIEWS = {
+VIEWS: dict[str, Callable[[Any], Any]] = {
     "reshape": lambda x: x.reshape((x.shape[0], int(np.prod(x.shape[1:])), 1)),
     "transpose": lambda x: x.transpose((2, 0, 1)),
     "broadcast": lambda x: (

@@ -50,7 +50,7 @@ def cnn() -> Any:
         node("Reshape", "p sizes", "f"),
         node("Gemm", "f k", "y", transB=1),
     ]
-    constants = dict(
+    constants: dict[str, Any] = dict(
         w=random.normal(size=(4, 1, 3, 3)).astype(np.float32),
         k=random.normal(size=(3, 4)).astype(np.float32),
         zero=[0],

@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
 
 
 def cases(suite: str) -> list[Any]:
-    """The tests of a suite: "node", "simple", "pytorch-operator" or "pytorch-converted"."""
+    """The tests of a suite: "node", "simple", "pytorch-operator", "pytorch-converted", or "real": nine networks of images."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the tests' own arithmetic
         return sorted(loader.load_model_tests(kind=suite), key=lambda c: str(c.name))
@@ -43,6 +43,9 @@ def cases(suite: str) -> list[Any]:
 
 def data_sets(case: Any) -> Iterator[tuple[list[Any], list[Any]]]:
     """The inputs and the outputs of each data set of a test."""
+    if case.data_sets is None and case.model_dir is None:
+        yield _network(Path(_file(case)))
+        return
     if case.model_dir is None:
         for given, wanted in case.data_sets:
             yield [*map(_array, given)], [*map(_array, wanted)]
@@ -51,6 +54,23 @@ def data_sets(case: Any) -> Iterator[tuple[list[Any], list[Any]]]:
         files = {role: len([*data.glob(f"{role}_*.pb")]) for role in ("input", "output")}
         given, wanted = ([tensor(data / f"{role}_{i}.pb") for i in range(count)] for role, count in files.items())
         yield given, wanted
+
+
+def _file(case: Any) -> Any:
+    """The file of a test's model, or the model itself."""
+    if case.model is not None:
+        return case.model
+    if case.model_dir is not None:
+        return Path(case.model_dir) / "model.onnx"
+    return Path(onnx.__file__).parent / str(case.url).removeprefix("onnx/")
+
+
+def _network(file: Path) -> tuple[list[Any], list[Any]]:
+    """The input that onnx's runner makes for a network, and the output beside the model."""
+    signature = next(iter(anydml.onnx.load(file).inputs.values()))
+    sizes = [n for n in signature.sizes or () if isinstance(n, int)]
+    x = np.arange(np.prod(sizes)).reshape(sizes).astype(np.float32) / np.prod(sizes)
+    return [x.astype(np.float32)], [tensor(file.with_name(f"{file.stem}_output_0.pb"))]
 
 
 def _array(x: Any) -> Any:
@@ -71,7 +91,7 @@ def outcome(case: Any) -> Outcome:
     """The outcome of one test, on each of its data sets."""
     begin = time.perf_counter()
     try:
-        model = anydml.onnx.load(case.model if case.model_dir is None else Path(case.model_dir) / "model.onnx")
+        model = anydml.onnx.load(_file(case))
         for given, wanted in data_sets(case):
             found = model.run(dict(zip(model.inputs, given, strict=False)))
             for (name, y), expected in zip(found.items(), wanted, strict=True):

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import onnx
 
 from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, DataError, DescError
 from anydml.functional.graph import Graph, built, computed
 from anydml.functional.tracing import Building, GraphTensor
+from anydml.onnx.bodies import Frames, own_body, read_later
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, NeedsValue, Refusal, Refused, RunsAlone, UseBody
 from anydml.onnx.mapping import MAPPINGS, MISSING
 from anydml.onnx.nodes import Body, Node, branch_body, function_body, node_of
@@ -28,8 +28,6 @@ from anydml.tensor import TensorDesc
 
 MOST_DEEP = 24  # bodies within bodies
 MOST_ELEMENTS = 2**46  # of a tensor, repeated ones counted
-
-Frames = tuple[tuple[Body, int], ...]  # bodies from the model's to the innermost one, each with the next node's place
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ class Walk:
         if self.refusals:
             raise ModelError(self.refusals)
         frames = tuple(self._frames)
-        live = outputs | _read(frames) | set(wanted) | set(alone.inputs if alone else ())
+        live = outputs | read_later(frames) | set(wanted) | set(alone.inputs if alone else ())
         return self._segment(frozenset(live), frozenset(live | made) if keep_all else frozenset(live), frames, wanted, alone)
 
     def _segment(
@@ -237,7 +235,7 @@ class Walk:
         )
 
     def _body(self, node: Node, values: list[Value], opsets: Mapping[str, int]) -> Body | None:
-        function = self.functions.get((node.domain, node.operator)) or _own_body(node, values)
+        function = self.functions.get((node.domain, node.operator)) or own_body(node, values)
         return None if function is None else function_body(node, function, opsets, self._count)
 
     def _push(self, node: Node, body: Body) -> None:
@@ -310,62 +308,3 @@ def _missing(node: Node) -> tuple[str, str]:
     if node.schema is None:
         return f"ONNX has no such operator in opset {node.opset}", INVALID
     return f"DirectML has no operator for {node.operator}", NOT_IN_DIRECTML
-
-
-def _own_body(node: Node, values: list[Value]) -> Any:
-    """ONNX's own definition of an operator by others; None where it has none."""
-    schema = node.schema
-    if schema is None:
-        return None
-    if schema.has_function:
-        versions = [v for v in schema.function_opset_versions if v <= node.opset]
-        text = schema.get_function_with_opset_version(max(versions)) if versions else None
-    elif schema.has_context_dependent_function:
-        types = [_type_proto(t, x) for t, x in zip(node.types, values, strict=True)]
-        versions = [v for v in schema.context_dependent_function_opset_versions if v <= node.opset]
-        proto = onnx.helper.make_node(node.operator, node.inputs, node.outputs, node.name, domain=node.domain)
-        proto.attribute.extend(node.protos.values())
-        text = None
-        if versions:
-            given = proto.SerializeToString()
-            text = schema.get_context_dependent_function_with_opset_version(max(versions), given, types)
-    else:
-        return None
-    if text is None:
-        return None
-    function = onnx.FunctionProto()
-    function.ParseFromString(text)
-    if not function.node:  # ONNX has none for these inputs
-        return None
-    own = {a.name for a in function.attribute_proto}
-    defaults = [a.default_value for a in schema.attributes.values() if a.default_value.name and a.name not in own]
-    function.attribute_proto.extend(defaults)
-    return function
-
-
-def _type_proto(element_type: int | None, x: Value) -> bytes:
-    if element_type is None or x is None:
-        return b""
-    text: bytes = onnx.helper.make_tensor_type_proto(element_type, tuple(x.shape)).SerializeToString()
-    return text
-
-
-def _read(frames: Frames) -> set[str]:
-    """The tensors that nodes to come may read."""
-    found: set[str] = set()
-    for body, at in frames:
-        for proto in body.nodes[at:]:
-            found.update(map(body.scope.name, proto.input))
-            for a in proto.attribute:
-                for graph in (a.g, *a.graphs):
-                    _read_within(graph, body, found)
-    return found
-
-
-def _read_within(graph: Any, body: Body, found: set[str]) -> None:
-    found.update(body.scope.name(t.name) for t in graph.output)
-    for proto in graph.node:
-        found.update(map(body.scope.name, proto.input))
-        for a in proto.attribute:
-            for inner in (a.g, *a.graphs):
-                _read_within(inner, body, found)
