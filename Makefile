@@ -49,7 +49,7 @@ soak-graphs: .venv/test
 # faults put into models, each found at its node; the suites of the onnx package, whole
 soak-models: .venv/test
 	ANYDML_SOAK=34 $(BIN)/python $(SOAK) tests/test_onnx_compare.py tests/test_bounds.py
-	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_onnx_suites.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_onnx_suite.py
 
 # what every operator is tested for, on every instruction set
 soak-operators: .venv/test
