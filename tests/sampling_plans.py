@@ -54,8 +54,8 @@ def regions(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
     outputs = Plain(data_type, (count, channels, *(draw(st.integers(1, 2)) for _ in range(2))))
     if name == "ROI_POOLING":
         scale, size = draw(SPATIAL), outputs.sizes[:1:-1]
-        rois = TensorDesc(data_type, (1, 1, count, 5))  # packed: no batch index lies where a coordinate does
-        return dict(input_tensor=image, roi_tensor=rois, output_tensor=outputs, spatial_scale=scale, pooled_size=size)
+        packed = TensorDesc(data_type, (1, 1, count, 5))  # no batch index lies where a coordinate does
+        return dict(input_tensor=image, roi_tensor=packed, output_tensor=outputs, spatial_scale=scale, pooled_size=size)
     most = draw(st.integers(1, 3))
     rois = Plain(data_type, (*(1,) * draw(st.integers(0, 2)), count, 4))
     types = table_of(name, level, "BatchIndicesTensor").data_types
