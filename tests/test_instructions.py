@@ -174,9 +174,9 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         columns = irregular_emit.Columns(2 - wraps, bits, wraps, 1 + wraps)
         add(irregular_emit.rows, columns, wraps)
         add(irregular_emit.elements, bits // 16, columns, wraps)
-    for data_type in (DataType.FLOAT32, DataType.FLOAT16, DataType.INT64):
-        for product_ in (False, True):
-            add(scan_emit.emitted, scan_emit.Shape(data_type, product_, product_, data_type != DataType.FLOAT16))
+    for data_type in (DataType.FLOAT32, DataType.INT64):
+        for multiplies in (False, True):
+            add(scan_emit.emitted, scan_emit.Shape(data_type, multiplies, multiplies, multiplies))
     return found
 
 
