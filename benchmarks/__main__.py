@@ -16,7 +16,20 @@ from typing import Any
 import numpy as np
 
 import anydml
-from benchmarks import calls, contractions, convolutions, graphs, maps, matmuls, networks, reference, rest, slices, windows
+from benchmarks import (
+    calls,
+    contractions,
+    convolutions,
+    digits,
+    graphs,
+    maps,
+    matmuls,
+    networks,
+    reference,
+    rest,
+    slices,
+    windows,
+)
 from benchmarks.matmul_peers import HELD
 
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
@@ -30,6 +43,7 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "rest": rest.run,
     "graphs": graphs.run,
     "networks": networks.run,
+    "digits": digits.run,
     "reference": reference.run,
 }
 RESULTS = Path(__file__).with_name("results.json")

@@ -231,18 +231,18 @@ class Onnx:
         if not self._quantised:
             filters, bias = (self._constant(w, np.float32) for w in self._weights.of(number, layer))
             return self._kept(self._node("Conv", x, filters, bias, **attributes), layer.upto)
-        filters, scales, bias = self._filters(number, layer, x[1][0])
-        inputs = x[0], *self._parameters(x[1]), *filters, *self._parameters(layer.quantised)
-        return self._node("QLinearConv", *inputs, self._constant(bias, np.int32), **attributes), layer.quantised
+        whole, whole_bias = self._filters(number, layer, x[1][0])
+        inputs = x[0], *self._parameters(x[1]), *whole, *self._parameters(layer.quantised)
+        return self._node("QLinearConv", *inputs, self._constant(whole_bias, np.int32), **attributes), layer.quantised
 
-    def _filters(self, number: int, layer: Layer, scale: float) -> tuple[Any, Array, Array]:
+    def _filters(self, number: int, layer: Layer, scale: float) -> tuple[Any, Array]:
         filters, scales, bias = self._weights.quantised(number, layer, scale)
         names = (
             self._constant(filters, np.int8),
             self._constant(scales, np.float32),
             self._constant(np.zeros(len(scales)), np.int8),
         )
-        return names, scales, bias
+        return names, bias
 
     def _kept(self, x: Any, upto: float | None) -> Any:
         if upto is None:

@@ -66,11 +66,11 @@ def run(seconds: float = 2.0) -> list[dict[str, Any]]:
             calls: dict[str, Callable[[], object]] = {}
             for way, fuse in (("fused", True), ("unfused", False)):
                 found[way] = np.empty((1, CLASSES, 1, 1), np.float32)
-                compiled = device.compile(made.graph.desc, fuse=fuse)
+                compiled = made.graph.compile(device, fuse=fuse)
                 calls[way] = compiled.bind(x=made.image, output=found[way]).execute
                 calls[way]()
             assert found["fused"].tobytes() == found["unfused"].tobytes()
-            profile = device.compile(made.graph.desc).profile(x=made.image, output=np.empty_like(found["fused"]))
+            profile = made.graph.compile(device).profile(x=made.image, output=np.empty_like(found["fused"]))
             theirs = np.empty((1, CLASSES), np.float32)
             peer = session(made.theirs.nodes, {"x": made.image}, {"z": theirs}, made.theirs.constants)
             assert peer is not None, "onnxruntime takes all of them"
@@ -78,7 +78,7 @@ def run(seconds: float = 2.0) -> list[dict[str, Any]]:
             agreement = float(np.corrcoef(theirs.ravel(), found["fused"].ravel())[0, 1])
             assert agreement > (0.9 if quantised else 0.9999), agreement
             spent = best(calls | {"onnxruntime": peer}, seconds=seconds)
-            row = {
+            row: dict[str, Any] = {
                 "network": name,
                 "type": "int8" if quantised else "float32",
                 **{way: s * 1e3 for way, s in spent.items()},

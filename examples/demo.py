@@ -1,4 +1,4 @@
-"""Five things anydml does, each printed below the code that did it: python examples/demo.py"""
+"""Seven things anydml does, each printed below the code that did it: python examples/demo.py"""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ import numpy as np
 import anydml as dml
 
 try:
+    import onnxruntime
     from PIL import Image
     from sklearn.datasets import load_sample_image
+
+    from anydml.onnx import compare, load, page
 except ImportError as missing:
-    print(f"The demo needs scikit-learn and Pillow ({missing}): pip install scikit-learn pillow", file=sys.stderr)
+    needed = "scikit-learn pillow onnx onnxruntime"
+    print(f"The demo needs scikit-learn, Pillow, onnx and onnxruntime ({missing}): pip install {needed}", file=sys.stderr)
     raise SystemExit(2) from None
 
 from digits.classify import accuracy, checksum, classify, float_accuracy, held_out
@@ -90,6 +94,42 @@ def program() -> None:
     print(f"out/demo/logits.npy: {logits.shape}, the same as in part 4: {same}")
 
 
+MODELS = Path(sys.argv[0]).with_name("digits")
+
+
+def networks() -> None:
+    pixels, labels = held_out()
+    logits = {}
+    for name in ("cnn", "cnn-qlinear", "cnn-qdq", "encoder"):
+        model = load(MODELS / f"{name}.onnx")
+        shape = (-1, 8, 8) if name == "encoder" else (-1, 1, 8, 8)  # rows are the encoder's tokens
+        images = (pixels / 16).astype(np.float32).reshape(shape)
+        logits[name] = model.run(image=images)["logits"]
+        few = model.run(image=images[:2], device="reference")["logits"]
+        same = few.tobytes() == logits[name][:2].tobytes()
+        right = accuracy(logits[name].argmax(axis=1), labels)
+        print(f"{name:11} {right:.2%} of {len(images)} right, checksum {checksum([logits[name]])}, on the reference alike: {same}")
+    other = (logits["cnn-qlinear"] != logits["cnn-qdq"]).any(axis=1)
+    print(f"the two forms of the integer network differ on {np.count_nonzero(other)} images: they are different functions")
+
+
+def node_by_node() -> None:
+    images = (held_out()[0] / 16).astype(np.float32).reshape(-1, 1, 8, 8)
+
+    def run(model: Any, inputs: Any) -> Any:
+        session = onnxruntime.InferenceSession(model.SerializeToString())
+        names = [output.name for output in session.get_outputs()]
+        return dict(zip(names, session.run(names, inputs), strict=True))
+
+    found = compare(MODELS / "cnn-qlinear.onnx", {"image": images}, run)
+    for node in found.nodes:
+        print(f"{node.name:10} {node.verdict:16} own error: {node.own}")
+    print(found)
+    written = Path("out/demo/cnn-qlinear.html")
+    written.write_text(page(found, "cnn-qlinear.onnx", "onnxruntime"), encoding="utf-8")
+    print(f"the page with the graph: {written.resolve()}")
+
+
 def show(title: str, *functions: Callable[..., Any]) -> None:
     """The source of the functions, then what the last one prints: what is shown is what runs."""
     print(title)
@@ -109,3 +149,5 @@ if __name__ == "__main__":
     show("3. A photograph cropped, mirrored and thinned by one SLICE1", photograph)
     show("4. Handwritten digits, classified by two quantised matmuls", classify, digits)
     show("5. The same network as a program in DxDispatch's JSON format, run from the command line", program)
+    show("6. ONNX models, exactly: a convolutional network in float32 and in two integer forms, and a transformer", networks)
+    show("7. onnxruntime judged node by node, on the inputs that each node had there", node_by_node)

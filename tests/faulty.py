@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,9 @@ from onnx import ModelProto, NodeProto, numpy_helper
 from anydml.onnx.compare_models import cut, named
 from anydml.onnx.model import load
 from digits import export
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+from digits import export  # noqa: E402  # of the folder above
 
 Array = npt.NDArray[Any]
 
@@ -97,11 +102,11 @@ def with_fault(model: ModelProto, node: NodeProto, known: Mapping[str, Array], f
             m.append(top * down)
             n.append(bottom * up)
         rounded = np.array([[_half_even(int(q) * t, d) for q, t, d in zip(row, m, n, strict=True)] for row in sums])
-    flat = np.clip(rounded + int(y_zero_point), 0, 255).astype(np.uint8)
+    flat: Array = np.clip(rounded + int(y_zero_point), 0, 255).astype(np.uint8)
     if node.op_type == "QLinearMatMul":
         return flat
     n, _, height, width = given[0].shape
-    return np.array(flat.reshape(n, height, width, -1).transpose(0, 3, 1, 2))
+    return np.ascontiguousarray(flat.reshape(n, height, width, -1).transpose(0, 3, 1, 2))
 
 
 def _half_even(top: int, bottom: int) -> int:

@@ -12,6 +12,7 @@ from functools import partial
 
 from hypothesis import strategies as st
 
+import attention_plans
 import contraction_plans
 import moving_plans
 import normalization_plans
@@ -314,6 +315,20 @@ def pooling(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
     return plan
 
 
+def pooling_gradient(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
+    """The plan of the forward operator, with gradients."""
+    forward = "AVERAGE_POOLING" if name.startswith("AVERAGE") else "MAX_POOLING2"
+    plan = pooling(draw, level, forward)
+    x, y = plan.pop("input_tensor"), plan.pop("output_tensor")
+    plan.pop("output_indices_tensor", None)
+    data_type = draw(st.sampled_from(FLOAT_TYPES))
+    if level < FeatureLevel.FL_4_0 and name.startswith("MAX") and len(x.sizes) > 4:
+        x, y = (Plain(data_type, (*t.sizes[:2], *t.sizes[3:])) for t in (x, y))
+        plan |= {field: plan[field][1:] for field in POOLING}
+    gradients = {"input_gradient_tensor": Plain(data_type, y.sizes), "output_gradient_tensor": Plain(data_type, x.sizes)}
+    return plan | gradients | ({"input_tensor": Plain(data_type, x.sizes)} if name.startswith("MAX") else {})
+
+
 def pooling_parameters(draw: st.DrawFn, x: Plain, channels: int) -> Plan:
     """Scales and zero points for all or by channel, and the type of the output."""
 
@@ -411,12 +426,14 @@ SEVERAL_OUTPUT_TYPES = (
 ROWS = ("ACTIVATION_HARDMAX", "ACTIVATION_LOG_SOFTMAX", "ACTIVATION_SOFTMAX")
 
 GENERATORS: Mapping[str, Generator] = {
+    **attention_plans.GENERATORS,
     **contraction_plans.GENERATORS,
     **moving_plans.GENERATORS,
     **normalization_plans.GENERATORS,
     **sampling_plans.GENERATORS,
     **{name: partial(rows_of, name=name) for name in ROWS},
     **{name: partial(pooling, name=name) for name in EVERY_POOLING},
+    **{name: partial(pooling_gradient, name=name) for name in ("AVERAGE_POOLING_GRAD", "MAX_POOLING_GRAD")},
     "ACTIVATION_SOFTPLUS": softplus,
     "ELEMENT_WISE_IDENTITY": identity,
     "ELEMENT_WISE_IS_NAN": is_nan,

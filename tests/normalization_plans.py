@@ -61,10 +61,35 @@ def local_response(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     return plan | {"local_size": draw(st.sampled_from((1, 2, 3, 4, 5)))} | usual
 
 
+def batches(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
+    """Parameters of any sizes that are broadcast; the outputs follow."""
+    plan = by_kinds(draw, name, level)
+    data_type, sizes = plan["input_tensor"]
+    parameter = Plain(data_type, broadcast(draw, sizes))
+    likewise = ("mean_tensor", "variance_tensor", "scale_tensor", "bias_tensor")
+    return plan | {n: parameter for n in likewise if n in plan} | {"epsilon": draw(EPSILONS)}
+
+
+def local_response_gradient(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "LOCAL_RESPONSE_NORMALIZATION_GRAD", level)
+    usual = dict(alpha=1e-4, beta=0.75, bias=1.0) if draw(st.booleans()) else {}
+    return plan | {"local_size": draw(st.sampled_from((1, 2, 3)))} | usual
+
+
+def adam(draw: st.DrawFn, level: FeatureLevel) -> Plan:
+    plan = by_kinds(draw, "ADAM_OPTIMIZER", level)
+    usual = dict(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8) if draw(st.booleans()) else {}
+    return plan | usual
+
+
+BATCHES = ("BATCH_NORMALIZATION_GRAD", "BATCH_NORMALIZATION_TRAINING", "BATCH_NORMALIZATION_TRAINING_GRAD")
 MEAN_VARIANCE = tuple(f"MEAN_VARIANCE_NORMALIZATION{version}" for version in ("", "1", "2"))
 
 GENERATORS: Mapping[str, Callable[[st.DrawFn, FeatureLevel], Plan]] = {
+    "ADAM_OPTIMIZER": adam,
     "BATCH_NORMALIZATION": batch_normalization,
+    **{name: partial(batches, name=name) for name in BATCHES},
+    "LOCAL_RESPONSE_NORMALIZATION_GRAD": local_response_gradient,
     "LOCAL_RESPONSE_NORMALIZATION": local_response,
     "LP_NORMALIZATION": lp,
     **{name: partial(mean_variance, name=name) for name in MEAN_VARIANCE},

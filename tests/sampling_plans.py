@@ -7,8 +7,8 @@ from functools import partial
 
 from hypothesis import strategies as st
 
-from anydml import FeatureLevel
-from by_kinds import Plain, Plan, table_of
+from anydml import DataType, FeatureLevel, TensorDesc
+from by_kinds import FLOATS, Plain, Plan, table_of
 from tensors import sizes_of
 
 SCALES = st.one_of(
@@ -46,8 +46,53 @@ def resampling(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
     return plan
 
 
+def regions(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
+    """Some regions of small images, with few samples for each output."""
+    data_type = draw(st.sampled_from(FLOAT_TYPES))
+    batch, channels, count = draw(st.integers(1, 2)), draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    image = Plain(data_type, (batch, channels, *(draw(st.integers(1, 4)) for _ in range(2))))
+    outputs = Plain(data_type, (count, channels, *(draw(st.integers(1, 2)) for _ in range(2))))
+    if name == "ROI_POOLING":
+        scale, size = draw(SPATIAL), outputs.sizes[:1:-1]
+        rois = TensorDesc(data_type, (1, 1, count, 5))  # packed: no batch index lies where a coordinate does
+        return dict(input_tensor=image, roi_tensor=rois, output_tensor=outputs, spatial_scale=scale, pooled_size=size)
+    most = draw(st.integers(1, 3))
+    rois = Plain(data_type, (*(1,) * draw(st.integers(0, 2)), count, 4))
+    types = table_of(name, level, "BatchIndicesTensor").data_types
+    plan: Plan = dict(
+        input_tensor=image,
+        roi_tensor=rois,
+        batch_indices_tensor=Plain(draw(st.sampled_from(types)), (*(1,) * draw(st.integers(0, 3)), count)),
+        reduction_function=draw(st.sampled_from(("AVERAGE", "MAX"))),
+        interpolation_mode=draw(st.sampled_from(MODES)),
+        spatial_scale_x=draw(SPATIAL),
+        spatial_scale_y=draw(SPATIAL),
+        minimum_samples_per_output=draw(st.integers(1, most)),
+        maximum_samples_per_output=most,
+    )
+    if name != "ROI_ALIGN":
+        plan |= dict(
+            input_pixel_offset=draw(st.one_of(st.sampled_from((0.5, 0.0)), OFFSETS)),
+            output_pixel_offset=draw(st.one_of(st.sampled_from((-0.5, 0.0)), OFFSETS)),
+            align_regions_to_corners=draw(st.booleans()),
+        )
+    if name != "ROI_ALIGN_GRAD":
+        return plan | dict(output_tensor=outputs, out_of_bounds_input_value=draw(FLOATS))
+    given = draw(st.sampled_from(((image, None), (None, rois), (image, rois))))
+    needed = given[1] is not None or plan["reduction_function"] == "MAX"
+    return plan | dict(
+        input_tensor=image if needed or draw(st.booleans()) else None,
+        input_gradient_tensor=outputs,
+        output_gradient_tensor=given[0],
+        output_roi_gradient_tensor=given[1],
+    )
+
+
+SPATIAL = st.one_of(st.just(1.0), st.sampled_from((0.5, 2.0, 0.0625, -1.0, 0.0, 3e38, 2.0**-149)))
+FLOAT_TYPES = (DataType.FLOAT32, DataType.FLOAT16)
 RESAMPLING = ("RESAMPLE", "RESAMPLE1", "RESAMPLE2", "RESAMPLE3", "RESAMPLE_GRAD", "RESAMPLE_GRAD1")
 
 GENERATORS: Mapping[str, Callable[[st.DrawFn, FeatureLevel], Plan]] = {
     **{name: partial(resampling, name=name) for name in RESAMPLING},
+    **{name: partial(regions, name=name) for name in ("ROI_ALIGN", "ROI_ALIGN1", "ROI_ALIGN_GRAD", "ROI_POOLING")},
 }

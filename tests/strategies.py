@@ -111,13 +111,40 @@ def lengths(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
     return {"sequence_lengths_tensor": np.array(drawn, desc.sequence_lengths_tensor.data_type.dtype)}
 
 
+def regions(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
+    """Corners around the image, divided by the scale, mostly."""
+    if draw(st.integers(0, 3)) == 0:
+        return {}
+    t, rng = desc.roi_tensor, np.random.default_rng(draw(SEEDS))
+    coordinates = rng.integers(-8, 24, t.sizes) / draw(st.sampled_from((4, 1, 3)))
+    for at, scale in enumerate((desc.spatial_scale_x, desc.spatial_scale_y) if hasattr(desc, "spatial_scale_x") else ()):
+        if 2.0**-10 < abs(scale) < 2.0**10:
+            coordinates[..., at::2] /= scale
+    if desc.spec.name == "ROI_POOLING":
+        coordinates[..., 0] = rng.integers(0, desc.input_tensor.sizes[0], t.sizes[:-1])
+    return {"roi_tensor": coordinates.astype(t.data_type.dtype)}
+
+
+def key_lengths(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
+    """Masks and lengths up to the number of keys, and beyond; truth values where the mask is of them."""
+    found = {}
+    for name in ("mask_tensor", "past_sequence_lengths_tensor"):
+        if getattr(desc, name, None) is not None:
+            truths = name == "mask_tensor" and desc.mask_type.name == "BOOLEAN"
+            drawn = st.integers(0, 1) if truths else st.integers(-1, 5)
+            found[name] = np.array(draw(st.lists(drawn, min_size=1, max_size=9)), np.int32)
+    return found
+
+
 VALUES: Mapping[str, Callable[[st.DrawFn, Desc], Mapping[str, NDArray[Any]]]] = {
     "GATHER": indices,
     "GATHER_ELEMENTS": indices,
     "SCATTER_ELEMENTS": indices,
     **dict.fromkeys(("GATHER_ND", "GATHER_ND1", "SCATTER_ND"), tuple_indices),
     "ONE_HOT": hot_places,
+    **dict.fromkeys(("MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"), key_lengths),
     "REVERSE_SUBSEQUENCES": lengths,
+    **dict.fromkeys(("ROI_ALIGN", "ROI_ALIGN1", "ROI_ALIGN_GRAD", "ROI_POOLING"), regions),
     "QUANTIZED_LINEAR_CONVOLUTION": matmul_scales,
     "QUANTIZED_LINEAR_MATRIX_MULTIPLY": matmul_scales,
 }

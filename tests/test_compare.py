@@ -30,6 +30,7 @@ from tensors import elements_of
 Array = NDArray[Any]
 Parts = tuple[Any, dict[str, Array], Array]  # a desc, its inputs, its output
 HALF = Fraction(1, 2)
+PLACES = 6  # of an example, that are changed one by one
 
 
 def tensor(data_type: str, sizes: Sequence[int], **members: Any) -> dml.TensorDesc:
@@ -240,7 +241,7 @@ def test_one_changed_output_is_found_whatever_the_operator(operator: type[Desc],
     tensors = {t.name: t.desc for t in desc.tensors()}
     outputs = {name: elements_of(tensors[name], x) for name, x in flat(desc, example.outputs).items()}
     places = [(name, at) for name, x in outputs.items() for at in itertools.product(*map(range, x.shape))]
-    for name, at in places:
+    for name, at in places[:: max(1, len(places) // PLACES)]:
         wanted = outputs[name]
         actual = wanted.copy()
         if np.isnan(wanted[at]):  # which equals every other NaN

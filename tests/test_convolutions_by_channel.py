@@ -12,7 +12,7 @@ import pytest
 from anydml import check
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract import by_channel as planned
-from anydml.kernels.contract import by_taps, partition
+from anydml.kernels.contract import by_taps, partition, taps
 from anydml.kernels.contract.by_channel import by_channel
 from anydml.kernels.match.convolution import Convolution, convolution
 from anydml.schema.statement import stated
@@ -65,9 +65,9 @@ def test_lines_of_every_width(quantized: bool) -> None:
 
 
 def test_filters_of_every_width_and_pace() -> None:
-    for turn, (taps, stride, dilation) in enumerate(product((1, 2, 4, 5, 9), (1, 2), (1, 2, 3))):
-        windows = ((25, taps, stride, dilation, 4, 4), (40, taps, stride, dilation, 4, 4))
-        judge_by_channel(make(replace(PLAIN, windows=windows, seed=taps)), turn=turn)
+    for turn, (high, stride, dilation) in enumerate(product((1, 2, 4, 5, 9), (1, 2), (1, 2, 3))):
+        windows = ((25, high, stride, dilation, 4, 4), (40, high, stride, dilation, 4, 4))
+        judge_by_channel(make(replace(PLAIN, windows=windows, seed=high)), turn=turn)
 
 
 def test_weights_of_more_than_eight_bits() -> None:
@@ -119,6 +119,13 @@ def test_channels_that_are_made_in_chunks_and_in_rounds(monkeypatch: pytest.Monk
     monkeypatch.setattr(partition, "LONG", 1 << 9)
     for threads in (1, 3):
         judge_by_channel(make(r), threads, threads)
+
+
+@pytest.mark.parametrize("places", [8, 16, 32])
+def test_sums_are_put_in_the_order_of_places(places: int) -> None:
+    """Of vectors of every length, those too that this processor may not have."""
+    apart = [x for half in (0, 1) for x in taps.side_by_side(places, half)[::2]]
+    assert [apart[i] for half in (0, 1) for i in taps.in_order(places, half)] == [*range(places)]
 
 
 def test_what_is_not_by_channel() -> None:

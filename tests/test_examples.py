@@ -26,6 +26,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The text that the demo prints, and the folder it ran in."""
     pytest.importorskip("sklearn")
     pytest.importorskip("PIL")
+    pytest.importorskip("onnxruntime")
     folder = tmp_path_factory.mktemp("demo")
     return run_script(EXAMPLES / "demo.py", folder), folder
 
@@ -40,10 +41,10 @@ def run_script(script: Path, folder: Path) -> str:
     return done.stdout
 
 
-def test_demo_has_five_parts_each_with_its_code(demo: tuple[str, Path]) -> None:
+def test_demo_has_seven_parts_each_with_its_code(demo: tuple[str, Path]) -> None:
     text, _ = demo
     parts = re.split(r"^(?=\d\. )", text, flags=re.MULTILINE)[1:]
-    assert [part[:2] for part in parts] == ["1.", "2.", "3.", "4.", "5."]
+    assert [part[:2] for part in parts] == ["1.", "2.", "3.", "4.", "5.", "6.", "7."]
     for part in parts:
         assert re.search(r"^    def \w+\(", part, flags=re.MULTILINE), part
 
@@ -93,8 +94,29 @@ def test_demo_part_4_classifies_alike_on_both_devices_and_nearly_as_well_as_floa
 def test_demo_part_5_runs_a_program_from_the_command_line(demo: tuple[str, Path]) -> None:
     text, folder = demo
     assert re.search(r"^\$ anydml run .*/examples/programs/digits'? --output-path out/demo$", text, flags=re.MULTILINE)
-    assert text.rstrip().endswith("out/demo/logits.npy: (32, 10), the same as in part 4: True")
+    assert "\nout/demo/logits.npy: (32, 10), the same as in part 4: True\n" in text
     assert np.load(folder / "out" / "demo" / "logits.npy").shape == (32, 10)
+
+
+def test_demo_part_6_runs_the_models_exactly(demo: tuple[str, Path]) -> None:
+    pattern = r"^([\w-]+) +([\d.]+)% of 360 right, checksum ([0-9a-f]{16}), on the reference alike: (\w+)$"
+    found = re.findall(pattern, demo[0], flags=re.MULTILINE)
+    assert {name: checksum for name, _, checksum, _ in found} == MODEL_CHECKSUMS
+    for _, percent, _, same in found:
+        assert float(percent) > 97
+        assert same == "True"
+    assert f"the two forms of the integer network differ on {FORMS_DIFFER} images" in demo[0]
+
+
+def test_demo_part_7_judges_onnxruntime_node_by_node(demo: tuple[str, Path]) -> None:
+    text, folder = demo
+    rows = re.findall(r"^(\w+) +(equal|rounding|beyond rounding) +own error: ", text, flags=re.MULTILINE)
+    assert [name for name, _ in rows] == ["quantized", "conv1", "pool1", "conv2", "pool2", "flat", "classify", "logits"]
+    page = (folder / "out" / "demo" / "cnn-qlinear.html").read_text(encoding="utf-8")
+    assert f"the page with the graph: {folder}" in text
+    assert page.count("<rect") == 8
+    assert "<script" not in page
+    assert "http" not in page
 
 
 def test_classify_is_a_script(tmp_path: Path) -> None:
@@ -110,7 +132,7 @@ def test_demo_says_what_it_lacks(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert re.fullmatch(r"The demo needs .*pip install scikit-learn pillow\n", done.stderr)
+    assert re.fullmatch(r"The demo needs .*pip install scikit-learn pillow onnx onnxruntime\n", done.stderr)
 
 
 def test_digits_weights_are_small_and_of_the_promised_types() -> None:

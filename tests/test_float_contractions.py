@@ -25,7 +25,7 @@ from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
 from contracted import Bound, Rng, activations, convolution, fill, gemm, named, pick, rows_times_columns, run, strides
-from every_kernel import SOAK, Ran, without_dot_products
+from every_kernel import SOAK, Compared, Ran, without_dot_products
 from guarded import AVAILABLE, place
 from test_floating_point_state import STATES, Context, mxcsr
 
@@ -35,6 +35,8 @@ pytestmark = [
 ]
 ISAS = [t.name for t in without_dot_products()]
 F32 = DataType.FLOAT32
+PARTS = 2 if SOAK == 1 else 8  # in which as many outputs are compared
+DATA = hurting.KINDS * (1 if SOAK == 1 else 4)  # that a desc is executed with
 assert mxcsr  # a fixture
 
 
@@ -45,28 +47,33 @@ def drawn(rng: Rng) -> Desc:
 # --- the oracle's bits ---
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("draw", [gemm, convolution])
-def test_generated(draw: Callable[[Rng], Desc], part: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", (direct_plan.MOST_ROWS_ALONG, 4)[part])
-    compared = cases = 0
-    while compared < 25_000 * SOAK:
-        compared += run(draw(np.random.default_rng((part, cases))), np.random.default_rng(cases), Device(threads=1))
+def test_generated(
+    draw: Callable[[Rng], Desc], part: int, monkeypatch: pytest.MonkeyPatch, ran: Ran, compared: Compared
+) -> None:
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", (direct_plan.MOST_ROWS_ALONG, 4)[part % 2])
+    wanted = 50_000 * SOAK // PARTS
+    outputs = cases = 0
+    while outputs < wanted:
+        outputs += run(draw(np.random.default_rng((part, cases))), np.random.default_rng(cases), Device(threads=1), DATA)
         cases += 1
-    print(f"{compared} outputs of {cases} descs")
     ran(cases, 1)
+    compared("outputs of contractions", outputs, wanted)
 
 
-def test_long_sums(ran: Ran) -> None:
+@pytest.mark.parametrize("part", range(PARTS // 2))
+def test_long_sums(part: int, ran: Ran, compared: Compared) -> None:
     """Sums of up to 5,000 terms, and convolutions of many channels."""
-    compared = cases = 0
-    while compared < 10_000 * SOAK:
-        rng = np.random.default_rng((7, cases))
+    wanted = 10_000 * SOAK // (PARTS // 2)
+    outputs = cases = 0
+    while outputs < wanted:
+        rng = np.random.default_rng((7, part, cases))
         desc = gemm(rng, (24, 5000, 30)) if cases % 2 else convolution(rng, most=4, channels=70)
-        compared += run(desc, rng, Device(threads=1), [pick(rng, hurting.KINDS), "cancelling"])
+        outputs += run(desc, rng, Device(threads=1), [pick(rng, hurting.KINDS), "cancelling"])
         cases += 1
-    print(f"{compared} outputs of {cases} descs")
     ran(cases, 2)
+    compared("outputs of long contractions", outputs, wanted)
 
 
 @pytest.mark.parametrize("rows", [2, 17])

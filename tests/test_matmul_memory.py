@@ -21,12 +21,14 @@ from every_kernel import Kernel, Ran
 from hard_cases import TYPE_COMBINATIONS, scales_of
 from matmul_cases import DATA, INPUT_LAYOUTS, OUTPUT_LAYOUTS, PLACES, SCALES, UNEVEN_LAYOUTS, ZERO_POINTS, Case, Recipe, make
 from matmul_judge import (
+    SOAKING,
     assert_exact,
     bound,
     by_any_kernel,
     by_quantized_kernel,
     compiled,
     is_quantized,
+    is_slow,
     judge_all,
     memory_of,
 )
@@ -245,7 +247,7 @@ def test_an_unusable_scale_is_told_before_anything_is_written(kernel: Kernel, ma
     rng = random.Random(0)
     cases = 0
     layouts = ("packed", "padded", "stepped", "permuted", "one batch", "one row")
-    every = 5 if kernel.name.endswith(":compiled") else 1  # which is prime to the numbers of all that is combined
+    every = 1 if SOAKING else 11 if is_slow(kernel) else 5  # which is prime to the numbers of all that is combined
     for at, (name, bits, layout) in list(enumerate(product(SCALES, UNUSABLE, layouts)))[::every]:
         owned = at % 4 == 1
         case = make(

@@ -33,7 +33,7 @@ from every_kernel import SOAK
 MOST = 50 << 20  # bytes that a compilation may take
 STEPS = 4000  # of a plan, for four threads
 SPAN = 2**32 - 1  # elements of a tensor
-SEEDS = 64 * SOAK  # descs that are drawn
+SEEDS = 48 * SOAK  # descs that are drawn
 
 needs_code = pytest.mark.skipif(llvm.unavailable() is not None, reason=str(llvm.unavailable()))
 

@@ -86,17 +86,17 @@ def test_a_changed_weight_of_a_float_network_is_located(network: str, ran: Ran) 
     model = onnx.load(DIGITS / f"{network}.onnx")
     nodes = {
         "cnn": {"conv1": "conv1", "conv2": "conv2", "classify": "logits"},
-        "encoder": {"query": "query", "attended": "attended", "inner": "inner_product", "classify": "classify"},
+        "encoder": {"attended": "attended", "inner": "inner_product"},
     }[network]
     cases = 0
-    for weight, node in [*nodes.items()] * max(1, SOAK // 4):
-        inputs = {"image": random.uniform(0, 1, (6, *(1, 8, 8)[-3 if network == "cnn" else -2 :])).astype(np.float32)}
+    for weight, node in [*nodes.items()] * SOAK:
+        inputs = {"image": random.uniform(0, 1, (3, *(1, 8, 8)[-3 if network == "cnn" else -2 :])).astype(np.float32)}
         found = compare(model, inputs, actual=tensors(other_weight(model, weight, random), inputs))
         assert found.first is not None
         assert (found.first.name, found.first.deviation, found.first.verdict) == (node, "changed_weight", BEYOND), str(found)
         assert sum(row.departs for row in found.nodes) == 1
         cases += 1
-    ran(cases, 3)
+    ran(cases, 2)
 
 
 def exactly(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -208,7 +208,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
         recorded(tmp_path / "missing")
 
 
-def onnxruntime_on(name: str, images: int = 40) -> ModelComparison:
+def onnxruntime_on(name: str, images: int = 20) -> ModelComparison:
     pytest.importorskip("onnxruntime")
     from anydml.onnx.compare_runtimes import onnxruntime
 

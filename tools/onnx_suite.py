@@ -1,6 +1,6 @@
 """ONNX's own tests on anydml: how many pass, which are refused and why, and which fail.
 
-python tools/onnx_suite.py [--suite node] [--only WORD] [--failures]
+python tools/onnx_suite.py [--suite node] [--only WORD] [--without WORD] [--failures]
 """
 
 from __future__ import annotations
@@ -100,13 +100,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", default="node")
     parser.add_argument("--only", default="")
+    parser.add_argument("--without", default="-", help="leave out tests with this word in their names")
     parser.add_argument("--failures", action="store_true", help="print what failed, and nothing else")
     arguments = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
     reasons: collections.Counter[str] = collections.Counter()
     slow: list[tuple[float, str]] = []
     for case in cases(arguments.suite):
-        if arguments.only not in case.name:
+        if arguments.only not in case.name or arguments.without in case.name:
             continue
         result = outcome(case)
         counts[result.kind] += 1

@@ -88,6 +88,9 @@ if TYPE_CHECKING:
         activation_thresholded_relu as activation_thresholded_relu,
     )
     from anydml.functional.functions import (
+        adam_optimizer as adam_optimizer,
+    )
+    from anydml.functional.functions import (
         argmax as argmax,
     )
     from anydml.functional.functions import (
@@ -100,7 +103,19 @@ if TYPE_CHECKING:
         average_pooling1 as average_pooling1,
     )
     from anydml.functional.functions import (
+        average_pooling_grad as average_pooling_grad,
+    )
+    from anydml.functional.functions import (
         batch_normalization as batch_normalization,
+    )
+    from anydml.functional.functions import (
+        batch_normalization_grad as batch_normalization_grad,
+    )
+    from anydml.functional.functions import (
+        batch_normalization_training as batch_normalization_training,
+    )
+    from anydml.functional.functions import (
+        batch_normalization_training_grad as batch_normalization_training_grad,
     )
     from anydml.functional.functions import (
         cast as cast,
@@ -364,6 +379,9 @@ if TYPE_CHECKING:
         local_response_normalization as local_response_normalization,
     )
     from anydml.functional.functions import (
+        local_response_normalization_grad as local_response_normalization_grad,
+    )
+    from anydml.functional.functions import (
         lp_normalization as lp_normalization,
     )
     from anydml.functional.functions import (
@@ -391,6 +409,9 @@ if TYPE_CHECKING:
         max_pooling2 as max_pooling2,
     )
     from anydml.functional.functions import (
+        max_pooling_grad as max_pooling_grad,
+    )
+    from anydml.functional.functions import (
         max_unpooling as max_unpooling,
     )
     from anydml.functional.functions import (
@@ -401,6 +422,12 @@ if TYPE_CHECKING:
     )
     from anydml.functional.functions import (
         mean_variance_normalization2 as mean_variance_normalization2,
+    )
+    from anydml.functional.functions import (
+        multihead_attention as multihead_attention,
+    )
+    from anydml.functional.functions import (
+        multihead_attention1 as multihead_attention1,
     )
     from anydml.functional.functions import (
         nonzero_coordinates as nonzero_coordinates,
@@ -455,6 +482,18 @@ if TYPE_CHECKING:
     )
     from anydml.functional.functions import (
         rnn as rnn,
+    )
+    from anydml.functional.functions import (
+        roi_align as roi_align,
+    )
+    from anydml.functional.functions import (
+        roi_align1 as roi_align1,
+    )
+    from anydml.functional.functions import (
+        roi_align_grad as roi_align_grad,
+    )
+    from anydml.functional.functions import (
+        roi_pooling as roi_pooling,
     )
     from anydml.functional.functions import (
         scatter_elements as scatter_elements,
@@ -525,11 +564,18 @@ if TYPE_CHECKING:
     from anydml.operators.activation_swish import ActivationSwish as ActivationSwish
     from anydml.operators.activation_tanh import ActivationTanh as ActivationTanh
     from anydml.operators.activation_thresholded_relu import ActivationThresholdedRelu as ActivationThresholdedRelu
+    from anydml.operators.adam_optimizer import AdamOptimizer as AdamOptimizer
     from anydml.operators.argmax import Argmax as Argmax
     from anydml.operators.argmin import Argmin as Argmin
     from anydml.operators.average_pooling import AveragePooling as AveragePooling
     from anydml.operators.average_pooling import AveragePooling1 as AveragePooling1
+    from anydml.operators.average_pooling_grad import AveragePoolingGrad as AveragePoolingGrad
     from anydml.operators.batch_normalization import BatchNormalization as BatchNormalization
+    from anydml.operators.batch_normalization_grad import BatchNormalizationGrad as BatchNormalizationGrad
+    from anydml.operators.batch_normalization_training import BatchNormalizationTraining as BatchNormalizationTraining
+    from anydml.operators.batch_normalization_training_grad import (
+        BatchNormalizationTrainingGrad as BatchNormalizationTrainingGrad,
+    )
     from anydml.operators.cast import Cast as Cast
     from anydml.operators.convolution import Convolution as Convolution
     from anydml.operators.convolution_integer import ConvolutionInteger as ConvolutionInteger
@@ -625,6 +671,9 @@ if TYPE_CHECKING:
     from anydml.operators.gru import Gru as Gru
     from anydml.operators.join import Join as Join
     from anydml.operators.local_response_normalization import LocalResponseNormalization as LocalResponseNormalization
+    from anydml.operators.local_response_normalization_grad import (
+        LocalResponseNormalizationGrad as LocalResponseNormalizationGrad,
+    )
     from anydml.operators.lp_normalization import LpNormalization as LpNormalization
     from anydml.operators.lp_pooling import LpPooling as LpPooling
     from anydml.operators.lp_pooling import LpPooling1 as LpPooling1
@@ -634,10 +683,13 @@ if TYPE_CHECKING:
     from anydml.operators.max_pooling import MaxPooling as MaxPooling
     from anydml.operators.max_pooling import MaxPooling1 as MaxPooling1
     from anydml.operators.max_pooling import MaxPooling2 as MaxPooling2
+    from anydml.operators.max_pooling_grad import MaxPoolingGrad as MaxPoolingGrad
     from anydml.operators.max_unpooling import MaxUnpooling as MaxUnpooling
     from anydml.operators.mean_variance_normalization import MeanVarianceNormalization as MeanVarianceNormalization
     from anydml.operators.mean_variance_normalization import MeanVarianceNormalization1 as MeanVarianceNormalization1
     from anydml.operators.mean_variance_normalization import MeanVarianceNormalization2 as MeanVarianceNormalization2
+    from anydml.operators.multihead_attention import MultiheadAttention as MultiheadAttention
+    from anydml.operators.multihead_attention import MultiheadAttention1 as MultiheadAttention1
     from anydml.operators.nonzero_coordinates import NonzeroCoordinates as NonzeroCoordinates
     from anydml.operators.one_hot import OneHot as OneHot
     from anydml.operators.padding import Padding as Padding
@@ -656,6 +708,10 @@ if TYPE_CHECKING:
     from anydml.operators.resample_grad import ResampleGrad1 as ResampleGrad1
     from anydml.operators.reverse_subsequences import ReverseSubsequences as ReverseSubsequences
     from anydml.operators.rnn import Rnn as Rnn
+    from anydml.operators.roi_align import RoiAlign as RoiAlign
+    from anydml.operators.roi_align import RoiAlign1 as RoiAlign1
+    from anydml.operators.roi_align_grad import RoiAlignGrad as RoiAlignGrad
+    from anydml.operators.roi_pooling import RoiPooling as RoiPooling
     from anydml.operators.scatter_elements import ScatterElements as ScatterElements
     from anydml.operators.scatter_nd import ScatterNd as ScatterNd
     from anydml.operators.slice import Slice as Slice
@@ -699,11 +755,16 @@ FILES = {  # desc class -> its file in anydml.operators
     "ActivationSwish": "activation_swish",
     "ActivationTanh": "activation_tanh",
     "ActivationThresholdedRelu": "activation_thresholded_relu",
+    "AdamOptimizer": "adam_optimizer",
     "Argmax": "argmax",
     "Argmin": "argmin",
     "AveragePooling": "average_pooling",
     "AveragePooling1": "average_pooling",
+    "AveragePoolingGrad": "average_pooling_grad",
     "BatchNormalization": "batch_normalization",
+    "BatchNormalizationGrad": "batch_normalization_grad",
+    "BatchNormalizationTraining": "batch_normalization_training",
+    "BatchNormalizationTrainingGrad": "batch_normalization_training_grad",
     "Cast": "cast",
     "Convolution": "convolution",
     "ConvolutionInteger": "convolution_integer",
@@ -791,6 +852,7 @@ FILES = {  # desc class -> its file in anydml.operators
     "Gru": "gru",
     "Join": "join",
     "LocalResponseNormalization": "local_response_normalization",
+    "LocalResponseNormalizationGrad": "local_response_normalization_grad",
     "LpNormalization": "lp_normalization",
     "LpPooling": "lp_pooling",
     "LpPooling1": "lp_pooling",
@@ -800,10 +862,13 @@ FILES = {  # desc class -> its file in anydml.operators
     "MaxPooling": "max_pooling",
     "MaxPooling1": "max_pooling",
     "MaxPooling2": "max_pooling",
+    "MaxPoolingGrad": "max_pooling_grad",
     "MaxUnpooling": "max_unpooling",
     "MeanVarianceNormalization": "mean_variance_normalization",
     "MeanVarianceNormalization1": "mean_variance_normalization",
     "MeanVarianceNormalization2": "mean_variance_normalization",
+    "MultiheadAttention": "multihead_attention",
+    "MultiheadAttention1": "multihead_attention",
     "NonzeroCoordinates": "nonzero_coordinates",
     "OneHot": "one_hot",
     "Padding": "padding",
@@ -822,6 +887,10 @@ FILES = {  # desc class -> its file in anydml.operators
     "ResampleGrad1": "resample_grad",
     "ReverseSubsequences": "reverse_subsequences",
     "Rnn": "rnn",
+    "RoiAlign": "roi_align",
+    "RoiAlign1": "roi_align",
+    "RoiAlignGrad": "roi_align_grad",
+    "RoiPooling": "roi_pooling",
     "ScatterElements": "scatter_elements",
     "ScatterNd": "scatter_nd",
     "Slice": "slice",
@@ -865,11 +934,16 @@ FUNCTIONS = (
     "activation_swish",
     "activation_tanh",
     "activation_thresholded_relu",
+    "adam_optimizer",
     "argmax",
     "argmin",
     "average_pooling",
     "average_pooling1",
+    "average_pooling_grad",
     "batch_normalization",
+    "batch_normalization_grad",
+    "batch_normalization_training",
+    "batch_normalization_training_grad",
     "cast",
     "convolution",
     "convolution_integer",
@@ -957,6 +1031,7 @@ FUNCTIONS = (
     "gru",
     "join",
     "local_response_normalization",
+    "local_response_normalization_grad",
     "lp_normalization",
     "lp_pooling",
     "lp_pooling1",
@@ -966,10 +1041,13 @@ FUNCTIONS = (
     "max_pooling",
     "max_pooling1",
     "max_pooling2",
+    "max_pooling_grad",
     "max_unpooling",
     "mean_variance_normalization",
     "mean_variance_normalization1",
     "mean_variance_normalization2",
+    "multihead_attention",
+    "multihead_attention1",
     "nonzero_coordinates",
     "one_hot",
     "padding",
@@ -988,6 +1066,10 @@ FUNCTIONS = (
     "resample_grad1",
     "reverse_subsequences",
     "rnn",
+    "roi_align",
+    "roi_align1",
+    "roi_align_grad",
+    "roi_pooling",
     "scatter_elements",
     "scatter_nd",
     "slice",

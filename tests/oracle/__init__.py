@@ -10,6 +10,7 @@ from typing import Any
 
 from . import (
     activation,
+    attention,
     bitwise,
     contractions,
     convolution,
@@ -27,6 +28,7 @@ from . import (
     random,
     recurrent,
     reduce,
+    regions,
     resampling,
     rows,
     two_inputs,
@@ -85,6 +87,7 @@ __all__ = [
 MODULES = (
     *(
         activation,
+        attention,
         bitwise,
         contractions,
         convolution,
@@ -102,6 +105,7 @@ MODULES = (
         random,
         recurrent,
         reduce,
+        regions,
         resampling,
         rows,
     ),

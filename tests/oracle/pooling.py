@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from gmpy2 import iroot, mpq, mpz
 
 from .activation import Attributes, Inputs, Outputs, Results
-from .arithmetic import add, divide, is_nan, multiply
+from .arithmetic import add, divide, greater, is_nan, multiply
 from .numbers import INFINITY, NAN, Array, Value, bits, exact, square_root, stored, to_integer_array, values
 from .quantize import integers, stepped, to_array
 
@@ -145,7 +145,39 @@ def quantized_average(attributes: Attributes, inputs: Inputs, outputs: Outputs) 
     return {"output_tensor": to_array(results, sizes, dtype)}
 
 
+def added_up(terms: Mapping[Any, list[Value]], sizes: Sequence[int], dtype: Any) -> Results:
+    sums = (total(terms.get(at, [])) for at in product(*map(range, sizes)))
+    return {"output_gradient_tensor": stored(sums, sizes, dtype)}
+
+
+def average_gradient(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    g = inputs["input_gradient_tensor"]
+    sizes, dtype = outputs["output_gradient_tensor"]
+    found: dict[Any, list[Value]] = {}
+    for gradient, (n, c, places, number) in zip(values(g), windows(attributes, np.empty(sizes), g.shape), strict=True):
+        for place in places:
+            found.setdefault((n, c, *place), []).append(divide(gradient, mpq(number)))
+    return added_up(found, sizes, dtype)
+
+
+def largest_gradient(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
+    image, g = inputs["input_tensor"], inputs["input_gradient_tensor"]
+    elements = Elements(image)
+    found: dict[Any, list[Value]] = {}
+    for gradient, (n, c, places, _) in zip(values(g), windows(attributes, image, g.shape), strict=True):
+        best = None
+        for place in places:
+            here = elements.at(n, c, place)
+            if best is None or greater(here, elements.at(n, c, best)) or (is_nan(here) and not is_nan(elements.at(n, c, best))):
+                best = place
+        if best is not None:
+            found.setdefault((n, c, *best), []).append(gradient)
+    return added_up(found, *outputs["output_gradient_tensor"])
+
+
 OPERATORS = {
+    "AVERAGE_POOLING_GRAD": average_gradient,
+    "MAX_POOLING_GRAD": largest_gradient,
     **dict.fromkeys(("AVERAGE_POOLING", "AVERAGE_POOLING1"), average),
     **dict.fromkeys(("LP_POOLING", "LP_POOLING1"), lp),
     **dict.fromkeys(("MAX_POOLING", "MAX_POOLING1", "MAX_POOLING2"), largest),

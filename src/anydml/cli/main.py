@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 import anydml
 from anydml import config, operators
 from anydml.cli import compare_models
+from anydml.cli.models import check_model, describe_model, is_model, run_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.devices.device import NAMES, Device
 from anydml.errors import BindingError, DescError, Error, Fault, ProgramError
@@ -67,12 +68,20 @@ def commands() -> None:
 @_output_path
 @click.option("-i", "iterations", type=click.IntRange(1, MOST_RUNS), default=1, help="How often each dispatch is timed.")
 @click.option("-w", "warmup", type=click.IntRange(0, MOST_RUNS), default=0, help="How often it runs before.")
+@click.option("--profile", is_flag=True, help="Print a table of the dispatches: kernels, least times, bytes.")
 @_allow_outside
-def run(file: str, device: str, feature_level: FeatureLevel, **options: Any) -> int:
-    """Run a program.
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="The .npy file of a model's input.")
+def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, ...], **options: Any) -> int:
+    """Run a program or an ONNX model.
 
-    It is a JSON file in the format of DxDispatch. Its prints go to standard output; which files it wrote, to standard error.
+    A program is a JSON file in the format of DxDispatch. Its prints go to standard output; which files it wrote, to standard
+    error. A model is an .onnx file; an .npy file is written for each output.
     """
+    if is_model(file):
+        on = Device(device, feature_level=feature_level)
+        return run_model(file, on, inputs, options["input_path"], options["output_path"])
+    if inputs:
+        raise click.UsageError("--input is for models; a program says what it reads")
     _load(file).run(Device(device, feature_level=feature_level), out=cast(TextIO, Prints()), **options)
     return 0
 
@@ -85,11 +94,17 @@ def run(file: str, device: str, feature_level: FeatureLevel, **options: Any) -> 
 @_output_path
 @_allow_outside
 @_json
-def check(file: str, json_wanted: bool, **options: Any) -> int:
-    """Check a program.
+@click.option("--size", "sizes", multiple=True, metavar="NAME=SIZE", help="A size that a model leaves open: N=1, x=1,3,8,8.")
+def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) -> int:
+    """Check a program or an ONNX model.
 
-    Prints every fault with its place, the rule it breaks, and what would fit.
+    Of a program, prints every fault with its place, the rule it breaks, and what would fit. Of a model, every node that is
+    refused, and why; or the feature level and the memory that it needs.
     """
+    if is_model(file):
+        return check_model(file, sizes, json_wanted)
+    if sizes:
+        raise click.UsageError("--size is for models; a program says its sizes")
     faults: tuple[Fault, ...] = ()
     try:
         _load(file).check(**options)
@@ -121,11 +136,13 @@ def _members(fault: Fault) -> dict[str, Any]:
 @_json
 @click.option("--markdown", "markdown_wanted", is_flag=True, help="As a reference page.")
 def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
-    """Describe an operator.
+    """Describe an operator or an ONNX model.
 
-    Fields, supported types, rules and what breaking them says, errata, examples. OP is its name, in any case, with or without
-    DML_OPERATOR_.
+    Of an operator: fields, supported types, rules and what breaking them says, errata, examples. OP is its name, in any case,
+    with or without DML_OPERATOR_. Of a model, which is an .onnx file: inputs, outputs and operators.
     """
+    if is_model(operator):
+        return describe_model(operator, json_wanted)
     if json_wanted and markdown_wanted:
         raise click.UsageError("--json and --markdown exclude one another")
     if (found := operators.find(operator.upper())) is None:

@@ -1,16 +1,18 @@
-"""The time that each call of a graph takes."""
+"""The time that each call of a graph, or each dispatch of a program, takes."""
 
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from anydml.devices.graph_call import Part
 from anydml.kernels.kernel import Execute
+
+if TYPE_CHECKING:
+    from anydml.devices.graph_call import Part
 
 
 class Spent(NamedTuple):
-    """A call of a graph: its nodes, its kernel, the least time of several, and the bytes that it reads and writes."""
+    """A call: its nodes, or its name in a program, its kernel, the least of its times, and the bytes that it reads and writes."""
 
     nodes: str
     kernel: str
@@ -19,7 +21,7 @@ class Spent(NamedTuple):
 
 
 class Profile(tuple[Spent, ...]):
-    """The calls of a graph in order, each with its time; `str` is a table."""
+    """The calls in order, each with its time; `str` is a table."""
 
     __slots__ = ()
 

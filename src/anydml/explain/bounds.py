@@ -28,22 +28,26 @@ class Unbounded(Exception):
 
 
 class Number(NamedTuple):
-    """Approximate numbers, and how far each may be off."""
+    """Numbers, and the least and the largest that each may be; the same arrays where nothing is rounded."""
 
     value: Array
-    error: Array | float = 0.0
+    low: Array
+    high: Array
 
     @property
     def exact(self) -> bool:
-        return isinstance(self.error, float) and self.error == 0.0
+        return self.low is self.value
 
-    @property
-    def low(self) -> Array:
-        return self.value if self.exact else self.value - self.error
 
-    @property
-    def high(self) -> Array:
-        return self.value if self.exact else self.value + self.error
+def exactly(value: Array) -> Number:
+    """Numbers that nothing has rounded."""
+    return Number(value, value, value)
+
+
+def between(value: Array, low: Array, high: Array) -> Number:
+    """Numbers between bounds, which hold the number itself; what is not finite has no room beside it."""
+    finite = np.isfinite(value)
+    return Number(value, np.where(finite, np.fmin(low, value), value), np.where(finite, np.fmax(high, value), value))
 
 
 class Range(NamedTuple):
@@ -113,6 +117,11 @@ _OF_EXACT: Mapping[str, Callable[..., Array]] = {
 }  # fmt: skip
 
 
+_REDUCTIONS: Mapping[str, tuple[Callable[..., Array], float]] = {  # and its result of nothing
+    "sum": (np.sum, 0.0), "product": (np.prod, 1.0), "max": (np.max, -np.inf), "min": (np.min, np.inf),
+}  # fmt: skip
+
+
 class _Evaluation:
     """The nodes of one statement at some points. Arrays have the points first, then an axis for each bound variable."""
 
@@ -124,9 +133,10 @@ class _Evaluation:
         self.axes: dict[Variable, Array] = {i.data: points[:, a] for a, i in enumerate(index)}
         self.depth = 1
 
-    def rounded(self, value: Array, error: Array | float, units: float = 1.0) -> Number:
-        """A number that was rounded, once or `units` times; what is infinite was not."""
-        return Number(value, np.where(np.isfinite(value), error + units * self.unit * np.abs(value), 0.0))
+    def rounded(self, value: Array, low: Array, high: Array, units: Array | float = 1.0) -> Number:
+        """Numbers that are rounded, once or `units` times."""
+        room = units * self.unit
+        return between(value, low - room * np.abs(low), high + room * np.abs(high))
 
     # --- indices and truths ---
 
@@ -159,7 +169,7 @@ class _Evaluation:
 
     def _exact(self, e: Expr) -> Array:
         found = self.number(e)
-        if not found.exact and np.any(found.error):
+        if not _is_exact(found):
             raise Unbounded(f"a decision about what is rounded: {e.op}")
         return found.value
 
@@ -176,9 +186,9 @@ class _Evaluation:
                 x, y = _aligned(*map(self.index, e.args))
                 return compared(x, y), np.ones((1,), bool)
             a, b = map(self.number, e.args)
-            x, y, off, other = _aligned(a.value, b.value, a.error, b.error)
-            total = off + other
-            return compared(x, y), (total == 0) | ~(np.abs(x - y) <= total)
+            x, y, low, high, other_low, other_high = _aligned(a.value, b.value, a.low, a.high, b.low, b.high)
+            alone = (low == high) & (other_low == other_high)
+            return compared(x, y), alone | ~((low <= other_high) & (other_low <= high))
         if e.op == "not":
             truth, sure = self.truth(e.args[0])
             return ~truth, sure
@@ -199,9 +209,8 @@ class _Evaluation:
         if e.op == "first_smallest":
             keys = -keys
         keys = np.where(np.isnan(keys), np.inf, keys)
-        if last:
-            return keys.shape[-1] - 1 - np.argmax(keys[..., ::-1], axis=-1)
-        return np.argmax(keys, axis=-1)
+        found: Array = keys.shape[-1] - 1 - np.argmax(keys[..., ::-1], axis=-1) if last else np.argmax(keys, axis=-1)
+        return found
 
     def _over(self, bound: Sequence[Variable], evaluate: Callable[[], Any]) -> tuple[int, Any]:
         """The depth outside of a reduction, and what is evaluated inside of it, with all axes."""
@@ -224,9 +233,9 @@ class _Evaluation:
 
     def _number(self, e: Expr) -> Number:
         if e.op == "constant":
-            return Number(np.array([float(e.data.value)]))
+            return exactly(np.array([float(e.data.value)]))
         if e.op == "position":
-            return Number(self.index(e.args[0]).astype(np.float64))
+            return exactly(self.index(e.args[0]).astype(np.float64))
         if e.op == "read":
             return self._read(e)
         if e.op == "reduce":
@@ -239,9 +248,9 @@ class _Evaluation:
         if e.op in ("max", "min"):
             return _extreme(np.maximum if e.op == "max" else np.minimum, *args)
         if e.op == "neg":
-            return Number(-args[0].value, args[0].error)
+            return exactly(-args[0].value) if args[0].exact else Number(-args[0].value, -args[0].high, -args[0].low)
         if e.op == "absolute":
-            return Number(np.abs(args[0].value), args[0].error)
+            return _power_like(np.abs, args[0])
         if e.op in _WHOLE:
             return _monotone(_WHOLE[e.op], args[0])
         if e.op == "power":
@@ -254,15 +263,18 @@ class _Evaluation:
 
     def _function(self, op: str, args: Sequence[Number]) -> Number:
         units = 2 * FUNCTION_ULPS  # a unit in the last place is two roundings
-        if op in _MONOTONE or op in ("erf", "erfc", "cosh"):
+        if op == "cosh":
+            found = _power_like(np.cosh, args[0])
+        elif op in _MONOTONE or op in ("erf", "erfc"):
             found = _monotone(_function(op), args[0])
         elif op in _SLOPE_ONE:
-            found = Number(_SLOPE_ONE[op](args[0].value), args[0].error)
-        elif op in _OF_EXACT and all(a.exact or not np.any(a.error) for a in args):
-            return self.rounded(_OF_EXACT[op](*_aligned(*(a.value for a in args))), 0.0, units)
+            value, width = _SLOPE_ONE[op](args[0].value), args[0].high - args[0].low
+            found = Number(value, value - width, value + width)
+        elif op in _OF_EXACT and all(map(_is_exact, args)):
+            found = exactly(_OF_EXACT[op](*_aligned(*(a.value for a in args))))
         else:
             raise Unbounded(op)
-        return self.rounded(found.value, found.error, units)
+        return self.rounded(*found, units)
 
     def _read(self, e: Expr) -> Number:
         tensor, mode = e.data
@@ -271,14 +283,10 @@ class _Evaluation:
         given = self.inputs[tensor.name]
         indices = _aligned(*(self.index(a) for a in e.args[: len(tensor.sizes)]))
         at = tuple(np.clip(i, 0, n - 1) for i, n in zip(indices, tensor.sizes, strict=True))
-        value = given.value[at].astype(np.float64)
-        error: Array | float = given.error[at] if isinstance(given.error, np.ndarray) else given.error
-        if mode == "otherwise":
-            inside = self._inside(e)
-            other = self.number(e.args[-1])
-            inside, value, error, beyond, off = _aligned(inside, value, error, other.value, other.error)
-            return Number(np.where(inside, value, beyond), np.where(inside, error, off))
-        return Number(value, error)
+        found = exactly(given.value[at].astype(np.float64))
+        if not given.exact:
+            found = Number(found.value, given.low[at].astype(np.float64), given.high[at].astype(np.float64))
+        return found if mode != "otherwise" else _chosen(self._inside(e), found, self.number(e.args[-1]))
 
     def _inside(self, e: Expr) -> Array:
         inside: Array = np.ones((1,), bool)
@@ -290,34 +298,34 @@ class _Evaluation:
     def _select(self, e: Expr) -> Number:
         truth, sure = self.truth(e.args[0])
         a, b = self.number(e.args[1]), self.number(e.args[2])
-        truth, sure, x, y, off, other = _aligned(truth, sure, a.value, b.value, a.error, b.error)
-        value, error = np.where(truth, x, y), np.where(truth, off, other)
+        found = _chosen(truth, a, b)
         if np.all(sure):
-            return Number(value, 0.0 if a.exact and b.exact else error)
-        return Number(value, np.where(sure, error, np.abs(x - y) + np.maximum(off, other)))
+            return found
+        sure, value, low, high, *ends = _aligned(sure, *found, a.low, b.low, a.high, b.high)
+        return Number(value, np.where(sure, low, np.fmin(ends[0], ends[1])), np.where(sure, high, np.fmax(ends[2], ends[3])))
 
     def _arithmetic(self, e: Expr, a: Number, b: Number) -> Number:
-        x, y, off, other = _aligned(a.value, b.value, a.error, b.error)
-        if e.op in ("add", "sub"):
-            value, error = (x + y if e.op == "add" else x - y), off + other
-        elif e.op == "mul":
-            value, error = x * y, np.abs(x) * other + np.abs(y) * off + off * other
-        else:
-            value = x / y
-            room = np.abs(y) - other
-            error = np.where(room > 0, (off + np.abs(value) * other) / room, np.inf)
+        apply = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[e.op]
+        value = apply(*_aligned(a.value, b.value))
+        units = 2 if e.op == "div" else 1  # a quotient may be a product with a reciprocal
         if a.exact and b.exact:
-            return Number(value) if integral(e) else self.rounded(value, 0.0)
-        error = np.where(np.isnan(error), 0.0, error)  # 0 * infinity: beside an infinite number nothing is off
-        return Number(value, error) if integral(e) else self.rounded(value, error)
+            return exactly(value) if integral(e) else self.rounded(value, value, value, units)
+        corners = [apply(*_aligned(x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
+        low, high = (pick(pick(*corners[:2]), pick(*corners[2:])) for pick in (np.fmin, np.fmax))
+        if e.op == "div":
+            below, above, low, high = _aligned(b.low, b.high, low, high)
+            through = (below <= 0) & (above >= 0) & (below < above)
+            low, high = np.where(through, -np.inf, low), np.where(through, np.inf, high)
+        return between(value, low, high) if integral(e) else self.rounded(value, low, high, units)
 
     def _power(self, a: Number, exponent: int) -> Number:
-        x = a.value
-        if a.exact:
-            return self.rounded(x**exponent, 0.0, abs(exponent))
-        largest = np.abs(x) + a.error
-        slope = abs(exponent) * largest ** (exponent - 1) if exponent >= 1 else np.inf
-        return self.rounded(x**exponent, slope * a.error, abs(exponent))
+        def power(x: Array) -> Array:
+            return np.asarray(x**exponent)
+
+        if not a.exact and exponent < 0:
+            raise Unbounded("a negative power of what is rounded")
+        found = _monotone(power, a) if exponent % 2 else _power_like(power, a)
+        return self.rounded(*found, abs(exponent))
 
     def _held(self, e: Expr, a: Number) -> Number:
         name = e.data.name
@@ -335,31 +343,24 @@ class _Evaluation:
         kind, bound = e.data
         depth, (found, kept) = self._over(bound, lambda: self._terms(e))
         inside = depth + len(bound)
-        value, error, kept = (
-            x.reshape(*x.shape, *(1,) * (inside - x.ndim)) for x in (found.value, np.asarray(found.error), kept)
-        )
-        lead = np.broadcast_shapes(value.shape[:depth], error.shape[:depth], kept.shape[:depth])
-        whole = (*lead, *(v.size for v in bound))
-        value, error, kept = (np.broadcast_to(x, whole) for x in (value, error, kept))
+        parts = [x.reshape(*x.shape, *(1,) * (inside - x.ndim)) for x in (*found, kept)]
+        lead = np.broadcast_shapes(*(x.shape[:depth] for x in parts))
+        *numbers, kept = (np.broadcast_to(x, (*lead, *(v.size for v in bound))) for x in parts)
         axes = tuple(range(depth, inside))
-        nothing = {"sum": 0.0, "product": 1.0, "max": -np.inf, "min": np.inf}[kind]
-        value, error = np.where(kept, value, nothing), np.where(kept, error, 0.0)
+        reduce, nothing = _REDUCTIONS[kind]
+        value, low, high = (np.where(kept, x, nothing) for x in numbers)
+        total = reduce(value, axis=axes)
         if kind in ("max", "min"):
-            pick = np.max if kind == "max" else np.min
-            if found.exact:
-                return Number(pick(value, axis=axes))
-            best, low, high = (pick(x, axis=axes) for x in (value, value - error, value + error))
-            return Number(best, _nearest(best, low, high))
-        count = kept.sum(axis=axes)
-        if kind == "product":
-            total = value.prod(axis=axes)
-            error = np.prod(np.abs(value) + error, axis=axes) - np.abs(total)
-            return Number(total) if integral(e) else self.rounded(total, error, np.maximum(count - 1, 0))
-        total = value.sum(axis=axes)
+            return exactly(total) if found.exact else between(total, reduce(low, axis=axes), reduce(high, axis=axes))
         if integral(e) and found.exact:
-            return Number(total)
-        sums = np.maximum(count - 1, 0) * self.unit * np.abs(value).sum(axis=axes)
-        return Number(total, np.where(np.isfinite(total), error.sum(axis=axes) + sums, 0.0))
+            return exactly(total)
+        steps = self.unit * np.maximum(kept.sum(axis=axes) - 1, 0)
+        if kind == "product":
+            largest = np.prod(np.maximum(np.abs(low), np.abs(high)), axis=axes)
+            room = largest - np.prod(np.abs(value), axis=axes) + steps * largest
+            return between(total, total - room, total + room)
+        room = steps * np.maximum(np.abs(low), np.abs(high)).sum(axis=axes)
+        return between(total, low.sum(axis=axes) - room, high.sum(axis=axes) + room)
 
     def _terms(self, e: Expr) -> tuple[Number, Array]:
         """The terms of a reduction, and which of them are kept."""
@@ -386,41 +387,51 @@ def _aligned(*arrays: Any) -> list[Array]:
     return [x.reshape(*x.shape, *(1,) * (most - x.ndim)) for x in made]
 
 
-def _nearest(value: Array, low: Array, high: Array) -> Array:
-    """How far the farther end is; 0 beside what is infinite, or where both are NaN."""
-    error = np.maximum(high - value, value - low)
-    return np.where(np.isnan(error), 0.0, error)
+def _is_exact(a: Number) -> bool:
+    return a.exact or bool(np.all((a.low == a.high) | np.isnan(a.value)))
+
+
+def _chosen(truth: Array, a: Number, b: Number) -> Number:
+    """One of two numbers for each element."""
+    truth, x, y = _aligned(truth, a.value, b.value)
+    if a.exact and b.exact:
+        return exactly(np.where(truth, x, y))
+    return Number(np.where(truth, x, y), *(np.where(*_aligned(truth, *ends)) for ends in ((a.low, b.low), (a.high, b.high))))
 
 
 def _monotone(function: Callable[[Array], Array], a: Number) -> Number:
     value = function(a.value)
     if a.exact:
-        return Number(value)
-    ends = [np.abs(function(x) - value) for x in (a.low, a.high)]
-    return Number(value, np.where(a.error == 0, 0.0, np.fmax(*ends)))
+        return exactly(value)
+    one, other = function(a.low), function(a.high)
+    return between(value, np.fmin(one, other), np.fmax(one, other))
+
+
+def _power_like(function: Callable[[Array], Array], a: Number) -> Number:
+    """A function that falls up to 0 and rises from there."""
+    found = _monotone(function, a)
+    if a.exact:
+        return found
+    through = (a.low < 0) & (a.high > 0)
+    return Number(found.value, np.where(through, function(np.zeros(1)), found.low), found.high)
 
 
 def _extreme(pick: Callable[[Array, Array], Array], a: Number, b: Number) -> Number:
-    x, y = _aligned(a.value, b.value)
-    value = pick(x, y)
+    value = pick(*_aligned(a.value, b.value))
     if a.exact and b.exact:
-        return Number(value)
-    low, high = (pick(*_aligned(*ends)) for ends in ((a.low, b.low), (a.high, b.high)))
-    return Number(value, _nearest(value, low, high))
+        return exactly(value)
+    return between(value, *(pick(*_aligned(*ends)) for ends in ((a.low, b.low), (a.high, b.high))))
 
 
 def _limits(x: Number, body: Number, values: Mapping[str, str]) -> Number:
-    at, value, error = _aligned(x.value, body.value, body.error)
+    at, value, low, high = _aligned(x.value, *body)
     for side, infinity in (("low", -np.inf), ("high", np.inf)):
         if side in values:
-            there = at == infinity
-            value, error = np.where(there, float(values[side]), value), np.where(there, 0.0, error)
-    return Number(value, error)
+            value, low, high = (np.where(at == infinity, float(values[side]), x) for x in (value, low, high))
+    return Number(value, low, high)
 
 
 def _function(op: str) -> Callable[[Array], Array]:
-    if op == "cosh":
-        return np.cosh
     return _MONOTONE[op] if op in _MONOTONE else _erf(op == "erfc")
 
 
@@ -442,7 +453,7 @@ def _erf(complement: bool) -> Callable[[Array], Array]:
         tail = np.exp(-far * far) / np.sqrt(np.pi) / fraction
         if complement:
             beyond = np.where(size < 2.0, 1 - small, tail)
-            return np.where(x < 0, 2 - beyond, beyond)
-        return np.copysign(np.where(size < 2.0, small, 1 - tail), x)
+            return np.asarray(np.where(x < 0, 2 - beyond, beyond))
+        return np.asarray(np.copysign(np.where(size < 2.0, small, 1 - tail), x))
 
     return apply

@@ -167,10 +167,10 @@ def _one_element_off(dimension_count: int) -> Iterator[Deviation]:
 
 
 def _of_product(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
-    three = _three(expected), _three(np.ascontiguousarray(actual))
-    batches, rows = _looked_at(three[0] != three[1], arrays["a_tensor"].shape[-1])
+    right, found = _three(expected), _three(np.ascontiguousarray(actual))
+    batches, rows = _looked_at(right != found, arrays["a_tensor"].shape[-1])
     whole = _inputs(d, arrays, batches)
-    return _searched(whole, rows, *(x[batches] for x in three), PRODUCT_ACCUMULATORS, PRODUCT_INPUTS)
+    return _searched(whole, rows, right[batches], found[batches], PRODUCT_ACCUMULATORS, PRODUCT_INPUTS)
 
 
 def _of_convolution(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:

@@ -171,8 +171,8 @@ def _data_rule(operator: type[Desc], rule: DataRule) -> Facts:
     limits = (0.0, np.nan, np.inf) if data.dtype.kind == "f" else (np.iinfo(data.dtype).max, np.iinfo(data.dtype).min)
     desc = example_desc(operator)
     value = next(v for x in limits if rule.breaks(desc, v := np.full_like(data, x)).any())
-    output = operator.spec.outputs[0].name
-    arrays = {**example.inputs, field.name: value, output: np.empty_like(example.output)}
+    outputs = {name: np.empty_like(array) for name, array in example.outputs.items()}
+    arrays = {**example.inputs, field.name: value, **outputs}
     message = ""
     try:
         Device("reference").compile(example_desc(operator)).bind(**arrays).execute()

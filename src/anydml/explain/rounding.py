@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from anydml.explain.bounds import Number, Range, Unbounded, most_terms, ranges, unit_of
+from anydml.explain.bounds import Number, Range, Unbounded, exactly, most_terms, ranges, unit_of
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc
@@ -42,7 +42,7 @@ class Rounding:
         self.checked: CheckedGraph = check_graph(desc)
         self._buffers: dict[int, Number] = {}  # elements in memory's order
         for bound in self.checked.inputs:
-            self._buffers[bound.buffer] = Number(_in_memory(inputs[bound.name], bound.tensor))
+            self._buffers[bound.buffer] = exactly(_in_memory(inputs[bound.name], bound.tensor))
         self._last = {buffer: node for node in self.checked.order for buffer in self.checked.writes[node].values()}
 
     def operation(self, output: str) -> tuple[Operation, str]:
@@ -78,14 +78,13 @@ class Rounding:
             raise Unbounded("elements of 4 bits")
         if (constant := self.checked.constant(buffer)) is not None:
             whole = constant.data[: constant.data.nbytes // t.data_type.dtype.itemsize * t.data_type.dtype.itemsize]
-            return Number(_laid_out(whole.view(t.data_type.dtype), t))
+            return exactly(_laid_out(whole.view(t.data_type.dtype), t))
         if buffer not in self._buffers:
             self._buffers[buffer] = self._computed(buffer)
         held = self._buffers[buffer]
         if held.value.dtype != t.data_type.dtype:
             raise Unbounded("elements read as another type")
-        value, error = (_laid_out(x, t) if isinstance(x, np.ndarray) else x for x in held)
-        return Number(value, error)
+        return exactly(_laid_out(held.value, t)) if held.exact else Number(*(_laid_out(x, t) for x in held))
 
     def _computed(self, buffer: int) -> Number:
         """A tensor between operators: its elements, and how far each may be off."""
@@ -95,13 +94,13 @@ class Rounding:
             raise Unbounded("too many terms")
         at = np.stack(np.unravel_index(np.arange(len(_offsets(t))), t.sizes), axis=-1)
         found = operation.ranges(name, nest, at)
-        with np.errstate(invalid="ignore"):
-            wide = found.value.astype(np.float64)
-            error = np.nan_to_num(np.fmax(found.high - wide, wide - found.low), nan=0.0, posinf=np.inf)
-        value = np.zeros(_span(t), t.data_type.dtype)
-        errors = np.zeros(_span(t))
-        value[_offsets(t)], errors[_offsets(t)] = found.value, error
-        return Number(value, errors if errors.any() else 0.0)
+        ends = []
+        for x in found:
+            held = np.zeros(_span(t), t.data_type.dtype)
+            held[_offsets(t)] = x
+            ends.append(held)
+        same = np.array_equal(found.low, found.high, equal_nan=t.data_type.name.startswith("FLOAT"))
+        return exactly(ends[0]) if same else Number(*ends)
 
 
 def _nest(desc: Desc, output: str) -> Nest:

@@ -12,6 +12,7 @@ Array = NDArray[Any]
 
 ROWS = 256  # of those that differ, and of the others, that a trial looks at
 TRIALS = 1 << 27  # products in all trials of a column
+EVIDENCE = 3  # outputs that must differ: some weight or other explains one
 PROMISING = 8  # weights that are tried on every row
 
 
@@ -36,6 +37,8 @@ def of_integers(
     batch, column = at
     wanted = actual[batch, :, column]
     differs = wanted != expected[batch, :, column]
+    if np.count_nonzero(differs) < EVIDENCE:
+        return None
     rows = np.concatenate([np.flatnonzero(differs)[:ROWS], np.flatnonzero(~differs)[:ROWS]])
     a = p["a"][batch].astype(np.int64) - p["a_zero_point"][min(batch, len(p["a_zero_point"]) - 1)]
     own = p["b"][batch, :, column].astype(np.int64)

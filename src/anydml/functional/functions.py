@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         InterpolationMode,
         IsInfinityMode,
         MatrixTransform,
+        MultiheadAttentionMaskType,
         PaddingMode,
         QuantizationType,
         RandomGeneratorType,
@@ -1343,6 +1344,117 @@ def activation_thresholded_relu(
     return result
 
 
+class AdamOptimizerOutputs(NamedTuple):
+    """The outputs of `adam_optimizer`."""
+
+    output_parameters: NDArray[Any]
+    output_first_moment: NDArray[Any]
+    output_second_moment: NDArray[Any]
+
+
+def adam_optimizer(
+    input_parameters: NDArray[Any] | float,
+    input_first_moment: NDArray[Any] | float,
+    input_second_moment: NDArray[Any] | float,
+    gradient: NDArray[Any] | float,
+    training_step: NDArray[Any] | float,
+    learning_rate: float = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-08,
+    *,
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> AdamOptimizerOutputs:
+    """Moves parameters X by a step of the Adam optimiser: X' = X - LearningRate * Alpha * M' / (sqrt(V') + Epsilon).
+
+    With the gradient G, M' = Beta1 * M + (1 - Beta1) * G, V' = Beta2 * V + (1 - Beta2) * G^2, and
+    Alpha = sqrt(1 - Beta2^T) / (1 - Beta1^T) with T, the number of the step. X' is of the exact M' and V', and each output is
+    rounded once. At T = 0 Alpha is NaN: the first step is 1.
+
+        OutputParameters[i, j, k, l] = InputParameters[i, j, k, l] - LearningRate * sqrt(1 - pow(Beta2, TrainingStep[0,
+            0, 0, 0])) / (1 - pow(Beta1, TrainingStep[0, 0, 0, 0])) * (Beta1 * InputFirstMoment[i, j, k, l] + (1 -
+            Beta1) * Gradient[i, j, k, l]) / (sqrt(Beta2 * InputSecondMoment[i, j, k, l] + (1 - Beta2) * Gradient[i, j,
+            k, l]^2) + Epsilon)
+        OutputFirstMoment = Beta1 * InputFirstMoment + (1 - Beta1) * Gradient
+        OutputSecondMoment = Beta2 * InputSecondMoment + (1 - Beta2) * Gradient^2
+
+    Parameters
+    ----------
+    input_parameters : NDArray[Any] | float
+        The parameters X. 1 to 8 dimensions of float32 or float16.
+    input_first_moment : NDArray[Any] | float
+        The first moments M. 1 to 8 dimensions of float32 or float16.
+    input_second_moment : NDArray[Any] | float
+        The second moments V. 1 to 8 dimensions of float32 or float16.
+    gradient : NDArray[Any] | float
+        The gradient G of the parameters. 1 to 8 dimensions of float32 or float16.
+    training_step : NDArray[Any] | float
+        The number T of the step, one element. 1 to 8 dimensions of uint32.
+    learning_rate : float, default 0.001
+        A factor of the step.
+    beta1 : float, default 0.9
+        The part of M that is kept, 0 to 1.
+    beta2 : float, default 0.999
+        The part of V that is kept, 0 to 1.
+    epsilon : float, default 1e-08
+        A term of the divisor, against a zero.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_parameters : array
+        The parameters X' after the step. 1 to 8 dimensions of float32 or float16.
+    output_first_moment : array
+        The first moments M' after it. 1 to 8 dimensions of float32 or float16.
+    output_second_moment : array
+        The second moments V' after it. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_adam_optimizer_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.adam_optimizer(
+    ...     np.array([[[[1]]]], np.float32),
+    ...     np.array([[[[0]]]], np.float32),
+    ...     np.array([[[[0]]]], np.float32),
+    ...     np.array([[[[2]]]], np.float32),
+    ...     np.array([[[[1]]]], np.uint32),
+    ...     learning_rate=0.1,
+    ...     beta1=0.5,
+    ...     beta2=0.75,
+    ...     epsilon=0.0,
+    ... )
+    >>> result.output_parameters
+    array([[[[0.9]]]], dtype=float32)
+    >>> result.output_first_moment
+    array([[[[1.]]]], dtype=float32)
+    >>> result.output_second_moment
+    array([[[[1.]]]], dtype=float32)
+    """
+    return AdamOptimizerOutputs(
+        *call(
+            "ADAM_OPTIMIZER",
+            (input_parameters, input_first_moment, input_second_moment, gradient, training_step),
+            (learning_rate, beta1, beta2, epsilon),
+            out,
+            device,
+        )
+    )
+
+
 def argmax(
     input: NDArray[Any],
     axes: Sequence[int] | None = None,
@@ -1605,6 +1717,97 @@ def average_pooling1(
     return result
 
 
+def average_pooling_grad(
+    input_gradient: NDArray[Any],
+    strides: Sequence[int] | None = None,
+    *,
+    window_size: Sequence[int],
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    include_padding: bool = False,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Adds to every element the gradients of the means that it is part of, each divided by the mean's number of elements.
+
+    The elements at place o of the window are those at o * Stride + k - StartPadding, k from 0 to WindowSize - 1, that lie
+    in the tensor. Their number is that of AVERAGE_POOLING, with IncludePadding of all that lies in the padded tensor. Sums are
+    exact, and rounded once.
+
+        OutputGradient[i, j, k, l] = sum over u < WindowSize[0], v < WindowSize[1] where (k + StartPadding[0] - u) //
+            Strides[0] >= 0 and (k + StartPadding[0] - u) // Strides[0] < InputGradient.Sizes[2] and (l +
+            StartPadding[1] - v) // Strides[1] >= 0 and (l + StartPadding[1] - v) // Strides[1] < InputGradient.Sizes[3]
+            of InputGradient[i, j, (k + StartPadding[0] - u) // Strides[0], (l + StartPadding[1] - v) // Strides[1]] /
+            max(sum over x < WindowSize[0], y < WindowSize[1] where (k + StartPadding[0] - u) // Strides[0] * Strides[0]
+            + x - StartPadding[0] >= 0 and (k + StartPadding[0] - u) // Strides[0] * Strides[0] + x - StartPadding[0] <
+            OutputGradient.Sizes[2] and (l + StartPadding[1] - v) // Strides[1] * Strides[1] + y - StartPadding[1] >= 0
+            and (l + StartPadding[1] - v) // Strides[1] * Strides[1] + y - StartPadding[1] < OutputGradient.Sizes[3] of
+            1, 1)
+
+    Parameters
+    ----------
+    input_gradient : NDArray[Any]
+        The gradient of the means, {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of float32 or
+        float16.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    window_size : Sequence[int]
+        Elements of a window.
+    start_padding : Sequence[int], optional
+        Elements before the input, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input, for windows to end in. By default, zeros.
+    include_padding : bool, default False
+        Whether the padding counts in the number of elements.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of the elements. 4 to 5 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_average_pooling_grad_operator_desc>
+
+    Examples
+    --------
+    >>> dml.average_pooling_grad(
+    ...     np.array([[[[1, 2], [3, 4]]]], np.float32),
+    ...     strides=(1, 1),
+    ...     window_size=(2, 2),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ...     output_sizes=(1, 1, 3, 3),
+    ... )
+    array([[[[0.25, 0.75, 0.5 ],
+             [1.  , 2.5 , 1.5 ],
+             [0.75, 1.75, 1.  ]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "AVERAGE_POOLING_GRAD",
+        (input_gradient,),
+        (strides, window_size, start_padding, end_padding, include_padding),
+        out,
+        device,
+        output_sizes=output_sizes,
+    )
+    return result
+
+
 def batch_normalization(
     input: NDArray[Any],
     mean: NDArray[Any],
@@ -1683,6 +1886,290 @@ def batch_normalization(
         "BATCH_NORMALIZATION", (input, mean, variance, scale, bias), (spatial, epsilon, fused_activation), out, device
     )
     return result
+
+
+class BatchNormalizationGradOutputs(NamedTuple):
+    """The outputs of `batch_normalization_grad`."""
+
+    output_gradient: NDArray[Any]
+    output_scale_gradient: NDArray[Any]
+    output_bias_gradient: NDArray[Any]
+
+
+def batch_normalization_grad(
+    input: NDArray[Any] | float,
+    input_gradient: NDArray[Any] | float,
+    mean: NDArray[Any] | float,
+    variance: NDArray[Any] | float,
+    scale: NDArray[Any] | float,
+    epsilon: float | None = None,
+    *,
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> BatchNormalizationGradOutputs:
+    """Gives the gradients of the input, the scale and the bias of BATCH_NORMALIZATION from that of its output, g.
+
+    With S = sqrt(Variance + Epsilon) they are g * Scale / S, the sum of g * (x - Mean), divided by S, and the sum of g. Sums
+    run over the dimensions in which the parameters have size 1; Mean and Variance count as constants. Results are exact, and
+    rounded once.
+
+        OutputGradient[i, j] = InputGradient[i, j] * Scale[0, 0] / sqrt(Variance[0, 0])
+        OutputScaleGradient[i, j] = (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of InputGradient[i', j'] *
+            (Input[i', j'] - Mean[i, j])) / sqrt(Variance[i, j])
+        OutputBiasGradient[i, j] = sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of InputGradient[i', j']
+
+    Parameters
+    ----------
+    input : NDArray[Any] | float
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    input_gradient : NDArray[Any] | float
+        The incoming gradient g. 1 to 8 dimensions of float32 or float16.
+    mean : NDArray[Any] | float
+        The means. 1 to 8 dimensions of float32 or float16.
+    variance : NDArray[Any] | float
+        The variances. 1 to 8 dimensions of float32 or float16.
+    scale : NDArray[Any] | float
+        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+    epsilon : float, optional
+        A term of every variance, against a zero; absent, 0.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of the elements. 1 to 8 dimensions of float32 or float16.
+    output_scale_gradient : array
+        The gradient of the factors. 1 to 8 dimensions of float32 or float16.
+    output_bias_gradient : array
+        The gradient of the terms. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_batch_normalization_grad_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.batch_normalization_grad(
+    ...     np.array([[1], [3]], np.float32),
+    ...     np.array([[1], [0]], np.float32),
+    ...     np.array([[2]], np.float32),
+    ...     np.array([[1]], np.float32),
+    ...     np.array([[2]], np.float32),
+    ... )
+    >>> result.output_gradient
+    array([[2.],
+           [0.]], dtype=float32)
+    >>> result.output_scale_gradient
+    array([[-1.]], dtype=float32)
+    >>> result.output_bias_gradient
+    array([[1.]], dtype=float32)
+    """
+    return BatchNormalizationGradOutputs(
+        *call("BATCH_NORMALIZATION_GRAD", (input, input_gradient, mean, variance, scale), (epsilon,), out, device)
+    )
+
+
+class BatchNormalizationTrainingOutputs(NamedTuple):
+    """The outputs of `batch_normalization_training`."""
+
+    output: NDArray[Any]
+    output_mean: NDArray[Any]
+    output_variance: NDArray[Any]
+
+
+def batch_normalization_training(
+    input: NDArray[Any] | float,
+    scale: NDArray[Any] | float,
+    bias: NDArray[Any] | float,
+    fused_add: NDArray[Any] | float | None = None,
+    epsilon: float = 1e-05,
+    fused_activation: Desc | None = None,
+    *,
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> BatchNormalizationTrainingOutputs:
+    """Normalises by the batch's mean m and variance v: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias + FusedAdd).
+
+    Means run over the dimensions in which the parameters have size 1; v is the mean of (x - m)^2. Both are outputs, too. The
+    results are exact, and rounded once.
+
+        Output[i, j] = Scale[0, 0] * (Input[i, j] - (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of Input[i', j'])
+            / (Input.Sizes[0] * Input.Sizes[1])) / sqrt((sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of (Input[i',
+            j'] - (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of Input[i', j']) / (Input.Sizes[0] *
+            Input.Sizes[1]))^2) / (Input.Sizes[0] * Input.Sizes[1]) + Epsilon) + Bias[0, 0]
+        OutputMean[i, j] = (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of Input[i', j']) / (Input.Sizes[0] *
+            Input.Sizes[1])
+        OutputVariance[i, j] = (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of (Input[i', j'] - (sum over i' <
+            Input.Sizes[0], j' < Input.Sizes[1] of Input[i', j']) / (Input.Sizes[0] * Input.Sizes[1]))^2) /
+            (Input.Sizes[0] * Input.Sizes[1])
+
+    Parameters
+    ----------
+    input : NDArray[Any] | float
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    scale : NDArray[Any] | float
+        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+    bias : NDArray[Any] | float
+        Terms that are added. 1 to 8 dimensions of float32 or float16.
+    fused_add : NDArray[Any] | float, optional
+        Other terms, one for each element; absent, 0. 1 to 8 dimensions of float32 or float16.
+    epsilon : float, default 1e-05
+        A term of every variance, against a zero.
+    fused_activation : Desc, optional
+        The function f of the exact result; without it, the result.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results. 1 to 8 dimensions of float32 or float16.
+    output_mean : array
+        The means m. 1 to 8 dimensions of float32 or float16.
+    output_variance : array
+        The variances v, of a population. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_batch_normalization_training_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.batch_normalization_training(
+    ...     np.array([[1], [3]], np.float32),
+    ...     np.array([[2]], np.float32),
+    ...     np.array([[1]], np.float32),
+    ...     epsilon=0.0,
+    ... )
+    >>> result.output
+    array([[-1.],
+           [ 3.]], dtype=float32)
+    >>> result.output_mean
+    array([[2.]], dtype=float32)
+    >>> result.output_variance
+    array([[1.]], dtype=float32)
+    """
+    return BatchNormalizationTrainingOutputs(
+        *call("BATCH_NORMALIZATION_TRAINING", (input, scale, bias, fused_add), (epsilon, fused_activation), out, device)
+    )
+
+
+class BatchNormalizationTrainingGradOutputs(NamedTuple):
+    """The outputs of `batch_normalization_training_grad`."""
+
+    output_gradient: NDArray[Any]
+    output_scale_gradient: NDArray[Any]
+    output_bias_gradient: NDArray[Any]
+
+
+def batch_normalization_training_grad(
+    input: NDArray[Any] | float,
+    input_gradient: NDArray[Any] | float,
+    mean: NDArray[Any] | float,
+    variance: NDArray[Any] | float,
+    scale: NDArray[Any] | float,
+    epsilon: float = 1e-05,
+    *,
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> BatchNormalizationTrainingGradOutputs:
+    """Gives the gradients of the input, the scale and the bias of BATCH_NORMALIZATION_TRAINING from that of its output, g.
+
+    With c the elements less their mean and V = Variance + Epsilon, they are
+    Scale * (g - mean(g) - c * mean(g * c) / V) / sqrt(V), the sum of g * c, divided by sqrt(V), and the sum of g. Means and
+    sums run over the dimensions in which the parameters have size 1. Results are exact, and rounded once.
+
+        OutputGradient[i, j] = Scale[0, 0] * (InputGradient[i, j] - (sum over i' < InputGradient.Sizes[0], j' <
+            InputGradient.Sizes[1] of InputGradient[i', j']) / (InputGradient.Sizes[0] * InputGradient.Sizes[1]) -
+            (Input[i, j] - (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of Input[i', j']) / (Input.Sizes[0] *
+            Input.Sizes[1])) * (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of InputGradient[i', j'] * (Input[i',
+            j'] - (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of Input[i', j']) / (Input.Sizes[0] *
+            Input.Sizes[1]))) / (Input.Sizes[0] * Input.Sizes[1]) / (Variance[0, 0] + Epsilon)) / sqrt(Variance[0, 0] +
+            Epsilon)
+        OutputScaleGradient[i, j] = (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of InputGradient[i', j'] *
+            (Input[i', j'] - (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of Input[i', j']) / (Input.Sizes[0] *
+            Input.Sizes[1]))) / sqrt(Variance[i, j] + Epsilon)
+        OutputBiasGradient[i, j] = sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of InputGradient[i', j']
+
+    Parameters
+    ----------
+    input : NDArray[Any] | float
+        The elements x. 1 to 8 dimensions of float32 or float16.
+    input_gradient : NDArray[Any] | float
+        The incoming gradient g. 1 to 8 dimensions of float32 or float16.
+    mean : NDArray[Any] | float
+        The means that the training gave; formulas have the exact ones. 1 to 8 dimensions of float32 or float16.
+    variance : NDArray[Any] | float
+        The variances that the training gave. 1 to 8 dimensions of float32 or float16.
+    scale : NDArray[Any] | float
+        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+    epsilon : float, default 1e-05
+        A term of every variance, against a zero.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of the elements. 1 to 8 dimensions of float32 or float16.
+    output_scale_gradient : array
+        The gradient of the factors. 1 to 8 dimensions of float32 or float16.
+    output_bias_gradient : array
+        The gradient of the terms. 1 to 8 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_batch_normalization_training_grad_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.batch_normalization_training_grad(
+    ...     np.array([[1], [3]], np.float32),
+    ...     np.array([[1], [0]], np.float32),
+    ...     np.array([[2]], np.float32),
+    ...     np.array([[1]], np.float32),
+    ...     np.array([[2]], np.float32),
+    ...     epsilon=0.0,
+    ... )
+    >>> result.output_gradient
+    array([[0.],
+           [0.]], dtype=float32)
+    >>> result.output_scale_gradient
+    array([[-1.]], dtype=float32)
+    >>> result.output_bias_gradient
+    array([[1.]], dtype=float32)
+    """
+    return BatchNormalizationTrainingGradOutputs(
+        *call("BATCH_NORMALIZATION_TRAINING_GRAD", (input, input_gradient, mean, variance, scale), (epsilon,), out, device)
+    )
 
 
 def cast(
@@ -6612,6 +7099,89 @@ def local_response_normalization(
     return result
 
 
+def local_response_normalization_grad(
+    input: NDArray[Any] | float,
+    input_gradient: NDArray[Any] | float,
+    cross_channel: bool = True,
+    *,
+    local_size: int,
+    alpha: float = 0.0001,
+    beta: float = 0.75,
+    bias: float = 1.0,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Gives the gradient of LOCAL_RESPONSE_NORMALIZATION's input, from that of its output.
+
+    With s[j] = Bias + (Alpha / LocalSize) * the sum of squares around j, it is
+    g[i] / s[i]^Beta - 2 * Alpha * Beta / LocalSize * x[i] * the sum of g[j] * x[j] / s[j]^(Beta + 1) over all j that have i
+    among the elements around them. The result is exact, and rounded once.
+
+        OutputGradient[i, j, k, l] = InputGradient[i, j, k, l] / pow(Alpha / 3 * (sum over s < 3 of Input[i, j + s - 1,
+            k, l] * Input[i, j + s - 1, k, l]) + Bias, Beta) - Alpha / 3 * Beta * 2 * Input[i, j, k, l] * (sum over u <
+            3 of InputGradient[i, j - u + 1, k, l] * Input[i, j - u + 1, k, l] / pow(Alpha / 3 * (sum over y < 3 of
+            Input[i, j - u + 1 + y - 1, k, l] * Input[i, j - u + 1 + y - 1, k, l]) + Bias, Beta + 1))
+
+    Parameters
+    ----------
+    input : NDArray[Any] | float
+        The elements x, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
+    input_gradient : NDArray[Any] | float
+        The incoming gradient g. 4 dimensions of float32 or float16.
+    cross_channel : bool, default True
+        Whether the window lies across channels.
+    local_size : int
+        Elements of the window, for each of its dimensions.
+    alpha : float, default 0.0001
+        A factor of the sum, divided by LocalSize.
+    beta : float, default 0.75
+        The exponent.
+    bias : float, default 1.0
+        A term of the sum.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of the elements. 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_local_response_normalization_grad_operator_desc>
+
+    Examples
+    --------
+    >>> dml.local_response_normalization_grad(
+    ...     np.array([[[[1]], [[2]]]], np.float32),
+    ...     np.array([[[[1]], [[0]]]], np.float32),
+    ...     local_size=3,
+    ...     alpha=3.0,
+    ...     beta=1.0,
+    ... )
+    array([[[[ 0.11111111]],
+    <BLANKLINE>
+            [[-0.11111111]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "LOCAL_RESPONSE_NORMALIZATION_GRAD",
+        (input, input_gradient),
+        (cross_channel, local_size, alpha, beta, bias),
+        out,
+        device,
+    )
+    return result
+
+
 def lp_normalization(
     input: NDArray[Any],
     axis: int | None = None,
@@ -7378,6 +7948,90 @@ def max_pooling2(
     )
 
 
+def max_pooling_grad(
+    input: NDArray[Any],
+    input_gradient: NDArray[Any],
+    strides: Sequence[int] | None = None,
+    *,
+    window_size: Sequence[int],
+    start_padding: Sequence[int] | None = None,
+    end_padding: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Adds the gradient of every window's largest element to that element; what is the largest nowhere gets 0.
+
+    The elements at place o of the window are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1, that
+    lie in the input. The largest is the first NaN, or else the first of those that are equal. Sums are exact, and rounded once.
+
+        OutputGradient[i, j, k, l] = sum over u < WindowSize[0], v < WindowSize[1] where (k + StartPadding[0] - u *
+            Dilations[0]) // Strides[0] >= 0 and (k + StartPadding[0] - u * Dilations[0]) // Strides[0] <
+            InputGradient.Sizes[2] and (l + StartPadding[1] - v * Dilations[1]) // Strides[1] >= 0 and (l +
+            StartPadding[1] - v * Dilations[1]) // Strides[1] < InputGradient.Sizes[3] and (position of the largest over
+            x < WindowSize[0], y < WindowSize[1] of Input[i, j, (k + StartPadding[0] - u * Dilations[0]) // Strides[0] *
+            Strides[0] + x * Dilations[0] - StartPadding[0], (l + StartPadding[1] - v * Dilations[1]) // Strides[1] *
+            Strides[1] + y * Dilations[1] - StartPadding[1]]) = u * WindowSize[1] + v of InputGradient[i, j, (k +
+            StartPadding[0] - u * Dilations[0]) // Strides[0], (l + StartPadding[1] - v * Dilations[1]) // Strides[1]]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        {BatchCount, ChannelCount, [Depth,] Height, Width}. 4 to 5 dimensions of float32 or float16.
+    input_gradient : NDArray[Any]
+        The gradient of the largest elements. 4 to 5 dimensions of float32 or float16.
+    strides : Sequence[int], optional
+        Elements from one window to the next. By default, ones.
+    window_size : Sequence[int]
+        Elements of a window.
+    start_padding : Sequence[int], optional
+        Elements before the input, for windows to begin in. By default, zeros.
+    end_padding : Sequence[int], optional
+        Elements after the input, for windows to end in. By default, zeros.
+    dilations : Sequence[int], optional
+        Elements of the input from one element of a window to the next. By default, ones.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array
+        The gradient of the input. 4 to 5 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling_grad_operator_desc>
+
+    Examples
+    --------
+    >>> dml.max_pooling_grad(
+    ...     np.array([[[[1, 2, 3], [2, 4, 2], [5, 6, 7]]]], np.float32),
+    ...     np.array([[[[1, 2], [4, 5]]]], np.float32),
+    ...     strides=(1, 1),
+    ...     window_size=(2, 2),
+    ...     start_padding=(0, 0),
+    ...     end_padding=(0, 0),
+    ...     dilations=(1, 1),
+    ... )
+    array([[[[0., 0., 0.],
+             [0., 3., 0.],
+             [0., 4., 5.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "MAX_POOLING_GRAD", (input, input_gradient), (strides, window_size, start_padding, end_padding, dilations), out, device
+    )
+    return result
+
+
 def max_unpooling(
     input: NDArray[Any],
     indices: NDArray[Any],
@@ -7685,6 +8339,357 @@ def mean_variance_normalization2(
         device,
     )
     return result
+
+
+class MultiheadAttentionOutputs(NamedTuple):
+    """The outputs of `multihead_attention`."""
+
+    output: NDArray[Any]
+    output_present_key: NDArray[Any] | None
+    output_present_value: NDArray[Any] | None
+
+
+def multihead_attention(
+    query: NDArray[Any] | None = None,
+    key: NDArray[Any] | None = None,
+    value: NDArray[Any] | None = None,
+    stacked_query_key: NDArray[Any] | None = None,
+    stacked_key_value: NDArray[Any] | None = None,
+    stacked_query_key_value: NDArray[Any] | None = None,
+    bias: NDArray[Any] | None = None,
+    mask: NDArray[Any] | None = None,
+    relative_position_bias: NDArray[Any] | None = None,
+    past_key: NDArray[Any] | None = None,
+    past_value: NDArray[Any] | None = None,
+    scale: float | None = None,
+    mask_filter_value: float = -10000.0,
+    *,
+    head_count: int,
+    mask_type: MultiheadAttentionMaskType | str = "NONE",
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> MultiheadAttentionOutputs:
+    """Computes attention of several heads: Output = softmax(Scale * Q K + RelativePositionBias + mask) V, for each head.
+
+    It is MULTIHEAD_ATTENTION1 with as many heads of keys and values as of queries.
+
+        Output[i, j, k] = (sum over t < PastKey.Sizes[2] + Key.Sizes[1] where Scale * (sum over h < Query.Sizes[2] of
+            (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) *
+            (PastKey[i, k // Output.Sizes[2], t, h] if t < PastKey.Sizes[2], else Key[i, t - PastKey.Sizes[2], k //
+            Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) +
+            RelativePositionBias[i, k // Output.Sizes[2], j, t] + (0 if Mask[0, t] != 0, else MaskFilterValue) != -inf
+            of exp(Scale * (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] +
+            Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], t, h] if t <
+            PastKey.Sizes[2], else Key[i, t - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
+            Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j,
+            t] + (0 if Mask[0, t] != 0, else MaskFilterValue) - P[i, j, k]) * (PastValue[i, k // Output.Sizes[2], t, k
+            mod Output.Sizes[2]] if t < PastKey.Sizes[2], else Value[i, t - PastKey.Sizes[2], k // Output.Sizes[2] *
+            Output.Sizes[2] + k mod Output.Sizes[2]] + Bias[k // Output.Sizes[2] * Output.Sizes[2] + k mod
+            Output.Sizes[2] + (2 * Query.Sizes[2])])) / (sum over u < PastKey.Sizes[2] + Key.Sizes[1] of exp(Scale *
+            (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
+            Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], u, h] if u < PastKey.Sizes[2],
+            else Key[i, u - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] *
+            Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j, u] + (0 if Mask[0,
+            u] != 0, else MaskFilterValue) - P[i, j, k]))     where P[i, j, k] = max over v < PastKey.Sizes[2] +
+            Key.Sizes[1] of (Scale * (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2]
+            + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], v, h] if v <
+            PastKey.Sizes[2], else Key[i, v - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
+            Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j,
+            v] + (0 if Mask[0, v] != 0, else MaskFilterValue))
+        OutputPresentKey[i, j, k, l] = PastKey[i, j, k, l] if k < PastKey.Sizes[2], else Key[i, k - PastKey.Sizes[2], j
+            * Query.Sizes[2] + l] + Bias[j * Query.Sizes[2] + l + Query.Sizes[2]]
+        OutputPresentValue[i, j, k, l] = PastValue[i, j, k, l] if k < PastKey.Sizes[2], else Value[i, k -
+            PastKey.Sizes[2], j * Output.Sizes[2] + l] + Bias[j * Output.Sizes[2] + l + (2 * Query.Sizes[2])]
+
+    Parameters
+    ----------
+    query : NDArray[Any], optional
+        The queries, {.., BatchSize, Queries, Heads * HeadSize}. 3 to 5 dimensions of float32 or float16.
+    key : NDArray[Any], optional
+        The keys, {.., BatchSize, Keys, Heads * HeadSize}. 3 to 5 dimensions of float32 or float16.
+    value : NDArray[Any], optional
+        The values, {.., BatchSize, Keys, Heads * ValueHeadSize}. 3 to 5 dimensions of float32 or float16.
+    stacked_query_key : NDArray[Any], optional
+        Queries and keys, {BatchSize, Queries, Heads, 2, HeadSize}. 5 dimensions of float32 or float16.
+    stacked_key_value : NDArray[Any], optional
+        Keys and values, {BatchSize, Keys, Heads, 2, HeadSize}. 5 dimensions of float32 or float16.
+    stacked_query_key_value : NDArray[Any], optional
+        Queries, keys and values, {BatchSize, Queries, Heads, 3, HeadSize}. 5 dimensions of float32 or float16.
+    bias : NDArray[Any], optional
+        Terms of the new queries, keys and values, one after another; absent, 0. 1 to 5 dimensions of float32 or
+        float16.
+    mask : NDArray[Any], optional
+        The mask, as MaskType says. 1 to 5 dimensions of int32.
+    relative_position_bias : NDArray[Any], optional
+        Terms of the scores, {.., BatchSize, Heads, Queries, Keys}; absent, 0. 4 to 5 dimensions of float32 or float16.
+    past_key : NDArray[Any], optional
+        Keys before the new ones, {.., BatchSize, Heads, PastKeys, HeadSize}. 4 to 5 dimensions of float32 or float16.
+    past_value : NDArray[Any], optional
+        Values before the new ones, {.., BatchSize, Heads, PastKeys, ValueHeadSize}. 4 to 5 dimensions of float32 or
+        float16.
+    scale : float, optional
+        A factor of the scores. By default, 1 / sqrt(HeadSize).
+    mask_filter_value : float, default -10000.0
+        A term of the scores that the mask leaves out.
+    head_count : int
+        Heads.
+    mask_type : MultiheadAttentionMaskType | str, default "NONE"
+        The meaning of the mask. One of NONE, KEY_SEQUENCE_LENGTH, KEY_SEQUENCE_END_START,
+        KEY_QUERY_SEQUENCE_LENGTH_START_END, BOOLEAN.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, {.., BatchSize, Queries, Heads * ValueHeadSize}. 3 to 5 dimensions of float32 or float16.
+    output_present_key : array or None
+        The keys of the past and the new ones. 4 to 5 dimensions of float32 or float16.
+    output_present_value : array or None
+        The values of the past and the new ones. 4 to 5 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_multihead_attention_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.multihead_attention(
+    ...     np.array([[[1, 0], [0, 1]]], np.float32),
+    ...     np.array([[[1, 0], [0, 1]]], np.float32),
+    ...     np.array([[[1, 2], [3, 4]]], np.float32),
+    ...     bias=np.array([0, 0, 0, 0, 1, 1], np.float32),
+    ...     mask=np.array([[1, 1, 0]], np.int32),
+    ...     relative_position_bias=np.array([[[[0, 1, 0], [1, 0, 0]]]], np.float32),
+    ...     past_key=np.array([[[[0, 1]]]], np.float32),
+    ...     past_value=np.array([[[[5, 6]]]], np.float32),
+    ...     scale=0.7071067811865476,
+    ...     head_count=1,
+    ...     mask_type='BOOLEAN',
+    ... )
+    >>> result.output
+    array([[[2.460618, 3.460618],
+            [4.539382, 5.539382]]], dtype=float32)
+    >>> result.output_present_key
+    array([[[[0., 1.],
+             [1., 0.],
+             [0., 1.]]]], dtype=float32)
+    >>> result.output_present_value
+    array([[[[5., 6.],
+             [2., 3.],
+             [4., 5.]]]], dtype=float32)
+    """
+    return MultiheadAttentionOutputs(
+        *call(
+            "MULTIHEAD_ATTENTION",
+            (
+                query,
+                key,
+                value,
+                stacked_query_key,
+                stacked_key_value,
+                stacked_query_key_value,
+                bias,
+                mask,
+                relative_position_bias,
+                past_key,
+                past_value,
+            ),
+            (scale, mask_filter_value, head_count, mask_type),
+            out,
+            device,
+        )
+    )
+
+
+class MultiheadAttention1Outputs(NamedTuple):
+    """The outputs of `multihead_attention1`."""
+
+    output: NDArray[Any]
+    output_present_key: NDArray[Any] | None
+    output_present_value: NDArray[Any] | None
+
+
+def multihead_attention1(
+    query: NDArray[Any] | None = None,
+    key: NDArray[Any] | None = None,
+    value: NDArray[Any] | None = None,
+    stacked_query_key: NDArray[Any] | None = None,
+    stacked_key_value: NDArray[Any] | None = None,
+    stacked_query_key_value: NDArray[Any] | None = None,
+    bias: NDArray[Any] | None = None,
+    mask: NDArray[Any] | None = None,
+    relative_position_bias: NDArray[Any] | None = None,
+    past_key: NDArray[Any] | None = None,
+    past_value: NDArray[Any] | None = None,
+    past_sequence_lengths: NDArray[Any] | None = None,
+    scale: float | None = None,
+    mask_filter_value: float = -10000.0,
+    *,
+    query_head_count: int,
+    key_value_head_count: int,
+    mask_type: MultiheadAttentionMaskType | str = "NONE",
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> MultiheadAttention1Outputs:
+    """Computes attention of several heads: Output = softmax(Scale * Q K + RelativePositionBias + mask) V, for each head.
+
+    Q, K and V are the queries, keys and values, plus their parts of Bias; keys and values of the past come before the new
+    ones. Q K is the sum of products over the elements of a head, and the softmax runs over the keys. Head n of queries has
+    head n * KeyValueHeadCount / QueryHeadCount, rounded down, of keys and values. With PastSequenceLengths L, new keys follow
+    the first L of the past, and query i sees keys up to L + i. The result is exact, and rounded once.
+
+        Output[i, j, k] = (sum over t < PastKey.Sizes[2] + Key.Sizes[1] where Scale * (sum over h < Query.Sizes[2] of
+            (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) *
+            (PastKey[i, k // Output.Sizes[2], t, h] if t < PastKey.Sizes[2], else Key[i, t - PastKey.Sizes[2], k //
+            Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) +
+            RelativePositionBias[i, k // Output.Sizes[2], j, t] + (0 if Mask[0, t] != 0, else MaskFilterValue) != -inf
+            of exp(Scale * (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] +
+            Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], t, h] if t <
+            PastKey.Sizes[2], else Key[i, t - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
+            Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j,
+            t] + (0 if Mask[0, t] != 0, else MaskFilterValue) - P[i, j, k]) * (PastValue[i, k // Output.Sizes[2], t, k
+            mod Output.Sizes[2]] if t < PastKey.Sizes[2], else Value[i, t - PastKey.Sizes[2], k // Output.Sizes[2] *
+            Output.Sizes[2] + k mod Output.Sizes[2]] + Bias[k // Output.Sizes[2] * Output.Sizes[2] + k mod
+            Output.Sizes[2] + (2 * Query.Sizes[2])])) / (sum over u < PastKey.Sizes[2] + Key.Sizes[1] of exp(Scale *
+            (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
+            Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], u, h] if u < PastKey.Sizes[2],
+            else Key[i, u - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] *
+            Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j, u] + (0 if Mask[0,
+            u] != 0, else MaskFilterValue) - P[i, j, k]))     where P[i, j, k] = max over v < PastKey.Sizes[2] +
+            Key.Sizes[1] of (Scale * (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2]
+            + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], v, h] if v <
+            PastKey.Sizes[2], else Key[i, v - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
+            Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j,
+            v] + (0 if Mask[0, v] != 0, else MaskFilterValue))
+        OutputPresentKey[i, j, k, l] = PastKey[i, j, k, l] if k < PastKey.Sizes[2], else Key[i, k - PastKey.Sizes[2], j
+            * Query.Sizes[2] + l] + Bias[j * Query.Sizes[2] + l + Query.Sizes[2]]
+        OutputPresentValue[i, j, k, l] = PastValue[i, j, k, l] if k < PastKey.Sizes[2], else Value[i, k -
+            PastKey.Sizes[2], j * Output.Sizes[2] + l] + Bias[j * Output.Sizes[2] + l + (2 * Query.Sizes[2])]
+
+    Parameters
+    ----------
+    query : NDArray[Any], optional
+        The queries, {.., BatchSize, Queries, Heads * HeadSize}. 3 to 5 dimensions of float32 or float16.
+    key : NDArray[Any], optional
+        The keys, {.., BatchSize, Keys, Heads * HeadSize}. 3 to 5 dimensions of float32 or float16.
+    value : NDArray[Any], optional
+        The values, {.., BatchSize, Keys, Heads * ValueHeadSize}. 3 to 5 dimensions of float32 or float16.
+    stacked_query_key : NDArray[Any], optional
+        Queries and keys, {BatchSize, Queries, Heads, 2, HeadSize}. 5 dimensions of float32 or float16.
+    stacked_key_value : NDArray[Any], optional
+        Keys and values, {BatchSize, Keys, Heads, 2, HeadSize}. 5 dimensions of float32 or float16.
+    stacked_query_key_value : NDArray[Any], optional
+        Queries, keys and values, {BatchSize, Queries, Heads, 3, HeadSize}. 5 dimensions of float32 or float16.
+    bias : NDArray[Any], optional
+        Terms of the new queries, keys and values, one after another; absent, 0. 1 to 5 dimensions of float32 or
+        float16.
+    mask : NDArray[Any], optional
+        The mask, as MaskType says. 1 to 5 dimensions of int32.
+    relative_position_bias : NDArray[Any], optional
+        Terms of the scores, {.., BatchSize, Heads, Queries, Keys}; absent, 0. 4 to 5 dimensions of float32 or float16.
+    past_key : NDArray[Any], optional
+        Keys before the new ones, {.., BatchSize, Heads, PastKeys, HeadSize}. 4 to 5 dimensions of float32 or float16.
+    past_value : NDArray[Any], optional
+        Values before the new ones, {.., BatchSize, Heads, PastKeys, ValueHeadSize}. 4 to 5 dimensions of float32 or
+        float16.
+    past_sequence_lengths : NDArray[Any], optional
+        How many keys of the past count in a batch, {.., BatchSize}; absent, all. 1 to 5 dimensions of int32.
+    scale : float, optional
+        A factor of the scores. By default, 1 / sqrt(HeadSize).
+    mask_filter_value : float, default -10000.0
+        A term of the scores that the mask leaves out.
+    query_head_count : int
+        Heads of queries.
+    key_value_head_count : int
+        Heads of keys and values.
+    mask_type : MultiheadAttentionMaskType | str, default "NONE"
+        The meaning of the mask. One of NONE, KEY_SEQUENCE_LENGTH, KEY_SEQUENCE_END_START,
+        KEY_QUERY_SEQUENCE_LENGTH_START_END, BOOLEAN.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, {.., BatchSize, Queries, Heads * ValueHeadSize}. 3 to 5 dimensions of float32 or float16.
+    output_present_key : array or None
+        The keys of the past and the new ones. 4 to 5 dimensions of float32 or float16.
+    output_present_value : array or None
+        The values of the past and the new ones. 4 to 5 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_multihead_attention1_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.multihead_attention1(
+    ...     np.array([[[1, 0], [0, 1]]], np.float32),
+    ...     np.array([[[1, 0], [0, 1]]], np.float32),
+    ...     np.array([[[1, 2], [3, 4]]], np.float32),
+    ...     bias=np.array([0, 0, 0, 0, 1, 1], np.float32),
+    ...     mask=np.array([[1, 1, 0]], np.int32),
+    ...     relative_position_bias=np.array([[[[0, 1, 0], [1, 0, 0]]]], np.float32),
+    ...     past_key=np.array([[[[0, 1]]]], np.float32),
+    ...     past_value=np.array([[[[5, 6]]]], np.float32),
+    ...     scale=0.7071067811865476,
+    ...     query_head_count=1,
+    ...     key_value_head_count=1,
+    ...     mask_type='BOOLEAN',
+    ... )
+    >>> result.output
+    array([[[2.460618, 3.460618],
+            [4.539382, 5.539382]]], dtype=float32)
+    >>> result.output_present_key
+    array([[[[0., 1.],
+             [1., 0.],
+             [0., 1.]]]], dtype=float32)
+    >>> result.output_present_value
+    array([[[[5., 6.],
+             [2., 3.],
+             [4., 5.]]]], dtype=float32)
+    """
+    return MultiheadAttention1Outputs(
+        *call(
+            "MULTIHEAD_ATTENTION1",
+            (
+                query,
+                key,
+                value,
+                stacked_query_key,
+                stacked_key_value,
+                stacked_query_key_value,
+                bias,
+                mask,
+                relative_position_bias,
+                past_key,
+                past_value,
+                past_sequence_lengths,
+            ),
+            (scale, mask_filter_value, query_head_count, key_value_head_count, mask_type),
+            out,
+            device,
+        )
+    )
 
 
 class NonzeroCoordinatesOutputs(NamedTuple):
@@ -9165,6 +10170,538 @@ def rnn(
             "RNN", (input, weight, recurrence, bias, hidden_init, sequence_lengths), (activation_descs, direction), out, device
         )
     )
+
+
+def roi_align(
+    input: NDArray[Any],
+    roi: NDArray[Any],
+    batch_indices: NDArray[Any],
+    reduction_function: ReduceFunction | str,
+    interpolation_mode: InterpolationMode | str,
+    spatial_scale_x: float = 1.0,
+    spatial_scale_y: float = 1.0,
+    out_of_bounds_input_value: float = 0.0,
+    minimum_samples_per_output: int = 1,
+    maximum_samples_per_output: int = 4294967295,
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Reads samples of each region of an image: ROI_ALIGN1 with the offsets of centres, and not aligned to corners.
+
+        Output[i, j, k, l] = (sum over u < 2, v < 2 where u < min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2]))))
+            and v < min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))) of (sum over p < 2, q < 2 where R'[i, k,
+            l, p, q, u, v] > 0 of Input[BatchIndices[i], j, min(U[i, k, u] + p, Input.Sizes[2] - 1), min(W[i, l, v] + q,
+            Input.Sizes[3] - 1)] * R'[i, k, l, p, q, u, v] if Q[i, k, u] >= -1 and Q[i, k, u] <= Input.Sizes[2] and S[i,
+            l, v] >= -1 and S[i, l, v] <= Input.Sizes[3], else OutOfBoundsInputValue)) / (min(2, max(2,
+            ceil(float32(abs(P[i]) / Output.Sizes[2])))) * min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))))
+            where P[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(ROI[i, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[i, 1] * SpatialScaleY))))))     where Q[i, k, u] =
+            P[i] * (min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * k + u - OutputPixelOffset) / (min(2,
+            max(2, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * Output.Sizes[2]) + ROI[i, 1] * SpatialScaleY -
+            InputPixelOffset     where R[i] = min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[i, 2] * SpatialScaleX))) -
+            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440, float32(ROI[i, 0]
+            * SpatialScaleX))))))     where S[i, l, v] = R[i] * (min(2, max(2, ceil(float32(abs(R[i]) /
+            Output.Sizes[3])))) * l + v - OutputPixelOffset) / (min(2, max(2, ceil(float32(abs(R[i]) /
+            Output.Sizes[3])))) * Output.Sizes[3]) + ROI[i, 0] * SpatialScaleX - InputPixelOffset     where T[i, k, u] =
+            min(Input.Sizes[2] - 1, max(0, Q[i, k, u]))     where U[i, k, u] = floor(T[i, k, u])     where V[i, l, v] =
+            min(Input.Sizes[3] - 1, max(0, S[i, l, v]))     where W[i, l, v] = floor(V[i, l, v])     where P'[i, k, u] =
+            T[i, k, u] - U[i, k, u]     where Q'[i, l, v] = V[i, l, v] - W[i, l, v]     where R'[i, k, l, p, q, u, v] =
+            (1 - P'[i, k, u] if p = 0, else P'[i, k, u]) * (1 - Q'[i, l, v] if q = 0, else Q'[i, l, v])
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The images, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
+    roi : NDArray[Any]
+        The regions, rows of x1, y1, x2, y2, {[1, [1,]] R, 4}. 2 to 4 dimensions of float32 or float16.
+    batch_indices : NDArray[Any]
+        The image of each region, {[1, [1, [1,]]] R}. 1 to 4 dimensions of uint64 or uint32.
+    reduction_function : ReduceFunction | str
+        AVERAGE or MAX of the samples of an output. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM, LOG_SUM_EXP, MAX,
+        MIN, MULTIPLY, SUM, SUM_SQUARE.
+    interpolation_mode : InterpolationMode | str
+        NEAREST_NEIGHBOR or LINEAR, for each sample. One of NEAREST_NEIGHBOR, LINEAR.
+    spatial_scale_x : float, default 1.0
+        A factor of x1 and x2.
+    spatial_scale_y : float, default 1.0
+        A factor of y1 and y2.
+    out_of_bounds_input_value : float, default 0.0
+        What samples out of bounds have.
+    minimum_samples_per_output : int, default 1
+        The least number of samples of an output in each dimension.
+    maximum_samples_per_output : int, default 4294967295
+        The largest number of samples of an output in each dimension.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, {R, ChannelCount, .., ..}. 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        a batch index is less than the first of InputTensor.Sizes. a region's coordinates are finite, and each output
+        has at most 2^24 samples of it.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_roi_align_operator_desc>
+
+    Examples
+    --------
+    >>> dml.roi_align(
+    ...     np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4),
+    ...     np.array([[1, 1, 3, 3]], np.float32),
+    ...     np.array([0], np.uint32),
+    ...     'AVERAGE',
+    ...     'LINEAR',
+    ...     minimum_samples_per_output=2,
+    ...     maximum_samples_per_output=2,
+    ...     output_sizes=(1, 1, 2, 2),
+    ... )
+    array([[[[ 6.,  7.],
+             [10., 11.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "ROI_ALIGN",
+        (input, roi, batch_indices),
+        (
+            reduction_function,
+            interpolation_mode,
+            spatial_scale_x,
+            spatial_scale_y,
+            out_of_bounds_input_value,
+            minimum_samples_per_output,
+            maximum_samples_per_output,
+        ),
+        out,
+        device,
+        output_sizes=output_sizes,
+    )
+    return result
+
+
+def roi_align1(
+    input: NDArray[Any],
+    roi: NDArray[Any],
+    batch_indices: NDArray[Any],
+    reduction_function: ReduceFunction | str,
+    interpolation_mode: InterpolationMode | str,
+    spatial_scale_x: float = 1.0,
+    spatial_scale_y: float = 1.0,
+    input_pixel_offset: float = 0.5,
+    output_pixel_offset: float = -0.5,
+    out_of_bounds_input_value: float = 0.0,
+    minimum_samples_per_output: int = 1,
+    maximum_samples_per_output: int = 4294967295,
+    align_regions_to_corners: bool = False,
+    *,
+    output_sizes: Sequence[int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Reads samples of each region of an image, on a grid, and takes the mean or the largest of those of each output.
+
+    In a dimension, the region goes from X1 = x1 * SpatialScale to X2, and its size is X2 - X1; a negative one mirrors it. An
+    output has n = size / outputs samples, rounded up and within the two limits. Sample s of all lies at
+    x = (s - OutputPixelOffset) * size / (outputs * n) + X1 - InputPixelOffset; with AlignRegionsToCorners the divisor is
+    outputs * n - 1. LINEAR counts the element at the floor of x 1 - (x - floor(x)), and the next one the rest, in both
+    dimensions; NEAREST_NEIGHBOR takes the element at floor(x + 1/2). A place below -1 or above the image's size has
+    OutOfBoundsInputValue; others beyond the edge are moved there. Size and n are those of float32 operations; all else is
+    exact, and rounded once.
+
+        Output[i, j, k, l] = (sum over u < 1, v < 1 where u < min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2]))))
+            and v < min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) of (sum over p < 2, q < 2 where (1 if p =
+            0, else 0) * (1 if q = 0, else 0) > 0 of Input[BatchIndices[i], j, min(Input.Sizes[2] - 1, max(0,
+            floor(min(Input.Sizes[2] - 1, max(0, Q[i, k, u])) + 0.5))), min(Input.Sizes[3] - 1, max(0,
+            floor(min(Input.Sizes[3] - 1, max(0, S[i, l, v])) + 0.5)))] * (1 if p = 0, else 0) * (1 if q = 0, else 0) if
+            Q[i, k, u] >= -1 and Q[i, k, u] <= Input.Sizes[2] and S[i, l, v] >= -1 and S[i, l, v] <= Input.Sizes[3],
+            else OutOfBoundsInputValue)) / (min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * min(1, max(1,
+            ceil(float32(abs(R[i]) / Output.Sizes[3])))))     where P[i] = min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[i, 3] * SpatialScaleY))) -
+            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440, float32(ROI[i, 1]
+            * SpatialScaleY))))))     where Q[i, k, u] = P[i] * (min(1, max(1, ceil(float32(abs(P[i]) /
+            Output.Sizes[2])))) * k + u - OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(P[i]) /
+            Output.Sizes[2])))) * Output.Sizes[2]) + ROI[i, 1] * SpatialScaleY - InputPixelOffset     where R[i] =
+            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(ROI[i, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[i, 0] * SpatialScaleX))))))     where S[i, l, v] =
+            R[i] * (min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * l + v - OutputPixelOffset) / (min(1,
+            max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * Output.Sizes[3]) + ROI[i, 0] * SpatialScaleX -
+            InputPixelOffset
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The images, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
+    roi : NDArray[Any]
+        The regions, rows of x1, y1, x2, y2, {[1, [1,]] R, 4}. 2 to 4 dimensions of float32 or float16.
+    batch_indices : NDArray[Any]
+        The image of each region, {[1, [1, [1,]]] R}. 1 to 4 dimensions of uint64 or uint32.
+    reduction_function : ReduceFunction | str
+        AVERAGE or MAX of the samples of an output. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM, LOG_SUM_EXP, MAX,
+        MIN, MULTIPLY, SUM, SUM_SQUARE.
+    interpolation_mode : InterpolationMode | str
+        NEAREST_NEIGHBOR or LINEAR, for each sample. One of NEAREST_NEIGHBOR, LINEAR.
+    spatial_scale_x : float, default 1.0
+        A factor of x1 and x2.
+    spatial_scale_y : float, default 1.0
+        A factor of y1 and y2.
+    input_pixel_offset : float, default 0.5
+        A term of the input's places.
+    output_pixel_offset : float, default -0.5
+        A term of the samples' places.
+    out_of_bounds_input_value : float, default 0.0
+        What samples out of bounds have.
+    minimum_samples_per_output : int, default 1
+        The least number of samples of an output in each dimension.
+    maximum_samples_per_output : int, default 4294967295
+        The largest number of samples of an output in each dimension.
+    align_regions_to_corners : bool, default False
+        Whether the first and the last sample of a region lie on its corners.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The results, {R, ChannelCount, .., ..}. 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        a batch index is less than the first of InputTensor.Sizes. a region's coordinates are finite, and each output
+        has at most 2^24 samples of it.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_roi_align1_operator_desc>
+
+    Examples
+    --------
+    >>> dml.roi_align1(
+    ...     np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4),
+    ...     np.array([[0, 0, 2, 2], [2, 0, 4, 2], [0, 2, 2, 4], [2, 2, 4, 4]], np.float32),
+    ...     np.array([0, 0, 0, 0], np.uint32),
+    ...     'AVERAGE',
+    ...     'NEAREST_NEIGHBOR',
+    ...     output_pixel_offset=0.0,
+    ...     maximum_samples_per_output=1,
+    ...     output_sizes=(4, 1, 1, 3),
+    ... )
+    array([[[[ 1.,  1.,  2.]]],
+    <BLANKLINE>
+    <BLANKLINE>
+           [[[ 3.,  3.,  4.]]],
+    <BLANKLINE>
+    <BLANKLINE>
+           [[[ 9.,  9., 10.]]],
+    <BLANKLINE>
+    <BLANKLINE>
+           [[[11., 11., 12.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call(
+        "ROI_ALIGN1",
+        (input, roi, batch_indices),
+        (
+            reduction_function,
+            interpolation_mode,
+            spatial_scale_x,
+            spatial_scale_y,
+            input_pixel_offset,
+            output_pixel_offset,
+            out_of_bounds_input_value,
+            minimum_samples_per_output,
+            maximum_samples_per_output,
+            align_regions_to_corners,
+        ),
+        out,
+        device,
+        output_sizes=output_sizes,
+    )
+    return result
+
+
+class RoiAlignGradOutputs(NamedTuple):
+    """The outputs of `roi_align_grad`."""
+
+    output_gradient: NDArray[Any] | None
+    output_roi_gradient: NDArray[Any] | None
+
+
+def roi_align_grad(
+    input_gradient: NDArray[Any],
+    roi: NDArray[Any],
+    batch_indices: NDArray[Any],
+    input: NDArray[Any] | None = None,
+    *,
+    reduction_function: ReduceFunction | str,
+    interpolation_mode: InterpolationMode | str,
+    spatial_scale_x: float = 1.0,
+    spatial_scale_y: float = 1.0,
+    input_pixel_offset: float = 0.5,
+    output_pixel_offset: float = -0.5,
+    minimum_samples_per_output: int = 1,
+    maximum_samples_per_output: int = 4294967295,
+    align_regions_to_corners: bool = False,
+    output_sizes: Sequence[int],
+    out: Sequence[Any] | None = None,
+    device: Device | str | None = None,
+) -> RoiAlignGradOutputs:
+    """Passes the gradient of what ROI_ALIGN1 reads back to the elements that it reads, and to the corners of its regions.
+
+    OutputGradient is the sum of the incoming gradients, each times the weight that the element had: with AVERAGE the sample's
+    divided by the number of samples; with MAX the first of the output's largest samples has all. Samples out of bounds pass
+    nothing back. OutputROIGradient has for x1, y1, x2, y2 the sums of gradients times the derivatives of the places of
+    samples, n being constant, and of the image there, which is 0 with NEAREST_NEIGHBOR and where a place was moved to the
+    edge. Results are exact, and rounded once.
+
+        OutputGradient[i, j, k, l] = sum over r < InputGradient.Sizes[0] where BatchIndices[r] = i of (sum over y <
+            InputGradient.Sizes[2], x < InputGradient.Sizes[3] where T[k, l, r, x, y] > 0 of InputGradient[r, j, y, x] /
+            (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * min(1, max(1, ceil(float32(abs(Q[r]) /
+            InputGradient.Sizes[3]))))) * T[k, l, r, x, y])     where P[r] =
+            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(ROI[r, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[r, 1] * SpatialScaleY))))))     where Q[r] =
+            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(ROI[r, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[r, 0] * SpatialScaleX))))))     where R[r, u, y] =
+            P[r] * (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * y + u - OutputPixelOffset) /
+            (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * InputGradient.Sizes[2]) + ROI[r, 1] *
+            SpatialScaleY - InputPixelOffset     where S[r, u, x] = Q[r] * (min(1, max(1, ceil(float32(abs(Q[r]) /
+            InputGradient.Sizes[3])))) * x + u - OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(Q[r]) /
+            InputGradient.Sizes[3])))) * InputGradient.Sizes[3]) + ROI[r, 0] * SpatialScaleX - InputPixelOffset
+            where T[k, l, r, x, y] = (sum over u < 1, p < 2 where u < min(1, max(1, ceil(float32(abs(P[r]) /
+            InputGradient.Sizes[2])))) and R[r, u, y] >= -1 and R[r, u, y] <= OutputGradient.Sizes[2] and
+            min(OutputGradient.Sizes[2] - 1, max(0, floor(min(OutputGradient.Sizes[2] - 1, max(0, R[r, u, y])) + 0.5)))
+            = k and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0)) * (sum over u < 1, p < 2 where u < min(1, max(1,
+            ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) and S[r, u, x] >= -1 and S[r, u, x] <=
+            OutputGradient.Sizes[3] and min(OutputGradient.Sizes[3] - 1, max(0, floor(min(OutputGradient.Sizes[3] - 1,
+            max(0, S[r, u, x])) + 0.5))) = l and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0))
+        OutputROIGradient = 0
+
+    Parameters
+    ----------
+    input_gradient : NDArray[Any]
+        The incoming gradient, {R, ChannelCount, .., ..}. 4 dimensions of float32 or float16.
+    roi : NDArray[Any]
+        The regions, rows of x1, y1, x2, y2, {[1, [1,]] R, 4}. 2 to 4 dimensions of float32 or float16.
+    batch_indices : NDArray[Any]
+        The image of each region, {[1, [1, [1,]]] R}. 1 to 4 dimensions of uint32.
+    input : NDArray[Any], optional
+        The images, {BatchCount, ChannelCount, Height, Width}; absent where they are not needed. 4 dimensions of float32
+        or float16.
+    reduction_function : ReduceFunction | str
+        AVERAGE or MAX of the samples of an output. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM, LOG_SUM_EXP, MAX,
+        MIN, MULTIPLY, SUM, SUM_SQUARE.
+    interpolation_mode : InterpolationMode | str
+        NEAREST_NEIGHBOR or LINEAR, for each sample. One of NEAREST_NEIGHBOR, LINEAR.
+    spatial_scale_x : float, default 1.0
+        A factor of x1 and x2.
+    spatial_scale_y : float, default 1.0
+        A factor of y1 and y2.
+    input_pixel_offset : float, default 0.5
+        A term of the input's places.
+    output_pixel_offset : float, default -0.5
+        A term of the samples' places.
+    minimum_samples_per_output : int, default 1
+        The least number of samples of an output in each dimension.
+    maximum_samples_per_output : int, default 4294967295
+        The largest number of samples of an output in each dimension.
+    align_regions_to_corners : bool, default False
+        Whether the first and the last sample of a region lie on its corners.
+    output_sizes : Sequence[int]
+        The sizes of the output, which do not follow from the inputs.
+    out : Sequence[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output_gradient : array or None
+        The gradient of the images, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
+    output_roi_gradient : array or None
+        The gradient of the regions' corners. 2 to 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        a batch index is less than the first of InputTensor.Sizes or OutputGradientTensor.Sizes. a region's coordinates
+        are finite, and each output has at most 2^24 samples of it.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_roi_align_grad_operator_desc>
+
+    Examples
+    --------
+    >>> result = dml.roi_align_grad(
+    ...     np.arange(1, 13, dtype=np.float32).reshape(4, 1, 1, 3),
+    ...     np.array([[0, 0, 2, 2], [2, 0, 4, 2], [0, 2, 2, 4], [2, 2, 4, 4]], np.float32),
+    ...     np.array([0, 0, 0, 0], np.uint32),
+    ...     np.array([[[[1, 4, 9, 16], [25, 36, 49, 64], [81, 100, 121, 144], [169, 196, 225, 256]]]],
+    ...         np.float32),
+    ...     reduction_function='AVERAGE',
+    ...     interpolation_mode='NEAREST_NEIGHBOR',
+    ...     output_pixel_offset=0.0,
+    ...     maximum_samples_per_output=1,
+    ...     output_sizes=(1, 1, 4, 4),
+    ... )
+    >>> result.output_gradient
+    array([[[[ 3.,  3.,  9.,  6.],
+             [ 0.,  0.,  0.,  0.],
+             [15.,  9., 21., 12.],
+             [ 0.,  0.,  0.,  0.]]]], dtype=float32)
+    >>> result.output_roi_gradient
+    array([[0., 0., 0., 0.],
+           [0., 0., 0., 0.],
+           [0., 0., 0., 0.],
+           [0., 0., 0., 0.]], dtype=float32)
+    """
+    return RoiAlignGradOutputs(
+        *call(
+            "ROI_ALIGN_GRAD",
+            (input, input_gradient, roi, batch_indices),
+            (
+                reduction_function,
+                interpolation_mode,
+                spatial_scale_x,
+                spatial_scale_y,
+                input_pixel_offset,
+                output_pixel_offset,
+                minimum_samples_per_output,
+                maximum_samples_per_output,
+                align_regions_to_corners,
+            ),
+            out,
+            device,
+            output_sizes=output_sizes,
+        )
+    )
+
+
+def roi_pooling(
+    input: NDArray[Any],
+    roi: NDArray[Any],
+    spatial_scale: float = 1.0,
+    *,
+    pooled_size: tuple[int, int],
+    out: NDArray[Any] | None = None,
+    device: Device | str | None = None,
+) -> NDArray[Any]:
+    """Selects the largest element of each part of each region of an image; the parts may overlap.
+
+    A region's corners times SpatialScale, rounded, halves away from 0, are its first and last elements. Of L elements in a
+    dimension, part o of P goes from o * L / P, rounded down, to, but without, (o + 1) * L / P, rounded up. What lies outside
+    the image is left out; a part without elements gives 0. The first NaN counts as the largest element, or else the first of
+    those that are equal, and its bits are the output's.
+
+        Output[i, j, k, l] = Input[ROI[0, 0, i, 0], j, min(Input.Sizes[2], max(0, k * max(round_half_away(ROI[0, 0, i,
+            4] * SpatialScale) - round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0,
+            0, i, 2] * SpatialScale))) + P[i, j, k, l] // Input.Sizes[3], min(Input.Sizes[3], max(0, l *
+            max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1,
+            1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) + P[i, j, k, l] mod Input.Sizes[3]] if
+            min(Input.Sizes[2], max(0, k * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) - round_half_away(ROI[0,
+            0, i, 2] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 2] * SpatialScale))) <
+            min(Input.Sizes[2], max(0, ((k + 1) * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) -
+            round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 2] *
+            SpatialScale))) and min(Input.Sizes[3], max(0, l * max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) -
+            round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 1] *
+            SpatialScale))) < min(Input.Sizes[3], max(0, ((l + 1) * max(round_half_away(ROI[0, 0, i, 3] * SpatialScale)
+            - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 1] *
+            SpatialScale))), else 0     where P[i, j, k, l] = position of the largest over y < Input.Sizes[2], x <
+            Input.Sizes[3] where y < min(Input.Sizes[2], max(0, ((k + 1) * max(round_half_away(ROI[0, 0, i, 4] *
+            SpatialScale) - round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) + 2 - 1) // 2 +
+            round_half_away(ROI[0, 0, i, 2] * SpatialScale))) - min(Input.Sizes[2], max(0, k *
+            max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) - round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1,
+            1) // 2 + round_half_away(ROI[0, 0, i, 2] * SpatialScale))) and x < min(Input.Sizes[3], max(0, ((l + 1) *
+            max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1,
+            1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) - min(Input.Sizes[3], max(0, l *
+            max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1,
+            1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) of Input[ROI[0, 0, i, 0], j, min(Input.Sizes[2],
+            max(0, k * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) - round_half_away(ROI[0, 0, i, 2] *
+            SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 2] * SpatialScale))) + y, min(Input.Sizes[3],
+            max(0, l * max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] *
+            SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) + x]
+
+    Parameters
+    ----------
+    input : NDArray[Any]
+        The images, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
+    roi : NDArray[Any]
+        The regions, rows of batch index, x1, y1, x2, y2, {1, 1, R, 5}. 4 dimensions of float32 or float16.
+    spatial_scale : float, default 1.0
+        A factor of the corners.
+    pooled_size : tuple[int, int]
+        The parts of a region in width and height.
+    out : NDArray[Any], optional
+        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+    device : Device | str, optional
+        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+
+    Returns
+    -------
+    output : array
+        The largest elements, {R, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
+
+    Raises
+    ------
+    BindingError
+        Arguments do not fit one another, or an array is none that DirectML has.
+    DescError
+        A documented rule of the operator is broken.
+    DataError
+        a batch index is an integer from 0 to below the first of InputTensor.Sizes. a region's coordinate is finite.
+
+    Notes
+    -----
+    DirectML's page: <https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_roi_pooling_operator_desc>
+
+    Examples
+    --------
+    >>> dml.roi_pooling(
+    ...     np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4),
+    ...     np.array([[[[0, 0, 0, 3, 3]]]], np.float32),
+    ...     pooled_size=(2, 2),
+    ... )
+    array([[[[ 6.,  8.],
+             [14., 16.]]]], dtype=float32)
+    """
+    result: NDArray[Any] = call("ROI_POOLING", (input, roi), (spatial_scale, pooled_size), out, device)
+    return result
 
 
 def scatter_elements(

@@ -21,11 +21,11 @@ from anydml.functional.tracing import Building, GraphTensor
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, NeedsValue, Refusal, Refused, RunsAlone, UseBody
 from anydml.onnx.mapping import MAPPINGS, MISSING
 from anydml.onnx.nodes import Body, Node, branch_body, function_body, node_of
+from anydml.onnx.read import MOST_NODES
 from anydml.onnx.types import DTYPES, FOUR_BIT, output_types, type_of
 from anydml.onnx.values import Array, Value, known
 from anydml.tensor import TensorDesc
 
-MOST_NODES = 50_000  # of a model, those in the bodies of functions and branches counted each time
 MOST_DEEP = 24  # bodies within bodies
 MOST_ELEMENTS = 2**46  # of a tensor, repeated ones counted
 
@@ -88,7 +88,10 @@ class Walk:
         self._later: set[str] = set()  # tensors whose type no graph has
         self._names: dict[int, str] = {}
         for name, (sizes, dtype) in state.sizes.items():
-            if 0 in sizes:
+            if math.prod(sizes) > MOST_ELEMENTS:
+                self.refusals.append(Refusal(name, "input", INVALID, f"sizes {sizes} are too many elements"))
+                self.lost.add(name)
+            elif 0 in sizes:
                 self.env[name] = np.empty(sizes, dtype)
             elif state.types.get(name) in FOUR_BIT:
                 self._later.add(name)
@@ -112,7 +115,9 @@ class Walk:
             self._count += 1
             node = node_of(body.nodes[at], body)
             if self._count > MOST_NODES:
-                raise ModelError([Refusal("", "", INVALID, f"the model has more than {MOST_NODES} nodes")])
+                raise ModelError(
+                    [Refusal("", "", INVALID, f"the model has more than {MOST_NODES} nodes, with those of functions")]
+                )
             self._at = str(node)
             try:
                 self._step(self._typed(node), body.opsets)
@@ -125,6 +130,9 @@ class Walk:
                 else:
                     alone = cut.node
                 break
+        if not self._frames:
+            missing = [name for name in outputs if name not in self.env.keys() | self.lost | self._later]
+            self.refusals += [Refusal(name, "output", INVALID, "no node computes it") for name in missing]
         if self.refusals:
             raise ModelError(self.refusals)
         frames = tuple(self._frames)
@@ -169,7 +177,7 @@ class Walk:
                 self._push(node, self._branch(node, values[0], opsets))
             elif node.key in MAPPINGS and self._taken(node, values):
                 pass
-            elif (body := self._body(node, opsets)) is not None:
+            elif (body := self._body(node, values, opsets)) is not None:
                 self._push(node, body)
             else:
                 reason, kind = _missing(node)
@@ -226,8 +234,8 @@ class Walk:
             or (schema is not None and (schema.has_function or schema.has_context_dependent_function))
         )
 
-    def _body(self, node: Node, opsets: Mapping[str, int]) -> Body | None:
-        function = self.functions.get((node.domain, node.operator)) or _own_body(node)
+    def _body(self, node: Node, values: list[Value], opsets: Mapping[str, int]) -> Body | None:
+        function = self.functions.get((node.domain, node.operator)) or _own_body(node, values)
         return None if function is None else function_body(node, function, opsets, self._count)
 
     def _push(self, node: Node, body: Body) -> None:
@@ -302,7 +310,7 @@ def _missing(node: Node) -> tuple[str, str]:
     return f"DirectML has no operator for {node.operator}", NOT_IN_DIRECTML
 
 
-def _own_body(node: Node) -> Any:
+def _own_body(node: Node, values: list[Value]) -> Any:
     """ONNX's own definition of an operator by others; None where it has none."""
     schema = node.schema
     if schema is None:
@@ -311,7 +319,7 @@ def _own_body(node: Node) -> Any:
         versions = [v for v in schema.function_opset_versions if v <= node.opset]
         text = schema.get_function_with_opset_version(max(versions)) if versions else None
     elif schema.has_context_dependent_function:
-        types = [_type_proto(t) for t in node.types]
+        types = [_type_proto(t, x) for t, x in zip(node.types, values, strict=True)]
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= node.opset]
         proto = onnx.helper.make_node(node.operator, node.inputs, node.outputs, node.name, domain=node.domain)
         proto.attribute.extend(node.protos.values())
@@ -325,14 +333,18 @@ def _own_body(node: Node) -> Any:
         return None
     function = onnx.FunctionProto()
     function.ParseFromString(text)
+    if not function.node:  # ONNX has none for these inputs
+        return None
     own = {a.name for a in function.attribute_proto}
     defaults = [a.default_value for a in schema.attributes.values() if a.default_value.name and a.name not in own]
     function.attribute_proto.extend(defaults)
     return function
 
 
-def _type_proto(element_type: int | None) -> bytes:
-    text: bytes = b"" if element_type is None else onnx.helper.make_tensor_type_proto(element_type, None).SerializeToString()
+def _type_proto(element_type: int | None, x: Value) -> bytes:
+    if element_type is None or x is None:
+        return b""
+    text: bytes = onnx.helper.make_tensor_type_proto(element_type, tuple(x.shape)).SerializeToString()
     return text
 
 

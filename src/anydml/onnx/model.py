@@ -89,10 +89,12 @@ class Model:
         env |= {name: x for name, x in self._constants.items() if name in self.outputs and name not in env}
         types = {**self._read.types, **{s.name: s.element_type for s in self.inputs.values()}}
         computed: set[str] = set()
+        fresh: set[str] = set()  # what a graph wrote, and nothing else is
         for _ in range(MOST_SEGMENTS):
             found = _computed(segment, env, device)
             env |= found
             computed |= found.keys()
+            fresh |= segment.shapes.keys() - set(segment.aliases.values())
             types |= segment.types
             if segment.last:
                 break
@@ -103,7 +105,7 @@ class Model:
         else:
             raise ModelError([Refusal("", "", INVALID, f"values decide about sizes at more than {MOST_SEGMENTS} places")])
         wanted = [*self.outputs, *sorted(computed - self.outputs.keys())] if keep_all else [*self.outputs]
-        return {name: _of_type(env[name], types.get(name)) for name in wanted}
+        return {name: _of_type(env[name] if name in fresh else env[name].copy(), types.get(name)) for name in wanted}
 
     def _given(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         found = {}
@@ -140,7 +142,7 @@ class Model:
                 found.append((name, tuple(int(n) for n in given[name])))
                 continue
             sizes = []
-            for n in signature.sizes or (None,):
+            for n in (None,) if signature.sizes is None else signature.sizes:
                 if isinstance(n, str) and n in given:
                     used.add(n)
                     n = int(given[n])

@@ -11,12 +11,13 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
-from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, ModelError, Refusal, Refused, invalid
+from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, Refusal, Refused, invalid
 from anydml.onnx.nodes import array_of
 from anydml.onnx.types import DTYPES, type_name
 from anydml.onnx.values import Array
 
-OLDEST = 7  # opset: operators before broadcast in other ways
+OLDEST = 6  # opset: many operators have other attributes before
+MOST_NODES = 20_000  # of a model
 
 
 class Signature(NamedTuple):
@@ -45,6 +46,8 @@ class Read(NamedTuple):
 def read(source: str | os.PathLike[str] | ModelProto) -> Read:
     """The model of a file, with external data from the file's folder alone, or of a ModelProto."""
     proto = source if isinstance(source, ModelProto) else _file(Path(source))
+    if (count := len(proto.graph.node)) > MOST_NODES:
+        raise invalid(f"the model has {count} nodes; {MOST_NODES} at most are read")
     try:
         onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
@@ -52,7 +55,7 @@ def read(source: str | os.PathLike[str] | ModelProto) -> Read:
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in proto.opset_import}
     newest = onnx.defs.onnx_opset_version()
     if "" in opsets and not OLDEST <= opsets[""] <= newest:
-        raise invalid(f"the model is of opset {opsets['']}; {OLDEST} to {newest} are read")
+        raise ModelError([Refusal("", "", NOT_YET, f"the model is of opset {opsets['']}; {OLDEST} to {newest} are read")])
     graph = proto.graph
     refusals: list[Refusal] = []
     constants: dict[str, Array] = {}

@@ -30,7 +30,7 @@ def every() -> tuple[type[Desc], ...]:
 
 
 def find(wire_name: str) -> type[Desc] | None:
-    """The desc class of an operator, named with or without DML_OPERATOR_; None where there is none yet."""
+    """The desc class of an operator, named with or without DML_OPERATOR_; None where there is none."""
     name = wire_name.removeprefix(PREFIX)
     lineage = _VERSION.sub("", name).lower()
     if lineage not in lineages():
@@ -39,17 +39,16 @@ def find(wire_name: str) -> type[Desc] | None:
 
 
 def why_missing(wire_name: str) -> str:
-    """The sentence about a name that `find` does not know: DirectML has the operator and anydml not yet, or neither has it."""
+    """The sentence about a name that `find` does not know: it is an older one, or DirectML has no such operator."""
     name = wire_name.removeprefix(PREFIX)
-    if name in NAMES or name in OLDER_NAMES:
-        return f"{PREFIX}{name} is not in anydml yet ({len(every())} of {len(NAMES)})"
+    if name in OLDER_NAMES:
+        return f"{PREFIX}{name} is the older name of {PREFIX}{OLDER_NAMES[name]}"
     if len(name) > _LONGEST:
         return f"DirectML has no operator {wire_name[:_LONGEST]!r}.."
     with guard:
         from difflib import get_close_matches
     near = get_close_matches(name.upper(), NAMES, 1)
-    hint = f"; did you mean {near[0]!r}" + ("?" if find(near[0]) else ", which is not in anydml yet?") if near else ""
-    return f"DirectML has no operator {wire_name!r}{hint}"
+    return f"DirectML has no operator {wire_name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def module_of(lineage: str) -> ModuleType:

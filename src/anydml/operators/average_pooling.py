@@ -107,7 +107,7 @@ class AveragePooling1(Desc):
         n, c, *o = i = each(d.output_tensor.sizes)
         k = each(d.window_size, "uvw")
         at = positions(d, o, k)
-        return nest(i, Sum(k, x.skipped([n, c, *at])) / divisor(d, k, at))
+        return nest(i, Sum(k, x.skipped([n, c, *at])) / divisor(d, k, at, x.sizes[2:]))
 
     examples = (
         Example(

@@ -6,7 +6,6 @@ Source: ns-directml-dml_fold_operator_desc.
 from __future__ import annotations
 
 import math
-from functools import reduce
 
 import numpy as np
 
@@ -28,12 +27,13 @@ from anydml.operators.unfold import (
     square,
 )
 from anydml.schema import field
-from anydml.schema.expression import Expr, Sum, Tensor, both, each, equal, row_major
+from anydml.schema.expression import Sum, Tensor, each, row_major
 from anydml.schema.operator import Desc, Example, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import ELEVEN
+from anydml.schema.windows import places
 from anydml.tensor import TensorDesc
 
 
@@ -64,18 +64,10 @@ class Fold(Desc):
     def statement(d, x: Tensor) -> Nest:
         n, c, *p = i = each(d.output_tensor.sizes)
         k = each(d.window_sizes, "uvwxyz")
-        places = blocks(d, d.output_tensor.sizes[2:])
-        at: list[Expr] = []
-        met: list[Expr] = []
-        window = zip(p, k, places, d.strides, d.dilations, d.start_padding, strict=True)
-        for o, u, size, stride, dilation, start in window:
-            steps = o + start - u * dilation
-            place = steps // stride
-            at.append(place)
-            met += [equal(steps % stride, 0)] if stride > 1 else []
-            met += [place >= 0, place < size]
+        sizes = blocks(d, d.output_tensor.sizes[2:])
+        at, met = places(d, p, k, sizes)
         row = c * math.prod(d.window_sizes) + row_major(k, d.window_sizes)
-        return nest(i, Sum(k, x[[n, row, row_major(at, places)]], reduce(both, met)))
+        return nest(i, Sum(k, x[[n, row, row_major(at, sizes)]], met))
 
     examples = (
         Example(

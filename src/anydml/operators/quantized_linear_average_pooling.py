@@ -172,7 +172,7 @@ class QuantizedLinearAveragePooling(Desc):
         at = positions(d, o, k)
         element = x.skipped([n, c, *at])
         centred = element if x_zero_point is None else element - of_channel(x_zero_point, c)
-        mean = Sum(k, centred * of_channel(x_scale, c)) / divisor(d, k, at)
+        mean = Sum(k, centred * of_channel(x_scale, c)) / divisor(d, k, at, x.sizes[2:])
         quotient = mean / of_channel(y_scale, c)
         low, high = limits(d.output_tensor.data_type)
         quantized = half_to_even(quotient) + (0 if y_zero_point is None else of_channel(y_zero_point, c))

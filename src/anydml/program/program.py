@@ -69,6 +69,7 @@ class Program:
         allow_outside: bool = False,
         iterations: int = 1,
         warmup: int = 0,
+        profile: bool = False,
     ) -> dict[str, NDArray[Any]]:
         """Check the program at the device's feature level (6_4 unless the device has another), then run it.
 
@@ -78,6 +79,7 @@ class Program:
         ProgramError, before anything runs or is written, holds every fault; DataError where a value breaks a data rule;
         OSError, after all commands, where a file could not be written. A file is written whole or not at all.
         iterations, warmup: how often each dispatch executes; with more than one in all, a line in `out` gives the median.
+        profile: the last output is a table of the dispatches, each with its kernel, the least of its times and its bytes.
         """
         if iterations < 1 or warmup < 0:
             raise ValueError(f"iterations is at least 1 and warmup at least 0, not {iterations} and {warmup}")
@@ -87,7 +89,7 @@ class Program:
         if out is not None:
             out.write(f"Running on '{on.name}', checked against feature level {on.feature_level}\n")
         try:
-            return execute(self.resources, self.commands, plan, notes, out, iterations, warmup)
+            return execute(self.resources, self.commands, plan, notes, out, iterations, warmup, profile)
         except MemoryError as error:
             notes.fault("", f"takes more memory than there is ({error})")
             notes.settle()

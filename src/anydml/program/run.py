@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.compiled import BoundOperator
+from anydml.devices.profile import Profile, Spent
 from anydml.names import printable
 from anydml.program import files
 from anydml.program.check import Layout, Plan
@@ -31,8 +32,12 @@ def execute(
     out: TextIO | None,
     iterations: int,
     warmup: int,
+    profile: bool,
 ) -> dict[str, NDArray[Any]]:
-    """Allocate, fill, initialize, then the commands in order. ProgramError, before any command, for a bad file."""
+    """Allocate, fill, initialize, then the commands in order. ProgramError, before any command, for a bad file.
+
+    profile: a table of the dispatches is the last output.
+    """
     memory = {name: _allocated(plan.layouts[name].bytes, plan.alignments.get(name, 0)) for name in resources}
     for name, resource in resources.items():
         try:
@@ -44,12 +49,17 @@ def execute(
         if plan.owned[name]:
             operator.initialize(**_slices(plan, name, plan.owned[name], memory))
     unwritten: list[str] = []
+    rows: list[Spent] = []
     for command in commands:
         if isinstance(command, Dispatch):
             arrays = _slices(plan, command.dispatchable, plan.bound[command.pointer], memory)
-            spent = _timed(plan.compiled[command.dispatchable].bind(**arrays), iterations, warmup)
+            compiled = plan.compiled[command.dispatchable]
+            spent = _timed(compiled.bind(**arrays), iterations, warmup)
             if out is not None and iterations + warmup > 1:
-                out.write(f"Dispatch {command.dispatchable!r}: {iterations} iterations, {spent:.4f} ms median (CPU)\n")
+                median = spent[iterations // 2] * 1e3
+                out.write(f"Dispatch {command.dispatchable!r}: {iterations} iterations, {median:.4f} ms median (CPU)\n")
+            size = sum(t.element_bytes for t in plan.checked[command.dispatchable].tensors.values())
+            rows.append(Spent(printable(command.dispatchable), compiled.kernel_name, spent[0] * 1e6, size))
         elif isinstance(command, Print) and out is not None:
             out.writelines(_printed(command, _values(plan, command.resource, memory)))
         elif isinstance(command, WriteFile):
@@ -61,6 +71,8 @@ def execute(
             else:
                 if out is not None:
                     out.write(f"Wrote {str(files.from_here(target))!r}\n")
+    if profile and out is not None:
+        out.write(f"{Profile(rows)}\n")
     if unwritten:
         raise OSError("; ".join(unwritten))
     return {
@@ -115,13 +127,14 @@ def _slices(
     return {name: memory[resource][at : at + tensors[name].total] for name, (resource, at) in places.items()}
 
 
-def _timed(bound: BoundOperator, iterations: int, warmup: int) -> float:
+def _timed(bound: BoundOperator, iterations: int, warmup: int) -> list[float]:
+    """The seconds of each iteration, the least first."""
     spent = []
     for _ in range(warmup + iterations):
         began = time.perf_counter()
         bound.execute()
         spent.append(time.perf_counter() - began)
-    return sorted(spent[warmup:])[iterations // 2] * 1e3
+    return sorted(spent[warmup:])
 
 
 def _values(plan: Plan, name: str, memory: Memory) -> NDArray[Any]:

@@ -505,9 +505,12 @@ def Mean(k: Indices, body: Operand) -> Expr:
     return total / count
 
 
-def first_largest(k: Indices, key: Operand, last: bool = False) -> Expr:
-    """The row-major position, as an index, of the first (or last) NaN or else largest key; 0 of nothing."""
-    return make("first_largest", (number(key),), (k.bound, last))
+def first_largest(k: Indices, key: Operand, last: bool = False, where: Expr | None = None) -> Expr:
+    """The row-major position, as an index, of the first (or last) NaN or else largest key; 0 of nothing.
+
+    where: the condition of those that count.
+    """
+    return make("first_largest", (number(key), *(() if where is None else (where,))), (k.bound, last))
 
 
 def first_smallest(k: Indices, key: Operand, last: bool = False) -> Expr:

@@ -108,7 +108,8 @@ class _Text:
         uses = Counter(a for e in walk(n.body) for a in dict.fromkeys(e.args))
         often = [e for e in walk(n.body) if uses[e] > 1 and (bound_by(e) or (e.sort != INDEX and len(list(walk(e))) > SHORT))]
         for e in often if not self.plain else ():
-            letter, inner = LETTERS[len(self.named) % len(LETTERS)], sorted(self._name(v) for v in free(e)[e])
+            lap, at = divmod(len(self.named), len(LETTERS))
+            letter, inner = LETTERS[at] + "'" * lap, sorted(self._name(v) for v in free(e)[e])
             self.named[e] = f"{letter}[{', '.join(inner)}]" if inner else letter
 
     def defined(self, e: Expr) -> str:
@@ -178,7 +179,8 @@ class _Text:
 
     def _first_largest(self, e: Expr, outer: int) -> str:
         runs = ", ".join(f"{self._name(v)} < {v.size!r}" for v in e.data[0])
-        made = f"{_REDUCTIONS[e.op]} over {runs} of {self.of(e.args[0], 2)}"
+        where = f" where {self.of(e.args[1])}" if len(e.args) > 1 else ""
+        made = f"{_REDUCTIONS[e.op]} over {runs}{where} of {self.of(e.args[0], 2)}"
         return f"({made})" if outer > -2 else made
 
     _first_smallest = _first_largest

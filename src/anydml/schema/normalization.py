@@ -8,7 +8,11 @@ from typing import Any
 
 from anydml.names import snake_case
 from anydml.schema.constraint import DIMENSION, Constraint
-from anydml.schema.expression import Expr, Indices, Tensor, number, sqrt
+from anydml.schema.expression import Expr, Indices, Mean, Sum, Tensor, each, number, over, sqrt
+from anydml.schema.operator import Rejects, rejects
+from anydml.schema.rules import same
+from anydml.schema.statement import Nest, nest
+from anydml.tensor import DataType, TensorDesc
 
 
 def broadcast(tensors: str, of: str = "InputTensor") -> tuple[Constraint, ...]:
@@ -48,3 +52,74 @@ def normalized(
     if variance is not None:
         body = body / sqrt(variance + d.epsilon)
     return number(body if bias is None else body + bias.broadcast(i))
+
+
+# --- over batches, and gradients ---
+
+EPSILON = "A term of every variance, against a zero."
+BATCH_ERRATA = (
+    "The page does not say what Variance + Epsilon of 0 or less gives: what the quotient by its square root does, an infinity "
+    "or NaN (our decision).",
+)
+
+
+def batch_rules(images: str, parameters: str) -> tuple[Constraint, ...]:
+    """The rules of tensors that are like InputTensor, and of parameters that are like ScaleTensor, blank-separated."""
+    return (
+        *same("DataType DimensionCount Sizes", images),
+        *same("DataType DimensionCount Sizes", parameters, name="parameters"),
+        *same("DataType DimensionCount", "InputTensor ScaleTensor", name="scale"),
+        *broadcast("ScaleTensor"),
+    )
+
+
+def batch_rejects(parameters: str, sizes: tuple[int, ...]) -> tuple[Rejects, ...]:
+    """Examples that break the rules between images and parameters; sizes: of the parameters in the first example."""
+
+    def all_are(data_type: DataType, sizes: tuple[int, ...]) -> dict[str, TensorDesc]:
+        return dict.fromkeys(map(snake_case, parameters.split()), TensorDesc(data_type, sizes))
+
+    return (
+        rejects("same_data_type_scale", **all_are(DataType.FLOAT16, sizes)),
+        rejects("same_dimension_count_scale", **all_are(DataType.FLOAT32, (1, *sizes))),
+        rejects("scale_broadcasts", **all_are(DataType.FLOAT32, (*sizes[:-1], sizes[-1] + 4))),
+    )
+
+
+def averaged(sizes: tuple[Any, ...]) -> list[int]:
+    """The dimensions that statistics run over: those in which the parameters, with these sizes, have one element."""
+    return [axis for axis, n in enumerate(sizes) if n == 1]
+
+
+def mean_of(x: Tensor, place: Indices, axes: list[int]) -> Expr:
+    """The mean of the elements along the axes."""
+    k = over(place, x.sizes, axes)
+    return Mean(k, x[k]) if axes else x[k]
+
+
+def variance_of(x: Tensor, place: Indices, axes: list[int]) -> Expr:
+    """The mean of the squares of what is centred."""
+    k = over(place, x.sizes, axes)
+    square = (x[k] - mean_of(x, place, axes)) ** 2
+    return Mean(k, square) if axes else square
+
+
+def parameter_gradients(
+    d: Any, x: Tensor, g: Tensor, mean: Tensor | None, variance: Tensor, sizes: tuple[Any, ...]
+) -> tuple[Nest, Nest]:
+    """The gradients of scale and bias, with these sizes: sums of g * (x - mean), over a root, and of g.
+
+    mean: a tensor of means; without it, those of the input.
+    """
+    p, axes = each(sizes), averaged(sizes)
+    k = over(p, x.sizes, axes)
+    middle = mean_of(x, p, axes) if mean is None else mean[p]
+    q = each(sizes)
+    other = over(q, x.sizes, axes)
+    total, bias = (Sum(*pair) if axes else pair[1] for pair in ((k, g[k] * (x[k] - middle)), (other, g[other])))
+    return nest(p, total / sqrt(shifted(d, variance[p]))), nest(q, bias)
+
+
+def shifted(d: Any, variance: Expr) -> Expr:
+    """A variance plus the desc's Epsilon, where there is one."""
+    return variance if d.epsilon is None else variance + d.epsilon

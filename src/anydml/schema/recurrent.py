@@ -178,7 +178,8 @@ class Network:
 
     def at(self, gate: int, j: Expr) -> Expr:
         """The place of a gate's unit in weights and biases."""
-        return gate * self.sizes[3] + j
+        place: Expr = gate * self.sizes[3] + j
+        return place
 
     def of_input(self, gate: int, i: Sequence[Expr]) -> Expr:
         """X W of a gate."""

@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
+from anydml.names import snake_case
 from anydml.schema.constraint import Constraint
-from anydml.schema.expression import Expr, Indices, Sum, both, maximum
+from anydml.schema.expression import Expr, Indices, Sum, both, equal, maximum
 from anydml.schema.operator import Outputs, defaults
 
 COUNT = "Spatial dimensions: entries of the arrays."
@@ -36,14 +37,18 @@ DILATED_ERRATA = (
 _ARRAYS = ("strides", "window_size", "start_padding", "end_padding", "dilations")
 
 
-def _each_spatial(n: int) -> Callable[[Any], tuple[int, ...]]:
-    return lambda d: (n,) * (d.input_tensor.dimension_count - 2)
+def _each_spatial(n: int, tensor: str) -> Callable[[Any], tuple[int, ...]]:
+    return lambda d: (n,) * (getattr(d, tensor).dimension_count - 2)
 
 
-EAGER = defaults(
-    strides=("ones", _each_spatial(1)), start_padding=("zeros", _each_spatial(0)), end_padding=("zeros", _each_spatial(0))
-)
-DILATED = {**EAGER, **defaults(dilations=("ones", _each_spatial(1)))}
+def window_defaults(tensor: str = "input_tensor", *, dilated: bool = False) -> Any:
+    """The `eager` of an operator of windows; tensor: an input with its dimensions."""
+    ones, zeros = ("ones", _each_spatial(1, tensor)), ("zeros", _each_spatial(0, tensor))
+    made = defaults(strides=ones, start_padding=zeros, end_padding=zeros)
+    return {**made, **defaults(dilations=ones)} if dilated else made
+
+
+EAGER, DILATED = window_defaults(), window_defaults(dilated=True)
 
 
 def undilated(d: Any) -> Mapping[str, Any]:
@@ -55,16 +60,16 @@ def undilated(d: Any) -> Mapping[str, Any]:
 # --- sizes ---
 
 
-def _room(d: Any, i: int, *, dilated: bool) -> int:
+def _room(d: Any, i: int, image: str, *, dilated: bool) -> int:
     """The steps that a window can be moved in the padded input along a spatial dimension; negative if it is too long."""
-    padded = d.input_tensor.sizes[i + 2] + d.start_padding[i] + d.end_padding[i]
+    padded = getattr(d, image).sizes[i + 2] + d.start_padding[i] + d.end_padding[i]
     room: int = padded - 1 - (d.window_size[i] - 1) * (d.dilations[i] if dilated else 1)
     return room
 
 
-def output_range(d: Any, i: int, *, dilated: bool = True) -> range:
+def output_range(d: Any, i: int, *, dilated: bool = True, image: str = "input_tensor") -> range:
     """The sizes that the output may have along a spatial dimension: rounded down or up, and at least 1."""
-    room, stride = _room(d, i, dilated=dilated), d.strides[i]
+    room, stride = _room(d, i, image, dilated=dilated), d.strides[i]
     return range(max(1 + room // stride, 1), max(1 - -room // stride, 1) + 1)
 
 
@@ -82,10 +87,11 @@ def pooled(d: Any) -> Outputs:
 # --- rules ---
 
 
-def _resized(d: Any, sizes: tuple[int, ...]) -> Mapping[str, Any]:
-    """Other sizes for all outputs."""
-    there = ((f.name, getattr(d, f.name)) for f in d.spec.outputs)
-    return {name: replace(t, sizes=sizes, strides=None) for name, t in there if t is not None}
+def _resized(d: Any, name: str, sizes: tuple[int, ...]) -> Mapping[str, Any]:
+    """Other sizes for a tensor; for all outputs if it is one of them."""
+    names = [f.name for f in d.spec.outputs]
+    there = [(n, getattr(d, n)) for n in (names if name in names else [name])]
+    return {n: replace(t, sizes=sizes, strides=None) for n, t in there if t is not None}
 
 
 def _at_least_one(field: str, name: str) -> Constraint:
@@ -99,31 +105,35 @@ def _at_least_one(field: str, name: str) -> Constraint:
     )
 
 
-def window_rules(*, dilated: bool = True) -> tuple[Constraint, ...]:
-    """The rules of windows; dilated: whether there are Dilations."""
+def window_rules(*, dilated: bool = True, image: str = "InputTensor", output: str = "OutputTensor") -> tuple[Constraint, ...]:
+    """The rules of windows; dilated: whether there are Dilations.
+
+    image: the tensor that windows slide over; output: the one with an element for each of their places.
+    """
+    x, y = snake_case(image), snake_case(output)
 
     def one_fewer(d: Any) -> Mapping[str, Any]:
         arrays = {name: getattr(d, name)[1:] for name in _ARRAYS[: 5 if dilated else 4]}
         return arrays | {"dimension_count": len(d.strides) - 1}
 
     def one_more(d: Any) -> Mapping[str, Any]:
-        largest = output_range(d, len(d.strides) - 1, dilated=dilated)[-1]
-        return _resized(d, (*d.output_tensor.sizes[:-1], largest + 1))
+        largest = output_range(d, len(d.strides) - 1, dilated=dilated, image=x)[-1]
+        return _resized(d, y, (*getattr(d, y).sizes[:-1], largest + 1))
 
     def follows(d: Any, i: int) -> bool:
         if d.window_size[i] < 1 or (dilated and d.dilations[i] < 1):
             raise ValueError("another rule is broken, and no output size follows")
-        if len(d.output_tensor.sizes) != len(d.input_tensor.sizes):
+        if len(getattr(d, y).sizes) != len(getattr(d, x).sizes):
             raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
-        return d.output_tensor.sizes[i + 2] in output_range(d, i, dilated=dilated)
+        return getattr(d, y).sizes[i + 2] in output_range(d, i, dilated=dilated, image=x)
 
     extent = "(`WindowSize` - 1) * `Dilations`" if dilated else "(`WindowSize` - 1)"
     return (
         Constraint(
             "dimension_count_is_spatial",
-            "`DimensionCount` must equal `InputTensor.DimensionCount` - 2.",
-            lambda d: d.dimension_count == d.input_tensor.dimension_count - 2,
-            expected=lambda d: {"DimensionCount": d.input_tensor.dimension_count - 2},
+            f"`DimensionCount` must equal `{image}.DimensionCount` - 2.",
+            lambda d: d.dimension_count == getattr(d, x).dimension_count - 2,
+            expected=lambda d: {"DimensionCount": getattr(d, x).dimension_count - 2},
             breaks=one_fewer,
         ),
         _at_least_one("Strides", "stride_not_zero"),
@@ -131,18 +141,18 @@ def window_rules(*, dilated: bool = True) -> tuple[Constraint, ...]:
         *((_at_least_one("Dilations", "dilation_not_zero"),) if dilated else ()),
         Constraint(
             "batch_and_channels_match",
-            "`OutputTensor.Sizes` must begin as `InputTensor.Sizes`, with BatchCount and ChannelCount.",
-            lambda d: d.output_tensor.sizes[:2] == d.input_tensor.sizes[:2],
-            expected=lambda d: {"OutputTensor.Sizes": (*d.input_tensor.sizes[:2], *d.output_tensor.sizes[2:])},
-            breaks=lambda d: _resized(d, (d.output_tensor.sizes[0] + 1, *d.output_tensor.sizes[1:])),
+            f"`{output}.Sizes` must begin as `{image}.Sizes`, with BatchCount and ChannelCount.",
+            lambda d: getattr(d, y).sizes[:2] == getattr(d, x).sizes[:2],
+            expected=lambda d: {f"{output}.Sizes": (*getattr(d, x).sizes[:2], *getattr(d, y).sizes[2:])},
+            breaks=lambda d: _resized(d, y, (getattr(d, y).sizes[0] + 1, *getattr(d, y).sizes[1:])),
         ),
         Constraint(
             "output_sizes",
-            "The spatial `OutputTensor.Sizes` must be 1 + (`InputTensor.Sizes` + `StartPadding` + `EndPadding` - 1 - "
+            f"The spatial `{output}.Sizes` must be 1 + (`{image}.Sizes` + `StartPadding` + `EndPadding` - 1 - "
             f"{extent}) / `Strides`, rounded down or up, and at least 1.",
             follows,
             each="Strides",
-            expected=lambda d, i: {f"OutputTensor.Sizes[{i + 2}]": output_range(d, i, dilated=dilated)},
+            expected=lambda d, i: {f"{output}.Sizes[{i + 2}]": output_range(d, i, dilated=dilated, image=x)},
             breaks=one_more,
         ),
     )
@@ -153,8 +163,26 @@ def window_rules(*, dilated: bool = True) -> tuple[Constraint, ...]:
 
 def positions(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> list[Expr]:
     """The indices in the input's spatial dimensions of a window's element: o * Stride + k * Dilation - StartPadding."""
-    window = zip(o, k, d.strides, d.dilations, d.start_padding, strict=True)
+    window = zip(o, k, d.strides, dilations(d), d.start_padding, strict=True)
     return [p * stride + u * dilation - start for p, u, stride, dilation, start in window]
+
+
+def dilations(d: Any) -> Sequence[Any]:
+    """Those of a desc; ones where it has none."""
+    return getattr(d, "dilations", (1,) * len(d.strides))
+
+
+def places(d: Any, p: Sequence[Expr], k: Sequence[Expr], sizes: Sequence[Any]) -> tuple[list[Expr], Expr]:
+    """The place of the window whose element k lies at indices p, and whether there is one among places of these sizes."""
+    at: list[Expr] = []
+    met: list[Expr] = []
+    for o, u, size, stride, dilation, start in zip(p, k, sizes, d.strides, dilations(d), d.start_padding, strict=True):
+        steps = o + start - u * dilation
+        place = steps // stride
+        at.append(place)
+        met += [equal(steps % stride, 0)] if stride > 1 else []
+        met += [place >= 0, place < size]
+    return at, reduce(both, met)
 
 
 def inside(at: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
@@ -162,9 +190,11 @@ def inside(at: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
     return reduce(both, [end for p, size in zip(at, sizes, strict=True) for end in (p >= 0, p < size)])
 
 
-def divisor(d: Any, k: Indices, at: Sequence[Expr]) -> Expr:
-    """The number of elements that an average is of: those in the input, or in the padded input; 1 where there are none."""
-    sizes = d.input_tensor.sizes[2:]
+def divisor(d: Any, k: Indices, at: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
+    """The number of elements that an average is of: those in the input, or in the padded input; 1 where there are none.
+
+    sizes: of the input's spatial dimensions.
+    """
     if d.include_padding:  # no window begins before the start
         counted = reduce(both, [p < size + end for p, size, end in zip(at, sizes, d.end_padding, strict=True)])
     else:

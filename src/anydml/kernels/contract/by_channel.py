@@ -141,12 +141,12 @@ class Channels:
                 line = self.pieces * self.of_piece
                 beside = self.rows + rows.start * ROW, self.column, self.modes
                 of_weights = self.weights + rows.start * self.of_channel, self.of_channel
-                for height, tiles, first in tiles(y.outputs, lines.ROWS * 2 if self.narrow else lines.ROWS):
+                for height, number, first in tiles(y.outputs, lines.ROWS * 2 if self.narrow else lines.ROWS):
                     code = engine.compiled(lines.multiply, at.target, p.output, at.kind.biased, height, self.narrow)
                     there, c = fours + first * line, p.c.of(batch, rows.start) + first * p.c.column
                     of_c = c, p.c.row, p.c.column
                     of_fours = there, count, self.fours, line, self.offsets
-                    yield Step(code, (*of_fours, *of_weights, tiles, x.outputs, *of_c, *beside))
+                    yield Step(code, (*of_fours, *of_weights, number, x.outputs, *of_c, *beside))
 
             yield from along(at.target, part.rows, most, channels)
 

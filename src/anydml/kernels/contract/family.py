@@ -19,10 +19,11 @@ from anydml.tensor import TensorDesc
 if TYPE_CHECKING:
     from anydml.kernels.contract.by_channel import Channels
     from anydml.kernels.contract.by_taps import Taps
+    from anydml.kernels.contract.by_winograd import Squares
     from anydml.kernels.contract.direct import Direct
     from anydml.kernels.contract.plan import Plan
 
-P = TypeVar("P", bound="Plan | Direct | Channels | Taps")
+P = TypeVar("P", bound="Plan | Direct | Channels | Taps | Squares")
 MOST_K = 1 << 24
 # bytes to work in: these, and so many for each byte of the tensors; more is asked for where zero strides make one huge
 WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
@@ -57,7 +58,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
     after: list[Rounds] = []
     decide: Decide | None = None
-    plan: Plan | Direct | Channels | Taps | Refused
+    plan: Plan | Direct | Channels | Taps | Squares | Refused
     if isinstance(found, Summed):
         made = mapped(found, checked, machine, target)
         if isinstance(made, Refused):
@@ -85,11 +86,12 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
 def planned(
     found: Product | Convolution, tensors: Mapping[str, TensorDesc], target: Target, threads: int
-) -> Plan | Direct | Channels | Taps | Refused:
+) -> Plan | Direct | Channels | Taps | Squares | Refused:
     """The plan of a product or convolution; Refused where it would take too much memory beside the tensors."""
     with guard:
         from anydml.kernels.contract import by_taps
         from anydml.kernels.contract.by_channel import Channels, by_channel
+        from anydml.kernels.contract.by_winograd import Squares, squared
         from anydml.kernels.contract.convolved import convolved
         from anydml.kernels.contract.direct import Direct
         from anydml.kernels.contract.plan import Plan
@@ -97,11 +99,13 @@ def planned(
 
     if isinstance(found, Product):
         return _fitting(Plan(of_product(found), target, threads), tensors)
-    plan: Direct | Channels | Taps | None = None
+    plan: Direct | Channels | Taps | Squares | None = None
     if (channels := by_channel(found)) is not None and channels.serves(target):
         plan = Channels(channels, target, threads)
     elif channels is not None and by_taps.serves(channels, target):
         plan = by_taps.Taps(channels, target, threads)
+    elif (square := squared(found)) is not None and square.serves(target):
+        plan = Squares(square, target, threads)
     elif (places := convolved(found)) is not None and places.serves(target):
         plan = Direct(places, target, threads)
     if plan is None or isinstance(_fitting(plan, tensors), Refused):
@@ -117,6 +121,6 @@ def _fitting(plan: P, tensors: Mapping[str, TensorDesc]) -> P | Refused:
     return plan
 
 
-def _needed(plan: Plan | Direct | Channels | Taps) -> int:
+def _needed(plan: Plan | Direct | Channels | Taps | Squares) -> int:
     """Bytes to work in."""
     return plan.scratch.size + plan.packed.size + plan.spare.size

@@ -50,7 +50,7 @@ def multiply(target: Target, output: str, biased: bool, signed: bool, height: in
             for r in range(height):
                 a, b = (extend(text, text.load(bytes_, tap, r * places), signed, bytes_, shorts) for tap in taps)
                 for n in range(2):
-                    both = shuffle(text, a, b, shorts, _side_by_side(places, n))
+                    both = shuffle(text, a, b, shorts, side_by_side(places, n))
                     value = text.op(f"bitcast {shorts} {both} to {ints}")
                     found.append(multiplied_pairs(text, target, sums[2 * r + n], value, weight))
             return found
@@ -59,7 +59,7 @@ def multiply(target: Target, output: str, biased: bool, signed: bool, height: in
         sums = []
         for r in range(height):
             low, high = found[2 * r : 2 * r + 2]
-            sums.append([shuffle(text, low, high, ints, _in_order(places, n)) for n in range(2)])
+            sums.append([shuffle(text, low, high, ints, in_order(places, n)) for n in range(2)])
         if slots is None:
             for r, row_sums in enumerate(sums):
                 for n, value in enumerate(row_sums):
@@ -89,14 +89,14 @@ def multiply(target: Target, output: str, biased: bool, signed: bool, height: in
     return kernel(text, others)
 
 
-def _side_by_side(places: int, half: int) -> list[int]:
+def side_by_side(places: int, half: int) -> list[int]:
     """The elements of two vectors of 16 bits in turns: of every eight places, the first four, or the last."""
     chosen = [8 * lane + 4 * half + i for lane in range(places // 8) for i in range(4)]
     return [x for place in chosen for x in (place, places + place)]
 
 
-def _in_order(places: int, half: int) -> list[int]:
-    """The sums of half of the places, from the two vectors that `_side_by_side` leads to."""
+def in_order(places: int, half: int) -> list[int]:
+    """The sums of half of the places, from the two vectors that `side_by_side` leads to."""
     chosen = range(half * places // 2, (half + 1) * places // 2)
     return [4 * (p // 8) + p % 4 + (places // 2 if p % 8 >= 4 else 0) for p in chosen]
 

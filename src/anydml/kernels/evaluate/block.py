@@ -10,7 +10,7 @@ from flint import fmpq
 from anydml.exact import functions
 from anydml.exact.reals import Real
 from anydml.kernels.evaluate.elements import FORMATS, stores
-from anydml.kernels.evaluate.ends import ends
+from anydml.kernels.evaluate.ends import ends, read_ends
 from anydml.kernels.evaluate.places import is_plain
 from anydml.schema.expression import Expr, Tensor, bound_by, walk
 from anydml.tensor import DataType
@@ -48,14 +48,17 @@ class Block:
         """The loops of a reduction, and what leaves a term out of it; then the block is inside them."""
         bound = bound_by(e)
         guards = _guards(e)
+        condition = e.args[1] if e.op != "rank" and len(e.args) > 1 else None
         for i, v in enumerate(bound):
-            within = ends(self.source, v, e, guards, bound[i + 1 :])
+            others = [] if condition is None else [self.index(end) for end in read_ends(v, condition, bound[i:])]
+            within = ends(self.source, v, condition, guards, bound[i + 1 :], others)
+            yield from self.taken()
             yield f"{'    ' * self.depth}for {self.source.variable(v)} in range({within}):"
             self.depth += 1
         for guard in guards:
             self._line(f"if not ({self.guard(guard)}): continue")
-        if e.op == "reduce" and len(e.args) > 1:
-            self._line(f"if not {self.value(e.args[1])}: continue")
+        if condition is not None:
+            self._line(f"if not {self.value(condition)}: continue")
 
     def taken(self) -> Iterator[str]:
         """The lines so far, which are then no longer the block's."""

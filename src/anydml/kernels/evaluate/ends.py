@@ -9,19 +9,27 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from anydml.kernels.match.affine import Affine, affine
-from anydml.schema.expression import Expr, Variable
+from anydml.schema.expression import Expr, Variable, free, walk
 
 if TYPE_CHECKING:
     from anydml.kernels.evaluate.source import Source
 
 
-def ends(source: Source, v: Variable, e: Expr, guards: Sequence[Expr], later: Sequence[Variable]) -> str:
+def ends(
+    source: Source,
+    v: Variable,
+    condition: Expr | None,
+    guards: Sequence[Expr],
+    later: Sequence[Variable],
+    others: Sequence[str] = (),
+) -> str:
     """The text of where a variable's loop begins and ends.
 
-    guards: the reads that leave a term out where they lie outside; later: the variables that are not known yet.
+    condition: of the reduction; guards: the reads that leave a term out where they lie outside; later: the variables that are
+    not known yet; others: the texts of other ends.
     """
-    low, high = ["0"], [str(v.size)]
-    for found in (*_inside(guards), *(_true(e.args[1]) if e.op == "reduce" and len(e.args) > 1 else ())):
+    low, high = ["0"], [str(v.size), *others]
+    for found in (*_inside(guards), *(() if condition is None else _true(condition))):
         factor = found.factors.get(v)
         if factor is None or any(x in later for x in found.factors):
             continue
@@ -35,6 +43,18 @@ def ends(source: Source, v: Variable, e: Expr, guards: Sequence[Expr], later: Se
     return ", ".join(text)
 
 
+def read_ends(v: Variable, condition: Expr, unknown: Sequence[Variable]) -> Iterator[Expr]:
+    """Ends of a variable that a condition reads from tensors: the indices that it is to be less than.
+
+    unknown: the variables that are not known yet, `v` among them.
+    """
+    for part in _parts(condition):
+        if part.op == "less" and part.args[0].op == "variable" and part.args[0].data is v:
+            end = part.args[1]
+            if any(e.op == "index" for e in walk(end)) and not free(end)[end].intersection(unknown):
+                yield end
+
+
 def count(source: Source, e: Expr) -> str | None:
     """The text of how many terms a sum of a constant has; None where that does not follow from its loops' ends."""
     conditions = list(_parts(e.args[1])) if len(e.args) > 1 else []
@@ -43,7 +63,7 @@ def count(source: Source, e: Expr) -> str | None:
         found = list(_true(condition))
         if not found or any(len(bound & f.factors.keys()) != 1 for f in found):
             return None
-    return " * ".join(f"len(range({ends(source, v, e, (), ())}))" for v in e.data[1])
+    return " * ".join(f"len(range({ends(source, v, e.args[1] if len(e.args) > 1 else None, (), ())}))" for v in e.data[1])
 
 
 def _parts(condition: Expr) -> Iterator[Expr]:

@@ -89,6 +89,8 @@ class _Matching:
         sizes = {tuple(v.size for v in bound) for bound in bounds}
         if any(_compares(e.args[1], self.kept) for e in self.reductions if len(e.args) > 1):
             raise _Unmatched("which elements of a row count depends on the row's place")
+        if any(e.op in ("first_largest", "first_smallest") and len(e.args) > 1 for e in self.reductions):
+            raise _Unmatched("a place is one among those that a condition leaves")
         self.mapped = bool(inside)
         if inside:
             sizes.add(tuple(v.size for v in inside))

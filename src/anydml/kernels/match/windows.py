@@ -135,7 +135,7 @@ def _sum(e: Expr) -> tuple[Expr, tuple[Variable, ...]]:
 
 def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
     places = [e for e in walk(nest.body) if bound_by(e)]
-    if len(places) != 1 or places[0].op != "first_largest" or places[0].data[1]:
+    if len(places) != 1 or places[0].op != "first_largest" or places[0].data[1] or len(places[0].args) > 1:
         raise _Unmatched("bits are moved that are no largest elements")
     (place,) = places
     key, bound = _read(place.args[0]), bound_by(place)

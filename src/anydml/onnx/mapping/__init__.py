@@ -13,6 +13,7 @@ from anydml.onnx.mapping import (
     quantised,
     recurrent,
     reductions,
+    resize,
     shape,
     windows,
 )
@@ -28,9 +29,12 @@ MAPPINGS = {
     **normalization.TABLE,
     **quantised.TABLE,
     **recurrent.TABLE,
+    **resize.TABLE,
 }
 
 MISSING = {  # what DirectML has or composes, and no mapping does yet
     "Loop": "a loop is a graph for every turn",
+    "MaxRoiPool": "it is ROI_POOLING",
+    "RoiAlign": "it is ROI_ALIGN1",
     "Scan": "a loop is a graph for every turn",
 }

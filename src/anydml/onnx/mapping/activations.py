@@ -8,7 +8,7 @@ from typing import Any
 from anydml.functional import functions as dml
 from anydml.onnx.errors import UseBody
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, axis_of
+from anydml.onnx.values import Value, axis_of, reshape
 
 
 def activation(function: Callable[..., Any], **defaults: float) -> Callable[..., Any]:
@@ -29,6 +29,13 @@ def gelu(n: Node, x: Value) -> Value:
 
 def shrink(n: Node, x: Value) -> Value:
     return dml.activation_shrink(x, bias=n.get("bias", 0.0), threshold=n.get("lambd", 0.5))
+
+
+def parametric_relu(n: Node, x: Value, slope: Value) -> Value:
+    """The slopes broadcast to the tensor; in operator sets before 7, they are one for each channel."""
+    if n.opset < 7 and slope.ndim == 1 and slope.shape[0] > 1 and x.ndim > 1:
+        slope = reshape(slope, (slope.shape[0], *[1] * (x.ndim - 2)))
+    return dml.activation_parameterized_relu(x, slope)
 
 
 def over_axes(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,7 +59,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "LeakyRelu": activation(dml.activation_leaky_relu, alpha=0.01),
     "LogSoftmax": over_axes(dml.activation_log_softmax1),
     "ParametricSoftplus": activation(dml.activation_parametric_softplus, alpha=1.0, beta=1.0),
-    "PRelu": lambda n, x, slope: dml.activation_parameterized_relu(x, slope),
+    "PRelu": parametric_relu,
     "Relu": activation(dml.activation_relu),
     "ScaledTanh": activation(dml.activation_scaled_tanh, alpha=1.0, beta=1.0),
     "Selu": activation(dml.activation_scaled_elu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),

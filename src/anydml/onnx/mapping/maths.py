@@ -7,13 +7,14 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from anydml.functional import functions as dml
 from anydml.functional.tracing import GraphTensor
-from anydml.onnx.errors import INVALID, Refused
+from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.nodes import Node
-from anydml.onnx.types import BOOL, FOUR_BIT, dtype_of
-from anydml.onnx.values import Value, known, number
+from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of
+from anydml.onnx.values import Value, axis_of, number, reshape
 
 SMALL = 4096  # elements of integer tensors that NumPy computes: those that sizes are made of
 
@@ -33,11 +34,26 @@ def binary(function: Callable[..., Any], of_integers: Callable[..., Any] | None 
     """The mapping of a function of two tensors. of_integers: NumPy's function of the same results for integers."""
 
     def mapping(n: Node, a: Value, b: Value) -> Value:
+        if n.opset < 7 and not n.domain:
+            b = aligned(n, a, b)
         if of_integers is not None and _small(a) and _small(b) and a.dtype == b.dtype:
             return np.asarray(of_integers(a, b))
         return function(a, b)
 
     return mapping
+
+
+def aligned(n: Node, a: Value, b: Value) -> Value:
+    """The second tensor as operator sets before 7 broadcast it: its dimensions are the first one's from an axis on."""
+    axis = n.get("axis")
+    if not n.get("broadcast", 0) and tuple(a.shape) != tuple(b.shape):
+        raise Refused(f"sizes {tuple(a.shape)} and {tuple(b.shape)} differ, and it does not broadcast", INVALID)
+    if axis is None or not n.get("broadcast", 0):
+        return b
+    behind = a.ndim - axis_of(axis, a.ndim) - b.ndim
+    if behind < 0:
+        raise Refused(f"sizes {tuple(b.shape)} do not fit into {tuple(a.shape)} from axis {axis} on", INVALID)
+    return reshape(b, (*b.shape, *[1] * behind))
 
 
 def _small(x: Value) -> bool:
@@ -94,8 +110,29 @@ def modulus(n: Node, a: Value, b: Value) -> Value:
 
 
 def shift(n: Node, a: Value, b: Value) -> Value:
-    left = n.get("direction") == "LEFT"
-    return dml.element_wise_bit_shift_left(a, b) if left else dml.element_wise_bit_shift_right(a, b)
+    """Shifts of unsigned bits; to the right, of a signed number below 0 they are those of what is not set."""
+    bits, by = unsigned(a), unsigned(b)
+    if n.get("direction") == "LEFT":
+        return dml.element_wise_bit_shift_left(bits, by).view(a.dtype)
+    shifted = dml.element_wise_bit_shift_right(bits, by)
+    if a.dtype.kind == "u":
+        return shifted
+    inverted = dml.element_wise_bit_not(dml.element_wise_bit_shift_right(dml.element_wise_bit_not(bits), by))
+    below = dml.element_wise_logical_less_than(a, np.zeros((), a.dtype))
+    return dml.element_wise_if(below, inverted, shifted).view(a.dtype)
+
+
+def unsigned(x: Value) -> Value:
+    """The bits of integers, as unsigned ones."""
+    return x.view(np.dtype(f"u{x.dtype.itemsize}"))
+
+
+def bit_cast(n: Node, x: Value) -> Value:
+    """The same bits as elements of another type of the same size."""
+    to = n.get("to")
+    if to is None or to == BOOL or to in FOUR_BIT or dtype_of(to).itemsize != x.dtype.itemsize:
+        raise Refused("the elements of both types have to be of one size", NOT_IN_DIRECTML)
+    return x.view(dtype_of(to))
 
 
 def is_infinite(n: Node, x: Value) -> Value:
@@ -154,13 +191,31 @@ def _cast(n: Node, x: Value, own: int | None, to: int | None) -> Value:
         return x
     if _small(x) and dtype.kind in "iu":
         return x.astype(dtype)
-    if (to in FOUR_BIT or own in FOUR_BIT) and dtype != x.dtype:
-        return known(x).astype(dtype) if x.dtype.kind != "f" and own not in FOUR_BIT else _four_bit(known(x), dtype)
+    if own in FOUR_BIT:
+        return _cast(n, _from_four_bit(x), TensorProto.FLOAT, to)
+    if to in FOUR_BIT:
+        return _to_four_bit(_cast(n, x, own, TensorProto.INT32), dtype)
     return dml.cast(x, output_data_type=dtype)
 
 
-def _four_bit(x: Any, dtype: np.dtype[Any]) -> Any:
-    raise Refused("CAST has no types of 4 bits")
+def _from_four_bit(x: Value) -> Value:
+    """DEQUANTIZE by a scale of 1: CAST has no types of 4 bits."""
+    sizes = (1,) * max(x.ndim, 1)
+    parts = [np.ones(sizes, np.float32), np.zeros(sizes, x.dtype)]
+    return reshape(dml.dequantize(reshape(x, x.shape or (1,)), parts), x.shape)
+
+
+def _to_four_bit(x: Value, dtype: np.dtype[Any]) -> Value:
+    """QUANTIZE by a scale of 1, of the low 4 bits of INT32."""
+    low = dml.element_wise_bit_and(unsigned(x), np.full((), 15, np.uint32))
+    if dtype == DTYPES[TensorProto.INT4]:  # from the top bit on, numbers are below 0
+        real = dml.cast(dml.element_wise_bit_xor(low, np.full((), 8, np.uint32)), output_data_type="FLOAT32")
+        real = dml.element_wise_subtract(real, np.full((), 8, np.float32))
+    else:
+        real = dml.cast(low, output_data_type="FLOAT32")
+    sizes = (1,) * max(x.ndim, 1)
+    parts = [np.ones(sizes, np.float32), np.zeros(sizes, dtype)]
+    return reshape(dml.quantize(reshape(real, x.shape or (1,)), parts, output_data_type=dtype), x.shape)
 
 
 TABLE: dict[str, Mapping] = {
@@ -173,6 +228,7 @@ TABLE: dict[str, Mapping] = {
     "Asinh": unary(dml.element_wise_asinh),
     "Atan": unary(dml.element_wise_atan),
     "Atanh": unary(dml.element_wise_atanh),
+    "BitCast": bit_cast,
     "BitShift": shift,
     "BitwiseAnd": binary(dml.element_wise_bit_and, np.bitwise_and),
     "BitwiseNot": unary(dml.element_wise_bit_not),

@@ -253,7 +253,8 @@ def depth_to_space(n: Node, x: Value) -> Value:
 
 
 def space_to_depth(n: Node, x: Value) -> Value:
-    return dml.space_to_depth(x, n.get("blocksize"))
+    order = "COLUMN_ROW_DEPTH" if n.get("mode", "DCR") == "CRD" else "DEPTH_COLUMN_ROW"
+    return dml.space_to_depth1(x, n.get("blocksize"), order)
 
 
 TABLE: dict[str, Callable[..., Any]] = {

@@ -20,7 +20,7 @@ def _by_channel(p: Value, x: Value) -> Value:
 
 
 def batch_normalization(n: Node, x: Value, scale: Value, bias: Value, mean: Value, variance: Value) -> Value:
-    if n.get("training_mode", 0) or any(n.wants(i) for i in range(1, 5)):
+    if n.get("training_mode", 0) or any(n.wants(i) for i in range(1, 5)) or (n.opset < 7 and not n.get("is_test", 0)):
         raise Refused("it is trained", NOT_YET)
     m, v, s, b = (_by_channel(converted(p, x.dtype), x) for p in (mean, variance, scale, bias))
     return dml.batch_normalization(x, m, v, s, b, epsilon=n.get("epsilon", 1e-5))

@@ -143,6 +143,8 @@ def eye_like(n: Node, x: Value) -> Value:
 
 def dropout(n: Node, x: Value, ratio: Value = None, training: Value = None) -> Any:
     """The tensor as it is: nothing is dropped where a model is not trained; the mask is true everywhere."""
+    if n.opset < 7 and not n.get("is_test", 0):
+        raise Refused("it drops elements by random numbers, which are ONNX's own")
     if training is not None and number(training) and (ratio is None or number(ratio)):
         raise Refused("it drops elements by random numbers, which are ONNX's own")
     return x, np.broadcast_to(np.uint8(1), tuple(x.shape)) if n.wants(1) else None

@@ -100,7 +100,7 @@ def conv_transpose(n: Node, x: Value, w: Value, b: Value = None) -> Value:
         end = [t - s for t, s in zip(total, start, strict=True)]
     elif mode == "VALID":
         start, end = [0] * count, [0] * count
-    extra = [o + max(-e, 0) for o, e in zip(more, end, strict=True)]
+    end = [e - o for e, o in zip(end, more, strict=True)]  # more positions are fewer that are cut off, and have their terms
     if min(start) < 0:
         raise Refused("its padding is negative")
     return dml.convolution(
@@ -112,7 +112,7 @@ def conv_transpose(n: Node, x: Value, w: Value, b: Value = None) -> Value:
         dilations=dilations,
         start_padding=start,
         end_padding=[max(e, 0) for e in end],
-        output_padding=extra,
+        output_padding=[max(-e, 0) for e in end],
         group_count=n.get("group", 1),
     )
 

@@ -1,0 +1,151 @@
+"""The commands `run`, `check` and `describe` for ONNX models."""
+
+from __future__ import annotations
+
+import collections
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from anydml.cli.output import as_json, note, result
+from anydml.devices.device import Device
+from anydml.errors import BindingError, Error, Fault, GraphError
+from anydml.feature_level import FeatureLevel
+from anydml.forks import guard
+from anydml.graphs.check import check_graph
+from anydml.names import printable
+
+if TYPE_CHECKING:
+    from anydml.onnx import Model
+
+SUFFIX = ".onnx"
+
+
+def is_model(file: str) -> bool:
+    """Whether a file's name is that of an ONNX model."""
+    return Path(file).suffix.lower() == SUFFIX
+
+
+def _model(file: str) -> Model:
+    with guard:  # what other commands do without
+        try:
+            from anydml.onnx import load
+        except ModuleNotFoundError as error:
+            if error.name not in ("onnx", "google", "ml_dtypes"):
+                raise
+            raise click.UsageError(f'{file} is a model: `pip install "anydml[onnx]"` brings what reads it') from None
+    if not Path(file).is_file():
+        raise BindingError([Fault("", printable(f"{file} cannot be read: there is no such file"))])
+    return load(file)
+
+
+def _pairs(given: tuple[str, ...], option: str) -> dict[str, str]:
+    """Options of the form NAME=VALUE."""
+    found = dict(text.partition("=")[::2] for text in given)
+    if bad := [text for text in given if "=" not in text]:
+        raise click.UsageError(f"{option} takes NAME=VALUE, not {bad[0]!r}")
+    return found
+
+
+def sizes_of(given: tuple[str, ...]) -> dict[str, Any]:
+    """Sizes from options: a number for the name of a size, or numbers with commas for an input."""
+    found: dict[str, Any] = {}
+    for name, text in _pairs(given, "--size").items():
+        try:
+            numbers = tuple(int(n) for n in text.split(","))
+        except ValueError:
+            raise click.UsageError(f"--size takes numbers, not {text!r}") from None
+        found[name] = numbers if "," in text else numbers[0]
+    return found
+
+
+def run_model(file: str, device: Device, inputs: tuple[str, ...], input_path: str | None, output_path: str) -> int:
+    """Run a model on .npy files, and write an .npy file for each output."""
+    model = _model(file)
+    arrays = {}
+    for name, path in _pairs(inputs, "--input").items():
+        at = Path(input_path or ".") / path
+        try:
+            arrays[name] = np.load(at, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise BindingError(
+                [Fault(name, printable(f"{at} cannot be read: {getattr(error, 'strerror', None) or error}"))]
+            ) from None
+    found = model.run(arrays, device=device)
+    Path(output_path).mkdir(parents=True, exist_ok=True)
+    written: set[str] = set()
+    for i, (name, array) in enumerate(found.items()):
+        title = re.sub(r"[^\w.-]", "_", name).lstrip(".") or "output"
+        title = title if title not in written else f"{title}_{i}"
+        written.add(title)
+        at = Path(output_path) / f"{title}.npy"
+        np.save(at, array)
+        result(printable(f"{name}: {array.dtype} {array.shape}"))
+        note(printable(f"Wrote {at}"))
+    return 0
+
+
+def check_model(file: str, sizes: tuple[str, ...], json_wanted: bool) -> int:
+    """Print what of a model is refused; where nothing is, the feature level and the memory that it needs."""
+    model = _model(file)
+    refusals = model.check(**sizes_of(sizes))
+    if json_wanted:
+        as_json([r._asdict() for r in refusals])
+    elif refusals:
+        result("\n".join(map(str, refusals)))
+    else:
+        result(printable(f"{file}: nothing is refused"), "green")
+        _needs(model, sizes_of(sizes))
+    return 2 if refusals else 0
+
+
+def _needs(model: Model, sizes: dict[str, Any]) -> None:
+    try:
+        graph = model.graph(**sizes)
+    except Error as error:
+        note(printable(str(error)))
+        return
+    taken = graph.compile().binding_properties
+    memory = f"{taken.persistent_resource_size} bytes of constants, {taken.temporary_resource_size} of scratch"
+    result(f"feature level {_level(graph)}; {memory}")
+
+
+def _level(graph: Any) -> FeatureLevel:
+    """The first feature level whose rules hold."""
+    for level in FeatureLevel:
+        try:
+            check_graph(graph.desc, level)
+        except GraphError:
+            continue
+        return level
+    raise AssertionError("the graph was compiled, and no feature level takes it")
+
+
+def describe_model(file: str, json_wanted: bool) -> int:
+    """Print a model's inputs and outputs, and its operators."""
+    model = _model(file)
+    operators = collections.Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.proto.graph.node)
+    facts: dict[str, Any] = {
+        "opsets": {o.domain or "ai.onnx": o.version for o in model.proto.opset_import},
+        "inputs": {name: _spelt(s) for name, s in model.inputs.items()},
+        "outputs": {name: _spelt(s) for name, s in model.outputs.items()},
+        "operators": dict(sorted(operators.items())),
+    }
+    if json_wanted:
+        as_json(facts)
+        return 0
+    for title, members in facts.items():
+        result(title, "bold")
+        for name, value in members.items():
+            result(printable(f"  {name}: {value}"))
+    return 0
+
+
+def _spelt(signature: Any) -> str:
+    from anydml.onnx.read import shown
+    from anydml.onnx.types import type_name
+
+    return f"{type_name(signature.element_type)} {'?' if signature.sizes is None else shown(signature.sizes)}"

@@ -1,0 +1,134 @@
+"""Resize and Upsample: RESAMPLE3, whose offsets say where the places of the results lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from anydml.functional import functions as dml
+from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
+from anydml.onnx.mapping.shape import fits
+from anydml.onnx.nodes import Node
+from anydml.onnx.values import Value, axis_of, known, reshape
+
+
+class Axis(NamedTuple):
+    """A dimension: the result's place o lies at (o - after) / scale - before in the input."""
+
+    size: int
+    result: int
+    scale: float
+    before: float = 0.0
+    after: float = 0.0
+
+    @property
+    def kept(self) -> bool:
+        return self == Axis(self.size, self.size, 1.0) or self.size == self.result == 1
+
+
+def resize(n: Node, x: Value, *inputs: Value) -> Value:
+    """Scales or sizes from inputs; in operator sets before 11, scales alone."""
+    roi, scales, sizes = (None, *inputs, None)[:3] if n.opset < 11 else (*inputs, None, None, None)[:3]
+    mode = n.get("mode", "nearest")
+    if mode not in ("nearest", "linear"):
+        raise Refused(f"RESAMPLE3 has no interpolation {mode!r}", NOT_IN_DIRECTML)
+    along = [axis_of(a, x.ndim) for a in n.get("axes", range(x.ndim))]
+    place = n.get("coordinate_transformation_mode", "half_pixel" if n.opset >= 11 else "asymmetric")
+    given = [float(v) for v in known(scales).reshape(-1)] if scales is not None and 0 not in scales.shape else None
+    wanted = [int(v) for v in known(sizes).reshape(-1)] if sizes is not None and 0 not in sizes.shape else None
+    if (given is None) == (wanted is None) or len(given or wanted or ()) != len(along):
+        raise Refused("it takes scales or sizes, for each of its axes", INVALID)
+    if given is None:
+        assert wanted is not None
+        given, wanted = _by_policy(n, [x.shape[a] for a in along], wanted)
+    if min(given) <= 0:
+        raise Refused("a scale is not positive", INVALID)
+    window = [0.0] * len(along) + [1.0] * len(along)
+    if place == "tf_crop_and_resize" and roi is not None:
+        window = [float(v) for v in known(roi).reshape(-1)]
+    axes = [Axis(size, size, 1.0) for size in x.shape]
+    for i, a in enumerate(along):
+        size = x.shape[a]
+        result = math.floor(size * given[i]) if wanted is None else wanted[i]
+        axes[a] = _placed(place, size, result, given[i], window[i], window[len(along) + i])
+    if n.get("antialias", 0) and any(axis.scale < 1 for axis in axes):
+        raise Refused("RESAMPLE3's antialiasing is another one than ONNX's", NOT_IN_DIRECTML)
+    return _resampled(x, axes, mode, n.get("nearest_mode", "round_prefer_floor" if n.opset >= 11 else "floor"))
+
+
+def _by_policy(n: Node, own: list[int], wanted: list[int]) -> tuple[list[float], list[int]]:
+    """Scales and sizes where sizes are given: each its own, or one scale for all."""
+    policy = n.get("keep_aspect_ratio_policy", "stretch")
+    ratios = [w / size for w, size in zip(wanted, own, strict=True)]
+    if policy == "stretch":
+        return ratios, wanted
+    scale = min(ratios) if policy == "not_larger" else max(ratios)
+    return [scale] * len(own), [math.floor(scale * size + 0.5) for size in own]
+
+
+def _placed(place: str, size: int, result: int, scale: float, start: float, end: float) -> Axis:
+    if place == "pytorch_half_pixel" and result == 1:
+        return Axis(size, result, 1.0)
+    if place in ("half_pixel", "pytorch_half_pixel"):
+        return Axis(size, result, scale, 0.5, -0.5)
+    if place == "half_pixel_symmetric":
+        offset = size / 2 * (1 - result / (scale * size))
+        return Axis(size, result, scale, 0.5 - offset, -0.5)
+    if place == "asymmetric":
+        return Axis(size, result, scale)
+    if place == "tf_half_pixel_for_nn":
+        return Axis(size, result, scale, 0.0, -0.5)
+    if place == "align_corners":
+        return Axis(size, result, (result - 1) / (size - 1) if result > 1 and size > 1 else 1.0)
+    if place == "tf_crop_and_resize":
+        if not (0 <= start <= 1 and 0 <= end <= 1):
+            raise Refused("it reads outside of the tensor, where ONNX has another value", NOT_IN_DIRECTML)
+        if result == 1 or size == 1 or start == end:
+            at = (start + end) / 2 if result == 1 else start
+            return Axis(size, result, 1.0 if result == 1 else math.inf, -at * (size - 1))
+        return Axis(size, result, (result - 1) / ((end - start) * (size - 1)), -start * (size - 1))
+    raise Refused(f"there is no coordinate transformation {place!r}", INVALID)
+
+
+def _resampled(x: Value, axes: list[Axis], mode: str, nearest: str) -> Value:
+    """RESAMPLE3, of tensors whose unchanged dimensions are joined where they lie side by side."""
+    sizes = [axis.result for axis in axes]
+    fits(sizes)
+    joined: list[Axis] = []
+    for axis in axes:
+        if joined and axis.kept and joined[-1].kept:
+            size = joined.pop().size * axis.size
+            joined.append(Axis(size, size, 1.0))
+        else:
+            joined.append(Axis(axis.size, axis.size, 1.0) if axis.kept else axis)
+    if all(axis.kept for axis in joined):
+        return x
+    if any(axis.scale == math.inf for axis in joined):
+        raise Refused("all its places are one", NOT_IN_DIRECTML)
+    before = {"round_prefer_floor": 0.5, "round_prefer_ceil": -0.5}.get(nearest, 0.0) if mode == "nearest" else 0.0
+    up = nearest in ("round_prefer_floor", "ceil")
+    made = dml.resample3(
+        reshape(x, [axis.size for axis in joined]),
+        "NEAREST_NEIGHBOR" if mode == "nearest" else "LINEAR",
+        "INCREASING" if up else "DECREASING",
+        [axis.scale for axis in joined],
+        [axis.before + before * (not axis.kept) for axis in joined],
+        [axis.after for axis in joined],
+        output_sizes=[axis.result for axis in joined],
+    )
+    return reshape(made, sizes)
+
+
+def upsample(n: Node, x: Value, scales: Value = None) -> Value:
+    given = n.get("scales") if scales is None else [float(v) for v in known(scales).reshape(-1)]
+    if given is None or len(given) != x.ndim or min(given, default=1) <= 0:
+        raise Refused(f"it takes a scale for each of {x.ndim} dimensions", INVALID)
+    axes = [Axis(size, math.floor(size * scale), scale) for size, scale in zip(x.shape, given, strict=True)]
+    mode = n.get("mode", "nearest")
+    if mode not in ("nearest", "linear"):
+        raise Refused(f"RESAMPLE3 has no interpolation {mode!r}", NOT_IN_DIRECTML)
+    return _resampled(x, axes, mode, "floor")
+
+
+TABLE: dict[str, Callable[..., Any]] = {"Resize": resize, "Upsample": upsample}

@@ -1,0 +1,464 @@
+"""Attention of several heads: the rules and the statement of MULTIHEAD_ATTENTION and its newer version.
+
+Queries, keys and values come each from a tensor of its own or from one of three stacked ones, and keys and values from the
+past, too. In an index, b is a batch, n a head of queries, m one of keys and values, s a query, t a key, h an element of a head.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from anydml.names import snake_case
+from anydml.schema.constraint import Constraint
+from anydml.schema.enumerations import MultiheadAttentionMaskType as MaskType
+from anydml.schema.expression import (
+    Expr,
+    Max,
+    Sum,
+    Tensor,
+    both,
+    clamp,
+    each,
+    equal,
+    exp,
+    index,
+    is_true,
+    negation,
+    number,
+    select,
+)
+from anydml.schema.operator import Outputs
+from anydml.schema.statement import Nest, move, nest
+
+QUERY, KEY, VALUE = "QueryTensor", "KeyTensor", "ValueTensor"
+QUERY_KEY, KEY_VALUE, ALL_THREE = "StackedQueryKeyTensor", "StackedKeyValueTensor", "StackedQueryKeyValueTensor"
+PAST_KEY, PAST_VALUE, OUTPUT = "PastKeyTensor", "PastValueTensor", "OutputTensor"
+QUERIES, KEYS, VALUES = (QUERY, QUERY_KEY, ALL_THREE), (KEY, QUERY_KEY, KEY_VALUE, ALL_THREE), (VALUE, KEY_VALUE, ALL_THREE)
+
+
+def sizes_of(d: Any, wire: str) -> tuple[int, ...] | None:
+    """A tensor's sizes; None where it is absent."""
+    t = getattr(d, snake_case(wire))
+    return None if t is None else t.sizes
+
+
+def there(d: Any, wires: Sequence[str]) -> int:
+    """How many of some tensors there are."""
+    return sum([getattr(d, snake_case(wire)) is not None for wire in wires])
+
+
+def key_count(d: Any) -> int:
+    """The keys that are new."""
+    for wire, at in ((KEY, -2), (QUERY_KEY, 1), (KEY_VALUE, 1), (ALL_THREE, 1)):
+        if (sizes := sizes_of(d, wire)) is not None:
+            return sizes[at]
+    return 0
+
+
+def past_count(d: Any) -> int:
+    """The keys of the past."""
+    sizes = sizes_of(d, PAST_KEY)
+    return 0 if sizes is None else sizes[-2]
+
+
+def head_sizes(d: Any, heads: tuple[int, int]) -> list[int]:
+    """The sizes of a head of queries and keys, by each tensor that says it."""
+    found = [
+        sizes[-1] // (count if divided else 1)
+        for wire, count, divided in (
+            (QUERY, heads[0], True), (KEY, heads[1], True), (QUERY_KEY, 1, False), (KEY_VALUE, 1, False),
+            (ALL_THREE, 1, False), (PAST_KEY, 1, False),
+        )
+        if (sizes := sizes_of(d, wire)) is not None
+    ]  # fmt: skip
+    if not found:
+        raise ValueError("no tensor says the size of a head")
+    return found
+
+
+def value_head_sizes(d: Any, heads: tuple[int, int]) -> list[int]:
+    """The sizes of a head of values, by each tensor that says it."""
+    return [
+        sizes[-1] // (count if divided else 1)
+        for wire, count, divided in (
+            (OUTPUT, heads[0], True), (VALUE, heads[1], True), (KEY_VALUE, 1, False), (ALL_THREE, 1, False),
+            (PAST_VALUE, 1, False),
+        )
+        if (sizes := sizes_of(d, wire)) is not None
+    ]  # fmt: skip
+
+
+# --- rules ---
+
+
+def _ones(sizes: Sequence[int], last: int) -> bool:
+    return all(n == 1 for n in sizes[:-last])
+
+
+def _quoted(wires: Sequence[str], word: str = "and", suffix: str = "") -> str:
+    names = [f"`{wire}{suffix}`" for wire in wires]
+    return f" {word} ".join((", ".join(names[:-1]), names[-1]))
+
+
+def _one_of_each() -> tuple[Constraint, ...]:
+    return (
+        Constraint("one_query", f"Exactly one of {_quoted(QUERIES)} must be there.", lambda d: there(d, QUERIES) == 1),
+        Constraint("one_key", f"At most one of {_quoted(KEYS)} must be there.", lambda d: there(d, KEYS) <= 1),
+        Constraint("one_value", f"At most one of {_quoted(VALUES)} must be there.", lambda d: there(d, VALUES) <= 1),
+        Constraint(
+            "keys_with_values",
+            f"One of {_quoted(KEYS)} must be there exactly where one of {_quoted(VALUES, 'or')} is.",
+            lambda d: bool(there(d, KEYS)) == bool(there(d, VALUES)),
+        ),
+        Constraint(
+            "past_together",
+            f"`{PAST_KEY}` must be there exactly where `{PAST_VALUE}` is.",
+            lambda d: there(d, [PAST_KEY]) == there(d, [PAST_VALUE]),
+        ),
+        Constraint(
+            "keys_present",
+            f"One of {_quoted((*KEYS, PAST_KEY))} must be there.",
+            lambda d: there(d, (*KEYS, PAST_KEY)) > 0,
+        ),
+    )
+
+
+class Heads(NamedTuple):
+    """The wire names of the two counts of heads, which the older version has in one field."""
+
+    queries: str
+    keys: str
+
+    def of(self, d: Any) -> tuple[int, int]:
+        return getattr(d, snake_case(self.queries)), getattr(d, snake_case(self.keys))
+
+
+def _divided(wire: str, count: str, *, queries: bool) -> Constraint:
+    """A tensor {batch, .., heads * head size}; queries: whether the second is the number of queries."""
+    like = "first two are those" if queries else "first is that"
+
+    def fits(d: Any) -> bool:
+        sizes = sizes_of(d, wire)
+        if sizes is None:
+            return True
+        last = -1 if queries else -2
+        divides = sizes[-1] % getattr(d, snake_case(count)) == 0
+        return divides and _ones(sizes, 3) and sizes[-3:last] == d.output_tensor.sizes[-3:last]
+
+    return Constraint(
+        f"{snake_case(wire).removesuffix('_tensor')}_sizes",
+        f"`{wire}.Sizes` must be 1 before the last three, of which the {like} of `{OUTPUT}.Sizes`, and `{count}` must divide "
+        "the last.",
+        fits,
+    )
+
+
+def _stacked(wire: str, count: str, parts: int, *, queries: bool) -> Constraint:
+    """A tensor {batch, .., heads, parts, head size}."""
+    like = "first two are those" if queries else "first is that"
+
+    def fits(d: Any) -> bool:
+        sizes = sizes_of(d, wire)
+        if sizes is None:
+            return True
+        last = 2 if queries else 1
+        return sizes[2:4] == (getattr(d, snake_case(count)), parts) and sizes[:last] == d.output_tensor.sizes[-3:][:last]
+
+    return Constraint(
+        f"{snake_case(wire).removesuffix('_tensor')}_sizes",
+        f"`{wire}.Sizes` must be {{batch, length, `{count}`, {parts}, head size}}, of which the {like} of `{OUTPUT}.Sizes`.",
+        fits,
+    )
+
+
+def _cached(wire: str, count: str) -> Constraint:
+    """A tensor {batch, heads, length, head size}."""
+
+    def fits(d: Any) -> bool:
+        sizes = sizes_of(d, wire)
+        if sizes is None:
+            return True
+        return _ones(sizes, 4) and sizes[-4:-2] == (d.output_tensor.sizes[-3], getattr(d, snake_case(count)))
+
+    return Constraint(
+        f"{snake_case(wire).removesuffix('_tensor')}_sizes",
+        f"`{wire}.Sizes` must be 1 before the last four, which are {{batch, `{count}`, length, head size}}, with the batch of "
+        f"`{OUTPUT}.Sizes`.",
+        fits,
+    )
+
+
+TOTAL = f"the keys of {_quoted(KEYS, 'or', '.Sizes')} and of `{PAST_KEY}.Sizes` together"
+
+
+def _present(wire: str) -> Constraint:
+    def fits(d: Any) -> bool:
+        sizes = sizes_of(d, wire)
+        return sizes is None or sizes[-2] == past_count(d) + key_count(d)
+
+    return Constraint(
+        f"{snake_case(wire).removesuffix('_tensor')}_length", f"`{wire}.Sizes` must have as second last {TOTAL}.", fits
+    )  # fmt: skip
+
+
+def mask_sizes(d: Any, heads: int) -> list[tuple[int, ...]]:
+    """The sizes that a mask of the desc's type may end in, after ones."""
+    batch = d.output_tensor.sizes[-3]
+    return {
+        MaskType.NONE: [],
+        MaskType.KEY_SEQUENCE_LENGTH: [(batch,)],
+        MaskType.KEY_SEQUENCE_END_START: [(2, batch)],
+        MaskType.KEY_QUERY_SEQUENCE_LENGTH_START_END: [(3 * batch + 2,)],
+        MaskType.BOOLEAN: [(batch, heads, d.output_tensor.sizes[-2], past_count(d) + key_count(d))],
+    }[d.mask_type]
+
+
+def attention_rules(heads: Heads) -> tuple[Constraint, ...]:
+    """The rules of both versions; heads: how they name the counts of heads."""
+
+    def counts(d: Any) -> bool:
+        queries, keys = heads.of(d)
+        return queries >= 1 and keys >= 1 and queries % keys == 0
+
+    def bias_fits(d: Any) -> bool:
+        if d.bias_tensor is None:
+            return True
+        queries, keys = heads.of(d)
+        size, value_size = head_sizes(d, heads.of(d))[0], value_head_sizes(d, heads.of(d))[0]
+        sizes = d.bias_tensor.sizes
+        return bool(_ones(sizes, 1) and sizes[-1] == queries * size + keys * (size + value_size))
+
+    def mask_fits(d: Any) -> bool:
+        if d.mask_tensor is None:
+            return True
+        found = d.mask_tensor.sizes
+        (asked,) = mask_sizes(d, heads.of(d)[0])
+        aligned = (*(1,) * (len(asked) - len(found)), *found)
+        if d.mask_type == MaskType.BOOLEAN:
+            return _ones(aligned, 4) and all(n in (1, m) for n, m in zip(aligned[-4:], asked, strict=True))
+        return _ones(aligned, len(asked)) and aligned[-len(asked) :] == asked
+
+    def relative_fits(d: Any) -> bool:
+        sizes = sizes_of(d, "RelativePositionBiasTensor")
+        if sizes is None:
+            return True
+        batch, queries, _ = d.output_tensor.sizes[-3:]
+        return _ones(sizes, 4) and sizes[-4:] == (batch, heads.of(d)[0], queries, past_count(d) + key_count(d))
+
+    both_counts = _quoted(dict.fromkeys(heads)) if heads.queries != heads.keys else f"`{heads.queries}`"
+    divided = " and the second divide the first" if heads.queries != heads.keys else ""
+    return (
+        Constraint("head_counts", f"{both_counts} must be at least 1{divided}.", counts),
+        *_one_of_each(),
+        Constraint(
+            "output_sizes",
+            f"`{OUTPUT}.Sizes` must be 1 before the last three, and `{heads.queries}` must divide the last.",
+            lambda d: _ones(d.output_tensor.sizes, 3) and d.output_tensor.sizes[-1] % heads.of(d)[0] == 0,
+        ),
+        _divided(QUERY, heads.queries, queries=True),
+        _divided(KEY, heads.keys, queries=False),
+        _divided(VALUE, heads.keys, queries=False),
+        _stacked(QUERY_KEY, heads.queries, 2, queries=True),
+        _stacked(KEY_VALUE, heads.keys, 2, queries=False),
+        _stacked(ALL_THREE, heads.queries, 3, queries=True),
+        _cached(PAST_KEY, heads.keys),
+        _cached(PAST_VALUE, heads.keys),
+        _cached("OutputPresentKeyTensor", heads.keys),
+        _cached("OutputPresentValueTensor", heads.keys),
+        Constraint(
+            "lengths_match",
+            f"{_quoted((KEY, QUERY_KEY, VALUE), 'and', '.Sizes')} must have equally many keys and values.",
+            lambda d: len({
+                sizes[at] for wire, at in ((KEY, -2), (QUERY_KEY, 1), (VALUE, -2))
+                if (sizes := sizes_of(d, wire)) is not None
+            }) <= 1,
+        ),
+        Constraint(
+            "past_lengths_match",
+            f"`{PAST_KEY}.Sizes` and `{PAST_VALUE}.Sizes` must be equal in the second last.",
+            lambda d: len({s[-2] for wire in (PAST_KEY, PAST_VALUE) if (s := sizes_of(d, wire)) is not None}) <= 1,
+        ),
+        _present("OutputPresentKeyTensor"),
+        _present("OutputPresentValueTensor"),
+        Constraint(
+            "head_sizes_match",
+            f"{_quoted((QUERY, KEY, QUERY_KEY, KEY_VALUE, ALL_THREE, PAST_KEY, 'OutputPresentKeyTensor'), 'and', '.Sizes')} "
+            f"must have heads of one size, those of the first two being the last size divided by `{heads.queries}` and by "
+            f"`{heads.keys}`.",
+            lambda d: len({*head_sizes(d, heads.of(d)), *_last(d, "OutputPresentKeyTensor")}) == 1,
+        ),
+        Constraint(
+            "value_head_sizes_match",
+            f"{_quoted((OUTPUT, VALUE, KEY_VALUE, ALL_THREE, PAST_VALUE, 'OutputPresentValueTensor'), 'and', '.Sizes')} must "
+            f"have heads of one size, those of the first two being the last size divided by `{heads.queries}` and by "
+            f"`{heads.keys}`.",
+            lambda d: len({*value_head_sizes(d, heads.of(d)), *_last(d, "OutputPresentValueTensor")}) == 1,
+        ),
+        Constraint(
+            "bias_sizes",
+            "`BiasTensor.Sizes` must be 1 before the last, which must be the sum of the heads times their sizes, of queries, "
+            f"keys and values, by {_quoted((QUERY, KEY, QUERY_KEY, KEY_VALUE, ALL_THREE, PAST_KEY), 'or', '.Sizes')}, "
+            f"{_quoted((OUTPUT, VALUE, PAST_VALUE), 'or', '.Sizes')}, `{heads.queries}`" + (
+                f" and `{heads.keys}`." if heads.queries != heads.keys else "."),
+            bias_fits,
+        ),
+        Constraint(
+            "mask_where_its_type",
+            "`MaskTensor` must be there exactly where `MaskType` is not NONE.",
+            lambda d: (d.mask_tensor is not None) == (d.mask_type != MaskType.NONE),
+        ),
+        Constraint(
+            "mask_sizes",
+            "`MaskTensor.Sizes` must be those of `MaskType`, after ones: {batch}, {2, batch}, {3 * batch + 2}, or what is "
+            f"broadcast to {{batch, `{heads.queries}`, queries, keys}}, by `{OUTPUT}.Sizes` and {TOTAL}.",
+            mask_fits,
+        ),
+        Constraint(
+            "relative_position_bias_sizes",
+            "`RelativePositionBiasTensor.Sizes` must be 1 before the last four, which are {batch, "
+            f"`{heads.queries}`, queries, keys}}, by `{OUTPUT}.Sizes` and {TOTAL}.",
+            relative_fits,
+        ),
+    )  # fmt: skip
+
+
+def _last(d: Any, wire: str) -> list[int]:
+    sizes = sizes_of(d, wire)
+    return [] if sizes is None else [sizes[-1]]
+
+
+def attention_outputs(d: Any, heads: tuple[int, int]) -> Outputs:
+    """The `outputs` of both versions."""
+    queries, keys = heads
+    source = next(t for t in (d.query_tensor, d.stacked_query_key_tensor, d.stacked_query_key_value_tensor) if t is not None)
+    value = d.value_tensor or d.past_value_tensor
+    size = head_sizes(d, heads)[0]
+    if d.value_tensor is not None:
+        value_size = d.value_tensor.sizes[-1] // keys
+    else:
+        stacked = (d.stacked_key_value_tensor, d.stacked_query_key_value_tensor, value)
+        value_size = next(t for t in stacked if t is not None).sizes[-1]
+    if source is d.query_tensor:
+        leading, batch, rows = source.sizes[:-3], source.sizes[-3], source.sizes[-2]
+    else:
+        leading, batch, rows = (), source.sizes[0], source.sizes[1]
+    total, data_type = past_count(d) + key_count(d), source.data_type
+    return {
+        "output_tensor": ((*leading, batch, rows, queries * value_size), data_type),
+        "output_present_key_tensor": ((batch, keys, total, size), data_type),
+        "output_present_value_tensor": ((batch, keys, total, value_size), data_type),
+    }
+
+
+# --- statement ---
+
+
+class Attention:
+    """The queries, keys and values of a desc of the newest version, and what is made of them."""
+
+    def __init__(self, d: Any, inputs: Mapping[str, Tensor | None]) -> None:
+        self.d, self.inputs = d, inputs
+        self.heads = d.query_head_count, d.key_value_head_count
+        self.size = head_sizes(d, self.heads)[0]
+        self.value_size = d.output_tensor.sizes[-1] // self.heads[0]
+        self.past, self.new = past_count(d), key_count(d)
+        self.total = self.past + self.new
+
+    def element(self, sources: Sequence[str], place: int, width: Any, start: Any, at: Sequence[Expr]) -> Expr:
+        """An element of new queries, keys or values at (batch, length, head, element), with its bias.
+
+        place: among what is stacked; width: of a head; start: of its biases.
+        """
+        b, s, n, h = at
+        wire = next(w for w in sources if self.inputs[w] is not None)
+        tensor = self.inputs[wire]
+        assert tensor is not None
+        if wire in (QUERY, KEY, VALUE):
+            x = tensor[[*[0] * (len(tensor.sizes) - 3), b, s, n * width + h]]
+        else:
+            x = tensor[b, s, n, place - (1 if wire == KEY_VALUE else 0), h]
+        bias = self.inputs["BiasTensor"]
+        return x if bias is None else x + bias[[*[0] * (len(bias.sizes) - 1), n * width + h + start]]
+
+    def query(self, b: Expr, n: Expr, s: Expr, h: Expr) -> Expr:
+        return self.element(QUERIES, 0, self.size, 0, (b, s, n, h))
+
+    def key(self, b: Expr, m: Expr, t: Expr, h: Expr) -> Expr:
+        return self.known(PAST_KEY, KEYS, 1, self.size, self.heads[0] * self.size, (b, m, t, h))
+
+    def value(self, b: Expr, m: Expr, t: Expr, h: Expr) -> Expr:
+        start = (self.heads[0] + self.heads[1]) * self.size
+        return self.known(PAST_VALUE, VALUES, 2, self.value_size, start, (b, m, t, h))
+
+    def known(self, wire: str, sources: Sequence[str], place: int, width: Any, start: Any, at: Sequence[Expr]) -> Expr:
+        """An element of the past, or after that of the new ones."""
+        b, m, t, h = at
+        past = self.inputs[wire]
+        if past is None:
+            return self.element(sources, place, width, start, (b, t, m, h))
+        before = past[[*[0] * (len(past.sizes) - 4), *at]]
+        if not self.new:
+            return before
+        length = self.length(b)
+        after = self.element(sources, place, width, start, (b, t - length, m, h))
+        made = select(t < length, before, after)
+        return made if self.inputs["PastSequenceLengthsTensor"] is None else select(t < length + self.new, made, 0)
+
+    def length(self, b: Expr) -> Any:
+        """The keys of the past that count."""
+        lengths = self.inputs["PastSequenceLengthsTensor"]
+        if lengths is None:
+            return self.past
+        return clamp(index(lengths[[*[0] * (len(lengths.sizes) - 1), b]]), 0, self.past)
+
+    def score(self, b: Expr, n: Expr, s: Expr, t: Expr) -> Expr:
+        """What the weight of key t for query s is the exponential of."""
+        (h,) = k = each((self.size,), "h")
+        m = n // (self.heads[0] // self.heads[1])
+        found: Expr = self.d.scale * Sum(k, self.query(b, n, s, h) * self.key(b, m, t, h))
+        relative, mask = self.inputs["RelativePositionBiasTensor"], self.inputs["MaskTensor"]
+        if relative is not None:
+            found += relative[[*[0] * (len(relative.sizes) - 4), b, n, s, t]]
+        return found if mask is None else found + select(self.kept(mask, b, n, s, t), 0, self.d.mask_filter_value)
+
+    def kept(self, mask: Tensor, b: Expr, n: Expr, s: Expr, t: Expr) -> Expr:
+        """Whether a mask leaves a score as it is."""
+        lead = [0] * (len(mask.sizes) - 1)
+        if self.d.mask_type == MaskType.BOOLEAN:
+            return is_true(mask.broadcast([b, n, s, t]))
+        place = number(t)
+        if self.d.mask_type == MaskType.KEY_SEQUENCE_END_START:
+            end, start = (mask[[*lead[1:], row, b]] for row in (0, 1))
+            return both(place < end, place >= start)
+        return place < mask[[*lead, b]]
+
+    def seen(self, b: Expr, s: Expr, t: Expr) -> Expr | None:
+        """Whether a query sees a key: with lengths of the past, those up to its own place."""
+        if self.inputs["PastSequenceLengthsTensor"] is None:
+            return None
+        length = self.length(b)
+        return both(t <= length + s, t < length + self.new)
+
+    def output(self) -> Nest:
+        *_, b, s, c = i = each(self.d.output_tensor.sizes)
+        n, h = c // self.value_size, c % self.value_size
+        m = n // (self.heads[0] // self.heads[1])
+
+        def over_keys(name: str) -> tuple[Any, Expr, Expr | None]:
+            (t,) = k = each((self.total,), name)
+            return k, t, self.seen(b, s, t)
+
+        (k, t, seen), (k2, t2, seen2), (k3, t3, seen3) = map(over_keys, "tuv")
+        top = Max(k3, self.score(b, n, s, t3), seen3)
+        weight = exp(self.score(b, n, s, t) - top)
+        there = negation(equal(self.score(b, n, s, t), -math.inf))  # a weight of 0 is no term
+        values = Sum(k, weight * self.value(b, m, t, h), there if seen is None else both(seen, there))
+        return nest(i, values / Sum(k2, exp(self.score(b, n, s, t2) - top), seen2))
+
+    def present(self, sizes: Sequence[Any], element: Callable[..., Expr]) -> Nest:
+        """The keys or the values that are used."""
+        *_, b, m, t, h = i = each(sizes)
+        body = element(b, m, t, h)
+        return move(i, body) if self.inputs["BiasTensor"] is None else nest(i, body)

@@ -1,0 +1,383 @@
+"""Regions of images, sampled on grids: the rules and statements of ROI_ALIGN and its gradient.
+
+A desc has ROITensor, a row x1, y1, x2, y2 for each region, BatchIndicesTensor, and the attributes of ROI_ALIGN1. In a
+dimension, scaled region corners X1 and X2 are `size` apart, each of `outputs` cells has n samples, and sample s lies at
+x = (s - OutputPixelOffset) * size / (outputs * n) + X1 - InputPixelOffset.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.names import snake_case
+from anydml.schema.constraint import Constraint, DataRule
+from anydml.schema.enumerations import InterpolationMode, ReduceFunction
+from anydml.schema.expression import (
+    Expr,
+    Indices,
+    Max,
+    Sum,
+    Tensor,
+    absolute,
+    both,
+    ceil,
+    clamp,
+    each,
+    equal,
+    first_largest,
+    floor,
+    index,
+    minimum,
+    negation,
+    number,
+    pieces,
+    rounded,
+    select,
+    unraveled,
+)
+from anydml.schema.statement import Nest, nest
+from anydml.tensor import DataType, TensorDesc
+
+REGIONS = "The regions, rows of x1, y1, x2, y2, {[1, [1,]] R, 4}."
+BATCHES = "The image of each region, {[1, [1, [1,]]] R}."
+REDUCTION = "AVERAGE or MAX of the samples of an output."
+MODE = "NEAREST_NEIGHBOR or LINEAR, for each sample."
+SCALE_X, SCALE_Y = "A factor of x1 and x2.", "A factor of y1 and y2."
+INPUT_OFFSET, OUTPUT_OFFSET = "A term of the input's places.", "A term of the samples' places."
+MINIMUM = "The least number of samples of an output in each dimension."
+MAXIMUM = "The largest number of samples of an output in each dimension."
+ALIGNED = "Whether the first and the last sample of a region lie on its corners."
+MOST_SAMPLES = 1 << 24  # of one output
+LARGEST = float(2**128 - 2**104)  # of float32
+
+REGION_ERRATA = (
+    "The page computes the step of Y from variables of X, and its loops run over one sample too many.",
+    "The page does not say how the number of samples is made an integer: rounded up (our decision, as in ONNX). The region's "
+    "size and that number are computed in float32, all else exactly.",
+    "The page does not say what is out of bounds: places below -1 or above the size, others being moved to the edge, as "
+    "results of DirectML show.",
+    "The page does not say which of two elements is the nearest: the later one, floor(x + 1/2) (our decision).",
+    "The page does not say where the samples lie with AlignRegionsToCorners: size / (outputs * n - 1) apart; a single one at "
+    "the centre (our decision).",
+    "The page does not say what regions are legal: coordinates are finite, and each output has at most 2^24 samples (our "
+    "decision).",
+)
+
+
+# --- rules ---
+
+
+def regions_of(d: Any) -> int:
+    count: int = d.roi_tensor.sizes[-2]
+    return count
+
+
+def _finite(wire: str) -> Constraint:
+    name = snake_case(wire)
+    return Constraint(
+        f"{name}_finite",
+        f"`{wire}` must be finite.",
+        lambda d: math.isfinite(getattr(d, name)),
+        breaks=lambda d: {name: math.inf},
+    )
+
+
+def region_rules(images: str, outputs: str, *, offsets: bool = True) -> tuple[Constraint, ...]:
+    """The rules about regions.
+
+    images: the tensors with the images' sizes, blank-separated; outputs: the one with those of what is read of them.
+    """
+    wires, name = images.split(), snake_case(outputs)
+
+    def batches_fit(d: Any) -> bool:
+        sizes = d.batch_indices_tensor.sizes
+        return bool(sizes[-1] == regions_of(d) and all(n == 1 for n in sizes[:-1]))
+
+    def images_fit(d: Any) -> bool:
+        first = [(regions_of(d), t.sizes[1]) for wire in wires if (t := getattr(d, snake_case(wire))) is not None]
+        return all(getattr(d, name).sizes[:2] == sizes for sizes in first)
+
+    def grown(wire: str, at: int) -> Callable[[Any], Mapping[str, Any]]:
+        def changes(d: Any) -> Mapping[str, Any]:
+            t: TensorDesc = getattr(d, snake_case(wire))
+            sizes = list(t.sizes)
+            sizes[at] += 1
+            return {snake_case(wire): replace(t, sizes=tuple(sizes), strides=None)}
+
+        return changes
+
+    return (
+        Constraint(
+            "roi_sizes",
+            "`ROITensor.Sizes` must end in 4, and be 1 before the last two: x1, y1, x2, y2 of each region.",
+            lambda d: d.roi_tensor.sizes[-1] == 4 and all(n == 1 for n in d.roi_tensor.sizes[:-2]),
+            breaks=grown("ROITensor", -1),
+        ),
+        Constraint(
+            "batch_indices_sizes",
+            "`BatchIndicesTensor.Sizes` must be 1 before the last, which must be the second last of `ROITensor.Sizes`: a batch "
+            "index for each region.",
+            batches_fit,
+            expected=lambda d: {"BatchIndicesTensor.Sizes": (*(1,) * (len(d.batch_indices_tensor.sizes) - 1), regions_of(d))},
+            breaks=grown("BatchIndicesTensor", -1),
+        ),
+        Constraint(
+            "regions_and_channels_match",
+            f"`{outputs}.Sizes` must begin with the second last of `ROITensor.Sizes` and the second of "
+            f"{' and of '.join(f'`{wire}.Sizes`' for wire in wires)}: the regions, and the channels.",
+            images_fit,
+            breaks=grown(outputs, 0),
+        ),
+        Constraint(
+            "reduction_supported",
+            "`ReductionFunction` must be AVERAGE or MAX.",
+            lambda d: d.reduction_function in (ReduceFunction.AVERAGE, ReduceFunction.MAX),
+            expected=lambda d: {"ReductionFunction": [ReduceFunction.AVERAGE, ReduceFunction.MAX]},
+            breaks=lambda d: {"reduction_function": ReduceFunction.SUM},
+        ),
+        Constraint(
+            "samples_ordered",
+            "`MaximumSamplesPerOutput` must not be below `MinimumSamplesPerOutput`, which must be at least 1.",
+            lambda d: 1 <= d.minimum_samples_per_output <= d.maximum_samples_per_output,
+            breaks=lambda d: {"minimum_samples_per_output": d.maximum_samples_per_output + 1},
+        ),
+        *map(_finite, ("SpatialScaleX", "SpatialScaleY")),
+        *(map(_finite, ("InputPixelOffset", "OutputPixelOffset")) if offsets else ()),
+    )
+
+
+def region_data_rules(images: str, outputs: str) -> tuple[DataRule, DataRule]:
+    """The rules about the data of BatchIndicesTensor and ROITensor, with tensors as in `region_rules`."""
+    wires, name = images.split(), snake_case(outputs)
+
+    def out_of_range(d: Any, indices: NDArray[Any]) -> NDArray[np.bool_]:
+        there = [t for wire in wires if (t := getattr(d, snake_case(wire))) is not None]
+        return np.asarray(indices >= there[0].sizes[0], np.bool_)
+
+    def unusable(d: Any, regions: NDArray[Any]) -> NDArray[np.bool_]:
+        with np.errstate(all="ignore"):  # a coordinate that is not finite is one, whatever it gives here
+            every = np.broadcast_to(regions, (*regions.shape[:-1], 4))  # of a stride of 0, one is seen
+            samples = np.ones(regions.shape[:-1], np.float64)
+            for at, scale, size in ((0, d.spatial_scale_x, -1), (1, d.spatial_scale_y, -2)):
+                corners = every[..., at::2].astype(np.float32) * np.float32(scale)
+                needed = np.ceil(np.abs(corners[..., 1] - corners[..., 0]) / np.float32(getattr(d, name).sizes[size]))
+                samples *= np.clip(needed, d.minimum_samples_per_output, d.maximum_samples_per_output)
+        return np.asarray(~np.isfinite(regions) | (samples > MOST_SAMPLES)[..., None])
+
+    named = " or ".join(f"`{wire}.Sizes`" for wire in wires)
+    return (
+        DataRule("batch_in_range", f"a batch index is less than the first of {named}.", ("BatchIndicesTensor",), out_of_range),
+        DataRule(
+            "region_usable",
+            "a region's coordinates are finite, and each output has at most 2^24 samples of it.",
+            ("ROITensor",),
+            unusable,
+        ),
+    )
+
+
+# --- statements ---
+
+
+@dataclass(frozen=True)
+class Side:
+    """A dimension of the regions. size: the images'; outputs: of a region; count: samples of an output, by region."""
+
+    d: Any
+    first: Expr
+    last: Expr
+    scale: Any
+    size: Any
+    outputs: Any
+
+    @property
+    def extent(self) -> Expr:
+        """X2 - X1 as float32 operations give it; what overflows is the largest number."""
+
+        def step(x: Expr) -> Expr:
+            return clamp(rounded(x, DataType.FLOAT32), -LARGEST, LARGEST)
+
+        return step(step(self.last * self.scale) - step(self.first * self.scale))
+
+    @property
+    def count(self) -> Expr:
+        """The samples of an output."""
+        needed = ceil(rounded(absolute(self.extent) / self.outputs, DataType.FLOAT32))
+        return index(clamp(needed, self.d.minimum_samples_per_output, self.d.maximum_samples_per_output))
+
+    def share(self, s: Expr) -> Expr:
+        """The part of the way from X1 to X2 at which sample s lies."""
+        samples, place = number(self.count * self.outputs), number(s) - self.d.output_pixel_offset
+        if not self.d.align_regions_to_corners:
+            return number(place / samples)
+        return select(equal(samples, 1), 0.5, place / (samples - 1))
+
+    def place(self, s: Expr) -> Expr:
+        """x of sample s."""
+        return number(self.extent * self.share(s) + self.first * self.scale - self.d.input_pixel_offset)
+
+    def inside(self, x: Expr) -> Expr:
+        """Whether a sample's place is not out of bounds."""
+        return both(x >= -1, x <= self.size)
+
+    def tap(self, x: Expr, k: Expr) -> tuple[Expr, Expr]:
+        """One of the two elements around a place, k of 0 and 1, and what it counts."""
+        moved = clamp(x, 0, self.size - 1)
+        if self.d.interpolation_mode == InterpolationMode.NEAREST_NEIGHBOR:
+            return index(clamp(floor(moved + 0.5), 0, self.size - 1)), number(select(equal(k, 0), 1, 0))
+        share = moved - floor(moved)
+        return minimum(index(floor(moved)) + k, self.size - 1), select(equal(k, 0), 1 - share, share)
+
+
+class Sample(NamedTuple):
+    """A sample: its number in each dimension, among those of its output, and its places."""
+
+    s: tuple[Expr, Expr]
+    at: tuple[Expr, Expr]
+    inside: Expr
+
+
+class Grid:
+    """The samples of a region r: rows first, then columns."""
+
+    def __init__(self, d: Any, roi: Tensor, r: Expr, sizes: Sequence[Any], outputs: Sequence[Any]) -> None:
+        lead = [0] * (len(roi.sizes) - 2)
+        scales = d.spatial_scale_y, d.spatial_scale_x
+        self.d = d
+        self.sides = tuple(
+            Side(d, roi[[*lead, r, at]], roi[[*lead, r, at + 2]], scale, size, out)
+            for at, scale, size, out in zip((1, 0), scales, sizes[2:], outputs[2:], strict=True)
+        )
+
+    @property
+    def samples(self) -> Expr:
+        """The number of an output's samples."""
+        y, x = self.sides
+        return number(y.count) * number(x.count)
+
+    def each(self, names: str = "uv") -> tuple[Indices, Expr]:
+        """Indices of samples, and the condition of those that an output has."""
+        k = each((self.d.maximum_samples_per_output,) * 2, names)
+        return k, both(k[0] < self.sides[0].count, k[1] < self.sides[1].count)
+
+    def sample(self, out: Sequence[Expr], k: Sequence[Expr]) -> Sample:
+        """Sample k of an output."""
+        y, x = (side.count * o + u for side, o, u in zip(self.sides, out, k, strict=True))
+        at = self.sides[0].place(y), self.sides[1].place(x)
+        return Sample((y, x), at, both(self.sides[0].inside(at[0]), self.sides[1].inside(at[1])))
+
+    def taps(self, sample: Sample, t: Sequence[Expr]) -> tuple[list[Expr], Expr]:
+        """One of the four elements around a sample, by its rows and columns, and its weight."""
+        (y, wy), (x, wx) = (side.tap(at, k) for side, at, k in zip(self.sides, sample.at, t, strict=True))
+        return [y, x], wy * wx
+
+    def value(self, image: Tensor, b: Expr, c: Expr, sample: Sample) -> Expr:
+        """What is read at a sample that is inside."""
+        t = each((2, 2), "pq")
+        at, weight = self.taps(sample, t)
+        return Sum(t, image[[b, c, *at]] * weight, weight > 0)
+
+    def winner(self, image: Tensor, b: Expr, c: Expr, out: Sequence[Expr]) -> list[Expr]:
+        """The first of an output's samples inside with the largest value."""
+        k, there = self.each("yx")
+        sample = self.sample(out, k)
+        most = self.d.maximum_samples_per_output
+        place = first_largest(k, self.value(image, b, c, sample), where=both(there, sample.inside))
+        return unraveled(place, (most, most))
+
+
+def of_region(batches: Tensor, r: Expr) -> Expr:
+    """A region's image."""
+    return index(batches[[*[0] * (len(batches.sizes) - 1), r]])
+
+
+def pooled_regions(d: Any, x: Tensor, roi: Tensor, batches: Tensor) -> Nest:
+    """The statement of ROI_ALIGN1."""
+    r, c, *out = i = each(d.output_tensor.sizes)
+    grid = Grid(d, roi, r, x.sizes, d.output_tensor.sizes)
+    k, there = grid.each()
+    sample = grid.sample(out, k)
+    value = select(sample.inside, grid.value(x, of_region(batches, r), c, sample), d.out_of_bounds_input_value)
+    if d.reduction_function == ReduceFunction.MAX:
+        return nest(i, Max(k, value, there))
+    return nest(i, Sum(k, value, there) / grid.samples)
+
+
+def _reached(side: Side, out: Expr, place: Expr, u: Expr, where: Callable[[Expr], list[Expr]], k: Sequence[Expr]) -> Expr:
+    """The weights that an element along a dimension has in the samples u of an output, added up."""
+    (t,) = tap = each((2,), "p")
+    x = side.place(side.count * out + u)
+    at, weight = side.tap(x, t)
+    bound = Indices((*k, t))
+    bound.bound = (*(v.data for v in k), *tap.bound)
+    return Sum(bound, weight, reduce(both, [*where(u), side.inside(x), equal(at, place), weight > 0]))
+
+
+def image_gradient(d: Any, image: Tensor | None, g: Tensor, roi: Tensor, batches: Tensor) -> Nest:
+    """The gradient of the images, of ROI_ALIGN_GRAD."""
+    n, c, *places = i = each(d.output_gradient_tensor.sizes)
+    (r,), out = regions, cells = each(g.sizes[:1], "r"), each(g.sizes[2:], "yx")
+    grid = Grid(d, roi, r, d.output_gradient_tensor.sizes, g.sizes)
+    gradient = g[[r, c, *out]]
+    weights = []
+    if d.reduction_function == ReduceFunction.MAX:
+        assert image is not None
+        chosen = grid.winner(image, of_region(batches, r), c, out)
+        for side, o, p, u in zip(grid.sides, out, places, chosen, strict=True):
+            weights.append(_reached(side, o, p, u, lambda u: [], ()))
+    else:
+        gradient = gradient / grid.samples
+        for side, o, p in zip(grid.sides, out, places, strict=True):
+            (u,) = each((d.maximum_samples_per_output,), "u")
+            weights.append(_reached(side, o, p, u, lambda u, side=side: [u < side.count], (u,)))  # type: ignore[misc]
+    weight = weights[0] * weights[1]
+    return nest(i, Sum(regions, Sum(cells, gradient * weight, weight > 0), equal(of_region(batches, r), n)))
+
+
+def _slope(grid: Grid, axis: int, image: Tensor, at: tuple[Expr, Expr], sample: Sample) -> tuple[Expr, Expr]:
+    """The image's derivative at a sample along a dimension, 0 for rows, and whether there is one."""
+    side, other = grid.sides[axis], grid.sides[1 - axis]
+    place = sample.at[axis]
+    (t,) = taps = each((2,), "p")
+    across, weight = other.tap(sample.at[1 - axis], t)
+    low = index(floor(clamp(place, 0, side.size - 1)))
+    ends = [[along, across] if axis == 0 else [across, along] for along in (low, minimum(low + 1, side.size - 1))]
+    before, after = (image[[*at, *end]] for end in ends)
+    interior = reduce(both, [sample.inside, place >= 0, place < side.size - 1])
+    return Sum(taps, weight * (after - before), weight > 0), interior
+
+
+def region_gradient(d: Any, image: Tensor, g: Tensor, roi: Tensor, batches: Tensor) -> Nest:
+    """The gradient of the regions' corners, of ROI_ALIGN_GRAD."""
+    *_, r, corner = i = each(roi.sizes)
+    if d.interpolation_mode == InterpolationMode.NEAREST_NEIGHBOR:
+        return nest(i, 0)
+    b, made = of_region(batches, r), []
+    for last in (False, True):
+        for axis in (1, 0):  # x, then y
+            c, *out = cells = each((g.sizes[1], *g.sizes[2:]), "cyx")
+            grid = Grid(d, roi, r, image.sizes, g.sizes)
+            gradient, there = g[[r, c, *out]], []
+            if d.reduction_function == ReduceFunction.MAX:
+                k: Any = grid.winner(image, b, c, out)
+                bound = cells
+            else:
+                k, within = grid.each()
+                gradient, there = gradient / grid.samples, [within]
+                bound = Indices((*cells, *k))
+                bound.bound = (*cells.bound, *k.bound)
+            sample = grid.sample(out, k)
+            slope, interior = _slope(grid, axis, image, (b, c), sample)
+            side = grid.sides[axis]
+            share = side.share(sample.s[axis])
+            part = (share if last else 1 - share) * side.scale
+            where = reduce(both, [*there, interior, negation(equal(part, 0))])
+            made.append(Sum(bound, gradient * part * slope, where))
+    return nest(i, pieces(corner, range(4), made))
