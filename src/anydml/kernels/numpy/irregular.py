@@ -182,7 +182,8 @@ def positions(keys: Array, count: int, *, decreasing: bool) -> Array:
         both.partition(count - 1, axis=-1)
         both = both[..., :count]
     both.sort(axis=-1)
-    return (both[..., :count] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    places: Array = both[..., :count] & np.uint64(0xFFFFFFFF)
+    return places.astype(np.int64)
 
 
 def _ordered(keys: Array) -> Array:
