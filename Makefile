@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs functions approximations prove soak soak-graphs
+.PHONY: demo test lint bench docs functions approximations prove soak
+.PHONY: soak-maps soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -16,21 +17,47 @@ lint: .venv/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# the generated tests, a hundred times longer
-soak: .venv/test
-	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest tests/test_program_fuzz.py
-	ANYDML_MATMUL_OUTPUTS=100000000 $(BIN)/python -m pytest tests/test_matmul_exact.py -k test_generated_products
-	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_pilots_pointwise.py tests/test_pilots_sums.py
-	ANYDML_SOAK=100 $(BIN)/python -m pytest --numprocesses auto tests/test_two_inputs.py tests/test_element_wise_unary.py tests/test_pilots_quantised.py
-	ANYDML_SOAK=20 $(BIN)/python -m pytest --numprocesses auto tests/test_operators.py tests/test_rules.py tests/test_slice_and_matmul.py
-	ANYDML_SOAK=4 $(BIN)/python -m pytest --numprocesses auto tests/test_matmul_exact.py tests/test_matmul_memory.py tests/test_memory.py tests/test_floating_point_state.py
-	ANYDML_SOAK=10 $(BIN)/python -m pytest --numprocesses auto tests/test_elementwise*.py tests/test_rows.py tests/test_copies.py tests/test_arm*.py tests/test_float_contractions.py
-	ANYDML_SOAK=10 $(BIN)/python -m pytest --numprocesses auto --dist loadgroup tests/test_instructions.py tests/test_windows.py tests/test_winograd.py tests/test_pooling.py tests/test_convolutions_by*.py tests/test_integer_convolutions.py tests/test_contractions.py tests/test_direct_contractions.py tests/test_block_sums.py tests/test_four_bit_maps.py tests/test_staged.py tests/test_normalization.py
-	ANYDML_SOAK=200 $(BIN)/python -m pytest --numprocesses auto tests/test_float_contractions.py -k test_generated
+# what `make test` samples, at length; each part by itself ends with its counts
+soak: soak-maps soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
+
+SOAK = -m pytest --numprocesses auto --dist loadgroup --quiet
+
+# element-wise operators: 10^7 transcendental and 10^8 rational outputs, every special value with every other, all of FLOAT16
+soak-maps: .venv/test
+	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/test_elementwise.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_elementwise_*.py tests/test_four_bit_maps.py tests/test_two_inputs.py tests/test_element_wise_unary.py tests/test_pilots_*.py
+
+# sums of products of floats: 10^7 outputs of up to 64 terms, 10^6 of longer sums; and every other way that sums are computed
+soak-contractions: .venv/test
+	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/test_float_contractions.py -k "test_generated or test_long_sums"
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_float_contractions.py tests/test_contractions.py tests/test_direct_contractions.py tests/test_winograd.py tests/test_windows.py tests/test_pooling.py tests/test_rows.py tests/test_staged.py tests/test_normalization.py tests/test_block_sums.py -k "not test_generated and not test_long_sums"
+
+# products and convolutions of integers: 10^7 outputs of each kernel
+soak-products: .venv/test
+	ANYDML_MATMUL_OUTPUTS=10000000 $(BIN)/python $(SOAK) tests/test_matmul_exact.py -k test_generated_products
+	ANYDML_SOAK=2 $(BIN)/python $(SOAK) tests/test_matmul_*.py tests/test_memory.py tests/test_slice_and_matmul.py tests/test_convolutions_by*.py tests/test_integer_*.py -k "not test_generated_products"
+
+# programs: a million mutated texts
+soak-programs: .venv/test
+	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python $(SOAK) tests/test_program_fuzz.py
 
 # 10^4 random graphs, and 500 on each other instruction set
 soak-graphs: .venv/test
-	ANYDML_SOAK=85 $(BIN)/python -m pytest --numprocesses auto tests/test_random_graphs.py
+	ANYDML_SOAK=85 $(BIN)/python $(SOAK) tests/test_random_graphs.py
+	ANYDML_SOAK=10 $(BIN)/python $(SOAK) tests/test_quantised_graphs.py tests/test_onnx_compare.py
+
+# faults put into models, each found at its node; the suites of the onnx package, whole
+soak-models: .venv/test
+	ANYDML_SOAK=34 $(BIN)/python $(SOAK) tests/test_onnx_compare.py tests/test_bounds.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_onnx_suite.py
+
+# what every operator is tested for, on every instruction set
+soak-operators: .venv/test
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_operators.py tests/test_rules.py tests/test_copies.py tests/test_irregular.py tests/test_scans.py tests/test_floating_point_state.py tests/test_forks.py
+
+# the instructions of every kernel for every instruction set and system, and kernels for Arm by emulation
+soak-instructions: .venv/test
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_instructions.py tests/test_arm*.py
 
 # what is made from the operator files and checked in
 functions: .venv/test

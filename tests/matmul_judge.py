@@ -18,8 +18,8 @@ from anydml.kernels.kernel import Machine
 from every_kernel import SOAK, Kernel, Operator, Ran, compiled_by, kernels_of, machines_for
 from matmul_cases import Case, Placed, Recipe, fitting, make
 
-OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "400000"))
-SOAKING = SOAK > 1 or OUTPUTS > 400_000
+OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "250000"))
+SOAKING = SOAK > 1 or OUTPUTS > 250_000
 OPERATORS: tuple[Operator, ...] = (QuantizedLinearMatrixMultiply, MatrixMultiplyInteger)
 
 
@@ -57,12 +57,13 @@ def is_shared(kernel: Kernel) -> bool:
 def shared(kernel: Kernel, machine: Machine, cases: Iterator[Recipe]) -> Iterator[Recipe]:
     """A kernel's share of the cases, each with its number for a seed: all of them, unless that would take too long.
 
-    The reference takes a few. Compiled kernels take some on each instruction set, by turns; NumPy's take some, too. In a soak
-    all take all of them.
+    The reference takes a few. Compiled kernels take some on each instruction set, by turns, most on the widest; NumPy's take
+    some, too. In a soak all take all of them.
     Cases alternate in small steps, which have nothing in common with the number of turns.
     """
     machines = machines_for(kernel)
-    step = 19 if is_slow(kernel) else 29 if is_shared(kernel) else 1 if SOAKING else 5
+    widest = machine == machines[-1]
+    step = 1 if SOAKING else 37 if is_slow(kernel) else (29 if widest else 61) if is_shared(kernel) else 11
     first = machines.index(machine) % step
     numbered = (fitting(replace(recipe, seed=seed)) for seed, recipe in enumerate(cases))
     return islice(numbered, first, None, step)

@@ -185,10 +185,10 @@ def matrix_multiply_integer_to_float(rng: Rng) -> Case:
 
 
 CASES: dict[str, tuple[Callable[[Rng], Case], int]] = {
-    "CONVOLUTION_INTEGER": (convolution_integer, 10_000),
-    "GEMM": (gemm, 10_000),
-    "MATRIX_MULTIPLY_INTEGER_TO_FLOAT": (matrix_multiply_integer_to_float, 10_000),
-    "QUANTIZED_LINEAR_CONVOLUTION": (quantized_linear_convolution, 10_000),
+    "CONVOLUTION_INTEGER": (convolution_integer, 5_000),
+    "GEMM": (gemm, 5_000),
+    "MATRIX_MULTIPLY_INTEGER_TO_FLOAT": (matrix_multiply_integer_to_float, 5_000),
+    "QUANTIZED_LINEAR_CONVOLUTION": (quantized_linear_convolution, 5_000),
 }
 
 

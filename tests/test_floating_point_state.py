@@ -151,7 +151,7 @@ def cases() -> list[tuple[QuantizedCase, NDArray[Any]]]:
 @by_state
 @by_device
 def test_quantized_products_are_the_same_bits(mxcsr: Context, state: int, device: str) -> None:
-    turns = 3 if SOAK == 1 else 1  # some cases in each state, each in several
+    turns = 6 if SOAK == 1 else 1  # some cases in each state, each in several
     wanted = cases()[list(STATES.values()).index(state) % turns :: turns]
     on = dml.Device(device)
     results = []

@@ -245,19 +245,19 @@ RELUS = {
     "ACTIVATION_RELU_GRAD": "input_tensor input_gradient_tensor output_gradient_tensor",
 }
 CASES: dict[str, tuple[Callable[[Rng], Case], int]] = {
-    **{name: (two(name, fields, (*FLOATS, *SIGNED)), 20_000) for name, fields in RELUS.items()},
-    "ACTIVATION_HARDMAX": (rows("ACTIVATION_HARDMAX"), 10_000),
-    "ACTIVATION_HARD_SWISH": (activation("ACTIVATION_HARD_SWISH", "alpha", "beta"), 20_000),
+    **{name: (two(name, fields, (*FLOATS, *SIGNED)), 6_000) for name, fields in RELUS.items()},
+    "ACTIVATION_HARDMAX": (rows("ACTIVATION_HARDMAX"), 4_000),
+    "ACTIVATION_HARD_SWISH": (activation("ACTIVATION_HARD_SWISH", "alpha", "beta"), 6_000),
     "ACTIVATION_LOG_SOFTMAX": (rows("ACTIVATION_LOG_SOFTMAX"), 6_000),
-    "ACTIVATION_SWISH": (activation("ACTIVATION_SWISH", "sigmoid_input_scale"), 10_000),
-    "CAST": (cast, 20_000),
-    "DEQUANTIZE": (blocks("DEQUANTIZE"), 10_000),
+    "ACTIVATION_SWISH": (activation("ACTIVATION_SWISH", "sigmoid_input_scale"), 4_000),
+    "CAST": (cast, 6_000),
+    "DEQUANTIZE": (blocks("DEQUANTIZE"), 4_000),
     "DYNAMIC_QUANTIZE_LINEAR": (dynamic_quantize_linear, 4_000),
-    "ELEMENT_WISE_DEQUANTIZE_LINEAR": (dequantize_linear, 20_000),
-    "ELEMENT_WISE_QUANTIZED_LINEAR_ADD": (quantized_linear_add, 10_000),
+    "ELEMENT_WISE_DEQUANTIZE_LINEAR": (dequantize_linear, 6_000),
+    "ELEMENT_WISE_QUANTIZED_LINEAR_ADD": (quantized_linear_add, 4_000),
     "FILL_VALUE_CONSTANT": (constant, 5_000),
-    "QUANTIZE": (blocks("QUANTIZE"), 10_000),
-    "VALUE_SCALE_2D": (value_scale, 10_000),
+    "QUANTIZE": (blocks("QUANTIZE"), 4_000),
+    "VALUE_SCALE_2D": (value_scale, 4_000),
 }
 
 

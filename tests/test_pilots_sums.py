@@ -225,11 +225,11 @@ def lstm(rng: Rng) -> Case:
 
 
 CASES: dict[str, tuple[Callable[[Rng], Case], int]] = {
-    "SOFTMAX": (softmax, 10_000),
+    "SOFTMAX": (softmax, 4_000),
     **{f"REDUCE {function}": (reduction(function), 1_000) for function in ReduceFunction},
-    "TOP_K": (top_k, 10_000),
-    "GATHER": (gather, 10_000),
-    "CONVOLUTION": (convolution, 10_000),
+    "TOP_K": (top_k, 4_000),
+    "GATHER": (gather, 4_000),
+    "CONVOLUTION": (convolution, 4_000),
     "LSTM": (lstm, 1_000),
 }
 

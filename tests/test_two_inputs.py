@@ -83,7 +83,7 @@ def drawn_pair(rng: np.random.Generator, data_type: DataType, count: int) -> tup
 def test_operators_give_the_oracles_bits(name: str) -> None:
     rng, compared = np.random.default_rng(31), 0
     of = named(name).spec.inputs
-    while compared < 20_000 * SOAK:
+    while compared < 5_000 * SOAK:
         for data_type, output in kinds(name):
             arrays = [*drawn_pair(rng, data_type, 500)][-len(of) :]
             if len(of) > 2:
