@@ -30,7 +30,7 @@ soak-maps: .venv/test
 # sums of products of floats: 10^7 outputs of up to 64 terms, 10^6 of longer sums; and every other way that sums are computed
 soak-contractions: .venv/test
 	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/test_float_contractions.py -k "test_generated or test_long_sums"
-	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_float_contractions.py tests/test_contractions.py tests/test_direct_contractions.py tests/test_winograd.py tests/test_windows.py tests/test_pooling.py tests/test_rows.py tests/test_staged.py tests/test_normalization.py tests/test_block_sums.py -k "not test_generated and not test_long_sums"
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_float_contractions.py tests/test_contractions.py tests/test_direct_contractions.py tests/test_winograd.py tests/test_windows.py tests/test_pooling.py tests/test_rows.py tests/test_staged.py tests/test_normalization.py tests/test_irregular.py tests/test_scans.py tests/test_float_sums.py tests/test_block_sums.py -k "not test_generated and not test_long_sums"
 
 # products and convolutions of integers: 10^7 outputs of each kernel
 soak-products: .venv/test

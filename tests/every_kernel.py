@@ -21,6 +21,7 @@ from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.contraction import contractions
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.displaced import displaced
+from anydml.kernels.match.looked_up import looked_up
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import Product, product
@@ -28,6 +29,8 @@ from anydml.kernels.match.rows import rows
 from anydml.kernels.match.scans import scan
 from anydml.kernels.match.staged import staged
 from anydml.kernels.match.windows import windows
+from anydml.kernels.numpy.random import NO_BITS
+from anydml.schema.expression import walk
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import Statement, stated
 
@@ -108,8 +111,10 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "contract.floats": products_of_floats(statement),
         "elementwise": one_map(statement),
         "windows": windows(statement),
-        "irregular": displaced(statement),
+        "irregular:compiled": displaced(statement) if checked.desc.spec.data_rules else "no data rule is about the indices",
+        "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(moves(statement), str) else statement),
         "scan": scan(statement),
+        "random": statement if any(e.op == "philox" for nest in statement.values() for e in walk(nest.body)) else NO_BITS,
     }
     # products are rows, too, which the kernels of products are there for
     is_product = any(not isinstance(patterns[name], str) for name in ("contract:compiled", "contract.floats"))

@@ -15,7 +15,7 @@ import anydml as dml
 import guarded
 from anydml.kernels.call.steps import At, Sheet, prepared
 from anydml.kernels.code import engine, llvm, targets
-from anydml.kernels.copy import copies
+from anydml.kernels.copy import copies, strided
 from anydml.kernels.copy import family as kernels
 from anydml.kernels.copy.plan import canonical
 from anydml.kernels.copy.plan import plan as planned
@@ -353,7 +353,8 @@ def test_more_dimensions_than_a_kernel_walks(isa: str) -> None:
 
 @pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
 @pytest.mark.parametrize("isa", ISAS)
-def test_compiled_padding_is_numpy_s_and_touches_nothing_else(isa: str, ran: Any) -> None:
+def test_compiled_padding_is_numpy_s_and_touches_nothing_else(isa: str, ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strided, "NEAR", 1 << 8)  # so that nearly all outputs are written part by part
     modes = {"CONSTANT": "constant", "EDGE": "edge", "REFLECTION": "reflect", "SYMMETRIC": "symmetric", "WRAP": "wrap"}
     for case in range(25 * SOAK):
         rng = random.Random(case)
@@ -379,3 +380,30 @@ def test_compiled_padding_is_numpy_s_and_touches_nothing_else(isa: str, ran: Any
         operator.bind(input_tensor=x, output_tensor=y).execute()
         np.testing.assert_array_equal(y, wanted, err_msg=f"case {case}: {desc}")
     ran(25 * SOAK, 25)
+
+
+@pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
+@pytest.mark.parametrize("isa", ISAS)
+def test_rows_that_take_turns_are_interleaved(isa: str, ran: Any) -> None:
+    """Blocks of an image from channels that are far apart: of every length around a vector, and shorter."""
+    kinds: dict[str, int] = {}
+    for case in range(48 * SOAK):
+        rng = random.Random(case)
+        dtype, block = np.dtype(("uint8", "float16", "float32", "int64")[case % 4]), rng.choice((2, 3, 4))
+        n, c, w = rng.choice((1, 2)), rng.choice((1, 3)), rng.choice((16, 17, 31, 32, 33, 70))
+        h = -(-1025 // (w * dtype.itemsize))
+        x = _guarded(
+            np.arange(n * c * block**2 * h * w).astype(dtype).reshape(n, c * block**2, h, w), at_end=rng.random() < 0.5
+        )
+        wanted = x.reshape(n, block, block, c, h, w).transpose(0, 3, 4, 1, 5, 2).reshape(n, c, h * block, w * block)
+        y = _guarded(np.zeros_like(wanted), at_end=rng.random() < 0.5)
+        desc = dml.DepthToSpace1(input_tensor=dml.TensorDesc.of(x), output_tensor=dml.TensorDesc.of(y), block_size=block)
+        operator = dml.Device(isa=isa, threads=rng.choice((1, 3))).compile(desc)
+        assert operator.kernel_name == "copy:compiled"
+        operator.bind(input_tensor=x, output_tensor=y).execute()
+        np.testing.assert_array_equal(y, wanted, err_msg=f"case {case}: {desc}")
+        size = dtype.itemsize
+        found = planned(canonical((w, block), (size, c * h * w * size), (block * size, size)), size)
+        kinds[found.kind] = kinds.get(found.kind, 0) + 1
+    assert kinds["interleaved"] >= 40 * SOAK
+    ran(48 * SOAK, 48)

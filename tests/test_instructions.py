@@ -38,6 +38,7 @@ from anydml.kernels.contract.quantised.refine import refine as region_refine
 from anydml.kernels.contract.tile import Kind, multiply
 from anydml.kernels.copy import emit as copy_emit
 from anydml.kernels.copy import groups as copy_groups
+from anydml.kernels.copy import interleaved as copy_interleaved
 from anydml.kernels.copy import tiles as copy_tiles
 from anydml.kernels.copy.text import Prefetch
 from anydml.kernels.irregular import emit as irregular_emit
@@ -186,6 +187,8 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
     for itemsize in (1, 2, 4, 8):
         for ahead in AHEAD:
             add(copy_emit.elements, itemsize, ahead)
+        for count in (2, 3):
+            add(copy_interleaved.interleaved, itemsize, count)
         for width, span in copy_tiles.spans(row, itemsize):
             add(copy_tiles.tiles, itemsize, width, span)
             add(copy_tiles.blocks, itemsize, width, copy_tiles.LANE, 2, 32)
@@ -194,9 +197,9 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         columns = irregular_emit.Columns(2 - wraps, bits, wraps, 1 + wraps)
         add(irregular_emit.rows, columns, wraps)
         add(irregular_emit.elements, bits // 16, columns, wraps)
-    for data_type in (DataType.FLOAT32, DataType.FLOAT16, DataType.INT64):
-        for product_ in (False, True):
-            add(scan_emit.emitted, scan_emit.Shape(data_type, product_, product_, data_type != DataType.FLOAT16))
+    for data_type in (DataType.FLOAT32, DataType.INT64):
+        for multiplies in (False, True):
+            add(scan_emit.emitted, scan_emit.Shape(data_type, multiplies, multiplies, multiplies))
     return found
 
 

@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 import anydml as dml
 import guarded
 from anydml import DataType, TensorDesc, operators
+from anydml.exact.philox import philox
 from anydml.kernels.code import targets
 from anydml.kernels.irregular import family
+from anydml.kernels.numpy.irregular import positions
+from anydml.kernels.numpy.random import words
 from anydml.schema.operator import Desc
 from every_kernel import SOAK
 
@@ -217,3 +220,49 @@ def refuses(operator: Any, inputs: dict[str, Array], output: Array, buffer: Arra
         operator.bind(**inputs, output_tensor=output).execute()
     assert (buffer == CANARY).all(), "something is written though an index names no place"
     named[at] = before
+
+
+def test_positions_in_sorted_lines_are_those_of_a_stable_sort(ran: Any) -> None:
+    """NumPy's sort of keys and positions in one number, beside Python's of the numbers, NaN above infinity."""
+    count = 0
+    for case in range(60 * SOAK):
+        rng = np.random.default_rng(case)
+        dtype = np.dtype(("float16", "float32", "int8", "uint32", "int64", "uint64")[case % 6])
+        n = int(rng.choice((1, 3, 40)))
+        if dtype.kind == "f":
+            line = rng.choice(np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1, -1, 2, -3], dtype), n)
+        else:
+            limits = np.iinfo(dtype)
+            line = rng.choice(np.array([0, 1, limits.min, limits.max, limits.max - 1], dtype), n)
+        for decreasing in (False, True):
+            keys = [(x != x, 0 if x != x else x) for x in line.tolist()]
+            wanted = sorted(range(n), key=keys.__getitem__, reverse=decreasing)
+            first = int(rng.integers(1, n + 1))
+            found = positions(np.stack([line, line]), first, decreasing=decreasing)
+            assert found.tolist() == [wanted[:first]] * 2
+            count += 1
+    ran(count, 120)
+
+
+def test_random_words_follow_any_counter() -> None:
+    key = 0x0123456789ABCDEF
+    for counter in (0, 5, 2**64 - 2, 2**127 + 12345, 2**128 - 3):
+        wanted = [word for block in range(5) for word in philox((counter + block) % 2**128, key)]
+        assert words(counter, key, 19).tolist() == wanted[:19]
+
+
+def test_without_a_rule_about_data_indices_are_left_to_others() -> None:
+    """An index that is out of range leaves ONE_HOT's line without On, and is no error."""
+    operator: Any = operators.find("ONE_HOT")
+    desc = operator(
+        indices_tensor=TensorDesc(DataType.UINT64, (3, 1)),
+        values_tensor=TensorDesc(DataType.FLOAT32, (1, 2)),
+        output_tensor=TensorDesc(DataType.FLOAT32, (3, 4)),
+        axis=1,
+    )
+    compiled = dml.Device().compile(desc)
+    assert compiled.kernel_name == "irregular:numpy"
+    output = np.empty((3, 4), np.float32)
+    indices = np.array([[2], [2**64 - 1], [2**63]], np.uint64)
+    compiled.bind(indices_tensor=indices, values_tensor=np.array([[4, 9]], np.float32), output_tensor=output).execute()
+    np.testing.assert_array_equal(output, [[4, 4, 9, 4], [4] * 4, [4] * 4])

@@ -83,6 +83,20 @@ def irregular_compiled() -> Lower:
 
 
 @cache
+def irregular_numpy() -> Lower:
+    with guard:
+        from anydml.kernels.numpy.irregular import lower
+    return lower
+
+
+@cache
+def random_numpy() -> Lower:
+    with guard:
+        from anydml.kernels.numpy.random import lower
+    return lower
+
+
+@cache
 def scan_compiled() -> Lower:
     with guard:
         from anydml.kernels.scan.family import lower
@@ -115,6 +129,8 @@ DEVICES: Mapping[str, Families] = {
         "windows:compiled": windows_compiled,
         "irregular:compiled": irregular_compiled,
         "scan:compiled": scan_compiled,
+        "irregular:numpy": irregular_numpy,
+        "random:numpy": random_numpy,
         "reference": reference,
     },
     "reference": {"reference": reference},

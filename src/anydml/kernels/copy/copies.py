@@ -10,7 +10,7 @@ from typing import NamedTuple
 from anydml.kernels.call.steps import Aligned, At, Step
 from anydml.kernels.code import engine, llvm, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.copy import emit, gather, groups, tiles
+from anydml.kernels.copy import emit, gather, groups, interleaved, tiles
 from anydml.kernels.copy.plan import Dimension, Plan, canonical, plan
 from anydml.kernels.copy.text import LINE, Prefetch
 
@@ -124,6 +124,8 @@ def _function(target: Target, p: Plan, ahead: Prefetch | None, past_cache: str =
             narrow = span if itemsize == 8 else tiles.LANE
             return engine.compiled(tiles.blocks, target, itemsize, width, narrow, *_tiles_ahead())
         return engine.compiled(tiles.tiles, target, itemsize, width, span)
+    if p.kind == "interleaved":
+        return engine.compiled(interleaved.interleaved, target, len(p.pattern), p.step)
     return engine.compiled(emit.elements, target, len(p.pattern), ahead)
 
 
@@ -223,9 +225,13 @@ def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:
     dims = [p.row, *p.outer]
     if threads == 1:
         return [(0, 0, *_described(dims))]
-    # the outermost of which all get about as much, else the longest
-    even = [i for i, d in enumerate(dims) if 10 * -(-d.size // threads) * threads <= 11 * d.size]
-    at = even[-1] if even else max(range(len(dims)), key=lambda i: dims[i].size)
+    if p.kind == "interleaved" and not p.outer:
+        return [(0, 0, *_described(dims))]
+    # the outermost of which all get about as much, else the longest; rows that take turns are not cut
+    even = [
+        i for i, d in enumerate(dims) if (i or p.kind != "interleaved") and 10 * -(-d.size // threads) * threads <= 11 * d.size
+    ]
+    at = even[-1] if even else max(range(p.kind == "interleaved", len(dims)), key=lambda i: dims[i].size)
     whole = dims[at].size
     # what a kernel runs along by itself is cut at whole cache lines, and no end is left that is shorter than a tile
     grain = {"rows": 64, "tiles": 64}.get(p.kind, 1) if at < (2 if p.kind == "tiles" else 1) else 1

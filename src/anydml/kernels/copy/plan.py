@@ -9,6 +9,7 @@ from typing import NamedTuple
 SHORT = 32  # the longest row of elements, in bytes of output, whose length is compiled in
 BLOCK = 128  # the largest group of output bytes whose pattern is compiled in
 APART = 64  # the largest step between single elements at which loads of 16 bytes and permutes beat plain moves
+WOVEN = 4  # rows that take turns at most
 REACH = 1024  # how far apart in the input the bytes of a group may lie: beyond it there is nothing to permute
 
 
@@ -24,10 +25,11 @@ _target_stride = itemgetter(2)
 class Plan(NamedTuple):
     """The plan of a copy.
 
-    kind: "rows" (contiguous on both sides), "groups" (a constant pattern, repeated along a row), "tiles" (a transposition)
-    or "elements" (anything). pattern: for groups, the input offset of each output byte of a group; for elements, (0, .., n-1).
-    step: for groups, input bytes from group to group. row: the dimension that the compiled code runs along by itself (in
-    bytes for rows, in groups for groups, else in elements).
+    kind: "rows" (contiguous on both sides), "groups" (a constant pattern, repeated along a row), "tiles" (a transposition),
+    "interleaved" (rows that take turns) or "elements" (anything). pattern: for groups, the input offset of each output byte of
+    a group; for others but rows, (0, .., n-1). step: for groups, input bytes from group to group; of interleaved rows, how
+    many. row: the dimension that the compiled code runs along by itself (in bytes for rows, in groups for groups, else in
+    elements); of interleaved ones, its source stride is what they are apart.
     outer: the dimensions around it, innermost first. base: bytes to add to the input's and the output's address.
     """
 
@@ -68,6 +70,8 @@ def plan(dims: list[Dimension], itemsize: int) -> Plan:
         return Plan("rows", (), 0, Dimension(inner.size * itemsize, 1, 1), tuple(reversed(outer)), (0, 0))
     if (tiles := _tiles(dims, itemsize)) is not None:
         return tiles
+    if (woven := _interleaved(dims, itemsize)) is not None:
+        return woven
     pattern, rest = element, list(dims)
     # a pattern is compiled in where rows are short; long ones of one stride share their code whatever their length
     while (
@@ -84,6 +88,18 @@ def plan(dims: list[Dimension], itemsize: int) -> Plan:
     if max(pattern) - min(pattern) > REACH or (pattern == element and abs(row.source) > APART):
         return Plan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
     return Plan("groups", pattern, row.source, row, tuple(reversed(rest)), (0, 0))
+
+
+def _interleaved(dims: list[Dimension], itemsize: int) -> Plan | None:
+    """A few rows of the input, far apart, whose elements take turns in the output."""
+    *outer, inner = dims
+    if not outer or inner.size > WOVEN or abs(inner.source) <= REACH:
+        return None
+    across = outer.pop()
+    if across.source != itemsize or across.target != inner.size * itemsize or across.size * itemsize < 16:
+        return None
+    row = Dimension(across.size, inner.source, across.target)
+    return Plan("interleaved", tuple(range(itemsize)), inner.size, row, tuple(reversed(outer)), (0, 0))
 
 
 def _tiles(dims: list[Dimension], itemsize: int) -> Plan | None:

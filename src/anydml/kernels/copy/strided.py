@@ -12,15 +12,19 @@ import numpy as np
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code.targets import Target
 from anydml.kernels.copy.copies import copy
+from anydml.kernels.copy.text import LINE
 from anydml.kernels.kernel import Lowered
 from anydml.kernels.match.moves import Move
 from anydml.tensor import TensorDesc
 
 CONSTANT = 16  # bytes that each constant takes
+NEAR = 1 << 17  # bytes of an output that stay in a near cache while several moves write to them
+MOST = 1024  # moves that an output is written by, part by part
 
 
 def strided(target: Target, moves: Sequence[Move], tensors: Mapping[str, TensorDesc], *, threads: int, short: bool) -> Lowered:
     """One phase of all moves, between tensors with explicit strides, in at most so many pieces."""
+    moves = _part_by_part(moves, tensors)
     amounts = [prod(move.sizes) for move in moves]
     whole = sum(amounts)
     steps: list[tuple[float, Step]] = []  # each with its share of the work
@@ -50,6 +54,46 @@ def strided(target: Target, moves: Sequence[Move], tensors: Mapping[str, TensorD
         scratch += made.scratch * len(pieces)
     words = np.array([[bits, 0] for bits in constants], np.uint64).view(np.uint8).ravel() if constants else None
     return Lowered(target, [Rounds([_shared(steps, threads)])], scratch, words, short=short)
+
+
+def _part_by_part(moves: Sequence[Move], tensors: Mapping[str, TensorDesc]) -> Sequence[Move]:
+    """The moves, those of one part of the output after those of another: where some write less than a cache line at a time,
+    next to others, the lines are still in a near cache."""
+    t, itemsize = tensors[moves[0].target], tensors[moves[0].target].data_type.dtype.itemsize
+    if len({move.target for move in moves}) > 1 or len(moves) == 1 or any(move.places for move in moves):
+        return moves
+    parts = min(-(-t.element_bytes // NEAR), MOST // len(moves))
+    if parts < 2 or min(move.sizes[-1] for move in moves) * itemsize >= LINE:
+        return moves
+    whole = list(moves)
+    for d, size in enumerate(t.sizes):
+        if parts < 2 or any(move.sizes[d] != size for move in moves):
+            break
+        step = -(-size // parts)
+        whole = [
+            _part(move, d, a, min(a + step, size))
+            for group in _grouped(whole, len(moves))
+            for a in range(0, size, step)
+            for move in group
+        ]
+        parts //= -(-size // step)
+    return whole
+
+
+def _grouped(moves: Sequence[Move], count: int) -> list[Sequence[Move]]:
+    return [moves[i : i + count] for i in range(0, len(moves), count)]
+
+
+def _part(move: Move, d: int, first: int, end: int) -> Move:
+    """The elements of a move between two places of a dimension."""
+    start = move.start
+    if move.bits is None:
+        start = tuple([s + first * step for s, step in zip(start, move.steps[d], strict=True)])
+    return move._replace(
+        first=(*move.first[:d], first, *move.first[d + 1 :]),
+        sizes=(*move.sizes[:d], end - first, *move.sizes[d + 1 :]),
+        start=start,
+    )
 
 
 def _strides(steps: Sequence[Sequence[int]], strides: Sequence[int]) -> list[int]:

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from anydml.exact import functions, reals
 from anydml.exact.philox import philox
 from anydml.exact.reals import NEGATIVE_ZERO, ONE, ZERO, Real, decoded, encoded, refined, whole
+from anydml.kernels.evaluate import float_sums
 from anydml.kernels.evaluate.block import Block
 from anydml.kernels.evaluate.elements import Elements, raw, stores
+from anydml.kernels.evaluate.expanded import expanded
 from anydml.kernels.evaluate.places import NotFinite, Places
 from anydml.kernels.evaluate.reductions import adds, first, place, reduces, settled_sum
 from anydml.kernels.integers import summed
@@ -62,7 +64,7 @@ class Source:
         self._made: dict[Any, str] = {}
 
     def function(self, nest: Nest, data_type: DataType) -> Callable[..., Any]:
-        body = nest.body if nest.moves else rewritten(nest.body)
+        body = nest.body if nest.moves else expanded(rewritten(nest.body))
         name = self._define(body, nest.variables, moves=data_type if nest.moves else None)
         found: Callable[..., Any] = self._space[name]
         return found
@@ -145,6 +147,9 @@ class Source:
             self._made[key] = name = self.fresh("r")
             if places is not None and integral(e) and (sums := summed(e, variables, self._arrays)) is not None:
                 self._space[name] = sums
+                return self.reduction(e, places)
+            if places is not None and (found := float_sums.summed(e, variables, self._arrays, places[e])) is not None:
+                self._space[name] = found
                 return self.reduction(e, places)
             lines = reduces(self, name, e, variables) if places is None else adds(self, name, e, variables, places)
             self.execute(list(lines))

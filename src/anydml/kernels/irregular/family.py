@@ -34,6 +34,10 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     tensors = checked.tensors
     if tensors[found.target.tensor].data_type.element_bits < 8:
         return Refused("elements are no whole bytes")
+    about = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
+    judged = {named for named, field, _ in checked.fields.values() if field.wire in about}
+    if found.indices.tensor not in judged:
+        return Refused("no data rule is about the indices")
     (name,) = statement
     size = tensors[name].element_bytes
     threads = machine.threads if size >= ALONE else 1
@@ -44,8 +48,6 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         phases += made.rounds[0].phases
         scratch, constants = made.scratch, made.constants
     phases.append(_moves(target, found, tensors, 1 if found.scatters else threads))
-    about = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
-    judged = {name for name, field, _ in checked.fields.values() if field.wire in about}
     return Lowered(
         target,
         [Rounds(phases)],

@@ -1,0 +1,42 @@
+"""Sums of squares about a number, multiplied out: exact arithmetic loses nothing by it, and sums of elements are left."""
+
+from __future__ import annotations
+
+import math
+
+from anydml.schema.expression import Expr, bound_by, free, make, walk
+
+
+def expanded(e: Expr) -> Expr:
+    """An expression with sum (x - m)^2 as sum x^2 - 2 m sum x + n m^2, where m is the same for every x.
+
+    The sums of elements, unlike those of differences from a mean, are sums of integers of some unit. Where an element is
+    infinite or NaN, both are NaN.
+    """
+    nodes = list(walk(e))
+    if not any(_parts(node) for node in nodes):
+        return e
+    depends = free(e)
+    made: dict[Expr, Expr] = {}
+    for node in nodes:
+        args = tuple([made[a] for a in node.args])
+        same = node if args == node.args else make(node.op, args, node.data, node.sort)
+        parts = _parts(node)
+        bound = set(bound_by(node))
+        if parts is not None and not depends[parts[1]] & bound and depends[parts[0]] & bound:
+            x, m = made[parts[0]], made[parts[1]]
+            count = math.prod(v.size for v in bound_by(node))
+            squares, total = (make("reduce", (term,), node.data) for term in (x * x, x))
+            same = squares - 2 * m * total + count * (m * m)
+        made[node] = same
+    return made[e]
+
+
+def _parts(e: Expr) -> tuple[Expr, Expr] | None:
+    """x and m of a sum of (x - m) (x - m)."""
+    if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or e.args[0].op != "mul":
+        return None
+    first, second = e.args[0].args
+    if first is not second or first.op != "sub":
+        return None
+    return first.args[0], first.args[1]

@@ -1,0 +1,111 @@
+"""The family of random bits: Philox 4x32-10 of a counter that runs along the elements, in NumPy."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.exact.philox import INCREMENTS, MULTIPLIERS, WORD
+from anydml.forks import guard
+from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
+from anydml.kernels.match.affine import affine
+from anydml.schema.check import Checked
+from anydml.schema.expression import Expr, Variable, is_integer
+from anydml.schema.statement import Nest, Statement
+from anydml.tensor import DataType
+
+NO_BITS = "there are no random bits in it"
+LIMB = 2**64 - 1
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
+    """The words of consecutive counters; other outputs, which are small, by the reference."""
+    found = {name: _counted(nest) for name, nest in statement.items()}
+    if not any(found.values()):
+        return Refused(NO_BITS)
+    most = 0
+    for name, nest in statement.items():
+        if found[name] is None and any(n > WORD for n in nest.sizes):
+            return Refused("another output is large")
+        if checked.tensors[name].data_type != DataType.UINT32:
+            return Refused("random bits are stored otherwise")
+        most = max(most, 24 * prod(nest.sizes) + 256)
+
+    def bind(arrays: Arrays) -> Execute:
+        return partial(_computed, statement, checked.tensors, arrays)
+
+    return Built(bind, most)
+
+
+def _computed(statement: Statement, tensors: Any, arrays: Arrays) -> None:
+    with guard:
+        from anydml.kernels.evaluate.evaluator import evaluators
+
+    made: dict[str, NDArray[Any]] = {}
+    for name, nest in statement.items():
+        found = _counted(nest)
+        if found is None:
+            types: dict[str, DataType] = {name: tensors[name].data_type}
+            made[name] = evaluators({name: nest}, types, arrays)[name].all(nest.sizes)
+        else:
+            counter, key = (_whole(e, arrays) for e in found)
+            made[name] = words(counter, key, prod(nest.sizes)).reshape(nest.sizes)
+    for name, values in made.items():
+        arrays[name][...] = values
+
+
+def _counted(nest: Nest) -> tuple[Expr, Expr] | None:
+    """The first counter and the key of words that follow one another in row-major order."""
+    body = nest.body.args[0] if nest.body.op == "position" else nest.body
+    if body.op != "philox":
+        return None
+    counter, key, word = body.args
+    if counter.op != "add" or counter.args[1].op != "floordiv" or word.op != "mod":
+        return None
+    first, (place, four) = counter.args[0], counter.args[1].args
+    if word.args[0] is not place or not (is_integer(four) and word.args[1] is four and four.data.value == 4):
+        return None
+    step, factors = 1, dict[Variable, int]()
+    for v in reversed(nest.variables):
+        factors[v] = step
+        step *= v.size
+    along = affine(place)
+    if along is None or along.constant or along.factors != factors or not (_is_constant(first) and _is_constant(key)):
+        return None
+    return first, key
+
+
+def _is_constant(e: Expr) -> bool:
+    """Whether an integer is made of constants, and of elements at constant places, by additions and multiplications."""
+    if e.op == "read":
+        integers = e.data[0].data_type.dtype.kind in "iu" and e.data[0].definition is None
+        return integers and e.data[1] == "inside" and all(map(is_integer, e.args))
+    return is_integer(e) or (e.op in ("add", "mul", "index") and all(map(_is_constant, e.args)))
+
+
+def _whole(e: Expr, arrays: Arrays) -> int:
+    if e.op == "read":
+        return int(arrays[e.data[0].name][tuple([int(a.data.value) for a in e.args])])
+    if e.op == "constant":
+        return int(e.data.value)
+    values = [_whole(a, arrays) for a in e.args]
+    return values[0] if e.op == "index" else values[0] + values[1] if e.op == "add" else values[0] * values[1]
+
+
+def words(counter: int, key: int, count: int) -> NDArray[np.uint32]:
+    """So many words of Philox's output for consecutive counters modulo 2^128."""
+    steps = np.arange(-(-count // 4), dtype=np.uint64)
+    low = np.uint64(counter & LIMB) + steps
+    high = np.uint64(counter >> 64 & LIMB) + (low < steps)
+    word, half = np.uint64(WORD), np.uint64(32)
+    c = [low & word, low >> half, high & word, high >> half]
+    k = [key & WORD, key >> 32 & WORD]
+    for _ in range(10):
+        p, q = np.uint64(MULTIPLIERS[0]) * c[0], np.uint64(MULTIPLIERS[1]) * c[2]
+        c = [q >> half ^ c[1] ^ np.uint64(k[0]), q & word, p >> half ^ c[3] ^ np.uint64(k[1]), p & word]
+        k = [x + y & WORD for x, y in zip(k, INCREMENTS, strict=True)]
+    return np.stack(c, axis=-1).astype(np.uint32).reshape(-1)[:count]
