@@ -11,7 +11,7 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import settled
-from anydml.kernels.elementwise.levels import again, called, element, finer_stage, known, lanes_as_bits
+from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits
 from anydml.kernels.elementwise.shape import Shape, names
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
 
@@ -234,7 +234,9 @@ class _Kernel:
         if name not in settled.APART:
             self._keep(streams)
         mask = body.op(f"and i64 {bits}, {called(body, 'again', pointers, lanes)}")
-        found.append((body.loaded(made.kind, pointers[-1]), mask, redo))
+        # of what is decided already, the next level may know less
+        made = body.chosen(bits_as_lanes(body, bits, lanes), body.loaded(made.kind, pointers[-1]), made)
+        found.append((made, mask, redo))
         body.jump(after)
         body.label(after)
         values = ", ".join(f"[ {value.name}, %{label} ]" for value, _, label in found)

@@ -57,6 +57,12 @@ def lanes_as_bits(mask: Value) -> str:
     return bits if lanes == 64 else body.op(f"zext i{lanes} {bits} to i64")
 
 
+def bits_as_lanes(body: Body, bits: str, lanes: int) -> Value:
+    """Bits of an integer of 64 bits as lanes."""
+    narrow = bits if lanes == 64 else body.op(f"trunc i64 {bits} to i{lanes}")
+    return body.value(f"bitcast i{lanes} {narrow} to <{lanes} x i1>", Kind("i1", lanes))
+
+
 def again(target: Target, shape: Shape) -> tuple[str, list[str]]:
     """`i64 @again(ptr stream, .., ptr made, i64 n)`: n elements computed at the second level, and which it leaves undecided."""
 
