@@ -16,7 +16,10 @@ import guarded
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import targets
 from anydml.kernels.irregular import family
+from anydml.kernels.kernel import Machine, Refused
+from anydml.kernels.match.displaced import displaced
 from anydml.schema.operator import Desc
+from anydml.schema.statement import stated
 from every_kernel import SOAK
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -217,3 +220,13 @@ def refuses(operator: Any, inputs: dict[str, Array], output: Array, buffer: Arra
         operator.bind(**inputs, output_tensor=output).execute()
     assert (buffer == CANARY).all(), "something is written though an index names no place"
     named[at] = before
+
+
+def test_indices_that_may_name_no_place_are_left_to_others() -> None:
+    """ONE_HOT sets an element where an index names it, and no rule says that indices lie within the axis."""
+    indices, values, output = (TensorDesc(t, n) for t, n in (("UINT32", (3, 1)), ("FLOAT32", (1, 2)), ("FLOAT32", (3, 4))))
+    desc = dml.OneHot(indices_tensor=indices, values_tensor=values, output_tensor=output, axis=1)
+    assert not isinstance(displaced(stated(desc)), str)
+    refused = family.lower(stated(desc), dml.check(desc), Machine(None, 1))
+    assert isinstance(refused, Refused)
+    assert "no rule" in refused.reason
