@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: demo test lint bench docs functions approximations prove soak
-.PHONY: soak-maps soak-contractions soak-products soak-programs soak-graphs soak-operators soak-instructions
+.PHONY: soak-maps soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -18,7 +18,7 @@ lint: .venv/test
 	$(BIN)/lint-imports
 
 # what `make test` samples, at length; each part by itself ends with its counts
-soak: soak-maps soak-contractions soak-products soak-programs soak-graphs soak-operators soak-instructions
+soak: soak-maps soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
 
 SOAK = -m pytest --numprocesses auto --dist loadgroup --quiet
 
@@ -45,6 +45,11 @@ soak-programs: .venv/test
 soak-graphs: .venv/test
 	ANYDML_SOAK=85 $(BIN)/python $(SOAK) tests/test_random_graphs.py
 	ANYDML_SOAK=10 $(BIN)/python $(SOAK) tests/test_quantised_graphs.py tests/test_onnx_compare.py
+
+# faults put into models, each found at its node; the suites of the onnx package, whole
+soak-models: .venv/test
+	ANYDML_SOAK=34 $(BIN)/python $(SOAK) tests/test_onnx_compare.py tests/test_bounds.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_onnx_suite.py
 
 # what every operator is tested for, on every instruction set
 soak-operators: .venv/test

@@ -20,6 +20,7 @@ from benchmarks import (
     calls,
     contractions,
     convolutions,
+    dequantised,
     digits,
     graphs,
     maps,
@@ -44,6 +45,7 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "graphs": graphs.run,
     "networks": networks.run,
     "digits": digits.run,
+    "dequantised": dequantised.run,
     "reference": reference.run,
 }
 RESULTS = Path(__file__).with_name("results.json")

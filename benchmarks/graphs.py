@@ -43,6 +43,12 @@ def _block(x: Any, w: Any, b: Any, v: Any, c: Any) -> Any:
     return dml.activation_relu(dml.element_wise_add(dml.convolution(seen, v, c, **once), x))
 
 
+def _halves(x: Any) -> Any:
+    sizes = (1, 32, 56, 56)
+    a, b = (dml.slice1(x, (0, first, 0, 0), sizes) for first in (0, 32))
+    return dml.element_wise_add(dml.join([dml.activation_relu(a), dml.activation_sigmoid(b)], axis=1), x)
+
+
 def _many(x: Any) -> Any:
     for _ in range(20):
         x = dml.element_wise_identity(x)
@@ -68,6 +74,15 @@ def cases() -> dict[str, Case]:
             (
                 ("Add", ["x", "y"], ["s"], {}), ("Mul", ["s", "y"], ["p"], {}),
                 ("Sigmoid", ["p"], ["q"], {}), ("Mul", ["q", "y"], ["z"], {}),
+            ),
+        ),
+        "halves of 64 channels, mapped and joined": Case(
+            _halves,
+            {"x": _drawn(1, 64, 56, 56)},
+            ("x",),
+            (
+                ("Split", ["x"], ["a", "b"], {"axis": 1, "num_outputs": 2}), ("Relu", ["a"], ["p"], {}),
+                ("Sigmoid", ["b"], ["q"], {}), ("Concat", ["p", "q"], ["r"], {"axis": 1}), ("Add", ["r", "x"], ["z"], {}),
             ),
         ),
         "perceptron, 128 x 768, 3072 hidden": Case(

@@ -13,10 +13,9 @@ from onnx import ModelProto, NodeProto, numpy_helper
 
 from anydml.onnx.compare_models import cut, named
 from anydml.onnx.model import load
-from digits import export
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-from digits import export  # noqa: E402  # of the folder above
+from digits import export  # of the folder above
 
 Array = npt.NDArray[Any]
 

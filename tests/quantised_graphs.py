@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import anydml as dml
 from anydml import ConstantNode, DataType, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge, TensorDesc
+from anydml.exact.float32 import round_to_float32
 from anydml.schema.enumerations import MatrixTransform, QuantizationType
 
 Array = NDArray[Any]
@@ -101,7 +102,7 @@ class Recipe:
     """A layer. sizes: those of x; filters: outputs, then taps; without taps, it is a matrix product.
 
     scales: how they are drawn. zero: "none", "ends" or "any". bias: "none", "float" or "int32". clamp: "", "relu", "clip" or
-    "fused". spread: the magnitude of typical outputs. data: "any", "ends" or "small".
+    "fused". spread: the magnitude of typical outputs. data: "any", "ends" or "small". folded: weights are constant floats.
     """
 
     x: Any
@@ -123,6 +124,7 @@ class Recipe:
     transposed: bool = False
     spread: float = 60.0
     data: str = "any"
+    folded: bool = False
 
 
 def random_recipe(rng: random.Random) -> Recipe:
@@ -139,6 +141,7 @@ def random_recipe(rng: random.Random) -> Recipe:
         spread=rng.choice((8.0, 60.0, 200.0)),
         data=rng.choice(("any", "any", "ends", "small")),
     )
+    ways["folded"] = w == INT8 and ways["zero"] == "none" and not ways["blocks"] and rng.random() < 0.5
     ways["added"] = ways["clamp"] != "fused" and rng.random() < 0.3
     if rng.random() < 0.25:
         k, n = rng.choice((5, 64, 200, 700)), rng.choice((1, 7, 33, 70))
@@ -206,7 +209,11 @@ def make(r: Recipe, seed: int) -> Case:
     if zero_w is not None and r.by_channel and not product:
         zero_w = np.broadcast_to(zero_w, (count,)).copy()
         zero_w[::2] = rng.integers(-3, 4) if r.w == INT8 else rng.integers(0, 4)
-    of_w = dequantised(made.constant(w), TensorDesc(DataType.of(r.w), shape), sw, zero_w, "of w", axis)
+    if r.folded:
+        by = [sw.size if d == axis else 1 for d in range(len(shape))]
+        of_w = made.constant(round_to_float32(sw.astype(np.float64).reshape(by) * w))
+    else:
+        of_w = dequantised(made.constant(w), TensorDesc(DataType.of(r.w), shape), sw, zero_w, "of w", axis)
     along = 1
     beside = tuple(outputs if d == along else 1 for d in range(len(sizes)))
     bias: int | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -173,3 +174,24 @@ def test_without_ml_dtypes_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(ModuleNotFoundError, match="ml_dtypes"):
         dml.quantize(X, [SCALE], output_data_type="INT4")
+
+
+@by_type
+def test_graphs_of_functions_are_their_calls(data_type: DataType, tmp_path: Path) -> None:
+    """An input, a constant and a tensor between two operators, each of an odd number of elements."""
+    low = -8 if data_type == DataType.INT4 else 0
+    q, scale = four_bit(data_type, np.arange(15).reshape(3, 5) + low), np.full((3, 5), 0.5, np.float32)
+    known = four_bit(data_type, [[3, 1, 2, 7, 4]] * 3)
+
+    def function(q: Any, scale: Any) -> Any:
+        number = dml.dequantize(q, [scale])
+        again = dml.quantize(dml.element_wise_add(number, dml.dequantize(known, [scale])), [scale], output_data_type=data_type)
+        return again, dml.dequantize(again, [scale])
+
+    graph = dml.graph(function, q=TensorDesc(data_type, (3, 5)), scale=scale)
+    wanted = function(q, scale)
+    graph.save(tmp_path / "graph")
+    for made in (graph, dml.Graph.load(tmp_path / "graph")):
+        for found, due in zip(made(q=q), wanted, strict=True):
+            assert (found.dtype, found.shape, found.tolist()) == (due.dtype, due.shape, due.tolist())
+    assert graph.run({"q": pack(q)}, keep="all")["output_0"].tolist() == wanted[0].tolist()

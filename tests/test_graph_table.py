@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import anydml as dml
 from anydml import TensorDesc
 from anydml.devices.compiled import BoundOperator
-from anydml.devices.graph_table import LONG, Span, Table, merged
+from anydml.devices.graph_table import LONG, Section, Table, merged
 from anydml.kernels.elementwise import undecided
 from every_kernel import without_dot_products
 
@@ -66,7 +66,7 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_kernels_that_stop_are_decided_and_the_call_goes_on(listed: list[int]) -> None:
     bound, (a, b) = bound_graph(two_roots, 2, x=-CUBED, y=CUBED)
     table = table_of(bound)
-    assert [(span.run, span.first) for span in table._spans] == [(None, 0)]  # one call
+    assert [(section.run, section.first) for section in table._sections] == [(None, 0)]  # one call
     for _ in range(2):
         a[...] = b[...] = 7
         bound.execute()
@@ -100,15 +100,15 @@ def test_long_graphs_are_measured_and_cut(threads: int, monkeypatch: pytest.Monk
     bound, (y,) = bound_graph(net, 1, threads=threads, x=x)
     table = table_of(bound)
     phases = len(table._owners)
-    assert len(table._spans) == phases > 3
-    for cut, spans in ((-1.0, phases), (1e9, 1)):
+    assert len(table._sections) == phases > 3
+    for cut, sections in ((-1.0, phases), (1e9, 1)):
         bound._make_ready()
         monkeypatch.setattr("anydml.devices.graph_table.LONG", cut)
         for _ in range(2):
             y[...] = 0
             bound.execute()
             assert (y == 0.5).all()
-            assert len(table_of(bound)._spans) == spans
+            assert len(table_of(bound)._sections) == sections
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -122,7 +122,7 @@ def test_products_that_are_left_open(cut: bool) -> None:
     assert products.once
     assert len(products.phases) > 1
     if cut:
-        table._spans = [Span(k, k + 1) for k in range(len(table._owners))]
+        table._sections = [Section(k, k + 1) for k in range(len(table._owners))]
     for _ in range(2):
         bound.execute()
         assert np.array_equal(y, -np.repeat([[2.0**-60], [7], [2.0**-60]], 30, axis=1))
@@ -131,9 +131,9 @@ def test_products_that_are_left_open(cut: bool) -> None:
 
 def test_spans_are_merged_up_to_the_time_between_signals() -> None:
     run = print
-    spans = [Span(0, 1), Span(1, 2), Span(0, 0, run), Span(2, 3), Span(3, 4), Span(4, 5), Span(5, 6)]
+    sections = [Section(0, 1), Section(1, 2), Section(0, 0, run), Section(2, 3), Section(3, 4), Section(4, 5), Section(5, 6)]
     spent = [LONG / 3, LONG / 3, 0.0, LONG / 2, LONG, LONG / 3, LONG / 3]
-    assert merged(spans, spent) == [Span(0, 2), Span(0, 0, run), Span(2, 3), Span(3, 4), Span(4, 6)]
+    assert merged(sections, spent) == [Section(0, 2), Section(0, 0, run), Section(2, 3), Section(3, 4), Section(4, 6)]
     assert merged([], []) == []
 
 

@@ -185,7 +185,11 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
         dml.BindingError,
         "<GraphTensor scale: FLOAT64 .1,.> would be converted, and has no values",
     ),
-    (lambda: dml.graph(dml.element_wise_identity, input=TensorDesc("UINT4", (2,))), dml.BindingError, "UINT4 are not traced"),
+    (
+        lambda: dml.graph(dml.element_wise_identity, input=TensorDesc("UINT4", (2, 2), strides=(4, 1))),
+        dml.BindingError,
+        "UINT4 are traced packed",
+    ),
 ]
 
 

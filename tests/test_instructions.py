@@ -30,6 +30,8 @@ from anydml.kernels.contract import wide as matmul_wide
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import filters as matmul_terms
 from anydml.kernels.contract.epilogue import records as matmul_records
+from anydml.kernels.contract.quantised.estimate import estimate as region_estimate
+from anydml.kernels.contract.quantised.refine import refine as region_refine
 from anydml.kernels.contract.tile import Kind, multiply
 from anydml.kernels.copy import emit as copy_emit
 from anydml.kernels.copy import groups as copy_groups
@@ -153,6 +155,9 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
             add(matmul_terms.terms, a, b, a)
         for hop in (0, *matmul_rows.HOPS):
             add(matmul_image.fill, hop, True, hop == 0)
+    for by_column, other in ((False, ""), (True, "u8"), (False, "i8")):
+        add(region_estimate, by_column, other)
+        add(region_refine, by_column, bool(other))
     add(matmul_wide.carry)
     for signed in (False, True):
         add(matmul_wide.round_totals, signed, not signed)

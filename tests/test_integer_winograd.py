@@ -20,7 +20,7 @@ from integer_convolutions import EIGHT_BIT, Case, Recipe, make
 from matmul_cases import PLACES
 from test_integer_convolutions import desc_of, judge
 
-OWNED = frozenset(("filter_tensor",))
+OWNED = frozenset(("filter_tensor", "filter_zero_point_tensor"))
 NO_ZERO_POINT = frozenset(("filter_zero_point_tensor",))
 UINT8, INT8 = EIGHT_BIT
 PLAIN = Recipe((UINT8, INT8, UINT8), 1, 1, 16, 18, ((9, 3, 1, 1, 1, 1), (11, 3, 1, 1, 1, 1)), absent=NO_ZERO_POINT)
@@ -49,7 +49,7 @@ def drawn(rng: random.Random) -> Recipe:
         x: rng.choice(("packed", "padded", "stepped", "permuted")) for x in ("input_tensor", "filter_tensor", "output_tensor")
     }
     sizes = [(rng.randint(5, 45), 3, 1, 1, rng.choice((0, 1, 1, 2)), rng.choice((0, 1, 1, 3))) for _ in range(2)]
-    optional = ("input_zero_point_tensor", "output_zero_point_tensor", "bias_tensor")
+    optional = ("input_zero_point_tensor", "filter_zero_point_tensor", "output_zero_point_tensor", "bias_tensor")
     return Recipe(
         (rng.choice(EIGHT_BIT), rng.choice(EIGHT_BIT), rng.choice(EIGHT_BIT)),
         batch=rng.choice((1, 1, 2)),
@@ -58,8 +58,8 @@ def drawn(rng: random.Random) -> Recipe:
         written=rng.randint(16, 40),
         windows=(sizes[0], sizes[1]),
         quantized=rng.random() < 0.7,
-        by_channel=(False, rng.random() < 0.7),
-        absent=NO_ZERO_POINT | {x for x in optional if rng.random() < 0.25},
+        by_channel=(rng.random() < 0.5, rng.random() < 0.7),
+        absent=frozenset(x for x in optional if rng.random() < 0.25),
         bias=rng.choice(("as large as the sums", "any", "ends")),
         scales=rng.choice(("any", "any", "powers")),
         layouts=layouts,
@@ -90,7 +90,8 @@ def test_the_largest_elements() -> None:
                 written=16,
                 windows=((4, 3, 1, 1, 0, 0), (6, 3, 1, 1, 1, 1)),
                 quantized=False,
-                absent=NO_ZERO_POINT | {"input_zero_point_tensor"},
+                by_channel=(False, False),
+                absent=frozenset(("input_zero_point_tensor",)),
             )
         )
         x, f = (case.inputs[name].tensor for name in ("input_tensor", "filter_tensor"))
@@ -98,11 +99,15 @@ def test_the_largest_elements() -> None:
         x[...] = np.iinfo(x_type).max if turn % 2 else np.iinfo(x_type).min
         f[::2] = high
         f[1::2] = np.where(np.outer(signs, signs) > 0, high, low)
+        zero_point = low if turn < 2 else high
+        case.inputs["filter_zero_point_tensor"].tensor[...] = zero_point
         padded = np.pad(x.astype(np.int64), ((0, 0), (0, 0), (0, 0), (1, 1)))
         sums = np.zeros((1, 16, 2, 6), np.int64)
         for u in range(3):
             for v in range(3):
-                sums += np.einsum("ncyx,mc->nmyx", padded[:, :, u : u + 2, v : v + 6], f[:, :, u, v].astype(np.int64))
+                sums += np.einsum(
+                    "ncyx,mc->nmyx", padded[:, :, u : u + 2, v : v + 6], f[:, :, u, v].astype(np.int64) - zero_point
+                )
         judged(replace(case, expected=sums.astype(np.int32)), turn)
 
 
@@ -140,13 +145,14 @@ def test_what_goes_another_way() -> None:
         assert is_served(make(PLAIN), target)
         assert not is_served(make(replace(PLAIN, read=17)), target)
         assert not is_served(make(replace(PLAIN, groups=2)), target)
-        assert not is_served(make(replace(PLAIN, absent=frozenset())), target)
+        assert is_served(make(replace(PLAIN, absent=frozenset())), target)
         for window in ((9, 3, 2, 1, 1, 1), (9, 3, 1, 2, 2, 2), (9, 5, 1, 1, 2, 2), (3, 3, 1, 1, 0, 0)):
             assert not is_served(make(replace(PLAIN, windows=(window, window))), target)
-    checked = check(desc_of(make(PLAIN)))  # filters that are bound at execution
-    matched = convolution(stated(checked.desc), checked)
-    assert isinstance(matched, Convolution)
-    assert squared(matched) is None
+    for owned in ((), ("filter_tensor",)):  # filters, or their zero points, that are bound at execution
+        checked = check(desc_of(make(replace(PLAIN, absent=frozenset())), frozenset(owned)))
+        matched = convolution(stated(checked.desc), checked)
+        assert isinstance(matched, Convolution)
+        assert squared(matched) is None
 
 
 def test_filters_of_every_height_are_packed() -> None:

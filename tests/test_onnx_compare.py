@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import numpy.typing as npt
 import onnx
 import pytest
+from click.testing import CliRunner
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import anydml as dml
+from anydml.cli.main import commands
 from anydml.onnx.compare import compare
-from anydml.onnx.compare_results import BEYOND, ROUNDING, ModelComparison
+from anydml.onnx.compare_page import page as page_of
+from anydml.onnx.compare_results import BEYOND, EQUAL, ROUNDING, Deviation, ModelComparison, NodeComparison
 from anydml.onnx.compare_runtimes import recorded
 from every_kernel import SOAK, Ran
 from faulty import NODES, followed, network, tensors, with_fault
@@ -230,3 +235,70 @@ def test_what_departs_in_onnxruntime_s_integers_is_explained() -> None:
     for row in found.nodes:
         if row.verdict == BEYOND:
             assert row.deviation == "pair_saturation", str(row)
+
+
+# --- the command line and the page ---
+
+
+def command(*arguments: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(commands, ["compare", *arguments], standalone_mode=False)
+    if done.exception is not None and not isinstance(done.exception, click.UsageError):
+        raise done.exception
+    return done.return_value, done.stdout, str(done.exception or "")
+
+
+def test_the_command_line_judges_recorded_tensors(tmp_path: Path) -> None:
+    model, inputs, actual = tmp_path / "chain.onnx", tmp_path / "inputs", tmp_path / "actual"
+    onnx.save(chain(), model)
+    for folder, arrays in ((inputs, {"x": X}), (actual, tensors(chain(), {"x": X}))):
+        folder.mkdir()
+        for name, array in arrays.items():
+            np.save(folder / f"{name}.npy", array)
+    options = [str(model), "--actual", str(actual), "--inputs", str(inputs)]
+    status, said, _ = command(*options)
+    assert status == 0
+    assert said.splitlines()[0].split() == ["node", "operator", "own", "error", "accumulated"]
+    assert said.splitlines()[-1] == "all 4 nodes that were judged are exact"
+    np.save(actual / "c.npy", X * 2)
+    page = tmp_path / "page.html"
+    status, said, _ = command(*options, "--html", str(page), "--json")
+    found = json.loads(said)
+    assert status == 1
+    assert found["first"] == "clip"
+    assert [node["verdict"] for node in found["nodes"]] == ["equal", "equal", "beyond rounding", "beyond rounding"]
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<rect") == 4
+    assert text.count("<path") == 3
+    assert "chain.onnx by " in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["m.onnx"], "either --against or --actual"),
+        (["m.onnx", "--against", "onnxruntime"], "either --inputs or --random"),
+        (["m.onnx", "--against", "onnxruntime", "--random", "0", "--resource", "r"], "are for programs"),
+        (["program.json"], "Missing option '--resource'"),
+        (["program.json", "--resource", "r"], "Missing option '--actual'"),
+        (["program.json", "--resource", "r", "--actual", "a.npy", "--random", "1"], "are for models"),
+    ],
+)
+def test_options_that_do_not_belong_together_are_refused(arguments: list[str], said: str) -> None:
+    assert said in command(*arguments)[2]
+
+
+def test_the_page_escapes_what_a_model_says() -> None:
+    deviation = Deviation(4, 1, 2, "", 0, (0,), "<1>", "&")
+    row = NodeComparison(("<b>&",), ("Add",), ("x",), ("y",), deviation, None, BEYOND, 1, "It equals <i>", "d")
+    made = page_of(ModelComparison((row,), ("a <note>",)), "<model>", "&")
+    assert "<b>" not in made
+    assert "&lt;b&gt;&amp;" in made
+    assert "<i>" not in made
+    assert "<note>" not in made
+    assert "<model>" not in made
+
+
+def test_a_large_model_s_page_has_no_graph() -> None:
+    row = NodeComparison(("n",), ("Add",), ("x",), ("x",), Deviation(1, 0), None, EQUAL)
+    assert "<svg" in page_of(ModelComparison((row,)), "m", "o")
+    assert "<svg" not in page_of(ModelComparison((row,) * 601), "m", "o")

@@ -54,7 +54,7 @@ def test_node_suite(ran: Ran) -> None:
     ran(counts["passed"], 1350 if SOAK > 1 else 100)
 
 
-@pytest.mark.parametrize(("suite", "least"), [("simple", 10), ("pytorch-operator", 30), ("pytorch-converted", 50)])
+@pytest.mark.parametrize(("suite", "least"), [("simple", 7), ("pytorch-operator", 30), ("pytorch-converted", 50)])
 def test_other_suites(suite: str, least: int, ran: Ran) -> None:
     """By default, every fourth test of those that PyTorch exported."""
     cases = onnx_suite.cases(suite)

@@ -15,7 +15,9 @@ import anydml as dml
 from anydml import TensorDesc
 from anydml.devices.families import REGIONS
 from anydml.devices.graph import CompiledGraph
+from anydml.exact.float32 import round_to_float32
 from anydml.graphs.check import check_graph
+from anydml.graphs.lattice import integers_of
 from anydml.graphs.plan import works_of
 from anydml.graphs.quantised import regions
 from anydml.kernels.code import llvm
@@ -113,6 +115,7 @@ SMALL = (
     Recipe(UINT8, INT8, UINT8, (1, 4, 5, 6), (3, 3, 3), padding=1, clamp="relu"),
     Recipe(INT8, UINT8, INT8, (2, 6, 7), (6, 3), groups=2, stride=2, padding=1, dilation=2, added=True, clamp="clip"),
     Recipe(UINT8, UINT8, INT8, (3, 30), (9,), bias="float", added=True, transposed=True),
+    Recipe(UINT8, INT8, UINT8, (1, 4, 5, 6), (6, 3, 3), zero="none", folded=True),
 )
 
 
@@ -197,6 +200,27 @@ def test_nothing_beside_the_tensors_is_read_or_written(at_end: bool) -> None:
 
 
 # --- which regions there are ---
+
+
+def test_integers_of_floats(ran: Ran) -> None:
+    """Rows of dequantised integers give the same floats again, a row of zeros too; other numbers, and too large ones, none."""
+    rng, count = np.random.default_rng(7), 0
+    for columns in (1, 9, 300):
+        rows = rng.integers(-128, 128, (40, columns))
+        rows[0] = 0
+        scales = np.exp2(rng.uniform(-20, 3, 40)).astype(np.float32)
+        floats = round_to_float32(scales.astype(np.float64)[:, None] * rows)
+        found = integers_of(floats)
+        assert found is not None
+        np.testing.assert_array_equal(round_to_float32(found[1].astype(np.float64)[:, None] * found[0]), floats)
+        count += 40
+        if columns > 1:
+            floats[3, 4] = np.nextafter(floats[3, 4], np.float32(9))
+            assert integers_of(floats) is None
+            floats[3] = np.arange(1, columns + 1) * np.float32(0.25)
+            assert (integers_of(floats) is None) == (columns > 127)
+    assert integers_of(np.array([[1.0, np.inf]], np.float32)) is None
+    ran(count, 120)
 
 
 def of_layers(change: Callable[[Building, int, int], None], *, sum_is_output: bool = False) -> Any:

@@ -98,6 +98,21 @@ def test_results_that_are_known(name: str, draw: Callable[[], Floats]) -> None:
         assert not different.size, (isa, x.ravel()[different[:4]], found.ravel()[different[:4]], wanted.ravel()[different[:4]])
 
 
+@pytest.mark.parametrize("name", OPERATORS)
+def test_what_is_known_stays_where_its_group_is_computed_again(name: str) -> None:
+    """Known results that the next level leaves open, among arguments of any size that pairs leave open."""
+    random = np.random.default_rng(9)
+    known = random.permutation(arguments())[:4000]
+    others = np.where(random.integers(0, 2, 8000), random.uniform(-20, 20, 8000), 10 ** random.uniform(-12, 2, 8000))
+    x = random.permutation(np.concatenate([known, others.astype(np.float32)]))[None, None, None]
+    desc = desc_of(OPERATORS[name], x.size)
+    (wanted,) = expected(desc, {"input_tensor": x}).values()
+    for isa in ISAS:
+        found = run(isa, desc, x)
+        different = np.flatnonzero(bits(found) != bits(wanted))
+        assert not different.size, (isa, x.ravel()[different[:4]], found.ravel()[different[:4]], wanted.ravel()[different[:4]])
+
+
 def test_powers_that_are_known() -> None:
     random = np.random.default_rng(8)
     ends = [0, 2.0**-149, 2.0**-126, 0.5, 1 - 2.0**-24, 1, 1 + 2.0**-23, 2, 3, 4, 129, 130, 150, 152, 2.0**24, 2.0**100, np.inf]

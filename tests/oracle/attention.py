@@ -137,7 +137,8 @@ def moved(attributes: Attributes, inputs: Inputs, name: str, lengths: list[int] 
     past = as_bits.get(f"past_{name}_tensor")
     used = with_past(k if name == "key" else v, past, lengths)
     flat = np.array([int(x) for x in used.ravel().tolist()], f"u{np.dtype(dtype).itemsize}")
-    return flat.view(dtype).reshape(sizes)
+    made: Array = flat.view(dtype).reshape(sizes)
+    return made
 
 
 def weighted(scores: list[Value], terms: list[Value]) -> Value:

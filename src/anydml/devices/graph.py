@@ -193,6 +193,8 @@ def _title(checked: CheckedGraph, work: Work) -> str:
 def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
     """The tensors of a work, those that do not change OWNED_BY_DML."""
     tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
+    if work.region is not None:
+        tensors |= {name: _owned(TensorDesc.of(x)) for name, x in work.region.arrays.items()}
     return tensors | {name: use.tensor for name, use in work.writes.items()}
 
 

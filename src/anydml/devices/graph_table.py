@@ -21,7 +21,7 @@ class Entry(NamedTuple):
     judges: Sequence[Execute] = ()
 
 
-class Span(NamedTuple):
+class Section(NamedTuple):
     """Phases of one call, from `first` to before `past`; or what Python does."""
 
     first: int
@@ -40,18 +40,18 @@ class Table:
         self._kernels = [e for e in entries if isinstance(e, Entry)]
         phases: list[Sequence[Piece]] = []
         self._owners: list[tuple[Entry, int]] = []  # of each phase: its kernel, and that one's first phase
-        self._spans: list[Span] = []
+        self._sections: list[Section] = []
         for e in entries:
             if isinstance(e, Entry):
                 first = len(phases)
                 phases += e.placed.phases
                 self._owners += [(e, first)] * (len(phases) - first)
-                self._spans += [Span(at, at + 1) for at in range(first, len(phases))]
+                self._sections += [Section(at, at + 1) for at in range(first, len(phases))]
             else:
-                self._spans.append(Span(0, 0, e))
+                self._sections.append(Section(0, 0, e))
         self._measured = all(e.placed.short for e in self._kernels) and len(self._kernels) <= MANY
         if self._measured:
-            self._spans = merged(self._spans, [0] * len(self._spans))
+            self._sections = merged(self._sections, [0] * len(self._sections))
         if phases:
             keeps_gil = self._measured and len(self._kernels) <= FEW
             keep = [e.placed.keep for e in self._kernels]
@@ -64,7 +64,7 @@ class Table:
             return
         done = 0
         try:
-            for first, past, run in self._spans:
+            for first, past, run in self._sections:
                 if run is None:
                     done = self._run(max(first, done), past)
                 else:
@@ -74,9 +74,9 @@ class Table:
             raise
 
     def _measure(self) -> None:
-        """The first execution: the spans are merged as far as together they take no longer than LONG."""
+        """The first execution: the sections are merged as far as together they take no longer than LONG."""
         spent: list[float] = []
-        every, done = self._spans, 0
+        every, done = self._sections, 0
         try:
             for first, past, run in every:
                 began = time.perf_counter()
@@ -88,7 +88,7 @@ class Table:
         except BaseException:
             self._clear()
             raise
-        self._spans, self._measured = merged(every, spent), True
+        self._sections, self._measured = merged(every, spent), True
 
     def _run(self, first: int, past: int) -> int:
         """Run phases up to one; the first that has not been run, which is a later one where a kernel was decided."""
@@ -116,15 +116,15 @@ class Table:
                 placed.words[...] = 0
 
 
-def merged(spans: Sequence[Span], spent: Sequence[float]) -> list[Span]:
-    """Spans of phases as few calls, none of which takes longer than LONG if it is more than one of them."""
-    found: list[Span] = []
+def merged(sections: Sequence[Section], spent: Sequence[float]) -> list[Section]:
+    """Sections as few calls, none of which takes longer than LONG if it is more than one of them."""
+    found: list[Section] = []
     total = 0.0
-    for span, seconds in zip(spans, spent, strict=True):
-        if span.run is None and found and found[-1].run is None and total + seconds <= LONG:
-            found[-1] = found[-1]._replace(past=span.past)
+    for section, seconds in zip(sections, spent, strict=True):
+        if section.run is None and found and found[-1].run is None and total + seconds <= LONG:
+            found[-1] = found[-1]._replace(past=section.past)
             total += seconds
         else:
-            found.append(span)
+            found.append(section)
             total = seconds
     return found

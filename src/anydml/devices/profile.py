@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Spent(NamedTuple):
-    """A call: its nodes, or its name in a program, its kernel, the least of its times, and the bytes that it reads and writes."""
+    """A call: its nodes, or its name in a program; its kernel, the least of its times, and the bytes it reads and writes."""
 
     nodes: str
     kernel: str

@@ -12,7 +12,7 @@ Array = NDArray[Any]
 
 ROWS = 256  # of those that differ, and of the others, that a trial looks at
 TRIALS = 1 << 27  # products in all trials of a column
-EVIDENCE = 3  # outputs that must differ: some weight or other explains one
+EVIDENCE, PLENTY = 3, 64  # outputs that differ, or outputs of a column at all: some weight or other explains one of few
 PROMISING = 8  # weights that are tried on every row
 
 
@@ -37,7 +37,7 @@ def of_integers(
     batch, column = at
     wanted = actual[batch, :, column]
     differs = wanted != expected[batch, :, column]
-    if np.count_nonzero(differs) < EVIDENCE:
+    if np.count_nonzero(differs) < EVIDENCE and len(differs) < PLENTY:
         return None
     rows = np.concatenate([np.flatnonzero(differs)[:ROWS], np.flatnonzero(~differs)[:ROWS]])
     a = p["a"][batch].astype(np.int64) - p["a_zero_point"][min(batch, len(p["a_zero_point"]) - 1)]

@@ -19,9 +19,19 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import CACHED, Device, device_of
 from anydml.errors import BindingError, DataError, DescError
 from anydml.forks import guard
-from anydml.four_bit import array_dtype, pack, unpacked
+from anydml.four_bit import array_dtype, unpacked
 from anydml.functional.request import Request, Several, array_of_number, fault
-from anydml.functional.run import allocate, announced, as_node, contiguous, describing, operator_of, signature, unspellable
+from anydml.functional.run import (
+    allocate,
+    announced,
+    as_node,
+    contiguous,
+    describing,
+    operator_of,
+    packed_bytes,
+    signature,
+    unspellable,
+)
 from anydml.kernels.kernel import Direct
 from anydml.tensor import DataType, TensorDesc, four_bit
 
@@ -281,7 +291,7 @@ def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
             if sizes is not None:
                 x = np.broadcast_to(x, sizes)
             if four_bit(x.dtype) is not None:
-                x = pack(x)
+                x = packed_bytes(x)
         inputs[name] = x
     compiled = prepared.compiled
     if compiled is None:

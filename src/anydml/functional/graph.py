@@ -16,6 +16,7 @@ from anydml.devices.device import Device, device_of
 from anydml.devices.graph import CompiledGraph, moved
 from anydml.devices.graph_call import laid_over
 from anydml.errors import BindingError, DescError, Fault
+from anydml.four_bit import array_dtype, pack, unpacked
 from anydml.functional import graph_files
 from anydml.functional.call import call
 from anydml.functional.run import allocate
@@ -90,15 +91,16 @@ class Graph:
         owned = {name: x for name, x in inputs.items() if name in self.inputs and self.inputs[name].flags}
         if any(t.flags & TensorFlags.OWNED_BY_DML for t in self.inputs.values()):
             compiled = self.compile(device)
-            compiled.initialize(**owned)
+            compiled.initialize(**{name: _as_bytes(x) for name, x in owned.items()})
         else:
             compiled = device.cached(_compiled, self)
         scratch = compiled.binding_properties.temporary_resource_size
         found = {name: _fresh(t, scratch) for name, t in self.outputs.items()}
         if taken := [name for name in inputs if name in found]:
             raise BindingError([Fault(name, "is an output of the graph, and run makes its array") for name in taken])
-        compiled.bind(**{name: x for name, x in inputs.items() if name not in owned}, **found).execute()
-        return found
+        given = {name: _as_bytes(x) for name, x in inputs.items() if name not in owned}
+        compiled.bind(**given, **found).execute()
+        return {name: _as_elements(x, self.outputs[name]) for name, x in found.items()}
 
     @computed_once
     def _whole(self) -> Graph:
@@ -120,6 +122,16 @@ class Graph:
     def __call__(self, **inputs: Any) -> Any:
         """The results for arrays, as the function returns them: an array, or a tuple or dict of them."""
         return _filled(self._form, self.run(inputs))
+
+
+def _as_bytes(x: Any) -> Any:
+    """An array of 4-bit elements, one in each item, as it is bound; others as they are."""
+    return pack(x) if isinstance(x, np.ndarray) and four_bit(x.dtype) is not None else x
+
+
+def _as_elements(x: NDArray[Any], t: TensorDesc) -> NDArray[Any]:
+    """The array that eager functions return for a tensor: of 4-bit elements, one with one in each item."""
+    return unpacked(x, t).astype(array_dtype(t.data_type)) if t.data_type.element_bits < 8 else x
 
 
 def _fresh(t: TensorDesc, scratch: int) -> NDArray[Any]:

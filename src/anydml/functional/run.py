@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from anydml.devices.binding import WRAP, as_array, refused_by_name, share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, Fault
+from anydml.four_bit import pack
+from anydml.kernels.call.address import address_of
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc
 
@@ -106,7 +109,8 @@ class _Described(Exception):
     """Ends an eager call that is to be described, where it would be executed."""
 
 
-_describing = ContextVar("describing", default=False)
+# of a call that is to be described: the bytes of arrays of 4-bit elements, by their addresses, where they stand for a tensor
+_describing: ContextVar[Mapping[int, NDArray[Any]] | None] = ContextVar("describing", default=None)
 
 
 def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tuple[Desc, dict[str, NDArray[Any]]]:
@@ -121,12 +125,15 @@ def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) ->
     return found[0], found[1]
 
 
-def announced_by(call: Callable[[], Any]) -> tuple[Desc, dict[str, NDArray[Any]], Sequence[Any]] | None:
+def announced_by(
+    call: Callable[[], Any], packed: Mapping[int, NDArray[Any]] = MappingProxyType({})
+) -> tuple[Desc, dict[str, NDArray[Any]], Sequence[Any]] | None:
     """The desc, the inputs and the outputs of an eager call that is not executed: what `announced` was told.
 
-    None where there is nothing to execute.
+    packed: the bytes that an array of 4-bit elements is to be packed to, by its address. None where there is nothing to
+    execute.
     """
-    token = _describing.set(True)
+    token = _describing.set(packed)
     try:
         call()
     except _Described as found:
@@ -145,7 +152,13 @@ def as_node(call: Callable[[Any, Any], Any], tensors: Sequence[Any], out: Any, d
 
 def describing() -> bool:
     """Whether the call is to be described, not executed."""
-    return _describing.get()
+    return _describing.get() is not None
+
+
+def packed_bytes(x: NDArray[Any]) -> NDArray[Any]:
+    """The bytes of an array of 4-bit elements; those that it stands for in a call that is described."""
+    known = (_describing.get() or {}).get(address_of(x))
+    return known if known is not None and x.flags.c_contiguous and 2 * known.size >= x.size else pack(x)
 
 
 def announced(desc: Desc, inputs: dict[str, NDArray[Any]], outputs: Sequence[Any]) -> None:
@@ -153,7 +166,7 @@ def announced(desc: Desc, inputs: dict[str, NDArray[Any]], outputs: Sequence[Any
 
     outputs: of each its name, its desc and the shape that is returned; a list of those, or None.
     """
-    if _describing.get():
+    if describing():
         raise _Described(desc, inputs, outputs)
 
 

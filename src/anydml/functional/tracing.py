@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from anydml.devices.device import Device
 from anydml.devices.graph_call import bytes_of
 from anydml.errors import BindingError, Error, Fault
+from anydml.four_bit import array_dtype
 from anydml.functional.call import call
 from anydml.functional.run import announced_by
 from anydml.graphs.desc import ConstantNode, InputEdge, IntermediateEdge, OperatorNode, tensor_names
@@ -133,6 +134,8 @@ class Building:
         """The outputs of an eager call as tensors of the graph."""
         where = self._where()
         given: list[tuple[GraphTensor, NDArray[Any]]] = []
+        packed: dict[int, NDArray[Any]] = {}
+        alive: list[NDArray[Any]] = []  # so that no two have one address
 
         def stand_in(value: Any) -> Any:
             if isinstance(value, (list, tuple)):
@@ -141,12 +144,16 @@ class Building:
                 return value
             if value._building is not self:
                 raise BindingError([Fault("", f"{value!r} is a tensor of another graph")])
-            given.append((value, _stand_in(value.tensor)))
-            return given[-1][1]
+            made = _stand_in(value.tensor)
+            if value.tensor.data_type.element_bits < 8:
+                packed[address_of(made)] = np.zeros(value.tensor.element_bytes, np.uint8)
+            given.append((value, packed.get(address_of(made), made)))
+            alive.append(made)
+            return made
 
         try:
             standing = [*map(stand_in, tensors)]
-            if (found := announced_by(lambda: function(standing, describing_device()))) is None:
+            if (found := announced_by(lambda: function(standing, describing_device()), packed)) is None:
                 raise BindingError([Fault("", "of no elements, a graph computes nothing")])
             return self._added(*found, given, where)
         except Error as error:
@@ -241,7 +248,9 @@ def _flat(values: Sequence[Any]) -> list[Any]:
 
 def _stand_in(t: TensorDesc) -> NDArray[Any]:
     if t.data_type.element_bits < 8:
-        raise BindingError([Fault("", f"tensors of {t.data_type} are not traced: a GraphDesc has them")])
+        if t.explicit_strides != packed_strides(t.sizes):
+            raise BindingError([Fault("", f"tensors of {t.data_type} are traced packed; a GraphDesc has others")])
+        return np.zeros(t.sizes, array_dtype(t.data_type))
     strides = [stride * t.data_type.dtype.itemsize for stride in t.explicit_strides]
     made: NDArray[Any] = np.ndarray(t.sizes, t.data_type.dtype, np.zeros(t.span, t.data_type.dtype), strides=strides)
     return made

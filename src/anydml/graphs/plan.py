@@ -30,7 +30,8 @@ class Region(NamedTuple):
     dimension in which the weights differ. x: scale and zero point; weights: scales and zero points by channel. norms: no less
     than the sums of |weight| and of |weight - scale * integer|, by channel. bias: is added to a sum before it is rounded, by
     channel. other: scale and zero point of a tensor that is dequantised and added then, if any. bounds: what that is clamped
-    to. rounding: scale and zero point of the output. floats: the buffers of what is dequantised.
+    to. rounding: scale and zero point of the output. floats: the buffers of what is dequantised. arrays: tensors that are in
+    no buffer, by name.
     """
 
     sums: Nest
@@ -44,6 +45,7 @@ class Region(NamedTuple):
     bounds: tuple[float, float]
     rounding: tuple[float, int]
     floats: tuple[int, ...]
+    arrays: Mapping[str, NDArray[np.int8]]
 
 
 @dataclass(frozen=True)

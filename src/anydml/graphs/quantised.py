@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from anydml.exact.float32 import round_to_float32
 from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.lattice import integers_of
 from anydml.graphs.plan import Region, Use, Work, lie_alike
 from anydml.graphs.quantised_parts import (
     Unmatched,
@@ -34,7 +35,7 @@ from anydml.graphs.quantised_parts import (
     view,
     zero_points,
 )
-from anydml.schema.expression import Expr, bound_by, lift, make, walk
+from anydml.schema.expression import Expr, Tensor, bound_by, lift, make, walk
 from anydml.schema.statement import Nest, stated
 from anydml.tensor import DataType, TensorDesc
 
@@ -83,6 +84,14 @@ class _Dequantised(NamedTuple):
     scale: NDArray[np.float32]
     zero: NDArray[np.int64]
     zero_use: Use | None
+
+
+class _Weights(NamedTuple):
+    """Constant integers, scales and zero points, which are broadcast."""
+
+    integers: NDArray[Any]
+    scale: NDArray[np.float32]
+    zero: NDArray[np.int64]
 
 
 class _Chain(NamedTuple):
@@ -200,19 +209,15 @@ class _Finding:
         if one(of_x.zero):
             uses[X_ZERO] = single(of_x.zero_use)
             factor = factor - tensor(X_ZERO, uses[X_ZERO])[[0] * len(x.args)]
-        of_w = self._dequantised(work.reads[w.data[0].name])
         # matrices of weights by term and column, filters as they are, whatever the order in memory
         order = order_of(w, nest.variables, total.data[1])
         axis = next((k for k, d in enumerate(order) if along and along[0] in variables(w.args[d])), None)
-        scale, zero = (np.transpose(values, order) for values in (of_w.scale, of_w.zero))
-        uses[WEIGHTS] = of_w.source._replace(tensor=view(of_w.source.tensor, order))
-        weights = tensor(WEIGHTS, uses[WEIGHTS])[[w.args[d] for d in order]]
-        if zero.any():
-            uses[WEIGHTS_ZERO] = zero_points(of_w.zero_use, order)
-            index = [w.args[order[k]] if k == axis and n > 1 else lift(0) for k, n in enumerate(zero.shape)]
+        of_w = self._weights(work.reads[w.data[0].name], order, axis, uses)
+        weights = Tensor(WEIGHTS, of_w.integers.shape, DataType.of(of_w.integers.dtype))[[w.args[d] for d in order]]
+        if WEIGHTS_ZERO in uses:
+            index = [w.args[order[k]] if k == axis and n > 1 else lift(0) for k, n in enumerate(of_w.zero.shape)]
             weights = weights - tensor(WEIGHTS_ZERO, uses[WEIGHTS_ZERO])[index]
-        data = np.transpose(np.broadcast_to(self._data(of_w.source), of_w.source.tensor.sizes), order)
-        scales = by_index(scale, axis, count)
+        scales = by_index(of_w.scale, axis, count)
         other = None
         if chain.added is not None:
             of_other = self._dequantised(chain.added)
@@ -224,18 +229,41 @@ class _Finding:
             TensorDesc(DataType.INT32, [int(v.size) for v in nest.variables]).spelled_out(),
             at,
             (float(one(of_x.scale)), int(one(of_x.zero))),
-            (scales, by_index(zero, axis, count).astype(np.int32)),
-            norms(np.subtract(data.astype(np.int64), zero), scales, axis),
+            (scales, by_index(of_w.zero, axis, count).astype(np.int32)),
+            norms(np.subtract(of_w.integers.astype(np.int64), of_w.zero), scales, axis),
             bias,
             other,
             chain.bounds,
             chain.rounding,
             (*dict.fromkeys([*floats, *([chain.added.buffer] if chain.added else [])]),),
+            {} if WEIGHTS in uses else {WEIGHTS: np.ascontiguousarray(of_w.integers)},
         )
         return Work(chain.nodes, uses, {"output": output}, None, region)
 
+    def _weights(self, use: Use, order: Sequence[int], axis: int | None, uses: dict[str, Use]) -> _Weights:
+        """Weights with their dimensions in an order, channels along an axis; `uses` gets what is in a buffer of them."""
+        if self.checked.constant(use.buffer) is not None:
+            floats = np.transpose(np.broadcast_to(self._data(use), use.tensor.sizes), order)
+            sizes = [n if k == axis else 1 for k, n in enumerate(floats.shape)]
+            rows = floats.reshape(1, -1) if axis is None else np.moveaxis(floats, axis, 0).reshape(sizes[axis], -1)
+            if floats.dtype != np.float32 or (found := integers_of(rows)) is None:
+                raise Unmatched
+            integers, scales = found
+            first = [floats.shape[axis or 0] if axis is not None else 1, *(n for k, n in enumerate(floats.shape) if k != axis)]
+            back = integers.reshape(floats.shape if axis is None else first)
+            back = back if axis is None else np.moveaxis(back, 0, axis)
+            return _Weights(back, scales.reshape(sizes), np.zeros(sizes, np.int64))
+        of_w = self._dequantised(use)
+        uses[WEIGHTS] = of_w.source._replace(tensor=view(of_w.source.tensor, order))
+        if of_w.zero.any():
+            uses[WEIGHTS_ZERO] = zero_points(of_w.zero_use, order)
+        data = np.broadcast_to(self._data(of_w.source), of_w.source.tensor.sizes)
+        return _Weights(*(np.transpose(values, order) for values in (data, of_w.scale, of_w.zero)))
+
     def _constant(self, use: Use) -> bool:
-        """Whether a float tensor is dequantised of constants."""
+        """Whether a float tensor is a constant, or dequantised of some."""
+        if self.checked.constant(use.buffer) is not None:
+            return True
         work = self.writers.get(use.buffer)
         return work is not None and all(self.checked.constant(u.buffer) is not None for u in work.reads.values())
 

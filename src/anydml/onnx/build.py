@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,8 @@ class Segment:
     live: frozenset[str]
     wanted: tuple[str, ...] = ()
     alone: Node | None = None
+    spare: dict[Any, list[Any] | None] = field(default_factory=dict, compare=False, repr=False)
+    """By device, calls of the graph that are bound to arrays of their own and that nobody runs; None where there are none."""
 
     @property
     def last(self) -> bool:

@@ -142,6 +142,12 @@ def examples_of(**heads: Any) -> tuple[Example, ...]:
     )  # fmt: skip
 
 
+BARE: dict[str, Any] = dict(
+    bias_tensor=None, mask_tensor=None, relative_position_bias_tensor=None, past_key_tensor=None, past_value_tensor=None,
+    output_present_key_tensor=None, output_present_value_tensor=None, mask_type="NONE",
+)  # fmt: skip
+
+
 def rejecting_of() -> tuple[Rejects, ...]:
     bad = float32(1, 2, 1, 2, 2)
     return (
@@ -150,7 +156,7 @@ def rejecting_of() -> tuple[Rejects, ...]:
         rejects("one_value", stacked_key_value_tensor=bad, key_tensor=None),
         rejects("keys_with_values", value_tensor=None),
         rejects("past_together", past_value_tensor=None),
-        rejects("keys_present", key_tensor=None, value_tensor=None, past_key_tensor=None, past_value_tensor=None),
+        rejects("keys_present", key_tensor=None, value_tensor=None, **BARE),
         rejects("output_sizes", output_tensor=float32(2, 1, 2, 2)),
         rejects("query_sizes", query_tensor=float32(1, 3, 2)),
         rejects("key_sizes", key_tensor=float32(2, 2, 2)),
@@ -272,7 +278,7 @@ class MultiheadAttention1(Desc):
         ),
     )  # fmt: skip
     rejecting = (
-        rejects("head_counts", key_value_head_count=2),
+        rejects("head_counts", key_value_head_count=2, key_tensor=float32(1, 2, 4), value_tensor=float32(1, 2, 4), **BARE),
         *rejecting_of(),
         rejects("stacked_heads", query_tensor=None, key_tensor=None, stacked_query_key_tensor=float32(1, 2, 2, 2, 2),
                 query_head_count=2, bias_tensor=None, relative_position_bias_tensor=None,
@@ -333,5 +339,5 @@ class MultiheadAttention(Desc):
         return attention_outputs(d, (d.head_count, d.head_count))
 
     examples = examples_of(head_count=1)
-    rejecting = (rejects("head_counts", head_count=0), *rejecting_of())
+    rejecting = (rejects("head_counts", head_count=0, **BARE), *rejecting_of())
     errata = ERRATA

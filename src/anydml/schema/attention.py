@@ -206,17 +206,20 @@ def _present(wire: str) -> Constraint:
 def mask_sizes(d: Any, heads: int) -> list[tuple[int, ...]]:
     """The sizes that a mask of the desc's type may end in, after ones."""
     batch = d.output_tensor.sizes[-3]
-    return {
+    sizes: Mapping[MaskType, list[tuple[int, ...]]] = {
         MaskType.NONE: [],
         MaskType.KEY_SEQUENCE_LENGTH: [(batch,)],
         MaskType.KEY_SEQUENCE_END_START: [(2, batch)],
         MaskType.KEY_QUERY_SEQUENCE_LENGTH_START_END: [(3 * batch + 2,)],
         MaskType.BOOLEAN: [(batch, heads, d.output_tensor.sizes[-2], past_count(d) + key_count(d))],
-    }[d.mask_type]
+    }
+    return sizes[d.mask_type]
 
 
 def attention_rules(heads: Heads) -> tuple[Constraint, ...]:
     """The rules of both versions; heads: how they name the counts of heads."""
+
+    name = snake_case(heads.queries)
 
     def counts(d: Any) -> bool:
         queries, keys = heads.of(d)
@@ -234,7 +237,7 @@ def attention_rules(heads: Heads) -> tuple[Constraint, ...]:
         if d.mask_tensor is None:
             return True
         found = d.mask_tensor.sizes
-        (asked,) = mask_sizes(d, heads.of(d)[0])
+        (asked,) = mask_sizes(d, getattr(d, name))
         aligned = (*(1,) * (len(asked) - len(found)), *found)
         if d.mask_type == MaskType.BOOLEAN:
             return _ones(aligned, 4) and all(n in (1, m) for n, m in zip(aligned[-4:], asked, strict=True))
@@ -245,9 +248,9 @@ def attention_rules(heads: Heads) -> tuple[Constraint, ...]:
         if sizes is None:
             return True
         batch, queries, _ = d.output_tensor.sizes[-3:]
-        return _ones(sizes, 4) and sizes[-4:] == (batch, heads.of(d)[0], queries, past_count(d) + key_count(d))
+        return _ones(sizes, 4) and sizes[-4:] == (batch, getattr(d, name), queries, past_count(d) + key_count(d))
 
-    both_counts = _quoted(dict.fromkeys(heads)) if heads.queries != heads.keys else f"`{heads.queries}`"
+    both_counts = _quoted(tuple(heads)) if heads.queries != heads.keys else f"`{heads.queries}`"
     divided = " and the second divide the first" if heads.queries != heads.keys else ""
     return (
         Constraint("head_counts", f"{both_counts} must be at least 1{divided}.", counts),
@@ -255,7 +258,7 @@ def attention_rules(heads: Heads) -> tuple[Constraint, ...]:
         Constraint(
             "output_sizes",
             f"`{OUTPUT}.Sizes` must be 1 before the last three, and `{heads.queries}` must divide the last.",
-            lambda d: _ones(d.output_tensor.sizes, 3) and d.output_tensor.sizes[-1] % heads.of(d)[0] == 0,
+            lambda d: _ones(d.output_tensor.sizes, 3) and d.output_tensor.sizes[-1] % getattr(d, name) == 0,
         ),
         _divided(QUERY, heads.queries, queries=True),
         _divided(KEY, heads.keys, queries=False),

@@ -76,7 +76,7 @@ def batch_rules(images: str, parameters: str) -> tuple[Constraint, ...]:
 def batch_rejects(parameters: str, sizes: tuple[int, ...]) -> tuple[Rejects, ...]:
     """Examples that break the rules between images and parameters; sizes: of the parameters in the first example."""
 
-    def all_are(data_type: DataType, sizes: tuple[int, ...]) -> dict[str, TensorDesc]:
+    def all_are(data_type: DataType, sizes: tuple[int, ...]) -> dict[str, Any]:
         return dict.fromkeys(map(snake_case, parameters.split()), TensorDesc(data_type, sizes))
 
     return (

@@ -40,12 +40,14 @@ HEIGHT = 6  # filters of a tile of products
 
 
 class Squared(NamedTuple):
-    """A convolution of 3x3 without strides: its problem has filters as rows. channel: bytes between channels of the input.
+    """A convolution of 3x3 without strides: its problem has filters as rows, less their zero points.
 
-    taps: strides of filters: channels, y and x. axes: y and x. line, place: of the output, in bytes.
+    channels, channel: of the input, and the bytes between them. taps: strides of filters: channels, y and x. axes: y and x.
+    span: bytes of the input. line, place: of the output, in bytes.
     """
 
     problem: Problem
+    zero_point: Matrix
     channels: int
     channel: int
     taps: tuple[int, int, int]
@@ -71,16 +73,17 @@ class Squared(NamedTuple):
 
 
 def squared(p: Convolution) -> Squared | None:
-    """The convolution by Winograd's algorithm; None where it is another one, or the filters are not known before."""
+    """The convolution by Winograd's algorithm; None where it is another one, or filters are not known before."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
-    if p.groups > 1 or p.filter_zero_point is not None or not f.flags & TensorFlags.OWNED_BY_DML:
+    known = [f] if p.filter_zero_point is None else [f, p.filter_zero_point.operand.desc]
+    if p.groups > 1 or not all(t.flags & TensorFlags.OWNED_BY_DML for t in known):
         return None
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
     axes = list(map(Axis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
     if len(axes) != 2 or any((a.taps, a.stride, a.dilation) != (FILTER, 1, 1) for a in axes):
         return None
-    beside = [of_rows(b, 1) for b in (p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))]
-    b_zero_point, y_zero_point, bias, *scales = (m._replace(inner=0) for m in beside)
+    beside = [of_rows(b, 1) for b in (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))]
+    a_zero_point, b_zero_point, y_zero_point, bias, *scales = (m._replace(inner=0) for m in beside)
     source = Matrix(At(p.x.name), xs[0], 0, xs[1], 0)
     problem = Problem(
         *(f.sizes[0], f.sizes[1] * FILTER * FILTER, y.sizes[2] * y.sizes[3], (x.sizes[0], 1)),
@@ -99,7 +102,8 @@ def squared(p: Convolution) -> Squared | None:
         bias=bias if p.bias else None,
     )
     _, *taps = triple([0, *fs[2:]])
-    return Squared(problem, x.sizes[1], xs[1], (fs[1], taps[0], taps[1]), (axes[0], axes[1]), x.element_bytes, ys[2], ys[3])
+    of_filter = fs[1], taps[0], taps[1]
+    return Squared(problem, a_zero_point, x.sizes[1], xs[1], of_filter, (axes[0], axes[1]), x.element_bytes, ys[2], ys[3])
 
 
 class Squares:
@@ -135,7 +139,8 @@ class Squares:
             code = engine.compiled(winograd.filters, self.at.target, p.a_signed, height)
             where = self.a + first * self.of_row, self.a_position, height * self.of_row, self.sums + 4 * first
             from_ = p.a.of((0, 0), first), p.a.row, *self.of.taps
-            found.append(Step(code, (*from_, height * count, self.of.channels, *where)))
+            zero_point = self.of.zero_point.of((0, 0), first), self.of.zero_point.row
+            found.append(Step(code, (*from_, *zero_point, height * count, self.of.channels, *where)))
         return found
 
     def _before(self) -> list[Step | Repeat]:

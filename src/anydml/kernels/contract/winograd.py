@@ -24,7 +24,7 @@ from anydml.kernels.contract.tile import panel_columns
 TILE, READ, FILTER = 2, 4, 3  # outputs, inputs and elements of a filter, in each dimension
 POSITIONS = READ * READ
 FILTERS = (
-    *("filters", "row", "channel", "line", "place", "rows", "channels"),
+    *("filters", "row", "channel", "line", "place", "zero_point", "zero_point_step", "rows", "channels"),
     *("into", "position", "tile", "sums"),
 )
 TERMS = ("m", "sums", "zero_point", "rows", "bias", "bias_step", "modes")
@@ -57,16 +57,17 @@ def of_sums(text: Text, kind: str, x: Sequence[str]) -> list[str]:
 
 
 def filters(target: Target, signed: bool, height: int) -> str:
-    """Filters transformed, in tiles of so many rows: of each position, pairs of channels of every row, in 16 bits.
+    """Filters, less their zero points, transformed: tiles of so many rows; of each position, pairs of channels of every row.
 
-    Arguments: FILTERS, steps in bytes. position, tile: bytes from one position, and from one tile, to the next. sums: of each
-    filter, the sum of its elements.
+    Arguments: FILTERS, steps in bytes. into: of 16 bits; position, tile: bytes from one position, and from one tile, to the
+    next. sums: of each filter, the sum of its elements.
     """
     text = Text()
-    arguments(text, FILTERS, {"filters", "into", "sums"})
+    arguments(text, FILTERS, {"filters", "zero_point", "into", "sums"})
 
     def row(m: str, _: list[str]) -> list[str]:
         source = along(text, "%filters", "%row", m)
+        zero_point = extend(text, text.load("i8", along(text, "%zero_point", "%zero_point_step", m)), signed)
         tile = along(text, "%into", "%tile", text.op(f"udiv i64 {m}, {height}"))
         into = text.at(tile, text.op(f"mul i64 {text.op(f'urem i64 {m}, {height}')}, 4"))
 
@@ -77,7 +78,8 @@ def filters(target: Target, signed: bool, height: int) -> str:
                 line = along(text, from_, "%line", str(y))
                 read.append([])
                 for x in range(FILTER):
-                    read[-1].append(extend(text, text.load("i8", along(text, line, "%place", str(x))), signed))
+                    element = extend(text, text.load("i8", along(text, line, "%place", str(x))), signed)
+                    read[-1].append(text.op(f"sub i32 {element}, {zero_point}"))
                     total = text.op(f"add i32 {total}, {read[-1][-1]}")
             down = [of_filters(text, "i32", column) for column in zip(*read, strict=True)]
             pair, odd = text.op(f"lshr i64 {c}, 1"), text.op(f"and i64 {c}, 1")

@@ -34,7 +34,5 @@ MAPPINGS = {
 
 MISSING = {  # what DirectML has or composes, and no mapping does yet
     "Loop": "a loop is a graph for every turn",
-    "MaxRoiPool": "it is ROI_POOLING",
-    "RoiAlign": "it is ROI_ALIGN1",
     "Scan": "a loop is a graph for every turn",
 }

@@ -1,10 +1,12 @@
-"""Resize and Upsample: RESAMPLE3, whose offsets say where the places of the results lie."""
+"""Resize and Upsample: RESAMPLE3, whose offsets say where the places of the results lie; regions of images."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
@@ -51,7 +53,8 @@ def resize(n: Node, x: Value, *inputs: Value) -> Value:
     for i, a in enumerate(along):
         size = x.shape[a]
         result = math.floor(size * given[i]) if wanted is None else wanted[i]
-        axes[a] = _placed(place, size, result, given[i], window[i], window[len(along) + i])
+        width = size * given[i] if wanted is None else float(result)  # which ONNX does not round down here
+        axes[a] = _placed(place, size, result, width, given[i], window[i], window[len(along) + i])
     if n.get("antialias", 0) and any(axis.scale < 1 for axis in axes):
         raise Refused("RESAMPLE3's antialiasing is another one than ONNX's", NOT_IN_DIRECTML)
     return _resampled(x, axes, mode, n.get("nearest_mode", "round_prefer_floor" if n.opset >= 11 else "floor"))
@@ -67,7 +70,7 @@ def _by_policy(n: Node, own: list[int], wanted: list[int]) -> tuple[list[float],
     return [scale] * len(own), [math.floor(scale * size + 0.5) for size in own]
 
 
-def _placed(place: str, size: int, result: int, scale: float, start: float, end: float) -> Axis:
+def _placed(place: str, size: int, result: int, width: float, scale: float, start: float, end: float) -> Axis:
     if place == "pytorch_half_pixel" and result == 1:
         return Axis(size, result, 1.0)
     if place in ("half_pixel", "pytorch_half_pixel"):
@@ -80,14 +83,14 @@ def _placed(place: str, size: int, result: int, scale: float, start: float, end:
     if place == "tf_half_pixel_for_nn":
         return Axis(size, result, scale, 0.0, -0.5)
     if place == "align_corners":
-        return Axis(size, result, (result - 1) / (size - 1) if result > 1 and size > 1 else 1.0)
+        return Axis(size, result, (width - 1) / (size - 1) if result > 1 and size > 1 else 1.0)
     if place == "tf_crop_and_resize":
         if not (0 <= start <= 1 and 0 <= end <= 1):
             raise Refused("it reads outside of the tensor, where ONNX has another value", NOT_IN_DIRECTML)
         if result == 1 or size == 1 or start == end:
             at = (start + end) / 2 if result == 1 else start
             return Axis(size, result, 1.0 if result == 1 else math.inf, -at * (size - 1))
-        return Axis(size, result, (result - 1) / ((end - start) * (size - 1)), -start * (size - 1))
+        return Axis(size, result, (width - 1) / ((end - start) * (size - 1)), -start * (size - 1))
     raise Refused(f"there is no coordinate transformation {place!r}", INVALID)
 
 
@@ -131,4 +134,37 @@ def upsample(n: Node, x: Value, scales: Value = None) -> Value:
     return _resampled(x, axes, mode, "floor")
 
 
-TABLE: dict[str, Callable[..., Any]] = {"Resize": resize, "Upsample": upsample}
+def roi_align(n: Node, x: Value, regions: Value, batches: Value) -> Value:
+    """ROI_ALIGN1; a sampling_ratio of 0 takes as many samples as a part has elements."""
+    if n.get("mode", "avg") != "avg":
+        raise Refused("ROI_ALIGN1 takes the largest of interpolated elements, ONNX that of weighted ones", NOT_IN_DIRECTML)
+    ratio, scale = n.get("sampling_ratio", 0), n.get("spatial_scale", 1.0)
+    half = n.get("coordinate_transformation_mode", "half_pixel" if n.opset >= 16 else "output_half_pixel") == "half_pixel"
+    return dml.roi_align1(
+        x,
+        regions,
+        batches.view(np.uint64),
+        "AVERAGE",
+        "LINEAR",
+        spatial_scale_x=scale,
+        spatial_scale_y=scale,
+        input_pixel_offset=0.5 if half else 0.0,
+        output_pixel_offset=-0.5,
+        minimum_samples_per_output=ratio or 1,
+        maximum_samples_per_output=ratio or 2**32 - 1,
+        output_sizes=(regions.shape[0], x.shape[1], n.get("output_height", 1), n.get("output_width", 1)),
+    )
+
+
+def max_roi_pool(n: Node, x: Value, regions: Value) -> Value:
+    height, width = n.get("pooled_shape")
+    rows = reshape(regions, (1, 1, *regions.shape))
+    return dml.roi_pooling(x, rows, n.get("spatial_scale", 1.0), pooled_size=(width, height))
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "MaxRoiPool": max_roi_pool,
+    "Resize": resize,
+    "RoiAlign": roi_align,
+    "Upsample": upsample,
+}

@@ -92,6 +92,13 @@ def estimate(region: Region, x_type: DataType, other_type: DataType | None, outp
     return Estimate(factor.astype(np.float32), term.astype(np.float32), limit, low, high, np.float32(per_unit))
 
 
+def of_sums(region: Region, x_type: DataType, terms: int) -> NDArray[np.float32]:
+    """How far sums of so many products in float64, in any order, are from the exact ones at most, by channel."""
+    widest = float(np.abs(elements_of(x_type, *region.x)[1]).max())
+    magnitudes = widest * region.norms[0] + np.abs(region.bias.astype(np.float64))
+    return (magnitudes * (terms + 8) * 2.0**-52).astype(np.float32)  # twice what it has to be
+
+
 def _exact(numbers: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Where neither the estimate nor what is stated rounds anything before the last step, with scales of powers of two.
 

@@ -35,6 +35,7 @@ from anydml.tensor import DataType, TensorDesc, limits
 
 NAME = "contract.quantised:compiled"
 FEW = 1 << 14  # outputs that one thread rounds
+FAR = 1e30  # a bound that leaves every sum open, where slack is 1
 MOST = 2**31  # outputs, whose numbers are int32
 
 
@@ -139,14 +140,16 @@ class _Rounding:
         self.ends = int(ends[0]), int(ends[1]), zero
         self.geometry = constants.add(geometry.words())
         self.elements = constants.add(bounds.elements_of(x_type, *region.x)[1].astype(np.float64))
-        records = np.zeros(channels, np.dtype([("scale", np.float32), ("zero", np.int32), ("bias", np.float32)]))
+        terms = geometry.inner[0] * math.prod(window[0] for window in geometry.windows)
+        fields = [("scale", np.float32), ("zero", np.int32), ("bias", np.float32), ("bound", np.float32)]
+        records = np.zeros(channels, np.dtype(fields))
         records["scale"], records["zero"], records["bias"] = *region.weights, region.bias
+        records["bound"] = bounds.of_sums(region, x_type, terms) + np.float32(FAR * slack)
         self.records = constants.add(records)
         rule = np.zeros(6, np.int32)
         rule[:3] = np.array([*region.bounds, region.rounding[0]], np.float32).view(np.int32)
         rule[3:] = zero, *limits(output_type)
         self.rule = constants.add(rule)
-        terms = geometry.inner[0] * math.prod(window[0] for window in geometry.windows)
         self.slack = int(np.float64((terms + 4) * 2.0**-52 + slack).view(np.int64))
         self.signed = weights_type is DataType.INT8
         self.kind, self.more, self.added = "", (At("constants"), 0), At("constants")

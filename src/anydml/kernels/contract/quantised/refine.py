@@ -1,11 +1,13 @@
-"""Listed outputs, decided as stated: the dequantised elements, their products and sums in float64 with what additions lose.
+"""Listed outputs, decided as stated: the dequantised elements, and their products and sums in float64.
 
-A product of two float32 numbers is exact in float64. What each addition rounds off is summed in a second number, whose own
+A product of two float32 numbers is exact in float64, and sums are off by less than 2^-53 K times the sum of magnitudes. Where
+that leaves an output open, they are taken again: what each addition rounds off is summed in a second number, whose own
 roundings are below 2^-53 K times the sum of the magnitudes of what was rounded off: nothing, where nothing was.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import count as count_from
 
 from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, real, when
@@ -19,7 +21,8 @@ DIMENSIONS, SPATIAL = 6, 3  # of an output, and the last of them, in which windo
 DIMENSION = ("size", "x", "weights", "channel")  # words of each dimension: its size, and steps
 WINDOW = ("taps", "dilation", "stride", "start", "size", "x", "weights")  # words of each of the last three
 INNER = ("count", "x", "weights")
-CHANNEL = 12  # bytes: scale, zero point, bias
+CHANNEL = 16  # bytes: scale, zero point, bias, and the bound of sums as they are rounded
+SIDE = 4  # sums side by side
 LOW, HIGH, SCALE, ZERO, LEAST, MOST = range(6)  # of the rule: float32, but the zero point and the limits, int32
 MAGIC = 1.5 * 2.0**23
 NEAR = 2.0**-56  # of a sum: a bound up to this leaves it between two neighbours
@@ -36,7 +39,9 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
     arguments(
         text, REFINE, {"state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output", "other", "added"}
     )
-    slots = [text.op("alloca double, align 8") for _ in range(3)]
+    slots = [text.op("alloca double, align 8") for _ in range(SIDE)]
+    table, latest, differ = (text.op(f"alloca {kind}, align 8") for kind in ("[256 x double]", "i64", "i32"))
+    text.do(f"store i64 -1, ptr {latest}, align 8")
     slack = text.op("bitcast i64 %slack to double")
     count = text.load("i64", "%state")
 
@@ -63,14 +68,14 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
             places.insert(0, place)
         record = text.at("%channels", text.op(f"mul i64 {channel}, {CHANNEL}"))
         scale, zero, bias = text.load("float", record), text.load("i32", record, 4), text.load("float", record, 8)
-        for slot, value in zip(slots, (text.op(f"fpext float {bias} to double"), real(0.0), real(0.0)), strict=True):
-            text.do(f"store double {value}, ptr {slot}, align 8")
+        _channel(text, table, scale, zero, channel, latest, signed)
+        wide = text.op(f"fpext float {bias} to double")
         firsts = []
         for place, window in zip(places[-SPATIAL:], windows, strict=True):
             middle = text.op(f"mul i64 {place}, {window['stride']}")
             firsts.append(text.op(f"sub i64 {middle}, {window['start']}"))
 
-        def taps(d: int, x: str, w: str) -> None:
+        def taps(d: int, x: str, w: str, line: Callable[[str, str], None]) -> None:
             window = windows[d]
 
             def tap(k: str, _: list[str]) -> list[str]:
@@ -80,51 +85,110 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
                 def inside() -> None:
                     x_ = text.at(x, text.op(f"mul i64 {at}, {window['x']}"))
                     w_ = text.at(w, text.op(f"mul i64 {k}, {window['weights']}"))
-                    taps(d + 1, x_, w_) if d + 1 < SPATIAL else line(x_, w_)
+                    taps(d + 1, x_, w_, line) if d + 1 < SPATIAL else line(x_, w_)
 
                 when(text, text.op(f"icmp ult i64 {at}, {window['size']}"), inside)
                 return []
 
             fold(text, "0", window["taps"], 1, [], tap)
 
-        def line(x: str, w: str) -> None:
-            began = [text.op(f"load double, ptr {slot}, align 8") for slot in slots]
+        def product(x: str, w: str, c: str) -> str:
+            a = _element(text, "%elements", text.load("i8", along(text, x, inner["x"], c)))
+            b = _element(text, table, text.load("i8", along(text, w, inner["weights"], c)))
+            return text.op(f"fmul double {a}, {b}")
+
+        def quick(x: str, w: str) -> None:
+            """Sums as they are rounded, four side by side."""
+
+            def four(c: str, found: list[str]) -> list[str]:
+                places = [c, *(text.op(f"add i64 {c}, {k}") for k in range(1, SIDE))]
+                return [text.op(f"fadd double {x_}, {product(x, w, at)}") for x_, at in zip(found, places, strict=True)]
+
+            def one(c: str, found: list[str]) -> list[str]:
+                return [text.op(f"fadd double {found[0]}, {product(x, w, c)}")]
+
+            sums = [("double", text.op(f"load double, ptr {slot}, align 8")) for slot in slots]
+            end, found = fold(text, "0", inner["count"], SIDE, sums, four)
+            _, (first,) = fold(text, end, inner["count"], 1, [("double", found[0])], one)
+            _set(text, slots, [first, *found[1:]])
+
+        def careful(x: str, w: str) -> None:
+            """A sum, what its additions lose, and the magnitudes of that."""
 
             def term(c: str, found: list[str]) -> list[str]:
-                byte = text.load("i8", along(text, x, inner["x"], c))
-                a = text.load("double", along(text, "%elements", "8", text.op(f"zext i8 {byte} to i64")))
-                byte = text.load("i8", along(text, w, inner["weights"], c))
-                b = text.op(f"sub i32 {extend(text, byte, signed)}, {zero}")
-                b = text.op(f"fmul float {text.op(f'sitofp i32 {b} to float')}, {scale}")
-                product = text.op(f"fmul double {a}, {text.op(f'fpext float {b} to double')}")
-                total, lost = _two_sum(text, found[0], product)
+                total, lost = _two_sum(text, found[0], product(x, w, c))
                 size = text.op(f"call double @llvm.fabs.f64(double {lost})")
                 return [total, text.op(f"fadd double {found[1]}, {lost}"), text.op(f"fadd double {found[2]}, {size}")]
 
-            _, ended = fold(text, "0", inner["count"], 1, [("double", value) for value in began], term)
-            for slot, value in zip(slots, ended, strict=True):
-                text.do(f"store double {value}, ptr {slot}, align 8")
+            began = [("double", text.op(f"load double, ptr {slot}, align 8")) for slot in slots[:3]]
+            _, ended = fold(text, "0", inner["count"], 1, began, term)
+            _set(text, slots, ended)
 
-        taps(0, x, w)
-        total, lost, size = (text.op(f"load double, ptr {slot}, align 8") for slot in slots)
-        total, lost = _two_sum(text, total, lost)
-        bound = text.op(f"fmul double {size}, {slack}")
         other = None
         if adds:
             byte = text.op(f"zext i8 {text.load('i8', '%other', number)} to i64")
             other = text.load("float", along(text, "%added", "4", byte))
-        low = _stated(text, _odd(text, total, text.op(f"fsub double {lost}, {bound}")), other)
-        high = _stated(text, _odd(text, total, text.op(f"fadd double {lost}, {bound}")), other)
-        text.store("i8", text.op(f"trunc i32 {low} to i8"), text.at("%output", number))
+
+        def stored(low: str, high: str) -> None:
+            text.store("i8", text.op(f"trunc i32 {low} to i8"), "%output", number)
+            text.do(f"store i32 {text.op(f'xor i32 {low}, {high}')}, ptr {differ}, align 4")
+
+        def exactly() -> None:
+            _set(text, slots, [wide, real(0.0), real(0.0)])
+            taps(0, x, w, careful)
+            total, lost, size = (text.op(f"load double, ptr {slot}, align 8") for slot in slots[:3])
+            total, lost = _two_sum(text, total, lost)
+            bound = text.op(f"fmul double {size}, {slack}")
+            low = _stated(text, _odd(text, total, text.op(f"fsub double {lost}, {bound}")), other)
+            high = _stated(text, _odd(text, total, text.op(f"fadd double {lost}, {bound}")), other)
+            near = text.op(f"fmul double {text.op(f'call double @llvm.fabs.f64(double {total})')}, {real(NEAR)}")
+            unknown, another = text.op(f"fcmp ogt double {bound}, {near}"), text.op(f"xor i32 {low}, 1")
+            stored(low, text.op(f"select i1 {unknown}, i32 {another}, i32 {high}"))
+
+        _set(text, slots, [wide, *[real(0.0)] * (SIDE - 1)])
+        taps(0, x, w, quick)
+        sums = [text.op(f"load double, ptr {slot}, align 8") for slot in slots]
+        total = sums[0]
+        for more in sums[1:]:
+            total = text.op(f"fadd double {total}, {more}")
+        known = text.load("float", record, 12)
+        bound = text.op(f"fpext float {known} to double")
+        stored(*(_stated(text, text.op(f"f{how} double {total}, {bound}"), other) for how in ("sub", "add")))
+        when(text, text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0"), exactly)
+        open_ = text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0")
         text.store("i32", text.op(f"trunc i64 {number} to i32"), text.at("%list", text.op(f"mul i64 {carried[0]}, 4")))
-        magnitude = text.op(f"fmul double {text.op(f'call double @llvm.fabs.f64(double {total})')}, {real(NEAR)}")
-        open_ = text.op(f"or i1 {text.op(f'icmp ne i32 {low}, {high}')}, {text.op(f'fcmp ogt double {bound}, {magnitude}')}")
         return [text.op(f"add i64 {carried[0]}, {text.op(f'zext i1 {open_} to i64')}")]
 
     _, (left,) = fold(text, "0", count, 1, [("i64", "0")], output)
     text.store("i64", left, "%state")
     text.do("ret i64 0")
     return kernel(text, ["declare double @llvm.fabs.f64(double)"])
+
+
+def _set(text: Text, slots: Sequence[str], values: Sequence[str]) -> None:
+    for slot, value in zip(slots, values, strict=False):
+        text.do(f"store double {value}, ptr {slot}, align 8")
+
+
+def _element(text: Text, table: str, byte: str) -> str:
+    return text.load("double", along(text, table, "8", text.op(f"zext i8 {byte} to i64")))
+
+
+def _channel(text: Text, table: str, scale: str, zero: str, channel: str, latest: str, signed: bool) -> None:
+    """The dequantised weights of all bytes in a channel, unless the table has those of this channel."""
+
+    def fill() -> None:
+        def one(byte: str, _: list[str]) -> list[str]:
+            element = extend(text, text.op(f"trunc i64 {byte} to i8"), signed)
+            centred = text.op(f"sitofp i32 {text.op(f'sub i32 {element}, {zero}')} to float")
+            weight = text.op(f"fpext float {text.op(f'fmul float {centred}, {scale}')} to double")
+            text.store("double", weight, along(text, table, "8", byte))
+            return []
+
+        fold(text, "0", "256", 1, [], one)
+        text.do(f"store i64 {channel}, ptr {latest}, align 8")
+
+    when(text, text.op(f"icmp ne i64 {text.op(f'load i64, ptr {latest}, align 8')}, {channel}"), fill)
 
 
 def _two_sum(text: Text, a: str, b: str) -> tuple[str, str]:
