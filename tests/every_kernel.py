@@ -111,7 +111,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "contract.floats": products_of_floats(statement),
         "elementwise": one_map(statement),
         "windows": windows(statement),
-        "irregular:compiled": displaced(statement) if checked.desc.spec.data_rules else "no data rule is about the indices",
+        "irregular:compiled": displaced(statement) if checked.desc.spec.data_rules else "indices may name no place",
         "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(moves(statement), str) else statement),
         "scan": scan(statement),
         "random": statement if any(e.op == "philox" for nest in statement.values() for e in walk(nest.body)) else NO_BITS,

@@ -162,6 +162,8 @@ def excused(desc: Desc) -> str | None:
         return "it is a copy"
     if desc.spec.name == "ELEMENT_WISE_IDENTITY" and getattr(desc, "scale_bias", None) is None:
         return "it is a copy"
+    if desc.spec.name == "ONE_HOT" and types[0] == DataType.UINT64:
+        return "positions and indices that need not fit 64 bits are compared"
     return None
 
 

@@ -17,9 +17,12 @@ from anydml import DataType, TensorDesc, operators
 from anydml.exact.philox import philox
 from anydml.kernels.code import targets
 from anydml.kernels.irregular import family
+from anydml.kernels.kernel import Machine, Refused
+from anydml.kernels.match.displaced import displaced
 from anydml.kernels.numpy.irregular import positions
 from anydml.kernels.numpy.random import words
 from anydml.schema.operator import Desc
+from anydml.schema.statement import stated
 from every_kernel import SOAK
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -266,3 +269,13 @@ def test_without_a_rule_about_data_indices_are_left_to_others() -> None:
     indices = np.array([[2], [2**64 - 1], [2**63]], np.uint64)
     compiled.bind(indices_tensor=indices, values_tensor=np.array([[4, 9]], np.float32), output_tensor=output).execute()
     np.testing.assert_array_equal(output, [[4, 4, 9, 4], [4] * 4, [4] * 4])
+
+
+def test_indices_that_may_name_no_place_are_left_to_others() -> None:
+    """ONE_HOT sets an element where an index names it, and no rule says that indices lie within the axis."""
+    indices, values, output = (TensorDesc(t, n) for t, n in (("UINT32", (3, 1)), ("FLOAT32", (1, 2)), ("FLOAT32", (3, 4))))
+    desc = dml.OneHot(indices_tensor=indices, values_tensor=values, output_tensor=output, axis=1)
+    assert not isinstance(displaced(stated(desc)), str)
+    refused = family.lower(stated(desc), dml.check(desc), Machine(None, 1))
+    assert isinstance(refused, Refused)
+    assert "no rule" in refused.reason

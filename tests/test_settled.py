@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -74,9 +75,19 @@ def formula_of(desc: Desc) -> Formula:
     return combined(found[0].formula)
 
 
+def beside_others() -> Floats:
+    """The same among ordinary numbers, of which the next level decides as many as pairs leave open."""
+    random = np.random.default_rng(9)
+    ordinary = random.standard_normal(8000).astype(np.float32) * 5
+    return random.permutation(
+        np.concatenate([arguments(), ordinary, -(2.0 ** -random.uniform(0, 20, 4000)).astype(np.float32)])
+    )
+
+
+@pytest.mark.parametrize("draw", [arguments, beside_others])
 @pytest.mark.parametrize("name", OPERATORS)
-def test_results_that_are_known(name: str) -> None:
-    x = arguments()[None, None, None]
+def test_results_that_are_known(name: str, draw: Callable[[], Floats]) -> None:
+    x = draw()[None, None, None]
     desc = desc_of(OPERATORS[name], x.size)
     assert settled.function(formula_of(desc)) == name
     (wanted,) = expected(desc, {"input_tensor": x}).values()

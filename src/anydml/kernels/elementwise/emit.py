@@ -234,10 +234,9 @@ class _Kernel:
         if name not in settled.APART:
             self._keep(streams)
         mask = body.op(f"and i64 {bits}, {called(body, 'again', pointers, lanes)}")
-        fresh = body.loaded(made.kind, pointers[-1])
-        if name is not None:  # what is known stays
-            fresh = body.chosen(bits_as_lanes(body, bits, lanes), fresh, made)
-        found.append((fresh, mask, redo))
+        # of what is decided already, the next level may know less
+        made = body.chosen(bits_as_lanes(body, bits, lanes), body.loaded(made.kind, pointers[-1]), made)
+        found.append((made, mask, redo))
         body.jump(after)
         body.label(after)
         values = ", ".join(f"[ {value.name}, %{label} ]" for value, _, label in found)

@@ -58,7 +58,7 @@ def lanes_as_bits(mask: Value) -> str:
 
 
 def bits_as_lanes(body: Body, bits: str, lanes: int) -> Value:
-    """Bits of an integer of 64 as lanes."""
+    """Bits of an integer of 64 bits as lanes."""
     narrow = bits if lanes == 64 else body.op(f"trunc i64 {bits} to i{lanes}")
     return body.value(f"bitcast i{lanes} {narrow} to <{lanes} x i1>", Kind("i1", lanes))
 

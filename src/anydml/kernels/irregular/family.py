@@ -31,6 +31,10 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
+    about = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
+    judged = {name for name, field, _ in checked.fields.values() if field.wire in about}
+    if found.indices.tensor not in judged:
+        return Refused("no rule says that indices name places that there are")
     tensors = checked.tensors
     if tensors[found.target.tensor].data_type.element_bits < 8:
         return Refused("elements are no whole bytes")
