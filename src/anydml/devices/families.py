@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from anydml.forks import guard
-from anydml.graphs.plan import Region
 from anydml.kernels.kernel import Lower, Lowered, Machine, Refused
 from anydml.tensor import TensorDesc
 
+if TYPE_CHECKING:
+    from anydml.graphs.plan import Region
+
 Families = Mapping[str, Callable[[], Lower]]
-LowerRegion = Callable[[Region, Mapping[str, TensorDesc], Machine], Lowered | Refused]
+LowerRegion = Callable[["Region", Mapping[str, TensorDesc], Machine], Lowered | Refused]
 
 
 @cache

@@ -148,7 +148,7 @@ class Source:
             if places is not None and integral(e) and (sums := summed(e, variables, self._arrays)) is not None:
                 self._space[name] = sums
                 return self.reduction(e, places)
-            if places is not None and (found := float_sums.summed(e, variables, self._arrays, places[e])) is not None:
+            if places and (found := float_sums.summed(e, variables, self._arrays, places[e])) is not None:
                 self._space[name] = found
                 return self.reduction(e, places)
             lines = reduces(self, name, e, variables) if places is None else adds(self, name, e, variables, places)
