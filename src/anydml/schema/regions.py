@@ -310,14 +310,14 @@ def pooled_regions(d: Any, x: Tensor, roi: Tensor, batches: Tensor) -> Nest:
     return nest(i, Sum(k, value, there) / grid.samples)
 
 
-def _reached(side: Side, out: Expr, place: Expr, u: Expr, where: Callable[[Expr], list[Expr]], k: Sequence[Expr]) -> Expr:
+def _reached(side: Side, out: Expr, place: Expr, u: Expr, where: Callable[[Side, Expr], list[Expr]], k: Sequence[Expr]) -> Expr:
     """The weights that an element along a dimension has in the samples u of an output, added up."""
     (t,) = tap = each((2,), "p")
     x = side.place(side.count * out + u)
     at, weight = side.tap(x, t)
     bound = Indices((*k, t))
     bound.bound = (*(v.data for v in k), *tap.bound)
-    return Sum(bound, weight, reduce(both, [*where(u), side.inside(x), equal(at, place), weight > 0]))
+    return Sum(bound, weight, reduce(both, [*where(side, u), side.inside(x), equal(at, place), weight > 0]))
 
 
 def image_gradient(d: Any, image: Tensor | None, g: Tensor, roi: Tensor, batches: Tensor) -> Nest:
@@ -331,12 +331,12 @@ def image_gradient(d: Any, image: Tensor | None, g: Tensor, roi: Tensor, batches
         assert image is not None
         chosen = grid.winner(image, of_region(batches, r), c, out)
         for side, o, p, u in zip(grid.sides, out, places, chosen, strict=True):
-            weights.append(_reached(side, o, p, u, lambda u: [], ()))
+            weights.append(_reached(side, o, p, u, lambda side, u: [], ()))
     else:
         gradient = gradient / grid.samples
         for side, o, p in zip(grid.sides, out, places, strict=True):
             (u,) = each((d.maximum_samples_per_output,), "u")
-            weights.append(_reached(side, o, p, u, lambda u, side=side: [u < side.count], (u,)))  # type: ignore[misc]
+            weights.append(_reached(side, o, p, u, lambda side, u: [u < side.count], (u,)))
     weight = weights[0] * weights[1]
     return nest(i, Sum(regions, Sum(cells, gradient * weight, weight > 0), equal(of_region(batches, r), n)))
 
