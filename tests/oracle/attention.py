@@ -142,7 +142,9 @@ def moved(attributes: Attributes, inputs: Inputs, name: str, lengths: list[int] 
 
 
 def weighted(scores: list[Value], terms: list[Value]) -> Value:
-    """The sum of terms times the exponentials of scores, divided by the sum of these."""
+    """The sum of terms times the exponentials of scores, divided by the sum of these; of no scores, 0 / 0."""
+    if not scores:
+        return NAN
     top = reduce(maximum, scores)
     if type(top) is float and (is_nan(top) or math.isinf(top)):
         return NAN

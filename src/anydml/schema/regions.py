@@ -338,7 +338,9 @@ def image_gradient(d: Any, image: Tensor | None, g: Tensor, roi: Tensor, batches
             (u,) = each((d.maximum_samples_per_output,), "u")
             weights.append(_reached(side, o, p, u, lambda side, u: [u < side.count], (u,)))
     weight = weights[0] * weights[1]
-    return nest(i, Sum(regions, Sum(cells, gradient * weight, weight > 0), equal(of_region(batches, r), n)))
+    bound = Indices((*regions, *cells))
+    bound.bound = (*regions.bound, *cells.bound)
+    return nest(i, Sum(bound, gradient * weight, both(equal(of_region(batches, r), n), weight > 0)))
 
 
 def _slope(grid: Grid, axis: int, image: Tensor, at: tuple[Expr, Expr], sample: Sample) -> tuple[Expr, Expr]:
