@@ -23,7 +23,7 @@ from anydml import operators
 from anydml.explain.compare import compare
 from anydml.explain.comparison import Comparison, Difference
 from anydml.schema.operator import Desc, Example
-from every_kernel import flat
+from every_kernel import SOAK, flat
 from hard_cases import QuantizedCase, quantized_cases
 from tensors import elements_of
 
@@ -508,7 +508,7 @@ def test_ties_made_on_purpose_are_counted() -> None:
 
 
 def test_numbers_next_to_a_tie_are_not_ties() -> None:
-    for case, _ in hard_cases.with_expected(hard_cases.near_ties):
+    for case, _ in itertools.islice(hard_cases.with_expected(hard_cases.near_ties), 0, None, 4 if SOAK == 1 else 1):
         comparison = confirm(case)
         assert comparison.ties == 0 or case.distance_to_tie == 0
 
