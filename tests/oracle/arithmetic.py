@@ -34,8 +34,11 @@ def log_magnitude(value: Value, k: Arithmetic) -> Interval:
     if value.logarithm is not None:
         found: Interval = value.logarithm(k)
         return found
-    lo, hi = value.bounds(k)
-    if gmpy2.is_zero(lo) or gmpy2.is_zero(hi):
+    for finer in (k, *ladder()):  # terms that cancel may need it
+        lo, hi = value.bounds(finer)
+        if not gmpy2.is_zero(lo) and not gmpy2.is_zero(hi):
+            break
+    else:
         raise ArithmeticError("a number too near to zero does not say its logarithm")
     return k.rising("log", k.negative((lo, hi)) if gmpy2.is_signed(hi) else (lo, hi))
 
