@@ -10482,30 +10482,30 @@ def roi_align_grad(
     samples, n being constant, and of the image there, which is 0 with NEAREST_NEIGHBOR and where a place was moved to the
     edge. Results are exact, and rounded once.
 
-        OutputGradient[i, j, k, l] = sum over r < InputGradient.Sizes[0] where BatchIndices[r] = i of (sum over y <
-            InputGradient.Sizes[2], x < InputGradient.Sizes[3] where T[k, l, r, x, y] > 0 of InputGradient[r, j, y, x] /
+        OutputGradient[i, j, k, l] = sum over r < InputGradient.Sizes[0], y < InputGradient.Sizes[2], x <
+            InputGradient.Sizes[3] where BatchIndices[r] = i and T[k, l, r, x, y] > 0 of InputGradient[r, j, y, x] /
             (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * min(1, max(1, ceil(float32(abs(Q[r]) /
-            InputGradient.Sizes[3]))))) * T[k, l, r, x, y])     where P[r] =
-            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[r, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[r, 1] * SpatialScaleY))))))     where Q[r] =
-            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[r, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[r, 0] * SpatialScaleX))))))     where R[r, u, y] =
-            P[r] * (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * y + u - OutputPixelOffset) /
-            (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * InputGradient.Sizes[2]) + ROI[r, 1] *
-            SpatialScaleY - InputPixelOffset     where S[r, u, x] = Q[r] * (min(1, max(1, ceil(float32(abs(Q[r]) /
-            InputGradient.Sizes[3])))) * x + u - OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(Q[r]) /
-            InputGradient.Sizes[3])))) * InputGradient.Sizes[3]) + ROI[r, 0] * SpatialScaleX - InputPixelOffset
-            where T[k, l, r, x, y] = (sum over u < 1, p < 2 where u < min(1, max(1, ceil(float32(abs(P[r]) /
-            InputGradient.Sizes[2])))) and R[r, u, y] >= -1 and R[r, u, y] <= OutputGradient.Sizes[2] and
-            min(OutputGradient.Sizes[2] - 1, max(0, floor(min(OutputGradient.Sizes[2] - 1, max(0, R[r, u, y])) + 0.5)))
-            = k and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0)) * (sum over u < 1, p < 2 where u < min(1, max(1,
-            ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) and S[r, u, x] >= -1 and S[r, u, x] <=
-            OutputGradient.Sizes[3] and min(OutputGradient.Sizes[3] - 1, max(0, floor(min(OutputGradient.Sizes[3] - 1,
-            max(0, S[r, u, x])) + 0.5))) = l and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0))
+            InputGradient.Sizes[3]))))) * T[k, l, r, x, y]     where P[r] = min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[r, 3] * SpatialScaleY))) -
+            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440, float32(ROI[r, 1]
+            * SpatialScaleY))))))     where Q[r] = min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[r, 2] * SpatialScaleX))) -
+            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440, float32(ROI[r, 0]
+            * SpatialScaleX))))))     where R[r, u, y] = P[r] * (min(1, max(1, ceil(float32(abs(P[r]) /
+            InputGradient.Sizes[2])))) * y + u - OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(P[r]) /
+            InputGradient.Sizes[2])))) * InputGradient.Sizes[2]) + ROI[r, 1] * SpatialScaleY - InputPixelOffset
+            where S[r, u, x] = Q[r] * (min(1, max(1, ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) * x + u -
+            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) *
+            InputGradient.Sizes[3]) + ROI[r, 0] * SpatialScaleX - InputPixelOffset     where T[k, l, r, x, y] = (sum
+            over u < 1, p < 2 where u < min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) and R[r, u, y]
+            >= -1 and R[r, u, y] <= OutputGradient.Sizes[2] and min(OutputGradient.Sizes[2] - 1, max(0,
+            floor(min(OutputGradient.Sizes[2] - 1, max(0, R[r, u, y])) + 0.5))) = k and (1 if p = 0, else 0) > 0 of (1
+            if p = 0, else 0)) * (sum over u < 1, p < 2 where u < min(1, max(1, ceil(float32(abs(Q[r]) /
+            InputGradient.Sizes[3])))) and S[r, u, x] >= -1 and S[r, u, x] <= OutputGradient.Sizes[3] and
+            min(OutputGradient.Sizes[3] - 1, max(0, floor(min(OutputGradient.Sizes[3] - 1, max(0, S[r, u, x])) + 0.5)))
+            = l and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0))
         OutputROIGradient = 0
 
     Parameters
