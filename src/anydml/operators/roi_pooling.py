@@ -108,7 +108,8 @@ class RoiPooling(Desc):
     def batch_in_range(d: Any, regions: NDArray[Any]) -> NDArray[np.bool_]:
         bad = np.zeros(regions.shape, np.bool_)
         batches = regions[..., 0]
-        bad[..., 0] = ~((batches >= 0) & (batches < d.input_tensor.sizes[0]) & (np.floor(batches) == batches))
+        with np.errstate(invalid="ignore"):  # of signalling NaN
+            bad[..., 0] = ~((batches >= 0) & (batches < d.input_tensor.sizes[0]) & (np.floor(batches) == batches))
         return bad
 
     @data_rule("a region's coordinate is finite.", "ROITensor")

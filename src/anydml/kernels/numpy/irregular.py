@@ -195,7 +195,8 @@ def _ordered(keys: Array) -> Array:
     if keys.dtype.kind == "i":
         moved: Array = keys.view(sign.dtype) ^ sign
         return moved
-    plain = np.where(np.isnan(keys), np.array(np.nan, keys.dtype), keys + np.array(0, keys.dtype))  # -0 becomes +0
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        plain = np.where(np.isnan(keys), np.array(np.nan, keys.dtype), keys + np.array(0, keys.dtype))  # -0 becomes +0
     found = np.ascontiguousarray(plain).view(sign.dtype)
     by_sign: Array = np.where(found & sign, ~found, found | sign)
     return by_sign
