@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import anydml as dml
 import hurting
-from anydml import DataType
+from anydml import DataType, TensorDesc
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise import halves
@@ -239,3 +239,16 @@ def test_zero_and_infinity_times_a_number_that_is_nearly_zero() -> None:
 
 def bits_of_floats(x: NDArray[np.float32]) -> list[int]:
     return [int(b) for b in x.view(np.uint32)]
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**63 - 512, 2**53 + 1])
+def test_constants_of_64_bits_that_float64_does_not_hold(value: int) -> None:
+    output = TensorDesc(DataType.INT64, (3, 3))
+    desc = dml.DiagonalMatrix1(
+        output_tensor=output, value_data_type=DataType.INT64, value=value, diagonal_fill_begin=0, diagonal_fill_end=1
+    )
+    compiled = dml.Device("cpu").compile(desc)
+    assert compiled.kernel_name == "elementwise:compiled"
+    found = np.zeros((3, 3), np.int64)
+    compiled.bind(output_tensor=found).execute()
+    np.testing.assert_array_equal(found, np.where(np.eye(3, dtype=bool), value, 0))

@@ -166,7 +166,11 @@ def as_bits(item: Item, data_type: DataType, like: Value) -> Item:
     if not isinstance(item, Constant):
         return item
     value = value_of(item)
-    element = np.array(float(value), data_type.dtype)
+    whole = data_type.dtype.kind in "iu"
+    low, high = limits(data_type) if whole else (-math.inf, math.inf)
+    if not low <= value <= high:
+        raise Uncompilable("a constant that its type does not hold")
+    element = np.array(int(value) if whole else float(value), data_type.dtype)  # float64 holds fewer integers
     if element.item() != value:
         raise Uncompilable("a constant that its type does not hold")
     bits = like.kind.of(f"i{data_type.element_bits}")
