@@ -32,7 +32,8 @@ def network(name: str, *, quantised: bool, size: int = SIZE, part: int = 1) -> N
     image = np.random.default_rng(0).standard_normal((1, 3, size, size)).astype(np.float32)
     theirs = Onnx(weights, quantised)
     last = function(theirs, "x", size, part)
-    theirs.nodes[-1][2][:] = ["z"]  # type: ignore[index]  # the list that it was made with
+    operator, read, _, attributes = theirs.nodes[-1]
+    theirs.nodes[-1] = (operator, read, ["z"], attributes)
     assert last == f"t{len(theirs.nodes) - 1}"
 
     def eager(x: Any) -> Any:

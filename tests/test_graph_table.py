@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ CUBES = (CUBED.astype(np.float64) ** 3).astype(np.float32)
 
 
 def table_of(bound: BoundOperator) -> Table:
-    found = bound._run.__self__  # type: ignore[attr-defined]  # a bound method of the table
+    assert isinstance(bound._run, MethodType)
+    found = bound._run.__self__
     assert isinstance(found, Table)
     return found
 

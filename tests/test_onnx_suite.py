@@ -22,7 +22,7 @@ FLOAT16 = ("test_attention_4d_causal_fp16", "test_attention_4d_causal_fp16_expan
 
 
 def checked(cases: list[Any]) -> dict[str, int]:
-    """How many tests had which outcome; none may fail."""
+    """The number of tests of each outcome; none may fail."""
     counts = {onnx_suite.PASSED: 0, onnx_suite.REFUSED: 0}
     for case in cases:
         found = onnx_suite.outcome(case)

@@ -56,7 +56,7 @@ def outputs(case: Case, *, fuse: bool = True, isa: str | None = None, threads: i
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many outputs estimates leave open, call by call: what a call that cannot decide them reports."""
+    """The numbers of outputs that estimates leave open, call by call, as a call that cannot decide them reports."""
     found: list[int] = []
 
     def lowered(region: Any, tensors: Any, machine: Any) -> Any:

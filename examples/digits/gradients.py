@@ -130,7 +130,11 @@ def max_pooling(x: Value) -> Value:
     y = blocks.max(axis=(3, 5), keepdims=True)
     chosen = blocks == y
     chosen = chosen / chosen.sum(axis=(3, 5), keepdims=True, dtype=np.float32)
-    pull = lambda g: (chosen * g.reshape(y.shape)).reshape(x.data.shape)  # noqa: E731  # as the others here
+
+    def pull(g: Array) -> Array:
+        moved: Array = (chosen * g.reshape(y.shape)).reshape(x.data.shape)
+        return moved
+
     return Value(y.reshape(n, c, h // 2, w // 2), [(x, pull)])
 
 

@@ -1,11 +1,12 @@
 """Train the convolutional network and the encoder, and write them as .onnx files beside this one: about a minute.
 
+In the folder examples: python -m digits.train_networks
+
 Run twice on one machine, it writes the same bytes; another BLAS may train slightly other weights.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,10 @@ import numpy.typing as npt
 import onnx
 from sklearn.datasets import load_digits
 
+from digits import export, gradients, networks
+from digits.gradients import Value
+
 FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER.parent))
-
-from digits import export, gradients, networks  # noqa: E402  # of the folder above
-from digits.gradients import Value  # noqa: E402
-
 Array = npt.NDArray[Any]
 
 

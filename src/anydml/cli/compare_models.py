@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -10,12 +9,11 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from anydml.cli.output import as_json, note, result
+from anydml.cli.output import as_json, console, note, result, show_table
 from anydml.errors import BindingError, Fault
 from anydml.names import printable
 
@@ -89,17 +87,13 @@ def _inputs(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, np.ndar
 def _table(rows: Sequence[Any]) -> None:
     """A row for each node; on a terminal, in colours."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title, justify in (("node", "left"), ("operator", "left"), ("own error", "left"), ("accumulated", "left")):
-        table.add_column(title, justify="right" if justify == "right" else "left", overflow="fold")
+    for title in ("node", "operator", "own error", "accumulated"):
+        table.add_column(title, overflow="fold")
     table.add_column("")
     for row in rows:
         cells = (row.name, ", ".join(dict.fromkeys(row.operators)), str(row.own or "-"), str(row.accumulated or "-"))
         table.add_row(*(Text(printable(cell)) for cell in cells), Text(row.verdict, STYLES[row.verdict]))
-    color = None if os.environ.get("NO_COLOR") else "auto"
-    console = Console(color_system=color, highlight=False, emoji=False, markup=False)  # type: ignore[arg-type]  # rich's literals
-    if not console.is_terminal:
-        console = Console(color_system=None, width=200, highlight=False, emoji=False, markup=False)
-    console.print(table)
+    show_table(table)
 
 
 class _Bar:
@@ -107,7 +101,7 @@ class _Bar:
 
     def __init__(self) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._progress = Progress(*columns, console=console(error=True), transient=True)
         self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> _Bar:

@@ -7,12 +7,16 @@ import json
 import os
 import sys
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 
 from anydml.names import printable
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WIDE = 200  # columns of a table in a file
 _NOTES = ("Running on ", "Dispatch ", "Wrote ")  # how the lines that are no results of a program begin
 
 
@@ -26,8 +30,9 @@ def _printable(text: str) -> str:
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
-def _print(text: str, style: str | None, error: bool) -> None:
-    console = Console(
+def console(*, error: bool = False) -> Console:
+    """Standard output or standard error, styled on a terminal that wants it."""
+    return Console(
         stderr=error,
         color_system=None if os.environ.get("NO_COLOR") else "auto",  # rich alone would leave bold
         soft_wrap=True,
@@ -35,12 +40,23 @@ def _print(text: str, style: str | None, error: bool) -> None:
         highlight=False,
         emoji=False,
     )
-    console.print(_printable(text), style=style)
+
+
+def _print(text: str, style: str | None, error: bool) -> None:
+    console(error=error).print(_printable(text), style=style)
 
 
 def result(text: str, style: str | None = None) -> None:
     """Lines for standard output."""
     _print(text, style, error=False)
+
+
+def show_table(rows: Table) -> None:
+    """A table for standard output, as wide as the terminal, and wide where that is none."""
+    output = console()
+    if not output.is_terminal:
+        output.width = WIDE
+    output.print(rows, soft_wrap=False)
 
 
 def note(text: str, style: str | None = None) -> None:

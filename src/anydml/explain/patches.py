@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 
 def patches(d: Any, x: Array, fill: int, *, channels_last: bool = False) -> Array:
-    """What each position reads: {groups, batches * positions, channels of a group * elements of a channel's filter}.
+    """The elements that positions read: {groups, batches * positions, channels of a group * elements of a channel's filter}.
 
     d: the desc of a convolution that goes forward. fill: the value outside of the input. channels_last: the order of a row's
     elements, which matters to what adds neighbours.

@@ -1,4 +1,4 @@
-"""How far ordinary arithmetic may lead in a graph: the ranges of an output's elements, through every operator before it."""
+"""Bounds of ordinary arithmetic in a graph: the ranges of an output's elements, through every operator before it."""
 
 from __future__ import annotations
 

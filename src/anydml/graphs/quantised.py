@@ -268,7 +268,7 @@ class _Finding:
         return work is not None and all(self.checked.constant(u.buffer) is not None for u in work.reads.values())
 
     def _product(self, use: Use) -> tuple[Work, Nest, Expr, Expr, Expr]:
-        """What dequantises a float tensor: its statement, the integer element, the zero point and the scale."""
+        """The work that dequantises a float tensor, its statement, the integer element, the zero point and the scale."""
         work = self.writers.get(use.buffer)
         if work is None:
             raise Unmatched

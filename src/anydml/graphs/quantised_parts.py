@@ -31,7 +31,7 @@ def exact_product(n: int, x: float) -> float:
 
 
 def quantised(e: Expr, data_type: DataType) -> tuple[Expr, Expr, Expr]:
-    """What is divided, the divisor, and the zero point, where an element is quantised, the quotient rounded to FLOAT32."""
+    """The dividend, the divisor and the zero point of a quantised element, whose quotient is rounded to FLOAT32."""
     low, high = limits(data_type)
     if e.op != "select" or e.args[0].op != "is_nan" or e.args[1] is not lift(low):
         raise Unmatched

@@ -26,7 +26,7 @@ JUDGED = 1 << 16  # elements whose bounds are computed: those farthest off
 
 
 def deviation(expected: Array, actual: Array) -> Deviation:
-    """How far a tensor is from the exact one."""
+    """The distance of a tensor from the exact one."""
     differs, step = _steps(expected, actual)
     count = int(np.count_nonzero(differs))
     unit = " ULP" if _floats(expected) else ""
@@ -108,7 +108,7 @@ class Cut:
 
 
 def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array) -> int | None:
-    """How many elements rounding does not explain; None where no bound is known. What is infinite is exact."""
+    """The number of elements that rounding does not explain; None where no bound is known. What is infinite is exact."""
     differs, step = _steps(expected, actual)
     at = np.flatnonzero(differs)
     if rounding is None:

@@ -11,7 +11,7 @@ EQUAL, ROUNDING, BEYOND, UNBOUNDED, UNJUDGED = "equal", "rounding", "beyond roun
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far a tensor is from the exact one.
+    """The distance of a tensor from the exact one.
 
     total, differing: elements. largest: the greatest difference, in steps of an integer type or units in the last place of a
     float type; infinite where only one of two is NaN. unit: " ULP" for floats. away: of floats, the greatest difference of

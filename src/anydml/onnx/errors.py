@@ -1,4 +1,4 @@
-"""What a model is refused for: every node that has no way to DirectML's operators, all at once."""
+"""Refusals of a model: every node that has no way to DirectML's operators, all at once."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ class Model:
 
 
 def _computed(segment: Segment, env: Mapping[str, Array], device: Device | str | None) -> dict[str, Array]:
-    """What a segment adds to the tensors that are known."""
+    """The tensors that are known once a segment has run, by name."""
     found = dict(segment.known)
     if segment.graph is not None:
         read = {name: env[name].reshape(t.sizes) for name, t in segment.graph.inputs.items()}

@@ -45,7 +45,7 @@ def sizes_of(d: Any, wire: str) -> tuple[int, ...] | None:
 
 
 def there(d: Any, wires: Sequence[str]) -> int:
-    """How many of some tensors there are."""
+    """The number of some tensors that are there."""
     return sum([getattr(d, snake_case(wire)) is not None for wire in wires])
 
 
@@ -417,7 +417,7 @@ class Attention:
         return clamp(index(lengths[[*[0] * (len(lengths.sizes) - 1), b]]), 0, self.past)
 
     def score(self, b: Expr, n: Expr, s: Expr, t: Expr) -> Expr:
-        """What the weight of key t for query s is the exponential of."""
+        """The score of key t for query s, of which its weight is the exponential."""
         (h,) = k = each((self.size,), "h")
         m = n // (self.heads[0] // self.heads[1])
         found: Expr = self.d.scale * Sum(k, self.query(b, n, s, h) * self.key(b, m, t, h))

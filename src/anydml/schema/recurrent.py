@@ -156,7 +156,7 @@ def recurrent_rules(
 
 
 class Network:
-    """What the equations of recurrent networks share, over a desc and its tensors.
+    """Equations that recurrent networks share, over a desc and its tensors.
 
     In an index, t is a step, r a direction, b a sequence of the batch and j a unit. functions: the activations that each
     direction has; gates: in its weights.

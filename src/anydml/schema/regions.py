@@ -279,7 +279,7 @@ class Grid:
         return [y, x], wy * wx
 
     def value(self, image: Tensor, b: Expr, c: Expr, sample: Sample) -> Expr:
-        """What is read at a sample that is inside."""
+        """The image's value at a sample that is inside."""
         t = each((2, 2), "pq")
         at, weight = self.taps(sample, t)
         return Sum(t, image[[b, c, *at]] * weight, weight > 0)

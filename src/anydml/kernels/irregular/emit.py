@@ -72,7 +72,7 @@ def checks(target: Target, bits: int, wraps: bool, wide: bool) -> str:
 
 
 class Columns(NamedTuple):
-    """How indices are read.
+    """The layout of indices.
 
     tuples: so many beside one another. bits: of each. wraps: negative ones count from the end. parts: each is the
     row-major place in so many dimensions; 1 where it is an index of one.

@@ -58,7 +58,7 @@ class Stored(NamedTuple):
         return None
 
     def until(self, place: int) -> Stored:
-        """What a node rounds, as a formula."""
+        """The formula of a number that a node rounds."""
         node = self.formula[place]
         return Stored(formula(self.formula[: node.args[0] + 1]), (*self.types[:-1], node.data), self.at)
 

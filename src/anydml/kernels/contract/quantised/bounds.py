@@ -93,7 +93,7 @@ def estimate(region: Region, x_type: DataType, other_type: DataType | None, outp
 
 
 def of_sums(region: Region, x_type: DataType, terms: int) -> NDArray[np.float32]:
-    """How far sums of so many products in float64, in any order, are from the exact ones at most, by channel."""
+    """The largest errors, by channel, of sums of so many products in float64, in any order."""
     widest = float(np.abs(elements_of(x_type, *region.x)[1]).max())
     magnitudes = widest * region.norms[0] + np.abs(region.bias.astype(np.float64))
     return (magnitudes * (terms + 8) * 2.0**-52).astype(np.float32)  # twice what it has to be
