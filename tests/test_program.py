@@ -377,7 +377,7 @@ DESC = "/dispatchables/slice/desc"
         ({f"{DESC}/InputTensor/Flags": ["OWNED"]}, f"{DESC}/InputTensor/Flags/0", "there is no 'OWNED' here"),
         ({f"{DESC}/InputTensor/Type": "X"}, f"{DESC}/InputTensor/Type", "takes BUFFER"),
         ({"/dispatchables/slice/type": "hlsl"}, "/dispatchables/slice/type", "hlsl is refused: HLSL shaders need"),
-        ({"/dispatchables/slice/type": "ONNX"}, "/dispatchables/slice/type", "ONNX is refused: ONNX models need"),
+        ({"/dispatchables/slice/type": "ONNX"}, "/dispatchables/slice/type", "ONNX is refused: ONNX models run by themselves"),
         ({"/dispatchables/slice/type": "dmlSerializedGraph"}, "/dispatchables/slice/type", "is refused: serialized graphs"),
         ({"/dispatchables/slice/type": "SLICES"}, "/dispatchables/slice/type", "no operator 'SLICES'; did you mean 'SLICE'?"),
         ({"/dispatchables/slice/type": "gruu"}, "/dispatchables/slice/type", "'gruu'; did you mean 'GRU'?"),
@@ -595,6 +595,11 @@ def test_images_in_and_out(tmp_path: Path) -> None:
     found = load(write(tmp_path / "p.json", text)).run(output_path=tmp_path)["x"]
     assert found.tobytes() == (pixels.transpose(2, 0, 1).astype(np.float32) / np.float32(255)).tobytes()
     assert np.abs(np.asarray(image.open(tmp_path / "out.png")).astype(int) - pixels).max() <= 1  # cut off, as DxDispatch does
+    row = write_file | {"targetPath": "row.png", "dimensions": [1, 1, 1, 4]}
+    load(write(tmp_path / "p.json", file_program("in.png", "FLOAT32", [row], resampleSize=[1, 3, 2, 4]))).run(
+        output_path=tmp_path
+    )
+    assert np.abs(np.asarray(image.open(tmp_path / "row.png")).astype(int) - pixels[0, :, 0]).max() <= 1  # the first values
     text = file_program("in.png", "FLOAT16", resampleSize=[1, 4, 5, 5])
     assert load(write(tmp_path / "p.json", text)).run()["x"].size == 100
     lossy = write_file | {"targetPath": "o.jpg"}

@@ -233,7 +233,8 @@ def write(path: Path, values: NDArray[Any], dimensions: tuple[int, ...] | None) 
     elif suffix == ".png":
         channels, height, width = image_dimensions(path.name, dimensions, DataType.of(values.dtype))
         with np.errstate(invalid="ignore"):  # NaN becomes 0
-            scaled = np.rint(np.nan_to_num(np.clip(values.astype(np.float32), 0, 1)) * np.float32(255))
+            first = values.reshape(-1)[: channels * height * width].astype(np.float32)
+            scaled = np.rint(np.nan_to_num(np.clip(first, 0, 1)) * np.float32(255))
         pixels = scaled.astype(np.uint8).reshape(channels, height, width).transpose(1, 2, 0)
         image = _pillow().fromarray(np.ascontiguousarray(pixels[:, :, 0] if channels == 1 else pixels))
         whole_or_nothing(path, lambda file: image.save(file, "PNG"))

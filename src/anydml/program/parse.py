@@ -19,7 +19,7 @@ from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 REFUSED_TYPES = {
     "hlsl": "HLSL shaders need Microsoft's shader compiler and a GPU",
-    "onnx": "ONNX models need a graph runtime",
+    "onnx": "ONNX models run by themselves, by `anydml run model.onnx`",
     "dmlserializedgraph": "serialized graphs are private to DirectML's onnxruntime provider",
 }
 _COUNTS = range(1, 2**32)
@@ -148,7 +148,7 @@ def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.
     reason, operator = REFUSED_TYPES.get(wire_name.lower()), operators.find(wire_name)
     if operator is None:
         if reason is not None:
-            kind.fault(f"{wire_name} is refused: {reason}; this runs DirectML operators")
+            kind.fault(f"{wire_name} is refused: {reason}; this runs programs of DirectML operators")
         elif isinstance(kind.value, str):
             kind.fault(operators.why_missing(wire_name))
         _bindings(node.get("bindings"), resources)
