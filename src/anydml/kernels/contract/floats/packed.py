@@ -69,10 +69,16 @@ def tiles_packed(plan: Plan, batch: tuple[int, ...], some: range, height: int, a
 
 
 def parts(plan: Plan, columns: range) -> list[tuple[range, int]]:
-    """Columns in whole panels, and the rest in a narrower one: with the vectors that a row of the panel has."""
-    rest = len(columns) % plan.width
-    middle = columns.stop - rest
-    made = [(range(columns.start, middle), tile.vectors(plan.target)), (range(middle, columns.stop), -(-rest // plan.lanes))]
+    """Columns in whole panels, and the rest in narrower ones: with the vectors that a row of the panel has.
+
+    No panel but the first has one vector alone: two of two are summed as fast as one of three, and one of one is not.
+    """
+    most, count = tile.vectors(plan.target), -(-len(columns) // plan.lanes)
+    wide, rest = divmod(count, most)
+    if most == 3 and rest == 1 and wide:
+        wide, rest = wide - 1, 2
+    middle = min(columns.start + wide * plan.width, columns.stop)
+    made = [(range(columns.start, middle), most), (range(middle, columns.stop), rest or most)]
     return [(part, across) for part, across in made if part]
 
 
