@@ -11,7 +11,8 @@ import pytest
 
 import anydml as dml
 from anydml import operators
-from anydml.explain.bounds import Number, Range, Unbounded, exactly, ranges, unit_of
+from anydml.explain.bounded import Number, Unbounded, exactly
+from anydml.explain.bounds import Range, ranges, unit_of
 from anydml.explain.rounding import Rounding
 from anydml.schema.operator import Example
 from anydml.schema.statement import stated

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from anydml.explain.bounds import Number, Range, Unbounded, exactly, most_terms, ranges, unit_of
+from anydml.explain.bounded import Number, Unbounded, exactly
+from anydml.explain.bounds import Range, most_terms, ranges, unit_of
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc

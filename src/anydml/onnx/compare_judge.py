@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from anydml.errors import Error
-from anydml.explain.bounds import Unbounded
+from anydml.explain.bounded import Unbounded
 from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
 from anydml.explain.comparison import Cause

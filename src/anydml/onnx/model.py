@@ -13,10 +13,12 @@ from onnx import ModelProto
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, Fault
 from anydml.functional.graph import Graph
-from anydml.onnx.build import Segment, State, Walk, evaluate
+from anydml.onnx.build import Walk
 from anydml.onnx.errors import INVALID, ModelError, Refusal, Refused
+from anydml.onnx.evaluate import evaluate
 from anydml.onnx.nodes import Body, Scope
 from anydml.onnx.read import Read, Signature, given_array, read, shown
+from anydml.onnx.segments import Segment, State
 from anydml.onnx.types import BOOL, DTYPES, type_of
 from anydml.onnx.values import Array
 
