@@ -98,6 +98,11 @@ class Cut:
                 cause = _cause(rounding, name, expected, actual[name])
         return Judgement(worst(deviations), beyond, cause)
 
+    def cause(self, name: str, actual: Array) -> Cause | None:
+        """The deviation that explains most of what differs in an output."""
+        rounding = self._rounding()
+        return None if rounding is None else _cause(rounding, name, self.exact[name], actual)
+
     def _rounding(self) -> Rounding | None:
         """The nodes as one graph on their inputs; None where values decide about sizes, or nothing is left to compute."""
         try:
