@@ -261,6 +261,25 @@ def test_the_reference_gives_the_same() -> None:
     np.testing.assert_array_equal(model.run(x=x)["y"], model.run({"x": x}, device="reference")["y"])
 
 
+def test_a_device_computes_what_follows_from_constants_too() -> None:
+    nodes = [node("Exp", "w", "power"), node("Add", "x power", "sum"), node("NonZero", "sum", "places")]
+    nodes += [node("Shape", "places", "count"), node("Expand", "power count", "y")]
+    model = anydml.onnx.load(
+        model_of(nodes, [info("x", [3])], [info("y", [1, "N"])], w=np.ones(1, np.float32)),
+    )
+    x = np.array([-np.e, -np.e, 1], np.float32)
+    device, other = dml.Device("reference"), dml.Device("reference")
+    usual = dml.devices.device.named("cpu").cached.cache_info()
+    y = model.run(x=x, device=device)["y"]
+    assert y.tobytes() == np.full((1, 1), np.float32(np.e)).tobytes()
+    assert device.cached.cache_info().misses >= 1
+    assert dml.devices.device.named("cpu").cached.cache_info() == usual
+    model.run(x=x, device=other)
+    assert other.cached.cache_info().misses >= 1
+    assert model.run(x=x)["y"].tobytes() == y.tobytes()
+    assert dml.devices.device.named("cpu").cached.cache_info() != usual
+
+
 def hostile(tmp_path: Path) -> dict[str, Any]:
     """Models that are none, by what is wrong with them: a file's path or a ModelProto."""
     whole = cnn().SerializeToString()

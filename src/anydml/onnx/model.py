@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from onnx import ModelProto
 
-from anydml.devices.device import Device, device_of
+from anydml.devices.device import Device, device_of, usual
 from anydml.errors import BindingError, Fault
 from anydml.functional.graph import Graph
 from anydml.onnx.build import Walk
@@ -80,15 +80,20 @@ class Model:
     ) -> dict[str, Array]:
         """The outputs by name, for inputs by name, of ONNX's types; with keep="all", every tensor that a node computes.
 
-        The graphs are kept for the next inputs of the same sizes, 16 of them. device: for graphs; the cpu without one.
+        The graphs are kept for the next inputs of the same sizes, 16 of them. device: for all that is computed, what follows
+        from constants too; the cpu without one.
         BindingError for inputs that do not fit, ModelError for what is refused.
         """
         if keep not in ("outputs", "all"):
             raise ValueError(f'keep is {keep!r}, and may be "outputs" or "all"')
         env = self._given({**(inputs or {}), **named})
-        keep_all = keep == "all"
+        device = device_of(device)
+        with usual(device):
+            return self._run(env, device, keep == "all")
+
+    def _run(self, env: dict[str, Array], device: Device, keep_all: bool) -> dict[str, Array]:
         sizes = tuple((name, x.shape) for name, x in env.items())
-        key: Any = ("run", sizes, keep_all)
+        key: Any = ("run", device, sizes, keep_all)
         segment = self._segment(key, sizes, keep_all, tuple(env))
         env |= {name: x for name, x in self._constants.items() if name in self.outputs and name not in env}
         types = self._types
@@ -182,12 +187,12 @@ class Model:
         return made
 
 
-def _computed(segment: Segment, env: Mapping[str, Array], device: Device | str | None) -> dict[str, Array]:
+def _computed(segment: Segment, env: Mapping[str, Array], device: Device) -> dict[str, Array]:
     """The tensors that are known once a segment has run, by name."""
     found = dict(segment.known)
     if segment.graph is not None:
         read = {name: env[name].reshape(t.sizes) for name, t in segment.graph.inputs.items()}
-        made = _quickly(segment, read, device_of(device)) or segment.graph.run(read, device)
+        made = _quickly(segment, read, device) or segment.graph.run(read, device)
         found |= {name: made[name].reshape(shape) for name, shape in segment.shapes.items()}
     for name, other in segment.aliases.items():
         found[name] = found[other] if other in found else env[other]
