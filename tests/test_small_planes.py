@@ -158,7 +158,7 @@ def test_windows_that_do_not_tile(tiled: list[bool]) -> None:
         dict(window=(2, 2), strides=(2, 2), out=(30, 8, 4, 1)),
         dict(window=(2, 2), strides=(2, 2), indices=True),
     ):
-        desc = pooling("MAX_POOLING2", F32, sizes, **fields)  # type: ignore[arg-type]
+        desc = pooling("MAX_POOLING2", F32, sizes, **fields)
         assert dml.Device("cpu").compile(desc).kernel_name == "windows:compiled"
     assert tiled
     assert not any(tiled)

@@ -12,7 +12,7 @@ Array = NDArray[Any]
 
 
 class Unbounded(Exception):
-    """Raised where a statement has something that no bound is known for, such as a sorted row or a recurrence."""
+    """Raised where a statement has something that no bound is known for, such as the bits of integers."""
 
 
 class Number(NamedTuple):
@@ -25,6 +25,14 @@ class Number(NamedTuple):
     @property
     def exact(self) -> bool:
         return self.low is self.value
+
+
+class Range(NamedTuple):
+    """For each element: what it is about, and the least and the largest that rounding at each step explains."""
+
+    value: Array
+    low: Array
+    high: Array
 
 
 def exactly(value: Array) -> Number:

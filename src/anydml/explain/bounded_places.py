@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.explain import bounded_rows
 from anydml.explain.bounded import Number, Unbounded, aligned, is_exact
-from anydml.schema.expression import Expr, Variable
+from anydml.schema.expression import Expr, Variable, integral
 
 Array = NDArray[Any]
 
@@ -42,6 +43,11 @@ class Places(ABC):
             return np.clip(self._exact(e.args[0]), -(2.0**62), 2.0**62).astype(np.int64)
         if e.op in ("first_largest", "first_smallest"):
             return self._first(e)
+        if e.op == "rank":
+            row, place = self.sorted_row(e)
+            if not is_exact(row):
+                raise Unbounded("an index that an order decides")
+            return bounded_rows.position(row, place, decreasing=e.data[1]).value.astype(np.int64)
         if e.op == "select":
             truth, sure = self.truth(e.args[0])
             if not np.all(sure):
@@ -90,23 +96,45 @@ class Places(ABC):
 
     def _first(self, e: Expr) -> Array:
         """The position of the first (or last) largest or smallest key; NaN is both."""
-        bound, last = e.data
+        row, there = self.row_of(e)
+        if not is_exact(row):
+            raise Unbounded(f"a decision about what is rounded: {e.args[0].op}")
+        return self.first_of(e, row, there)
 
-        def evaluate() -> list[Array]:
+    def first_of(self, e: Expr, row: Number, there: Array) -> Array:
+        """The position of the first (or last) largest or smallest key, as the values are."""
+        keys = np.where(np.isnan(row.value), np.inf, -row.value if e.op == "first_smallest" else row.value)
+        chosen = there & (keys == np.where(there, keys, -np.inf).max(axis=-1, keepdims=True))
+        last = e.data[1]
+        found: Array = chosen.shape[-1] - 1 - np.argmax(chosen[..., ::-1], axis=-1) if last else np.argmax(chosen, axis=-1)
+        return np.where(chosen.any(axis=-1), found, 0)
+
+    def row_of(self, e: Expr) -> tuple[Number, Array]:
+        """The keys of a row, in one last axis, and which of them are there."""
+
+        def evaluate() -> tuple[Number, Array]:
             truth, sure = self.truth(e.args[1]) if len(e.args) > 1 else (np.ones((1,), bool), np.ones((1,), bool))
             if not np.all(sure):
                 raise Unbounded("a condition on what is rounded")
-            return aligned(self._exact(e.args[0]), truth)
+            return self.number(e.args[0]), truth
 
-        depth, parts = self._over(bound, evaluate)
-        inside = depth + len(bound)
-        parts = [x.reshape(*x.shape, *(1,) * (inside - x.ndim)) for x in parts]
-        lead = np.broadcast_shapes(*(x.shape[:depth] for x in parts))
-        keys, there = (np.broadcast_to(x, (*lead, *(v.size for v in bound))).reshape(*lead, -1) for x in parts)
-        keys = np.where(np.isnan(keys), np.inf, -keys if e.op == "first_smallest" else keys)
-        chosen = there & (keys == np.where(there, keys, -np.inf).max(axis=-1, keepdims=True))
-        found: Array = chosen.shape[-1] - 1 - np.argmax(chosen[..., ::-1], axis=-1) if last else np.argmax(chosen, axis=-1)
-        return np.where(chosen.any(axis=-1), found, 0)
+        bound = e.data[0]
+        depth, (keys, there) = self._over(bound, evaluate)
+        *numbers, there = _rows([*keys, there], depth, [v.size for v in bound])
+        return Number(*numbers), there
+
+    def sorted_row(self, e: Expr) -> tuple[Number, Array]:
+        """The keys of a row that is put in order, and the place in it that is asked for."""
+        bound = e.data[0]
+        depth, keys = self._over(bound, lambda: self.number(e.args[0]))
+        if integral(e.args[0]) and np.any(np.abs(keys.value) >= 2.0**53):
+            raise Unbounded("an order of integers that float64 does not hold")
+        numbers = _rows([*keys], depth, [v.size for v in bound])
+        place = self.index(e.args[1])
+        place = place.reshape(*place.shape, *(1,) * (depth - place.ndim))
+        lead = np.broadcast_shapes(place.shape, numbers[0].shape[:-1])
+        numbers = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in numbers]
+        return Number(*numbers), np.broadcast_to(place, lead)
 
     def _over(self, bound: Sequence[Variable], evaluate: Callable[[], Any]) -> tuple[int, Any]:
         """The depth outside of a reduction, and what is evaluated inside of it."""
@@ -117,3 +145,11 @@ class Places(ABC):
         found = evaluate()
         self.depth = depth
         return depth, found
+
+
+def _rows(parts: Sequence[Array], depth: int, sizes: Sequence[int]) -> list[Array]:
+    """Arrays that have an axis for each variable of a row, from a depth on: with one axis for the row."""
+    inside = depth + len(sizes)
+    parts = [x.reshape(*x.shape, *(1,) * (inside - x.ndim)) for x in parts]
+    lead = np.broadcast_shapes(*(x.shape[:depth] for x in parts))
+    return [np.broadcast_to(x, (*lead, *sizes)).reshape(*lead, -1) for x in parts]

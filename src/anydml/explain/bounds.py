@@ -7,15 +7,16 @@ magnitudes, whatever its order. Integers are exact. A decision (rounding to an i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.explain.bounded import Number, Unbounded
+from anydml.explain.bounded import Number, Range, Unbounded
+from anydml.explain.bounded_states import States
 from anydml.explain.evaluation import Evaluation
-from anydml.schema.expression import Expr, bound_by, integral, walk
+from anydml.schema.expression import Expr, integral, most_terms
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType, limits
 
@@ -23,14 +24,6 @@ Array = NDArray[Any]
 
 TERMS = 1 << 21  # terms of reductions that are evaluated at once
 MOST_TERMS = 1 << 24  # of one element, evaluated at all; a window may be as large as a number of 32 bits
-
-
-class Range(NamedTuple):
-    """For each element: what it is about, and the least and the largest that rounding at each step explains."""
-
-    value: Array
-    low: Array
-    high: Array
 
 
 def unit_of(data_types: Sequence[DataType]) -> float:
@@ -42,8 +35,18 @@ def unit_of(data_types: Sequence[DataType]) -> float:
 
 def ranges(nest: Nest, data_type: DataType, inputs: Mapping[str, Number], at: Array, unit: float) -> Range:
     """The ranges of the elements of an output at some indices, one in each row of `at`; Unbounded where none are known."""
-    if data_type in (DataType.INT64, DataType.UINT64, DataType.FLOAT64) and not nest.moves:
+    place = nest.body.op == "position"  # far below what float64 does not hold
+    if data_type in (DataType.INT64, DataType.UINT64, DataType.FLOAT64) and not (nest.moves or place):
         raise Unbounded(data_type.name)
+
+    def inside(nest: Nest, data_type: DataType, at: Array) -> Range:
+        return _ranges(nest, data_type, at, lambda index, points: Evaluation(inputs, index, points, unit, states))
+
+    states = States(inside)
+    return inside(nest, data_type, at)
+
+
+def _ranges(nest: Nest, data_type: DataType, at: Array, evaluation: Callable[[Sequence[Expr], Array], Evaluation]) -> Range:
     terms = max(1, most_terms(nest.body))
     if terms > MOST_TERMS:
         raise Unbounded("an element of too many terms")
@@ -52,21 +55,10 @@ def ranges(nest: Nest, data_type: DataType, inputs: Mapping[str, Number], at: Ar
     with np.errstate(all="ignore"):
         for begin in range(0, max(1, len(at)), count):
             points = at[begin : begin + count]
-            found = Evaluation(inputs, nest.index, points, unit).number(nest.body)
+            found = evaluation(nest.index, points).number(nest.body)
             value, low, high = (np.broadcast_to(x, len(points)) for x in (found.value, found.low, found.high))
             parts.append(_stored(value, low, high, data_type, nest))
     return Range(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def most_terms(body: Expr) -> int:
-    """The most terms that reductions within one another go through for an element."""
-    found: dict[Expr, int] = {}
-    for node in walk(body):
-        most = max((found[a] for a in node.args), default=1)
-        for v in bound_by(node):
-            most *= v.size
-        found[node] = most
-    return found[body]
 
 
 def _stored(value: Array, low: Array, high: Array, data_type: DataType, nest: Nest) -> list[Array]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.explain import bounded_rows
 from anydml.explain.bounded import (
     MONOTONE,
     OF_EXACT,
@@ -27,6 +28,7 @@ from anydml.explain.bounded import (
     power_like,
 )
 from anydml.explain.bounded_places import Places
+from anydml.explain.bounded_states import States
 from anydml.schema.expression import Expr, bound_by, integral, walk
 from anydml.tensor import limits
 
@@ -42,9 +44,9 @@ REDUCTIONS: Mapping[str, tuple[Callable[..., Array], float]] = {  # and its resu
 class Evaluation(Places):
     """The nodes of one statement at some points."""
 
-    def __init__(self, inputs: Mapping[str, Number], index: Sequence[Expr], points: Array, unit: float) -> None:
+    def __init__(self, inputs: Mapping[str, Number], index: Sequence[Expr], points: Array, unit: float, states: States) -> None:
         super().__init__(index, points)
-        self.inputs, self.unit = inputs, unit
+        self.inputs, self.unit, self.states = inputs, unit, states
         self.numbers: dict[Expr, Number] = {}
 
     def rounded(self, value: Array, low: Array, high: Array, units: Array | float = 1.0) -> Number:
@@ -61,7 +63,7 @@ class Evaluation(Places):
         if e.op == "constant":
             return exactly(np.array([float(e.data.value)]))
         if e.op == "position":
-            return exactly(self.index(e.args[0]).astype(np.float64))
+            return self._position(e.args[0])
         if e.op == "read":
             return self._read(e)
         if e.op == "reduce":
@@ -96,6 +98,9 @@ class Evaluation(Places):
         elif op in SLOPE_ONE:
             value, width = SLOPE_ONE[op](args[0].value), args[0].high - args[0].low
             found = Number(value, value - width, value + width)
+        elif op == "pow" and is_exact(args[1]) and np.all(args[0].low > 0):
+            value, low, high = (np.power(*aligned(x, args[1].value)) for x in args[0])
+            found = between(value, np.fmin(low, high), np.fmax(low, high))
         elif op in OF_EXACT and all(map(is_exact, args)):
             found = exactly(OF_EXACT[op](*aligned(*(a.value for a in args))))
         else:
@@ -104,15 +109,49 @@ class Evaluation(Places):
 
     def _read(self, e: Expr) -> Number:
         tensor, mode = e.data
-        if tensor.name not in self.inputs or tensor.definition is not None:
-            raise Unbounded("a recurrence")
-        given = self.inputs[tensor.name]
+        if (found := self._in_order(e)) is not None:
+            return found
+        if tensor.definition is not None:
+            given = self.states.read(tensor, self.index(e.args[0]))
+        elif tensor.name in self.inputs:
+            given = self.inputs[tensor.name]
+        else:
+            raise Unbounded("a tensor that is not known")
         indices = aligned(*(self.index(a) for a in e.args[: len(tensor.sizes)]))
         at = tuple(np.clip(i, 0, n - 1) for i, n in zip(indices, tensor.sizes, strict=True))
         found = exactly(given.value[at].astype(np.float64))
         if not given.exact:
             found = Number(found.value, given.low[at].astype(np.float64), given.high[at].astype(np.float64))
         return found if mode != "otherwise" else chosen(self._inside(e), found, self.number(e.args[-1]))
+
+    def _in_order(self, e: Expr) -> Number | None:
+        """An element of a row that is sorted by itself, and rounded; None if it is anything else."""
+        ranks = [a for a in e.args if a.op == "rank"]
+        if len(ranks) != 1 or e.data[1] != "inside":
+            return None
+        (rank,) = ranks
+        key = rank.args[0]
+        if key.op != "read" or key.data != e.data:
+            return None
+        (bound,) = bound_by(rank)
+        for a, k in zip(e.args, key.args, strict=True):
+            along = a is rank and k.op == "variable" and k.data is bound
+            if k is not a and not along:
+                return None
+        row, place = self.sorted_row(rank)
+        return None if is_exact(row) else bounded_rows.element(row, place, decreasing=rank.data[1])
+
+    def _position(self, e: Expr) -> Number:
+        """An index as a number; one that an order of what is rounded decides, between bounds."""
+        if e.op == "rank":
+            row, place = self.sorted_row(e)
+            if not is_exact(row):
+                return bounded_rows.position(row, place, decreasing=e.data[1])
+        elif e.op in ("first_largest", "first_smallest"):
+            row, there = self.row_of(e)
+            if not is_exact(row):
+                return bounded_rows.first(row, there, smallest=e.op == "first_smallest", value=self.first_of(e, row, there))
+        return exactly(self.index(e).astype(np.float64))
 
     def _inside(self, e: Expr) -> Array:
         inside: Array = np.ones((1,), bool)

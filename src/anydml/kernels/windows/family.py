@@ -174,10 +174,10 @@ def _lowered_images(
 
 
 def _lowered_narrow(w: Windows, tiles: narrow.Narrow, data_type: DataType, target: Target, threads: int) -> Lowered:
-    lanes = _power_below(tiles.count, target.vector_bytes // data_type.dtype.itemsize)
-    work = tiles.count * tiles.lines * tiles.across
-    lines = tiles.count // tiles.width
-    shares = min(threads if work >= ALONE else 1, tiles.count // lanes)
+    lanes = _power_below(tiles.total, target.vector_bytes // data_type.dtype.itemsize)
+    work = tiles.total * tiles.lines * tiles.across
+    lines = tiles.total // tiles.width
+    shares = min(threads if work >= ALONE else 1, tiles.total // lanes)
     types = data_type, data_type
     shape = Shape(w.kind, types, None, True, 0, 0, 0, 0, 0, lanes, lanes, (True,) * 3, False, True, False, 0, (), 0)
     with guard:

@@ -25,12 +25,12 @@ Parts = list[Value]
 
 
 class Narrow(NamedTuple):
-    """Windows of so many lines, and elements of each; width: those of a line of the output; count: of the whole output."""
+    """Windows of so many lines, and elements of each; width: those of a line of the output; total: of the whole output."""
 
     lines: int
     across: int
     width: int
-    count: int
+    total: int
 
 
 def narrow(w: Windows, source: TensorDesc, output: TensorDesc, most: int) -> Narrow | None:
