@@ -17,7 +17,7 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import epilogue, family
-from anydml.kernels.contract.floats.block_shape import Shape
+from anydml.kernels.contract.floats.epilogue import Shape
 from contracted import NAME
 from test_winograd import ISAS, convolution, drawn
 

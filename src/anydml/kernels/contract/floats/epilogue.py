@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats import compensated
-from anydml.kernels.contract.floats.block_shape import OWN, PAIRS, POINTERS, Shape, names
+from anydml.kernels.contract.floats import exactly
 from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.doubled import lost
 from anydml.kernels.contract.floats.formula import (
+    Stored,
     bounded,
-    rounded,
     stored,
-    stored_precisely,
     stored_rounded,
     walked,
 )
@@ -30,15 +29,46 @@ from anydml.kernels.contract.floats.lines import lines, start
 from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.tile import BOUND
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.elementwise.functions.pairs import Pair, two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number, either
-from anydml.kernels.elementwise.precise_arithmetic import Precise
 from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, Streams
 from anydml.tensor import DataType
 
 AHEAD = 4  # rows whose elements are fetched before they are written
+OWN = 2  # streams before those of the formula: the sums, and the columns' norms
+MAGNITUDES, PAIRS = "magnitudes", "pairs"
+# counter: entries on the list, then what is known of the sums. rests: of pairs, or magnitudes; a_low, b_low: of pairs
+ARGUMENTS = (
+    "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "list", "counter", "terms",
+    "rests", "a_low", "b_low",
+)  # fmt: skip
+POINTERS = {"sums", "a_norms", "b_norms", "list", "counter", "rests", "a_low", "b_low"}
+
+
+class Shape(NamedTuple):
+    """lies: how each stream that is read lies along a run of columns, and the output, last. padded: some norms are negative,
+    where terms do not count.
+    measured: each sum has one of its terms' magnitudes, in rows as far apart, in the norms' place. mixed: sums are made of
+    others, whose infinities they have, and whose zeros have lost their signs. again: what there is beside each sum, where the
+    counter says so; nothing is done elsewhere."""
+
+    stored: Stored
+    lies: tuple[str, ...]
+    padded: bool
+    measured: bool = False
+    mixed: bool = False
+    again: str = ""
+
+
+def names(shape: Shape) -> list[str]:
+    """The arguments of the kernel, in order."""
+    return [*ARGUMENTS, *places(len(shape.lies))]
+
+
+def places(count: int) -> list[str]:
+    """The arguments of streams: where each begins, and bytes along rows and the columns' dimensions, the innermost last."""
+    return [f"{x}{k}" for k in range(OWN, OWN + count) for x in "przys"]
 
 
 def block(target: Target, shape: Shape) -> str:
@@ -164,7 +194,7 @@ class _Block:
         else:
             number = bounded(total, self.factor * size.magnitude(), None)
             if shape.padded:
-                odd = size.bits().compared("slt", 0) & self._zero(total, read)  # -0 is negative, too
+                odd = size.bits().compared("slt", 0) & exactly.signed(shape.stored, total, read)  # -0 is negative, too
         place = shape.stored.rounded()
         first = shape.stored if place is None else shape.stored.until(place)
         item = walked(self.body, first, read, number, self.lanes)
@@ -193,44 +223,17 @@ class _Block:
 
     def _group(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
         total, size, read = self._loaded(loaded)
-        number = self._number(total, size, read)
-        if self.shape.again:
+        shape, number = self.shape, self._number(total, size, read)
+        if shape.again:
             offset = self.body.op(f"add i64 {self.run}, {self.body.op(f'mul i64 {i}, 8')}")
             beside = self.body.loaded(total.kind, self.rests, offset)
-            if self.shape.again == PAIRS:
+            if shape.again == PAIRS:
                 low = self.low * self.body.loaded(total.kind, "%b_low", offset)
                 values = [total, beside, beside.lift(0.0), lost(number.error(), self.small, low)]
-                return self._pairs(values, read, number.guard)
+                return exactly.paired(self.body, shape.stored, values, read, number.guard)
             number = bounded(total, self.small * beside, number.guard)
-        made, undecided = stored(self.body, self.shape.stored, read, number, self.lanes)
-        if undecided is not None and not (self.shape.again or self.shape.measured or self.shape.mixed):
-            return self._exactly(total, number, read, made, undecided)
-        return made, undecided
-
-    def _exactly(
-        self, total: Value, number: Number, read: dict[int, Value], made: Value, undecided: Value
-    ) -> tuple[Value, Value | None]:
-        """What is stored, where a sum is exact, of the exact sum with what is added to it."""
-        added = self._added(read)
-        if added is None:
-            return made, undecided
-        exact = number.error().compared("oeq", 0.0)
-        head, remainder = two_sum(total, added)  # which leaves NaN over beside an infinity
-        second, left = stored(
-            self.body, self.shape.stored, read, rounded(head, remainder, number.guard), self.lanes, added=True
-        )
-        undecided = undecided & ~exact
-        return self.body.chosen(exact, second, made), undecided if left is None else undecided | left & exact
-
-    def _added(self, read: dict[int, Value]) -> Value | None:
-        """What is added to a sum, in float64, if that is all that is done with it."""
-        added = self.shape.stored.added()
-        return None if added is None else compensated.wide(read[added[1]], self.shape.stored.types[added[1]])
-
-    def _zero(self, total: Value, read: dict[int, Value]) -> Value:
-        """The lanes in which the sign of a sum of zero counts."""
-        zero, added = total.compared("oeq", 0.0), self._added(read)
-        return zero if added is None else zero & added.compared("oeq", 0.0)
+        found = stored(self.body, shape.stored, read, number, self.lanes)
+        return found if shape.again or shape.measured or shape.mixed else exactly.added(shape.stored, number, read, *found)
 
     def _number(self, total: Value, size: Value, read: dict[int, Value]) -> Number:
         """A sum with its bound."""
@@ -241,7 +244,7 @@ class _Block:
             return bounded(total, size * self.factor, guard)
         if self.shape.padded:
             # zeros and infinities beside what does not count: the sum's sign, or NaN, may come from there
-            odd = self._zero(total, read) | total.compared("uno", total)
+            odd = exactly.signed(self.shape.stored, total, read) | total.compared("uno", total)
             guard = size.bits().compared("slt", 0) & odd  # which -0 is, too
             size = size.magnitude()
         if self.shape.mixed:
@@ -249,23 +252,6 @@ class _Block:
             guard = total.compared("oeq", 0.0) | ~((total.magnitude() + error).compared("olt", math.inf))
             return bounded(total, error, guard)
         return bounded(total, self.factor * size, guard)
-
-    def _pairs(self, values: list[Value], read: dict[int, Value], guard: Value | None) -> tuple[Value, Value | None]:
-        body, s, total = self.body, self.shape.stored, values[0]
-        added = s.added()
-        if added is not None:
-            values = compensated.plus(values, compensated.wide(read[added[1]], s.types[added[1]]))
-        head, remainder, open_, tail, lack = compensated.result(values)
-        none = ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
-        none = none if guard is None else none | guard
-        made, left = stored(body, s, read, rounded(head, remainder, open_ | none), self.lanes, added=added is not None)
-        if left is None or not s.linear:
-            return made, left
-        exact = Precise(Pair(head, tail), lack, none)
-        second = stored_precisely(body, s, read, exact, self.lanes, added=added is not None)
-        if second is None:
-            return made, left
-        return body.chosen(left, second[0], made), left if second[1] is None else left & second[1]
 
     def _note(self, column: str, bits: str) -> None:
         """Put the undecided lanes on the list: the row, and the column in 32 bits."""

@@ -18,7 +18,7 @@ from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, magnitudes, packed, refine, tile
-from anydml.kernels.contract.floats.block_shape import MAGNITUDES, PAIRS, Shape
+from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout, Place
 from anydml.kernels.contract.floats.packed import SLACK, Packed

@@ -11,8 +11,8 @@ import math
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.block_shape import OWN, Shape, places
 from anydml.kernels.contract.floats.compensated import joined, plus, result, together, wide
+from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.elementwise.functions.pairs import Pair

@@ -10,7 +10,7 @@ import math
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.block_shape import OWN, Shape, places
+from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.contract.floats.rows import NORM_SLACK
