@@ -11,7 +11,8 @@ import pytest
 
 import anydml as dml
 from anydml import operators
-from anydml.explain.bounds import Number, Range, Unbounded, exactly, ranges, unit_of
+from anydml.explain.bounded import Number, Range, Unbounded, exactly
+from anydml.explain.bounds import ranges, unit_of
 from anydml.explain.rounding import Rounding
 from anydml.schema.operator import Example
 from anydml.schema.statement import stated
@@ -141,7 +142,68 @@ def test_moves_and_integers_are_exact() -> None:
 
 
 def test_what_has_no_bound_says_so() -> None:
-    x = np.arange(12, dtype=F32).reshape(3, 4)
-    rounding, _ = one(lambda x: dml.top_k(x, axis=1, k=2).output_value, x=x)
+    x = np.arange(12, dtype=np.uint32).reshape(3, 4)
+    rounding, _ = one(lambda x: dml.element_wise_bit_not(x), x=x)
     with pytest.raises(Unbounded):
         rounding.explained("output", np.arange(6))
+
+
+def recurrent(x: Array, w: Array, r: Array, b: Array) -> Array:
+    """The states of a recurrent network of one direction, in float32."""
+    h, states = np.zeros((x.shape[2], r.shape[-1]), F32), []
+    for step in x[0]:
+        h = np.tanh(step @ w[0, 0].T + h @ r[0, 0].T + b[0, 0, 0, : h.shape[-1]] + b[0, 0, 0, h.shape[-1] :])
+        states.append(h[None])
+    return np.stack(states)
+
+
+def test_a_recurrence_hands_its_errors_on(ran: Ran) -> None:
+    """Its first steps are as close as its last ones may be off; one weight that is another is found all the same."""
+    rng = np.random.default_rng(2)
+    steps, batch, size, hidden = 9, 2, 3, 4
+    x, w = (rng.standard_normal(s).astype(F32) for s in ((1, steps, batch, size), (1, 1, hidden, size)))
+    r, b = (rng.standard_normal(s).astype(F32) * F32(0.4) for s in ((1, 1, hidden, hidden), (1, 1, 1, 2 * hidden)))
+
+    def call(x: Any, w: Any, r: Any, b: Any) -> Any:
+        return dml.rnn(x, w, r, b).output_sequence
+
+    rounding, exact = one(call, x=x, w=w, r=r, b=b)
+    assert explained(rounding, exact).all()
+    assert explained(rounding, recurrent(x, w, r, b)).all()
+    found = rounding.explained("output", np.arange(exact.size))
+    width = (found.high.astype(np.float64) - found.low).reshape(steps, -1).max(axis=1)
+    assert width[0] < width[-1] < 1e-4
+    r[0, 0, 1, 2] += F32(0.01)
+    other = explained(rounding, recurrent(x, w, r, b))
+    assert other[: batch * hidden].all()  # nothing has been handed on yet
+    assert (~other).sum() > exact.size // 8
+    ran(exact.size, steps * batch * hidden)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "DYNAMIC_QUANTIZE_LINEAR", "NONZERO_COORDINATES", "TOP_K1"])
+def test_examples_of_states_and_orders_have_ranges(name: str) -> None:
+    operator = operators.find(name)
+    assert operator is not None
+    assert sum(len(of_example(operator, example)) for example in operator.spec.examples) > 1
+
+
+def test_sorted_rows_and_largest_elements_of_what_is_rounded() -> None:
+    x = np.array([[3, 1, 2, np.nextafter(F32(2), F32(3)), -5], [7, 7, 0, 1, 9]], F32)
+
+    def largest(x: Any) -> Any:
+        return dml.top_k1(dml.element_wise_multiply(x, F32(0.3)), axis=1, k=3, axis_direction="DECREASING")
+
+    rounding, exact = one(lambda x: largest(x).output_value, x=x)
+    one_by_one = -np.sort(-(x * F32(0.3)), axis=1)[:, :3]
+    assert explained(rounding, exact).all()
+    assert explained(rounding, one_by_one).all()
+    assert not explained(rounding, one_by_one * F32(1.001)).any()
+    places, exact = one(lambda x: largest(x).output_index, x=x)
+    found = places.explained("output", np.arange(6))
+    np.testing.assert_array_equal(found.low.reshape(2, 3), [[0, 2, 2], [4, 0, 0]])  # 2 and the next float may change places
+    np.testing.assert_array_equal(found.high.reshape(2, 3), [[0, 3, 3], [4, 1, 1]])
+    x[1, 4] = 2
+    first, exact = one(lambda x: dml.argmax(dml.element_wise_multiply(x, F32(0.3)), axes=[1]), x=x)
+    found = first.explained("output", np.arange(2))
+    np.testing.assert_array_equal(exact.reshape(-1), [0, 0])
+    np.testing.assert_array_equal([found.low, found.high], [[0, 0], [0, 1]])

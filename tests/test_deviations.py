@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 import anydml as dml
 import oracle
-from anydml.explain import causes, changes
-from anydml.explain.causes import ACCUMULATORS, PRODUCT_ACCUMULATORS, REQUANTISATIONS, WINDOWS
+from anydml.explain import causes_of_products, changes
 from anydml.explain.changes import PRODUCT_INPUTS
+from anydml.explain.known import ACCUMULATORS, PRODUCT_ACCUMULATORS, REQUANTISATIONS, WINDOWS
 from anydml.explain.quotient import Quotient
 
 Array = NDArray[Any]
@@ -423,16 +423,16 @@ def test_what_nothing_explains_has_no_cause() -> None:
 def test_of_a_large_product_the_rows_that_differ_most_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     call = product((2, 3))
     actual = mistaken({**call, "b": call["b"].swapaxes(-2, -1)}, (-128, 127)).astype(np.int8)
-    monkeypatch.setattr(causes, "MULTIPLICATIONS", SIZE**3 // 3)
+    monkeypatch.setattr(causes_of_products, "MULTIPLICATIONS", SIZE**3 // 3)
     comparison = cause_of(call, actual)
     assert comparison.causes[0].name == "b_transposed"
     assert f"B transposed in all {SIZE * SIZE // 3} outputs looked at; the exact result in " in str(comparison)
-    monkeypatch.setattr(causes, "MULTIPLICATIONS", 3 * SIZE**3)
+    monkeypatch.setattr(causes_of_products, "MULTIPLICATIONS", 3 * SIZE**3)
     assert f"in all {3 * SIZE**2} outputs looked at" in str(cause_of(call, actual))
     few = mistaken(call, (-128, 127)).astype(np.int8)
     few[1, 2, 5] = actual[1, 2, 5]
     assert cause_of(call, few).causes == ()  # one row of three batches: B transposed equals 12 outputs of 432
-    monkeypatch.setattr(causes, "MULTIPLICATIONS", 1)
+    monkeypatch.setattr(causes_of_products, "MULTIPLICATIONS", 1)
     assert f"in all {SIZE} outputs looked at" in str(cause_of(call, few))
 
 

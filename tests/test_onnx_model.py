@@ -261,6 +261,66 @@ def test_the_reference_gives_the_same() -> None:
     np.testing.assert_array_equal(model.run(x=x)["y"], model.run({"x": x}, device="reference")["y"])
 
 
+def test_a_call_is_found_again_by_what_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, fresh = anydml.onnx.load(cnn()), anydml.onnx.load(cnn())
+    monkeypatch.setattr(fresh._calls, "keep", lambda *_: None)
+    walked: list[object] = []
+
+    def given_to(given: Any) -> Any:
+        walked.append(given)
+        return type(model)._given(model, given)
+
+    monkeypatch.setattr(model, "_given", given_to)
+    rng = np.random.default_rng(8)
+    kept = []
+    for n in (2, 2, 3, 2, 3):
+        x = rng.normal(size=(n, 1, 5, 5)).astype(np.float32)
+        kept.append((model.run({"x": x})["y"], fresh.run({"x": x})["y"]))
+    assert len(walked) == 2
+    for found, wanted in kept:  # the arrays are the callers' own
+        np.testing.assert_array_equal(found, wanted)
+    x = rng.normal(size=(2, 1, 5, 5)).astype(np.float32)
+    y = fresh.run(x=x)["y"]
+    for given in (x.tolist(), x[:, :, ::-1][:, :, ::-1], np.asfortranarray(x)):
+        np.testing.assert_array_equal(model.run(x=np.asarray(given, np.float32))["y"], y)
+    np.testing.assert_array_equal(model.run({"x": x}, device="reference")["y"], y)
+    assert model.run(x=x, keep="all").keys() > {"y"}
+    count = len(walked)
+    with pytest.raises(dml.BindingError, match="float64"):
+        model.run(x=x.astype(np.float64))
+    with pytest.raises(dml.BindingError, match="no input 'z'"):
+        model.run(x=x, z=x)
+    with pytest.raises(dml.BindingError, match="was not given"):
+        model.run(z=x)
+    assert len(walked) == count + 3
+    np.testing.assert_array_equal(model.run(x=x)["y"], y)
+    assert len(walked) == count + 3
+
+
+def test_a_device_computes_what_follows_from_constants_too() -> None:
+    nodes = [node("Exp", "w", "power"), node("Add", "x power", "sum"), node("NonZero", "sum", "places")]
+    nodes += [node("Shape", "places", "count"), node("Expand", "power count", "y")]
+    model = anydml.onnx.load(
+        model_of(nodes, [info("x", [3])], [info("y", [1, "N"])], w=np.ones(1, np.float32)),
+    )
+    x = np.array([-np.e, -np.e, 1], np.float32)
+    device, other = dml.Device("reference"), dml.Device("reference")
+
+    def computed(device: dml.Device) -> int:
+        """The kinds of calls that a device has computed."""
+        return int(device.cached.cache_info().misses)  # type: ignore[attr-defined]  # of functools.lru_cache
+
+    usual = dml.devices.device.named("cpu")
+    before = computed(usual)
+    y = model.run(x=x, device=device)["y"]
+    assert y.tobytes() == np.full((1, 1), np.float32(np.e)).tobytes()
+    model.run(x=x, device=other)
+    assert min(computed(device), computed(other)) >= 1
+    assert computed(usual) == before
+    assert model.run(x=x)["y"].tobytes() == y.tobytes()
+    assert computed(usual) > before
+
+
 def hostile(tmp_path: Path) -> dict[str, Any]:
     """Models that are none, by what is wrong with them: a file's path or a ModelProto."""
     whole = cnn().SerializeToString()

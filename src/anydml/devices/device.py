@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from typing import Any
 from weakref import ref
@@ -190,10 +192,23 @@ def named(name: str) -> Device:
     return Device(name)
 
 
+_usual: ContextVar[Device | None] = ContextVar("usual", default=None)
+
+
+@contextmanager
+def usual(device: Device) -> Iterator[None]:
+    """Functions that are told no device run on this one, within the context."""
+    before = _usual.set(device)
+    try:
+        yield
+    finally:
+        _usual.reset(before)
+
+
 def device_of(device: Device | str | None) -> Device:
-    """The device that a function runs on: as given, by name, or the cpu; UnsupportedError for any other value."""
+    """The device that a function runs on: as given, by name, the usual one, or the cpu; UnsupportedError for other values."""
     if isinstance(device, Device):
         return device
     if device is None:
-        return named("cpu")
+        return _usual.get() or named("cpu")
     return named(device) if isinstance(device, str) else Device(device)

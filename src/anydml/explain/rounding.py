@@ -9,17 +9,18 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from anydml.explain.bounds import Number, Range, Unbounded, exactly, most_terms, ranges, unit_of
+from anydml.explain.bounded import Number, Range, Unbounded, exactly
+from anydml.explain.bounded_states import MOST_TERMS
+from anydml.explain.bounds import ranges, unit_of
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc
+from anydml.schema.expression import most_terms
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, stated
 from anydml.tensor import TensorDesc
 
 Array = NDArray[Any]
-
-MOST_TERMS = 1 << 26  # terms of reductions in tensors between operators; beyond that no bound is computed
 
 
 class Operation:

@@ -7,68 +7,28 @@ about sizes, the graph ends before the node, and the walk goes on when they are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from anydml.devices.memory import memory_bytes
-from anydml.errors import BindingError, DataError, DescError
-from anydml.functional.graph import Graph, built, computed
+from anydml.functional.graph import built, computed
 from anydml.functional.tracing import Building, GraphTensor
 from anydml.onnx.bodies import Frames, own_body, read_later
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, NeedsValue, Refusal, Refused, RunsAlone, UseBody
+from anydml.onnx.evaluate import evaluate
 from anydml.onnx.mapping import MAPPINGS, MISSING
 from anydml.onnx.nodes import Body, Node, branch_body, function_body, node_of
 from anydml.onnx.read import MOST_NODES
+from anydml.onnx.segments import Segment, State
 from anydml.onnx.types import DTYPES, FOUR_BIT, output_types, type_of
-from anydml.onnx.values import Array, Value, known
+from anydml.onnx.values import Value, known
 from anydml.tensor import TensorDesc
 
 MOST_DEEP = 24  # bodies within bodies
 MOST_ELEMENTS = 2**46  # of a tensor, repeated ones counted
-
-
-@dataclass(frozen=True)
-class State:
-    """The model before a node. known: tensors whose elements are known. sizes: the others', with their dtypes.
-
-    types: element types by tensor. frames: the nodes to come. count: of the nodes that were met.
-    """
-
-    known: Mapping[str, Array]
-    sizes: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
-    types: Mapping[str, int]
-    frames: Frames
-    count: int = 0
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Nodes that are one graph, and the way on.
-
-    graph: None where there is nothing to compute. shapes: of the graph's outputs. aliases: tensors that are others as they
-    are. known: tensors that need no computing. rest: the state behind, but for sizes; wanted: the tensors whose values
-    decide how it goes on; alone: the node that runs by itself before it does.
-    """
-
-    graph: Graph | None
-    shapes: Mapping[str, tuple[int, ...]]
-    aliases: Mapping[str, str]
-    known: Mapping[str, Array]
-    types: Mapping[str, int]
-    frames: Frames
-    count: int
-    live: frozenset[str]
-    wanted: tuple[str, ...] = ()
-    alone: Node | None = None
-    spare: dict[Any, list[Any] | None] = field(default_factory=dict, compare=False, repr=False)
-    """By device, calls of the graph that are bound to arrays of their own and that nobody runs; None where there are none."""
-
-    @property
-    def last(self) -> bool:
-        return not self.wanted and self.alone is None
 
 
 class Walk:
@@ -250,44 +210,6 @@ class _Cut(Exception):
     def __init__(self, wanted: tuple[str, ...] = (), node: Node | None = None) -> None:
         super().__init__(wanted, node)
         self.wanted, self.node = wanted, node
-
-
-def evaluate(node: Node, values: list[Value]) -> list[Value]:
-    """The outputs of a node for its inputs; Refused, NeedsValue or RunsAlone where there are none."""
-    symbols = [x for x in values if isinstance(x, GraphTensor)]
-    if symbols and any(x is not None and x.size == 0 for x in values if not isinstance(x, GraphTensor)):
-        return _of_nothing(node, values)
-    return _called(MAPPINGS[node.key], node, values)
-
-
-def _of_nothing(node: Node, values: list[Value]) -> list[Value]:
-    """The outputs where inputs are empty, which no graph has: outputs are empty, too, or the node runs by itself."""
-    try:
-        return _called(MAPPINGS[node.key], node, values)
-    except Refused:
-        pass
-    stand_ins = [np.zeros(x.sizes, x.dtype) if isinstance(x, GraphTensor) else x for x in values]
-    try:
-        results = _called(MAPPINGS[node.key], node, stand_ins)
-    except Refused:
-        raise RunsAlone from None
-    if any(x is not None and x.size for x in results):
-        raise RunsAlone
-    return results
-
-
-def _called(mapping: Callable[..., Any], node: Node, values: list[Value]) -> list[Value]:
-    try:
-        result = mapping(node, *values)
-    except DescError as error:
-        raise Refused("; ".join(map(str, error.violations))) from None
-    except BindingError as error:
-        raise Refused("; ".join(map(str, error.faults))) from None
-    except DataError as error:
-        raise Refused(str(error), INVALID) from None
-    except MemoryError as error:
-        raise Refused(str(error) or "there is not enough memory", INVALID) from None
-    return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
 def type_of_value(value: Value) -> int:

@@ -17,6 +17,7 @@ from onnx import ModelProto, NodeProto
 
 from anydml.errors import BindingError, Error, Fault
 from anydml.onnx import compare_models as models
+from anydml.onnx import compare_quantised
 from anydml.onnx.compare_judge import Cut, deviation, worst
 from anydml.onnx.compare_results import (
     BEYOND,
@@ -232,6 +233,8 @@ class _Whole:
         if not found.own.differing:
             return NodeComparison(**fields, own=found.own, verdict=EQUAL)
         cause = found.cause
+        if cause is None and explain and len(nodes) > 1:
+            cause = compare_quantised.cause(self.proto, nodes, values, self.constants, known)
         return NodeComparison(
             **fields,
             own=found.own,

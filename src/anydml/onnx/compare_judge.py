@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from anydml.errors import Error
-from anydml.explain.bounds import Unbounded
+from anydml.explain.bounded import Unbounded
 from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
 from anydml.explain.comparison import Cause
@@ -97,6 +97,11 @@ class Cut:
             if explain and cause is None and rounding is not None:
                 cause = _cause(rounding, name, expected, actual[name])
         return Judgement(worst(deviations), beyond, cause)
+
+    def cause(self, name: str, actual: Array) -> Cause | None:
+        """The deviation that explains most of what differs in an output."""
+        rounding = self._rounding()
+        return None if rounding is None else _cause(rounding, name, self.exact[name], actual)
 
     def _rounding(self) -> Rounding | None:
         """The nodes as one graph on their inputs; None where values decide about sizes, or nothing is left to compute."""

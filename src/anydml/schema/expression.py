@@ -569,6 +569,17 @@ def free(e: Expr) -> dict[Expr, frozenset[Variable]]:
     return found
 
 
+def most_terms(body: Expr) -> int:
+    """The most terms that reductions within one another go through for an element."""
+    found: dict[Expr, int] = {}
+    for node in walk(body):
+        most = max((found[a] for a in node.args), default=1)
+        for v in bound_by(node):
+            most *= v.size
+        found[node] = most
+    return found[body]
+
+
 def integral(e: Expr) -> bool:
     """Whether a node is an integer in kind: of integer tensors, constants and indices, by operations that keep integers."""
     if e.integral is None:

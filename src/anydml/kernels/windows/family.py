@@ -14,7 +14,7 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, Windows, windows
 from anydml.kernels.reduce import family as rows
-from anydml.kernels.windows import emit, whole
+from anydml.kernels.windows import emit, narrow, whole
 from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
 from anydml.kernels.windows.shape import FEW, Layout, Shape, names, raw
 from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
@@ -48,6 +48,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(reason)
     if _is_whole(w) and (images := _images(w, source, output)) is not None:
         return _lowered_images(statement, w, images, checked, target, machine.threads)
+    most = target.vector_bytes // source.data_type.dtype.itemsize
+    if (tiles := narrow.narrow(w, source, output, most)) is not None:
+        return _lowered_narrow(w, tiles, source.data_type, target, machine.threads)
     if w.kind == MEAN and _is_whole(w):
         return rows.lower({w.output: _mean_of_all(statement[w.output], w, source)}, checked, machine)
     layout = _layout(w, source, output)
@@ -168,6 +171,21 @@ def _lowered_images(
         short=images.number * images.size < SHORT,
         decide=deciding(order, w.output, statement[w.output], output.data_type, starts) if shape.listed else None,
     )
+
+
+def _lowered_narrow(w: Windows, tiles: narrow.Narrow, data_type: DataType, target: Target, threads: int) -> Lowered:
+    lanes = _power_below(tiles.total, target.vector_bytes // data_type.dtype.itemsize)
+    work = tiles.total * tiles.lines * tiles.across
+    lines = tiles.total // tiles.width
+    shares = min(threads if work >= ALONE else 1, tiles.total // lanes)
+    types = data_type, data_type
+    shape = Shape(w.kind, types, None, True, 0, 0, 0, 0, 0, lanes, lanes, (True,) * 3, False, True, False, 0, (), 0)
+    with guard:
+        code = engine.compiled(narrow.emitted, target, shape, tiles.lines, tiles.across, tiles.width)
+    pieces: list[list[Step]] = []
+    for first, end in pairwise(lines * k // shares * tiles.width for k in range(shares + 1)):
+        pieces.append([Step(code, (first, end - first, At(w.source), At(w.output)))])
+    return Lowered(target, [Rounds([pieces])], short=work < SHORT)
 
 
 def _is_whole(w: Windows) -> bool:

@@ -15,15 +15,13 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats import compensated
+from anydml.kernels.contract.floats import exactly
 from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.doubled import lost
 from anydml.kernels.contract.floats.formula import (
     Stored,
     bounded,
-    rounded,
     stored,
-    stored_precisely,
     stored_rounded,
     walked,
 )
@@ -31,10 +29,8 @@ from anydml.kernels.contract.floats.lines import lines, start
 from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.tile import BOUND
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number, either
-from anydml.kernels.elementwise.precise_arithmetic import Precise
 from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, Streams
 from anydml.tensor import DataType
@@ -194,11 +190,11 @@ class _Block:
         """The bits that both ends of where the formula lies are stored as, and the lanes where they differ."""
         shape, odd = self.shape, None
         if shape.measured or shape.mixed:
-            number = self._number(total, size)
+            number = self._number(total, size, read)
         else:
             number = bounded(total, self.factor * size.magnitude(), None)
             if shape.padded:
-                odd = size.bits().compared("slt", 0) & total.compared("oeq", 0.0)  # -0 is negative, too
+                odd = size.bits().compared("slt", 0) & exactly.signed(shape.stored, total, read)  # -0 is negative, too
         place = shape.stored.rounded()
         first = shape.stored if place is None else shape.stored.until(place)
         item = walked(self.body, first, read, number, self.lanes)
@@ -227,18 +223,19 @@ class _Block:
 
     def _group(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
         total, size, read = self._loaded(loaded)
-        number = self._number(total, size)
-        if self.shape.again:
+        shape, number = self.shape, self._number(total, size, read)
+        if shape.again:
             offset = self.body.op(f"add i64 {self.run}, {self.body.op(f'mul i64 {i}, 8')}")
             beside = self.body.loaded(total.kind, self.rests, offset)
-            if self.shape.again == PAIRS:
+            if shape.again == PAIRS:
                 low = self.low * self.body.loaded(total.kind, "%b_low", offset)
                 values = [total, beside, beside.lift(0.0), lost(number.error(), self.small, low)]
-                return self._pairs(values, read, number.guard)
+                return exactly.paired(self.body, shape.stored, values, read, number.guard)
             number = bounded(total, self.small * beside, number.guard)
-        return stored(self.body, self.shape.stored, read, number, self.lanes)
+        found = stored(self.body, shape.stored, read, number, self.lanes)
+        return found if shape.again or shape.measured or shape.mixed else exactly.added(shape.stored, number, read, *found)
 
-    def _number(self, total: Value, size: Value) -> Number:
+    def _number(self, total: Value, size: Value, read: dict[int, Value]) -> Number:
         """A sum with its bound."""
         guard = None
         if self.shape.measured:
@@ -247,7 +244,7 @@ class _Block:
             return bounded(total, size * self.factor, guard)
         if self.shape.padded:
             # zeros and infinities beside what does not count: the sum's sign, or NaN, may come from there
-            odd = total.compared("oeq", 0.0) | total.compared("uno", total)
+            odd = exactly.signed(self.shape.stored, total, read) | total.compared("uno", total)
             guard = size.bits().compared("slt", 0) & odd  # which -0 is, too
             size = size.magnitude()
         if self.shape.mixed:
@@ -255,23 +252,6 @@ class _Block:
             guard = total.compared("oeq", 0.0) | ~((total.magnitude() + error).compared("olt", math.inf))
             return bounded(total, error, guard)
         return bounded(total, self.factor * size, guard)
-
-    def _pairs(self, values: list[Value], read: dict[int, Value], guard: Value | None) -> tuple[Value, Value | None]:
-        body, s, total = self.body, self.shape.stored, values[0]
-        added = s.added()
-        if added is not None:
-            values = compensated.plus(values, compensated.wide(read[added[1]], s.types[added[1]]))
-        head, remainder, open_, tail, lack = compensated.result(values)
-        none = ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
-        none = none if guard is None else none | guard
-        made, left = stored(body, s, read, rounded(head, remainder, open_ | none), self.lanes, added=added is not None)
-        if left is None or not s.linear:
-            return made, left
-        exact = Precise(Pair(head, tail), lack, none)
-        second = stored_precisely(body, s, read, exact, self.lanes, added=added is not None)
-        if second is None:
-            return made, left
-        return body.chosen(left, second[0], made), left if second[1] is None else left & second[1]
 
     def _note(self, column: str, bits: str) -> None:
         """Put the undecided lanes on the list: the row, and the column in 32 bits."""

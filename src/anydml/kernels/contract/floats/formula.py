@@ -140,7 +140,7 @@ def bounded(total: Value, error: Value, guard: Value | None) -> Number:
     return replace(made, err=lambda: error)
 
 
-def rounded(total: Value, remainder: Value, guard: Value) -> Number:
+def rounded(total: Value, remainder: Value, guard: Value | None) -> Number:
     """A sum in float64 that is rounded, to which a remainder is missing."""
     odd = odd_of(total, remainder)
     made = Number(total.body, lambda: total, low=-FAR, high=FAR, quantum=QUANTUM, least=QUANTUM, guard=guard)

@@ -10,14 +10,14 @@ import numpy as np
 
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
-from anydml.kernels.contract.floats import panels, rows, tile
+from anydml.kernels.contract.floats import flat_panels, panels, rows, tile
 from anydml.kernels.contract.floats.layout import ENTRY, Place
 from anydml.kernels.contract.geometry import Scratch
 
 if TYPE_CHECKING:
     from anydml.kernels.contract.floats.plan import Plan
 
-SLACK = 64  # bytes that the last vector of a panel may write behind it
+SLACK = 128  # bytes that the last vector of a panel may write behind it
 
 
 class Packed(NamedTuple):
@@ -69,10 +69,16 @@ def tiles_packed(plan: Plan, batch: tuple[int, ...], some: range, height: int, a
 
 
 def parts(plan: Plan, columns: range) -> list[tuple[range, int]]:
-    """Columns in whole panels, and the rest in a narrower one: with the vectors that a row of the panel has."""
-    rest = len(columns) % plan.width
-    middle = columns.stop - rest
-    made = [(range(columns.start, middle), tile.vectors(plan.target)), (range(middle, columns.stop), -(-rest // plan.lanes))]
+    """Columns in whole panels, and the rest in narrower ones: with the vectors that a row of the panel has.
+
+    No panel but the first has one vector alone: two of two are summed as fast as one of three, and one of one is not.
+    """
+    most, count = tile.vectors(plan.target), -(-len(columns) // plan.lanes)
+    wide, rest = divmod(count, most)
+    if most == 3 and rest == 1 and wide:
+        wide, rest = wide - 1, 2
+    middle = min(columns.start + wide * plan.width, columns.stop)
+    made = [(range(columns.start, middle), most), (range(middle, columns.stop), rest or most)]
     return [(part, across) for part, across in made if part]
 
 
@@ -81,8 +87,12 @@ def columns_packed(plan: Plan, batch: tuple[int, ...], columns: range) -> Iterat
     found = plan.layout
     step, rest = divmod(found.b.columns[2], plan.factors[1].dtype.itemsize)
     step = 0 if rest or step not in (1, 2) else step
+    flat = flat_panels.serves(found, plan.factors[1].dtype.itemsize)
     for part, across in parts(plan, columns):
-        code = engine.compiled(panels.packed, plan.target, plan.factors[1], across, step, found.padded)
+        if flat:
+            code = engine.compiled(flat_panels.packed, plan.target, plan.factors[1], across)
+        else:
+            code = engine.compiled(panels.packed, plan.target, plan.factors[1], across, step, found.padded)
         where = (found.b.of(batch), part.start, len(part), *found.sizes[1:], *found.b.columns)
         terms = (found.channels, found.b_term, len(found.table), plan.table)
         done = part.start - columns.start

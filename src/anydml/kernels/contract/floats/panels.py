@@ -34,10 +34,10 @@ def packed(target: Target, data_type: DataType, across: int, step: int, padded: 
     each column, the root of the sum of squares, rounded up; negative where terms do not count. step: elements from one of a run
     to the next, 1 or 2, or 0 for any number. padded: whether there are such columns.
     """
-    return _Panels(target, data_type, across, step, padded).text()
+    return Panels(target, data_type, across, step, padded).text()
 
 
-class _Panels:
+class Panels:
     def __init__(self, target: Target, data_type: DataType, across: int, step: int, padded: bool) -> None:
         self.body, self.target = Body(target), target
         self.data_type, self.step, self.padded = data_type, step, padded

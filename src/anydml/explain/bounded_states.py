@@ -1,0 +1,56 @@
+"""The tensors that a statement keeps inside, such as the states of a recurrence, between bounds: step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.explain.bounded import Number, Range, Unbounded, exactly
+from anydml.schema.expression import Tensor, most_terms
+from anydml.schema.statement import Nest
+from anydml.tensor import DataType
+
+Array = NDArray[Any]
+
+MOST_TERMS = 1 << 26  # terms of reductions in all elements of a tensor that others are computed from; beyond, there is no bound
+
+
+class States:
+    """Elements that are stored with the rounding of their type; their first index is the step.
+
+    ranges: those of a statement's elements, at some indices.
+    """
+
+    def __init__(self, ranges: Callable[[Nest, DataType, Array], Range]) -> None:
+        self._ranges = ranges
+        self._held: dict[Tensor, Number] = {}
+        self._steps: dict[Tensor, int] = {}  # that are computed, or being computed
+
+    def read(self, tensor: Tensor, steps: Array) -> Number:
+        """The tensor, with the elements of some steps at least; those that it does not have are of no matter."""
+        assert tensor.definition is not None
+        if tensor not in self._held:
+            if math.prod(tensor.sizes) * most_terms(tensor.definition.body) > MOST_TERMS:
+                raise Unbounded("too many terms")
+            self._held[tensor] = Number(*(np.zeros(tensor.sizes) for _ in range(3)))
+            self._steps[tensor] = 0
+        there = steps[(steps >= 0) & (steps < tensor.sizes[0])]
+        last = int(there.max(initial=-1))
+        while self._steps[tensor] <= last:
+            self._steps[tensor] += 1
+            self._compute(tensor, self._steps[tensor] - 1)
+        held = self._held[tensor]
+        return exactly(held.value) if np.array_equal(held.low, held.high, equal_nan=True) else held
+
+    def _compute(self, tensor: Tensor, step: int) -> None:
+        assert tensor.definition is not None
+        sizes = (1, *tensor.sizes[1:])
+        points = np.stack(np.unravel_index(np.arange(math.prod(sizes)), sizes), axis=-1)
+        points[:, 0] = step
+        found = self._ranges(tensor.definition, tensor.data_type, points)
+        for held, made in zip(self._held[tensor], found, strict=True):
+            held[step] = made.reshape(sizes[1:])

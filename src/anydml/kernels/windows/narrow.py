@@ -1,0 +1,133 @@
+"""The kernel of largest elements in windows that tile narrow lines: those of many lines are reduced at once.
+
+The elements of all windows of some lines lie side by side, as many vectors of them as a window has elements. First those of a
+window's line are picked out of as many vectors as a line has, then those of its lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.match.windows import MAX, Axis, Windows
+from anydml.kernels.windows.kinds import reduction
+from anydml.kernels.windows.shape import Shape
+from anydml.tensor import TensorDesc
+
+NAMES = ("first", "count", "x", "y")
+MOST = 9  # elements of a window
+WORD = Kind("i64")
+Parts = list[Value]
+
+
+class Narrow(NamedTuple):
+    """Windows of so many lines, and elements of each; width: those of a line of the output; total: of the whole output."""
+
+    lines: int
+    across: int
+    width: int
+    total: int
+
+
+def narrow(w: Windows, source: TensorDesc, output: TensorDesc, most: int) -> Narrow | None:
+    """The windows, if they tile lines that are a part of `most` elements, where input and output run on."""
+    if w.kind != MAX or w.indices is not None or not (_runs_on(source) and _runs_on(output)):
+        return None
+    if not all(_tiled(a) for a in w.axes):
+        return None
+    *others, line = [a for a in w.axes if a.size > 1] or [w.axes[-1]]
+    lines = others[-1].window if others else 1
+    if any(a.window != 1 for a in others[:-1]) or lines * line.window > MOST or lines * line.window == 1:
+        return None
+    width = line.output
+    if width & (width - 1) or width > most:
+        return None
+    return Narrow(lines, line.window, width, prod(a.output for a in w.axes))
+
+
+def _tiled(a: Axis) -> bool:
+    """Whether windows follow one another, and nothing is left out."""
+    follow = (a.output == 1 or a.stride == a.window) and (a.window == 1 or a.dilation == 1)
+    return follow and not a.start and a.size == a.output * a.window
+
+
+def _runs_on(t: TensorDesc) -> bool:
+    run = 1
+    for size, stride in zip(reversed(t.sizes), reversed(t.explicit_strides), strict=True):
+        if size != 1 and stride != run:
+            return False
+        run *= size
+    return True
+
+
+def emitted(target: Target, shape: Shape, lines: int, across: int, width: int) -> str:
+    """The kernel; arguments: `NAMES`. count: of the output's elements, at least a vector's, in whole lines of so many."""
+    return _Kernel(target, shape, lines, across, width).text()
+
+
+class _Kernel:
+    def __init__(self, target: Target, shape: Shape, lines: int, across: int, width: int) -> None:
+        self.body, self.shape = Body(target), shape
+        self.lines, self.across, self.width = lines, across, width
+        self.kind = reduction(self.body, shape)
+
+    def text(self) -> str:
+        body, lanes = self.body, self.shape.lanes
+        arguments(body, NAMES, {"x", "y"})
+        size = self.shape.types[0].dtype.itemsize
+        last = Value(body, body.op(f"sub i64 %count, {lanes}"), WORD)
+        groups = body.op(f"udiv i64 {body.op(f'add i64 %count, {lanes - 1}')}, {lanes}")
+
+        def group(g: str, _: Parts) -> Parts:
+            at = Value(body, g, WORD) * lanes
+            at = body.chosen(at.compared("ult", last), at, last)  # the last group begins earlier if they don't end evenly
+            at = at + Value(body, "%first", WORD)
+            source = body.at("%x", (at * (size * self.lines * self.across)).name)
+            kind = Kind(f"i{8 * size}", lanes)
+            bits = [body.loaded(kind, source, size * lanes * k) for k in range(self.lines * self.across)]
+            made = self._reduced([self.kind.read(x) for x in bits])
+            body.stored(made[-1].bits() if made[-1].kind.floating else made[-1], body.at("%y", (at * size).name))
+            return []
+
+        body.loop("0", groups, 1, [], group)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _reduced(self, elements: list[Parts]) -> Parts:
+        """The windows' largest elements."""
+        lanes, across, width = self.shape.lanes, self.across, self.width
+        rows = []
+        for k in range(0, len(elements), across):
+            first, *others = (self._picked(elements[k : k + across], range(j, lanes * across, across)) for j in range(across))
+            for x in others:
+                first = self.kind.along(first, x, None, None)
+            rows.append(first)
+        found: Parts = []
+        for r in range(self.lines):
+            places = [(lane // width * self.lines + r) * width + lane % width for lane in range(lanes)]
+            line = self._picked(rows, places)
+            found = self.kind.across(found, line) if found else line
+        return found
+
+    def _picked(self, sources: Sequence[Parts], places: Sequence[int]) -> Parts:
+        """A vector of elements at such places of several vectors, one after the other; of each part."""
+        return [self._of_part([s[part] for s in sources], places) for part in range(len(sources[0]))]
+
+    def _of_part(self, vectors: Sequence[Value], places: Sequence[int]) -> Value:
+        lanes = self.shape.lanes
+        if len(vectors) == 1:
+            return self._shuffled(vectors[0], vectors[0], places)
+        # from the first two; what comes from others, from these one by one
+        found = self._shuffled(vectors[0], vectors[1], [min(p, 2 * lanes - 1) for p in places])
+        for k, vector in enumerate(vectors[2:], 2):
+            mask = [p - k * lanes + lanes if p // lanes == k else lane for lane, p in enumerate(places)]
+            found = self._shuffled(found, vector, mask)
+        return found
+
+    def _shuffled(self, x: Value, y: Value, mask: Sequence[int]) -> Value:
+        text = ", ".join(f"i32 {k}" for k in mask)
+        return self.body.value(f"shufflevector {x!r}, {y!r}, <{len(mask)} x i32> <{text}>", x.kind)

@@ -1,0 +1,138 @@
+"""Float nodes between DequantizeLinear and QuantizeLinear as the node of integers that a runtime may compute instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from onnx import ModelProto, NodeProto, helper
+
+from anydml.errors import Error
+from anydml.explain.comparison import Cause
+from anydml.onnx import compare_models as models
+from anydml.onnx.compare_judge import Cut
+from anydml.onnx.values import Array
+
+INTEGER = {"Conv": ("QLinearConv", 0), "MatMul": ("QLinearMatMul", 1)}  # and the dimension of a weight that has its own scale
+
+
+class _Encoded(NamedTuple):
+    """The names of a tensor of integers, its scale and its zero point, "" without one; axis: of several scales."""
+
+    tensor: str
+    scale: str
+    zero_point: str
+    axis: int
+
+    @classmethod
+    def of(cls, node: NodeProto, tensor: str) -> _Encoded:
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
+        return cls(tensor, node.input[1], node.input[2] if len(node.input) > 2 else "", axis)
+
+
+def cause(
+    proto: ModelProto,
+    nodes: Sequence[NodeProto],
+    values: Mapping[str, Array],
+    constants: Mapping[str, Array],
+    actual: Mapping[str, Array],
+) -> Cause | None:
+    """The cause of what nodes computed as one write, where that is the result of a node of integers, or a deviation of that.
+
+    values: what nodes read, by name; constants: those of them that are initializers.
+    """
+    found = _Found(proto, values, constants)
+    node = found.node(nodes)
+    if node is None:
+        return None
+    output = node.output[0]
+    try:
+        made, given = models.cut(proto, [node], {**values, **found.zeros}, {**constants, **found.zeros}.keys(), [output])
+        cut = Cut(made, given)
+    except Error:
+        return None
+    exact, got = cut.exact[output], actual[output]
+    if (exact.shape, exact.dtype) != (got.shape, got.dtype):
+        return None
+    named = f"a {node.op_type}"
+    if np.array_equal(exact, got):
+        return Cause("integer_product", f"{named} of the integers, rounded once", got.size, got.size, 0, 0)
+    found_cause = cut.cause(output, got)
+    return None if found_cause is None else replace(found_cause, sentence=f"{named} with {found_cause.sentence}")
+
+
+class _Found:
+    """A model's nodes by what they write. zeros: the zero points of tensors that are encoded without one, by new names."""
+
+    def __init__(self, proto: ModelProto, values: Mapping[str, Array], constants: Mapping[str, Array]) -> None:
+        self.writers = {name: node for node in proto.graph.node for name in node.output}
+        self.values, self.constants = values, constants
+        self.zeros: dict[str, Array] = {}
+
+    def node(self, nodes: Sequence[NodeProto]) -> NodeProto | None:
+        """The node of integers that computes what some nodes do, but for the roundings in between."""
+        computing = [n for n in nodes if n.op_type != "DequantizeLinear"]
+        operators = [n.op_type for n in computing]
+        if any(n.domain for n in computing) or len(computing) not in (2, 3):
+            return None
+        product, quantising = computing[0], computing[-1]
+        if product.op_type not in INTEGER or operators[1:] not in (["QuantizeLinear"], ["Relu", "QuantizeLinear"]):
+            return None
+        chain = all(before.output[0] == after.input[0] for before, after in pairwise(computing))
+        factors = [self._encoded(name) for name in product.input[:2]]
+        if not chain or None in factors:
+            return None
+        name, axis = INTEGER[product.op_type]
+        x, w = (f for f in factors if f is not None)
+        y = _Encoded.of(quantising, quantising.output[0])
+        if not (self._whole(x) and self._whole(y) and (self._whole(w) or w.axis == axis)):
+            return None
+        zero_points = [self._zero_point(e, dtype) for e, dtype in ((x, None), (w, None), (y, np.dtype(np.uint8)))]
+        bias: list[str] = []
+        if len(product.input) > 2:
+            term = self._encoded(product.input[2])
+            if term is None or not self._fits(term, x, w):
+                return None
+            bias = [term.tensor]
+        if "Relu" in operators and not self._lowest(zero_points[2]):
+            return None
+        reads = [x.tensor, x.scale, zero_points[0], w.tensor, w.scale, zero_points[1], y.scale, zero_points[2], *bias]
+        if not all(n in self.values or n in self.zeros for n in reads):
+            return None
+        made = helper.make_node(name, reads, [y.tensor], product.name)
+        made.attribute.extend(product.attribute)
+        return made
+
+    def _encoded(self, name: str) -> _Encoded | None:
+        node = self.writers.get(name)
+        if node is None or node.op_type != "DequantizeLinear" or node.domain:
+            return None
+        known = all(n in self.values for n in node.input if n)
+        return _Encoded.of(node, node.input[0]) if known else None
+
+    def _whole(self, e: _Encoded) -> bool:
+        """Whether a tensor has one scale."""
+        return e.scale in self.values and self.values[e.scale].size == 1
+
+    def _zero_point(self, e: _Encoded, dtype: np.dtype[np.uint8] | None) -> str:
+        if e.zero_point:
+            return e.zero_point
+        scale = self.values[e.scale]
+        name = f"{e.tensor} zero point"
+        self.zeros[name] = np.zeros(scale.shape, dtype or self.values[e.tensor].dtype)
+        return name
+
+    def _fits(self, term: _Encoded, x: _Encoded, w: _Encoded) -> bool:
+        """Whether a bias has the scale of the accumulators, and no zero point."""
+        values = self.values
+        scales = (values[x.scale].reshape(-1) * values[w.scale].reshape(-1), values[term.scale].reshape(-1))
+        plain = not term.zero_point or not values[term.zero_point].any()
+        return values[term.tensor].dtype == np.int32 and plain and np.array_equal(*scales)
+
+    def _lowest(self, zero_point: str) -> bool:
+        """Whether what is below a zero point saturates at it."""
+        found = {**self.values, **self.zeros}.get(zero_point)
+        return found is not None and bool(np.all(found == np.iinfo(found.dtype).min))

@@ -1,0 +1,53 @@
+"""A node computed by its mapping, and the faults that its operators have with it as refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anydml.errors import BindingError, DataError, DescError
+from anydml.functional.tracing import GraphTensor
+from anydml.onnx.errors import INVALID, Refused, RunsAlone
+from anydml.onnx.mapping import MAPPINGS
+from anydml.onnx.nodes import Node
+from anydml.onnx.values import Value
+
+
+def evaluate(node: Node, values: list[Value]) -> list[Value]:
+    """The outputs of a node for its inputs; Refused, NeedsValue or RunsAlone where there are none."""
+    symbols = [x for x in values if isinstance(x, GraphTensor)]
+    if symbols and any(x is not None and x.size == 0 for x in values if not isinstance(x, GraphTensor)):
+        return _of_nothing(node, values)
+    return _called(MAPPINGS[node.key], node, values)
+
+
+def _of_nothing(node: Node, values: list[Value]) -> list[Value]:
+    """The outputs where inputs are empty, which no graph has: outputs are empty, too, or the node runs by itself."""
+    try:
+        return _called(MAPPINGS[node.key], node, values)
+    except Refused:
+        pass
+    stand_ins = [np.zeros(x.sizes, x.dtype) if isinstance(x, GraphTensor) else x for x in values]
+    try:
+        results = _called(MAPPINGS[node.key], node, stand_ins)
+    except Refused:
+        raise RunsAlone from None
+    if any(x is not None and x.size for x in results):
+        raise RunsAlone
+    return results
+
+
+def _called(mapping: Callable[..., Any], node: Node, values: list[Value]) -> list[Value]:
+    try:
+        result = mapping(node, *values)
+    except DescError as error:
+        raise Refused("; ".join(map(str, error.violations))) from None
+    except BindingError as error:
+        raise Refused("; ".join(map(str, error.faults))) from None
+    except DataError as error:
+        raise Refused(str(error), INVALID) from None
+    except MemoryError as error:
+        raise Refused(str(error) or "there is not enough memory", INVALID) from None
+    return list(result) if isinstance(result, (tuple, list)) else [result]
