@@ -11,8 +11,19 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import settled
-from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits
+from anydml.kernels.elementwise.levels import (
+    again,
+    bits_as_lanes,
+    called,
+    element,
+    finer_stage,
+    known,
+    lanes_as_bits,
+    of_line,
+    standardised_element,
+)
 from anydml.kernels.elementwise.shape import Shape, names
+from anydml.kernels.elementwise.standardised import ELEMENT, regrouped
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
 
 MANY = 8  # undecided lanes of a group are many if they are more than this part of it
@@ -29,6 +40,10 @@ class _Kernel:
         self.shape, self.count = shape, len(shape.types)
         self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
         self.streams = Streams(self.body, self.kinds, shape.lies)
+        self.same = [k for k in range(self.count - 1) if shape.lies[k] == CONSTANT]
+        formula = shape.formula if shape.moves or shape.levels != ("wide",) else regrouped(shape.formula, frozenset(self.same))
+        # elements that are standardised have much in common, which is computed once for a row
+        self.by_line = shape._replace(formula=formula) if any(node.op == ELEMENT for node in formula) else None
 
     def text(self) -> str:
         body, shape = self.body, self.shape
@@ -92,7 +107,8 @@ class _Kernel:
         number = body.op(f"add i64 {r}, %first")
         streams = self.streams
         streams.bases = starts(body, shape.lies, [f"%p{k}" for k in range(self.count)], number, shape.outer, "n", "o")
-        self.constants = streams.constants(k for k in range(self.count - 1) if shape.lies[k] == CONSTANT)
+        self.constants = streams.constants(self.same)
+        self.of_line = {} if self.by_line is None else of_line(body, self.by_line, self.constants)
         head = None
         if shape.stream:
             boundary, size = body.target.vector_bytes, self.kinds[-1].bits // 8
@@ -123,10 +139,10 @@ class _Kernel:
         take = body.op(f"select i1 {some}, i64 {left}, i64 {most}")
         full = body.op(f"icmp eq i64 {take}, {lanes}")
         streams = self._loads(i, take, full)
-        made, undecided = element(body, self.shape, streams, self.shape.levels[0])
-        if undecided is not None:
+        made, bits = self._elements(streams)
+        if bits is not None:
             assert self.shape.listed
-            bits = self._within(take, undecided)
+            bits = self._within(take, bits)
             if self.shape.levels[1:]:
                 made, bits = self._dense(streams, made, bits)
             self._note(i, bits)
@@ -136,6 +152,15 @@ class _Kernel:
         body.do(f"{j} = add i64 {i}, {take}")
         body.branch(body.op(f"icmp ult i64 {j}, %n"), top, done)
         body.label(done)
+
+    def _elements(self, streams: list[Value]) -> tuple[Value, str | None]:
+        """The bits of a group's elements, and those that are undecided."""
+        if self.by_line is not None:
+            found = standardised_element(self.body, self.by_line, streams, self.of_line)
+            if found is not None:
+                return found
+        made, undecided = element(self.body, self.shape, streams, self.shape.levels[0])
+        return made, None if undecided is None else lanes_as_bits(undecided)
 
     def _stop_if_full(self, i: str) -> None:
         body = self.body
@@ -200,10 +225,9 @@ class _Kernel:
 
     # --- undecided lanes ---
 
-    def _within(self, take: str, undecided: Value) -> str:
-        """The undecided lanes of a group, as bits."""
+    def _within(self, take: str, bits: str) -> str:
+        """Those of a group's lanes that are elements."""
         body, lanes = self.body, self.shape.lanes
-        bits = lanes_as_bits(undecided)
         beyond = body.op(f"shl i64 -1, {take}") if lanes < 64 else "0"
         return body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
 

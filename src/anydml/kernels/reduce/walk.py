@@ -16,9 +16,9 @@ from anydml.kernels.elementwise import arithmetic
 from anydml.kernels.elementwise.formula import Walk
 from anydml.kernels.elementwise.functions import exponentials
 from anydml.kernels.elementwise.functions.approximate import at_least
-from anydml.kernels.elementwise.items import Element, Item, as_number, constant
+from anydml.kernels.elementwise.items import Item, as_number, constant
 from anydml.kernels.elementwise.modular import modular
-from anydml.kernels.elementwise.numbers import SLACK, Number, U
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, settled
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
@@ -129,13 +129,7 @@ class RowWalk(Walk):
                 divisor = self.number(args[1])
                 if not divisor.exact and divisor.positive and divisor.err is None and not divisor.saturated:
                     one = replace(constant(Fraction(1), self.like), single=None)
-                    self.reciprocals[args[1]] = _settled(arithmetic.divide(one, divisor))
-
-    def _settled(self, item: Item) -> Item:
-        """An item that may be used in any block that follows."""
-        if isinstance(item, Element) and item.data_type.dtype.kind == "f":
-            item = as_number(item, self.like)
-        return _settled(item) if isinstance(item, Number) else item
+                    self.reciprocals[args[1]] = settled(arithmetic.divide(one, divisor))
 
     # --- reductions ---
 
@@ -292,19 +286,6 @@ class RowWalk(Walk):
         value = exponentials.exponential(at_least(x.wide(), exponentials.LOWEST))
         rel = exponentials.EXP_REL + (0.0 if x.exact else -exponentials.LOWEST * U * SLACK)
         return Number(self.body, lambda: value, low=0.0, high=1.0, rel=rel, saturated=1000)
-
-
-def _settled(x: Number) -> Number:
-    """A number whose values are there, so that they may be used in any block that follows."""
-    wide = x.wide()
-    err = x.err() if x.err is not None else None
-    return replace(
-        x,
-        wide=lambda: wide,
-        err=None if err is None else lambda: err,
-        odd=(lambda: wide) if x.exact else None,
-        native=None,
-    )
 
 
 def _shortest(x: Number) -> Value:
