@@ -11,19 +11,8 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import settled
-from anydml.kernels.elementwise.levels import (
-    again,
-    bits_as_lanes,
-    called,
-    element,
-    finer_stage,
-    known,
-    lanes_as_bits,
-    of_line,
-    standardised_element,
-)
+from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits
 from anydml.kernels.elementwise.shape import Shape, names
-from anydml.kernels.elementwise.standardised import ELEMENT, regrouped
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
 
 MANY = 8  # undecided lanes of a group are many if they are more than this part of it
@@ -31,19 +20,15 @@ MANY = 8  # undecided lanes of a group are many if they are more than this part 
 
 def emitted(target: Target, shape: Shape) -> str:
     """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
-    return _Kernel(target, shape).text()
+    return Kernel(target, shape).text()
 
 
-class _Kernel:
+class Kernel:
     def __init__(self, target: Target, shape: Shape) -> None:
         self.body = Body(target)
         self.shape, self.count = shape, len(shape.types)
         self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
         self.streams = Streams(self.body, self.kinds, shape.lies)
-        self.same = [k for k in range(self.count - 1) if shape.lies[k] == CONSTANT]
-        formula = shape.formula if shape.moves or shape.levels != ("wide",) else regrouped(shape.formula, frozenset(self.same))
-        # elements that are standardised have much in common, which is computed once for a row
-        self.by_line = shape._replace(formula=formula) if any(node.op == ELEMENT for node in formula) else None
 
     def text(self) -> str:
         body, shape = self.body, self.shape
@@ -107,8 +92,7 @@ class _Kernel:
         number = body.op(f"add i64 {r}, %first")
         streams = self.streams
         streams.bases = starts(body, shape.lies, [f"%p{k}" for k in range(self.count)], number, shape.outer, "n", "o")
-        self.constants = streams.constants(self.same)
-        self.of_line = {} if self.by_line is None else of_line(body, self.by_line, self.constants)
+        self.constants = streams.constants(k for k in range(self.count - 1) if shape.lies[k] == CONSTANT)
         head = None
         if shape.stream:
             boundary, size = body.target.vector_bytes, self.kinds[-1].bits // 8
@@ -139,10 +123,10 @@ class _Kernel:
         take = body.op(f"select i1 {some}, i64 {left}, i64 {most}")
         full = body.op(f"icmp eq i64 {take}, {lanes}")
         streams = self._loads(i, take, full)
-        made, bits = self._elements(streams)
-        if bits is not None:
+        made, undecided = element(body, self.shape, streams, self.shape.levels[0])
+        if undecided is not None:
             assert self.shape.listed
-            bits = self._within(take, bits)
+            bits = self._within(take, lanes_as_bits(undecided))
             if self.shape.levels[1:]:
                 made, bits = self._dense(streams, made, bits)
             self._note(i, bits)
@@ -152,15 +136,6 @@ class _Kernel:
         body.do(f"{j} = add i64 {i}, {take}")
         body.branch(body.op(f"icmp ult i64 {j}, %n"), top, done)
         body.label(done)
-
-    def _elements(self, streams: list[Value]) -> tuple[Value, str | None]:
-        """The bits of a group's elements, and those that are undecided."""
-        if self.by_line is not None:
-            found = standardised_element(self.body, self.by_line, streams, self.of_line)
-            if found is not None:
-                return found
-        made, undecided = element(self.body, self.shape, streams, self.shape.levels[0])
-        return made, None if undecided is None else lanes_as_bits(undecided)
 
     def _stop_if_full(self, i: str) -> None:
         body = self.body

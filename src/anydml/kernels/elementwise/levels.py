@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from anydml.kernels.code.emit import arguments, kernel, when
@@ -45,8 +44,8 @@ def of_line(body: Body, shape: Shape, streams: Mapping[int, Value]) -> dict[int,
 
 def standardised_element(
     body: Body, shape: Shape, streams: Sequence[Value], known: Mapping[int, Item]
-) -> tuple[Value, str] | None:
-    """`stored_quickly` of a group whose elements are standardised; None if they are not. known: `of_line`."""
+) -> tuple[Value, str]:
+    """`element` of a formula with standardised elements: the open lanes as bits. known: `of_line`."""
     walk = Walk(body, shape.formula, streams, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
     walk.items.update(known)
     walk.asks_last = True
@@ -57,21 +56,26 @@ def standardised_element(
     return made, "0" if undecided is None else lanes_as_bits(undecided)
 
 
-def stored_quickly(x: Standardised, data_type: DataType) -> tuple[Value, str] | None:
-    """The bits that store elements, and those lanes that have to be decided elsewhere, as bits; None where no ends decide.
+def stored_quickly(x: Standardised, data_type: DataType) -> tuple[Value, str]:
+    """The bits that store elements, and those lanes that have to be decided elsewhere, as bits.
 
-    Where both ends of all the elements of a group round alike, nothing else is looked at.
+    Where a cheap test decides all elements of a group, nothing else is looked at.
     """
-    ends = x.ends()
-    found = between_ends(replace(x.number, ends=lambda: ends), data_type)
-    if found is None:
-        return None
-    made, differ = found
-    body = made.body
+    if x.known is not None and data_type == DataType.FLOAT32:
+        made, certain = x.known()
+        made = made.bits()
+        body = made.body
+    elif (found := between_ends(x.number, data_type)) is not None:
+        made, differ = found
+        body = made.body
+        certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
+    else:
+        made, undecided = stored(x.guarded(), data_type, integral=False)
+        return made, "0" if undecided is None else lanes_as_bits(undecided)
     before, some, careful, after = (body.name(name) for name in ("before", "some", "careful", "after"))
     body.jump(before)
     body.label(before)
-    body.branch(body.op(f"icmp ne i64 {lanes_as_bits(differ)}, 0"), some, after, seldom=True)
+    body.branch(body.op(f"xor i1 {certain}, true"), some, after, seldom=True)
     body.label(some)
     bits, undecided = stored(x.guarded(), data_type, integral=False)
     open_ = "0" if undecided is None else lanes_as_bits(undecided)

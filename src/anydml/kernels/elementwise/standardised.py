@@ -5,6 +5,11 @@ The difference d = x - m is off by o + u |d| then, the product d a by (r + 9/4 u
 times as much. Products are at most the sum of |y| and all |b|, where y is the result. It, and ends beside it, have a few
 roundings more: in all it is off by (r + 7 u) (|y| + all |b|) + (1 + r) |a| o |g|. Elements are FLOAT32 or FLOAT16 and a and m
 are moderate, so that nothing leaves float64's range.
+
+Most elements are stored as FLOAT32 by a test that is cheaper than two ends. Where y is a normal float32, a tie is where 29 bits
+of y are 2^28; if y is off by less than `KNOWN` |y|, which is 2^15 of its last place, no other y that far from a tie is rounded
+elsewhere. So it has to be as large as the rest of its bound, divided by `KNOWN` less share: that is computed in float32, with
+room for its roundings.
 """
 
 from __future__ import annotations
@@ -14,8 +19,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from anydml.kernels.code.values import Value
+from anydml.kernels.code.values import Kind, Value, part
 from anydml.kernels.elementwise.combined import SINGLE, used
+from anydml.kernels.elementwise.functions.approximate import at_least
 from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, either, once
 from anydml.kernels.match.maps import Formula, Node
 from anydml.schema.expression import Constant
@@ -23,6 +29,10 @@ from anydml.schema.expression import Constant
 LINE, ELEMENT = "line", "standardised"  # nodes: what is the same for a line, and the elements
 LARGEST = 2.0**400  # of factors, and their reciprocals, that are moderate
 TERMS = 3  # at most so many are added
+KNOWN = 2.0**-38
+ROOM = int(KNOWN * 2**53)  # last places of float64
+INFINITE = 255 << 23  # the bits of a float32
+LEAST, FINEST = 2.0**-125, 2.0**-100  # what a float32 is to be larger than at least, and factors: none of them is subnormal
 
 
 def differing(formula: Formula, constant: Collection[int]) -> tuple[bool, ...]:
@@ -171,6 +181,8 @@ class Line(NamedTuple):
     """What is the same for a line: m, which is off by `near`, a, the sum of its terms b, and bounds.
 
     An element y, with terms of its own, is off by share (|y| + their magnitudes) + off |g| + base. None is nothing.
+    limits: float32 factors of these magnitudes, of |g|, or of 1 without it, and a term that is infinite where the guard is: what
+    |y| has to reach.
     """
 
     m: Value | None
@@ -181,6 +193,7 @@ class Line(NamedTuple):
     off: Value | None
     base: Value | None
     guard: Value | None
+    limits: tuple[Value, Value, Value]
 
 
 def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
@@ -214,7 +227,24 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
         base = value.magnitude() if base is None else base + value.magnitude()
     if base is not None:
         base = base * share * SLACK
-    return Line(m, near, a, b, share, off, base, either(*guards))
+    guard = either(*guards)
+    return Line(m, near, a, b, share, off, base, guard, _limits(share, off, base, guard))
+
+
+def _limits(share: Value, off: Value | None, base: Value | None, guard: Value | None) -> tuple[Value, Value, Value]:
+    body, single = share.body, share.kind.of("float")
+    near = body.chosen(share.compared("olt", KNOWN / 2), (1 + 2.0**-20) / (KNOWN - share), float("inf"))
+
+    def limit(x: Value | None, least: float) -> Value:
+        if x is None:
+            return body.constant(single, least)
+        x = at_least(x * near, least)
+        return body.chosen(x.compared("ord", x), x, float("inf")).converted("fptrunc", single)
+
+    least = limit(base, LEAST)
+    if guard is not None:
+        least = body.chosen(guard, float("inf"), least)
+    return limit(share, FINEST), limit(off, FINEST), least
 
 
 def _far(x: Value) -> Value:
@@ -231,14 +261,14 @@ def _by_role(roles: str, numbers: Sequence[Number]) -> Mapping[str, list[Number]
 
 
 class Standardised(NamedTuple):
-    """An element. doubt: lanes where an infinity or NaN depends on what m is off by; ends: two values that it lies between.
+    """An element. doubt: lanes where an infinity or NaN depends on what m is off by.
 
-    Where one of these is no finite number, the element may be anything.
+    known: the elements as float32, and whether all of them are certain; None where there is no such test.
     """
 
     number: Number
     doubt: Callable[[], Value] | None
-    ends: Callable[[], tuple[Value, Value]]
+    known: Callable[[], tuple[Value, str]] | None
 
     def guarded(self) -> Number:
         return self.number if self.doubt is None else self.number.guarded(self.doubt())
@@ -288,5 +318,48 @@ def element(shared: Line, roles: str, numbers: Sequence[Number]) -> Standardised
             finite[0] = finite[0] & f
         return unsure & ~finite[0] if finite else unsure & ~unsure
 
+    singles = [n.single for n in (*of.get("g", ()), *of.get("b", ()))]
+
+    def known() -> tuple[Value, str]:
+        made = y.converted("fptrunc", y.kind.of("float"))
+        of_term, of_factor, limit = shared.limits
+        for single in singles[-len(sizes) :] if sizes else ():
+            assert single is not None
+            limit = body.fused(single.magnitude(), of_term, limit)
+        if shared.off is not None and g is None:
+            limit = limit + of_factor
+        elif shared.off is not None:
+            assert singles[0] is not None
+            limit = body.fused(singles[0].magnitude(), of_factor, limit)
+        # limits are no NaN
+        return made, _all(_at_least(made, limit, certain=not singles) & _beside_ties(y))
+
     number = Number(body, lambda: y, err=bounded, guard=shared.guard)
-    return Standardised(number, doubt if shared.near is not None else None, lambda: (y - bounded(), y + bounded()))
+    return Standardised(number, doubt if shared.near is not None else None, None if None in singles else known)
+
+
+def _at_least(x: Value, limit: Value, *, certain: bool) -> Value:
+    """Whether |x| is finite, and not below a limit that is positive; certain: that it is no NaN."""
+    size, least = x.magnitude().bits(), limit.bits()
+    found = (size - least).compared("ult", INFINITE - least)
+    return found if certain else found & least.compared("ule", INFINITE)
+
+
+def _beside_ties(y: Value) -> Value:
+    """Whether numbers that are normal float32 are off ties by `ROOM` at least."""
+    lanes = y.kind.lanes
+    words = y.cast(Kind("i32", 2 * lanes))
+    low = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
+    kind = Kind("i32", lanes)
+    ends = y.body.value(f"shufflevector {words!r}, {words.kind.text} poison, <{lanes} x i32> <{low}>", kind)
+    return ((ends + ((1 << 28) + ROOM)) & ((1 << 29) - 2 * ROOM)).compared("ne", 0)
+
+
+def _all(mask: Value) -> str:
+    """Whether all lanes of a mask are set."""
+    body, lanes = mask.body, mask.kind.lanes
+    while lanes > body.target.vector_bytes // 4:
+        lanes //= 2
+        mask = part(mask, 0, lanes) & part(mask, lanes, lanes)
+    bits = body.op(f"bitcast {mask!r} to i{lanes}")
+    return body.op(f"icmp eq i{lanes} {bits}, -1")
