@@ -15,6 +15,7 @@ room for its roundings.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -28,6 +29,8 @@ from anydml.schema.expression import Constant
 
 LINE, ELEMENT = "line", "standardised"  # nodes: what is the same for a line, and the elements
 LARGEST = 2.0**400  # of factors, and their reciprocals, that are moderate
+MOST_DIGITS = 700
+MOST = 2.0**MOST_DIGITS  # elements, and the reciprocals of products, are less
 TERMS = 3  # at most so many are added
 KNOWN = 2.0**-38
 ROOM = int(KNOWN * 2**53)  # last places of float64
@@ -182,7 +185,7 @@ class Line(NamedTuple):
 
     An element y, with terms of its own, is off by share (|y| + their magnitudes) + off |g| + base. None is nothing.
     limits: float32 factors of these magnitudes, of |g|, or of 1 without it, and a term that is infinite where the guard is: what
-    |y| has to reach.
+    |y| has to reach. rel: share, if it is the same for all lines and m is exact.
     """
 
     m: Value | None
@@ -194,6 +197,7 @@ class Line(NamedTuple):
     base: Value | None
     guard: Value | None
     limits: tuple[Value, Value, Value]
+    rel: float | None
 
 
 def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
@@ -228,7 +232,10 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
     if base is not None:
         base = base * share * SLACK
     guard = either(*guards)
-    return Line(m, near, a, b, share, off, base, guard, _limits(share, off, base, guard))
+    rel = None if near is not None or any(n.err is not None for n in of.get("a", ())) else 7 * U
+    for a_number in of.get("a", ()):
+        rel = None if rel is None else rel + a_number.rel
+    return Line(m, near, a, b, share, off, base, guard, _limits(share, off, base, guard), rel)
 
 
 def _limits(share: Value, off: Value | None, base: Value | None, guard: Value | None) -> tuple[Value, Value, Value]:
@@ -334,7 +341,9 @@ def element(shared: Line, roles: str, numbers: Sequence[Number]) -> Standardised
         # limits are no NaN
         return made, _all(_at_least(made, limit, certain=not singles) & _beside_ties(y))
 
-    number = Number(body, lambda: y, err=bounded, guard=shared.guard)
+    number = Number(body, lambda: y, low=-MOST, high=MOST, err=bounded, guard=shared.guard)
+    if shared.rel is not None and not sizes and shared.b is None:
+        number = replace(number, err=None, rel=shared.rel, least=-MOST_DIGITS)
     return Standardised(number, doubt if shared.near is not None else None, None if None in singles else known)
 
 

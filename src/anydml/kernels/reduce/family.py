@@ -10,12 +10,14 @@ from anydml.forks import guard
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
+from anydml.kernels.elementwise import standardised
 from anydml.kernels.elementwise.geometry import Dimension, merged
 from anydml.kernels.elementwise.runs import Place
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.rows import rows
 from anydml.kernels.reduce import emit, softmax, whole
 from anydml.kernels.reduce.layout import shape_of
+from anydml.kernels.reduce.moments import with_moments
 from anydml.kernels.reduce.shape import Shape, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
@@ -56,6 +58,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if lines * row.size > LONGEST and any(node.op in ADDED for node in r.formula):
         return Refused(f"rows are longer than {LONGEST} elements")
     shape = shape_of(target, r, types, row, outer, around)
+    regrouped = standardised.regrouped(r.formula, same_along(shape))
+    shape = shape._replace(formula=with_moments(regrouped, lines * row.size))
     with guard:
         code = engine.compiled(emit.emitted, target, shape)
     kept = (row.size + 2 * shape.lanes) * lines * _keeps(shape) + 8

@@ -46,7 +46,7 @@ def shape_of(
     keeps = lines * (row.size + 2 * lanes) <= 2 * KEPT
     return Shape(
         r.formula, r.mapped, r.integral, types, lies, len(outer), lanes, 4, most, additions, len(around), keeps,
-        staged, rows_together,
+        staged, rows_together, r.formula,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.elementwise.streams import CONSTANT, PLACE
+from anydml.kernels.elementwise.streams import CONSTANT, PLACE, POSITION
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
@@ -19,7 +19,7 @@ class Shape(NamedTuple):
     two, at least a row's length; additions: one that is at least those of a lane's sum; inner: dimensions within rows beside
     the one that lines run along; keeps: whether there is memory for a row of values that several passes need; staged: the
     streams whose rows lie side by side, element by element, and are copied to memory, where they are contiguous, `together`
-    at a time.
+    at a time; plain: the formula as it was before it was made faster.
     """
 
     formula: Formula
@@ -36,6 +36,7 @@ class Shape(NamedTuple):
     keeps: bool
     staged: tuple[int, ...]
     together: int
+    plain: Formula
 
     @property
     def block(self) -> int:
@@ -72,3 +73,9 @@ def names(shape: Shape) -> list[str]:
     for k in shape.staged:
         found += [f"t{k}", f"w{k}"]
     return found
+
+
+def pointers(shape: Shape) -> set[str]:
+    """Those of the arguments that are pointers."""
+    found = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies not in (POSITION, PLACE))}
+    return found | {f"t{k}" for k in shape.staged}

@@ -23,6 +23,7 @@ from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
 from anydml.kernels.reduce.extremes import Extreme
+from anydml.kernels.reduce.moments import MOMENTS, VARIANCE, Moments
 from anydml.kernels.reduce.shape import Shape
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
 from anydml.kernels.reduce.sums import Product, Rest, Sum
@@ -42,6 +43,8 @@ class RowWalk(Walk):
         self.kept_forms: dict[int, Number] = {}
         self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
         self.reciprocals: dict[int, Number] = {}
+        self.first: dict[int, Value] = {}  # the first elements of the row, by their places, where moments are taken
+        self.variances: dict[int, Number] = {}
         # softmax of float32, by the place of its powers
         single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in shape.types)
         e = softmax.powers(shape.formula) if shape.mapped and single else None
@@ -102,6 +105,18 @@ class RowWalk(Walk):
 
     # --- what is the same for a row ---
 
+    @property
+    def has_moments(self) -> bool:
+        return any(op == MOMENTS for op, _, _ in self.formula)
+
+    def begin_row(self) -> None:
+        """Take note of elements that are those of the row's first place."""
+        for op, args, _ in self.formula:
+            if op == MOMENTS:
+                self._fill(args)
+                self.first[args[0]] = self.number(args[0]).wide()
+        self.forget()
+
     def fill_row(self, s: int) -> None:
         """Compute all that is known after so many passes, is the same for the row, and is used within it."""
         root = len(self.formula) - 1
@@ -144,6 +159,10 @@ class RowWalk(Walk):
                 assert self.shares is not None
                 assert m is not None
                 made.append(Rest(self.body, self.shape.lanes, self.shares, m, self.shape.most, depth))
+                continue
+            if op == MOMENTS:
+                assert isinstance(data, int)
+                made.append(Moments(self.body, self.shape.lanes, self.first[args[0]], data, depth))
                 continue
             term = self._term(args[0])
             modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
@@ -233,6 +252,8 @@ class RowWalk(Walk):
             first += len(a.starts)
             item = a.finished(values)
             p = passes[k]
+            if isinstance(a, Moments):
+                self.variances[p] = settled(a.variance)
             alone = p == root or (p == root - 1 and self.formula[root].op == "same")
             if isinstance(item, Number) and isinstance(a, Sum) and a.careful and not alone:
                 # of what is computed from the sum, only an exact one is of use
@@ -258,6 +279,8 @@ class RowWalk(Walk):
         return self.items[last]
 
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
+        if op == VARIANCE:
+            return self.variances[args[0]]
         if op == "sub" and args[0] == args[1]:
             x = self.number(args[0])
             nothing = x.wide() - x.wide()  # NaN of infinities
