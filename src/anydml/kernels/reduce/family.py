@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -9,21 +10,23 @@ from typing import Any
 from anydml.forks import guard
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import wanted
+from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.elementwise import standardised
+from anydml.kernels.elementwise.family import mapped
 from anydml.kernels.elementwise.geometry import Dimension, merged
-from anydml.kernels.elementwise.runs import Place
+from anydml.kernels.elementwise.runs import Place, Run, in_order
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.rows import rows
+from anydml.kernels.match.maps import maps
+from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.reduce import emit, softmax, whole
 from anydml.kernels.reduce.layout import shape_of
 from anydml.kernels.reduce.moments import with_moments
 from anydml.kernels.reduce.shape import Shape, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
-from anydml.kernels.reduce.undecided import STATE_WORDS, deciding, words
+from anydml.kernels.reduce.undecided import STATE_WORDS, OpenRows, words
 from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.schema.statement import Nest, Statement
 
 SHORT = 1 << 14  # elements below which other threads can wait
 ALONE = 1 << 15  # elements below which one thread computes
@@ -34,21 +37,56 @@ ADDED = ("row_sum", "row_product", "row_rest")
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a reduction."""
+    if len(statement) > 1:
+        made = whole.lower(statement, checked, machine)
+        return several(statement, checked, machine) if isinstance(made, Refused) else made
     r = rows(statement)
     if isinstance(r, str):
-        return whole.lower(statement, checked, machine) if len(statement) > 1 else Refused(r)
-    r = r._replace(formula=softmax.with_rests(r.formula))
+        return Refused(r)
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
-    output = checked.tensors[r.output]
+    (nest,) = statement.values()
+    run = _reduced(r, nest, {name: Place(At(name), t) for name, t in checked.tensors.items()}, target, machine.threads)
+    if isinstance(run, Refused):
+        return run
+    decide = None if run.open is None else run.open.decide
+    return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=prod(r.kept + r.reduced) < SHORT, decide=decide)
+
+
+def several(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """Steps for outputs of which some are made of rows, one after another."""
+    if checked.desc.spec.in_place:
+        return Refused("an output that others come after may lie in an input's place")
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    places = {name: Place(At(name), t) for name, t in checked.tensors.items()}
+    found = [(rows({name: nest}), nest) for name, nest in statement.items()]
+    if all(isinstance(r, str) for r, _ in found):
+        return Refused("no output is made of rows")
+    runs: list[Run] = []
+    for name, (r, nest) in zip(statement, found, strict=True):
+        if isinstance(r, str):
+            m = maps({name: nest})
+            made = Refused(f"{name}: {r}, and {m}") if isinstance(m, str) else mapped(m[0], places, target, machine.threads)
+        else:
+            made = _reduced(r, nest, places, target, machine.threads)
+        if isinstance(made, Refused):
+            return made
+        runs.append(made)
+    size = max(prod(t.sizes) for t in checked.tensors.values())
+    return in_order(target, runs, {}, short=size < SHORT)
+
+
+def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, threads: int) -> Run | Refused:
+    """The steps of rows of tensors that lie at places."""
+    r = r._replace(formula=softmax.with_rests(r.formula))
+    output = places[r.output].tensor
     types = (*(s.data_type for s in r.streams), output.data_type)
     if any(t.element_bits < 8 for t in types):
         return Refused("elements are of four bits")
-    placed = [
-        (s.start[0], [step[0] for step in s.steps]) if s.name is None else Place(At(s.name), checked.tensors[s.name]).of(s)
-        for s in (*r.streams, r.result)
-    ]
+    placed = [(s.start[0], [step[0] for step in s.steps]) if s.name is None else places[s.name].of(s) for s in (*r.streams, r.result)]
     strides = [s for _, s in placed]
     sizes = (*r.kept, *r.reduced)
     dims = [Dimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes)]
@@ -69,7 +107,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     size = words(room, kept + sum(own) * shape.together // 8)
     count = prod(d.size for d in outer)
     pieces: list[list[Step]] = []
-    shares = min(machine.threads if count * lines * row.size >= ALONE else 1, count)
+    shares = min(threads if count * lines * row.size >= ALONE else 1, count)
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         scratch = At("scratch", 8 * size * len(pieces))
         memory = scratch + 8 * (-(-(STATE_WORDS + 2 * (room + 1)) // 8) * 8)
@@ -87,14 +125,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             numbers += [staged, bytes_]
             staged += bytes_ * shape.together
         pieces.append([Step(code, tuple(numbers))])
-    (nest,) = statement.values()
-    return Lowered(
-        target,
-        [Rounds([pieces])],
-        scratch=8 * size * len(pieces),
-        short=count * lines * row.size < SHORT,
-        decide=deciding(r, nest, output.data_type, len(pieces), size),
-    )
+    return Run([pieces], 8 * size * len(pieces), OpenRows(r, nest, output.data_type, len(pieces), size))
 
 
 def _keeps(shape: Shape) -> int:
