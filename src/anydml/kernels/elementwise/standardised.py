@@ -32,6 +32,7 @@ LARGEST = 2.0**400  # of factors, and their reciprocals, that are moderate
 MOST_DIGITS = 700
 MOST = 2.0**MOST_DIGITS  # elements, and the reciprocals of products, are less
 TERMS = 3  # at most so many are added
+ROUNDED = 7 * U
 KNOWN = 2.0**-38
 ROOM = int(KNOWN * 2**53)  # last places of float64
 INFINITE = 255 << 23  # the bits of a float32
@@ -206,7 +207,7 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
     of = _by_role(roles, numbers)
     guards: list[Value | None] = []
     m = near = a = off = None
-    share = body.constant(kind, 7 * U * SLACK)
+    share = body.constant(kind, ROUNDED * SLACK)
     for m_number in map(decided_size, of.get("m", ())):
         m = m_number.wide()
         near = None if m_number.exact else m_number.error()
@@ -219,9 +220,9 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
             error = a_number.error()
             share = body.chosen(error.compared("oeq", 0.0), 0.0, error / size)
             guards.append(share.compared("ogt", 0.25))
-            share = (share + 7 * U) * SLACK
+            share = (share + ROUNDED) * SLACK
         elif not a_number.exact:
-            share = body.constant(kind, (a_number.rel + 7 * U) * SLACK)
+            share = body.constant(kind, (a_number.rel + ROUNDED) * SLACK)
     if near is not None:
         off = near if a is None else near * a.magnitude() * (1 + share) * SLACK
     b = base = None
@@ -232,7 +233,7 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
     if base is not None:
         base = base * share * SLACK
     guard = either(*guards)
-    rel = None if near is not None or any(n.err is not None for n in of.get("a", ())) else 7 * U
+    rel = None if near is not None or any(n.err is not None for n in of.get("a", ())) else ROUNDED
     for a_number in of.get("a", ()):
         rel = None if rel is None else rel + a_number.rel
     return Line(m, near, a, b, share, off, base, guard, _limits(share, off, base, guard), rel)

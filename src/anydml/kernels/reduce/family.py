@@ -16,8 +16,8 @@ from anydml.kernels.elementwise.family import mapped
 from anydml.kernels.elementwise.geometry import Dimension, merged
 from anydml.kernels.elementwise.runs import Place, Run, in_order
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.maps import maps
 from anydml.kernels.match.rows import Rows, rows
+from anydml.kernels.match.several import several
 from anydml.kernels.reduce import emit, softmax, whole
 from anydml.kernels.reduce.layout import shape_of
 from anydml.kernels.reduce.moments import with_moments
@@ -31,15 +31,15 @@ from anydml.schema.statement import Nest, Statement
 SHORT = 1 << 14  # elements below which other threads can wait
 ALONE = 1 << 15  # elements below which one thread computes
 ROOM = 1 << 10  # elements on the list of a piece
-LONGEST = 1 << 20  # elements of a row that is added up or multiplied; of longer ones, bounds would be of no use
-ADDED = ("row_sum", "row_product", "row_rest")
+LONGEST = 1 << 24  # elements of a row that is added up; of longer ones, bounds would be of no use
+FACTORS = 1 << 20  # elements of one that is multiplied, and of powers that are added up
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a reduction."""
     if len(statement) > 1:
         made = whole.lower(statement, checked, machine)
-        return several(statement, checked, machine) if isinstance(made, Refused) else made
+        return _outputs(statement, checked, machine) if isinstance(made, Refused) else made
     r = rows(statement)
     if isinstance(r, str):
         return Refused(r)
@@ -54,7 +54,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=prod(r.kept + r.reduced) < SHORT, decide=decide)
 
 
-def several(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def _outputs(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
     """Steps for outputs of which some are made of rows, one after another."""
     if checked.desc.spec.in_place:
         return Refused("an output that others come after may lie in an input's place")
@@ -62,16 +62,15 @@ def several(statement: Statement, checked: Checked[Any], machine: Machine) -> Lo
     if isinstance(target, str):
         return Refused(target)
     places = {name: Place(At(name), t) for name, t in checked.tensors.items()}
-    found = [(rows({name: nest}), nest) for name, nest in statement.items()]
-    if all(isinstance(r, str) for r, _ in found):
-        return Refused("no output is made of rows")
+    found = several(statement)
+    if isinstance(found, str):
+        return Refused(found)
     runs: list[Run] = []
-    for name, (r, nest) in zip(statement, found, strict=True):
-        if isinstance(r, str):
-            m = maps({name: nest})
-            made = Refused(f"{name}: {r}, and {m}") if isinstance(m, str) else mapped(m[0], places, target, machine.threads)
+    for name, f in found.items():
+        if isinstance(f, Rows):
+            made = _reduced(f, statement[name], places, target, machine.threads)
         else:
-            made = _reduced(r, nest, places, target, machine.threads)
+            made = mapped(f, places, target, machine.threads)
         if isinstance(made, Refused):
             return made
         runs.append(made)
@@ -93,8 +92,10 @@ def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, t
     outer, inner = merged(dims[: len(r.kept)]), merged(dims[len(r.kept) :])
     *around, row = inner or [Dimension(1, tuple(0 for _ in strides))]
     lines = prod(d.size for d in around)
-    if lines * row.size > LONGEST and any(node.op in ADDED for node in r.formula):
-        return Refused(f"rows are longer than {LONGEST} elements")
+    ops = {node.op for node in r.formula}
+    longest = FACTORS if ops & {"row_product", "row_rest"} or "exp" in ops else LONGEST
+    if lines * row.size > longest and ops & {"row_sum", "row_product", "row_rest"}:
+        return Refused(f"rows are longer than {longest} elements")
     shape = shape_of(target, r, types, row, outer, around)
     regrouped = standardised.regrouped(r.formula, same_along(shape))
     shape = shape._replace(formula=with_moments(regrouped, lines * row.size))

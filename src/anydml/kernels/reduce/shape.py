@@ -16,8 +16,8 @@ class Shape(NamedTuple):
     """Rows, but for their sizes and strides. lies: how each stream lies along a row, the output last.
 
     outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
-    two, at least a row's length; additions: one that is at least those of a lane's sum; inner: dimensions within rows beside
-    the one that lines run along; keeps: whether there is memory for a row of values that several passes need; staged: the
+    two, at least a row's length; additions: one that is at least those of a lane's sum in a line; inner: dimensions within rows
+    beside the one that lines run along; lines: a power of two, at least their number; keeps: whether there is memory for a row of values that several passes need; staged: the
     streams whose rows lie side by side, element by element, and are copied to memory, where they are contiguous, `together`
     at a time; plain: the formula as it was before it was made faster.
     """
@@ -33,6 +33,7 @@ class Shape(NamedTuple):
     most: int
     additions: int
     inner: int
+    lines: int
     keeps: bool
     staged: tuple[int, ...]
     together: int
@@ -47,10 +48,10 @@ class Shape(NamedTuple):
     def depth(self) -> int:
         """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them.
 
-        They are those of a block, then of blocks, and of groups after the last block of a line.
+        They are those of a block, then of blocks, of groups after the last block of a line, and of lines.
         """
-        after = self.additions if self.inner else self.block + self.unroll + 2
-        return self.block + self.additions // self.block + after + 2 * self.lanes.bit_length() + self.unroll + 2
+        of_line = self.block + self.additions // self.block + self.block + self.unroll + 2
+        return of_line + self.lines + 2 * self.lanes.bit_length() + self.unroll + 2
 
 
 def same_along(shape: Shape) -> frozenset[int]:
