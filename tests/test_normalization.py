@@ -212,9 +212,7 @@ def in_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("bounds", BOUNDS)
-def test_standardised_elements(
-    isa: str, bounds: str, monkeypatch: pytest.MonkeyPatch, in_python: list[int], ran: Any
-) -> None:
+def test_standardised_elements(isa: str, bounds: str, monkeypatch: pytest.MonkeyPatch, in_python: list[int], ran: Any) -> None:
     for name, value in BOUNDS[bounds].items():
         monkeypatch.setattr(standardised, name, value)
     engine.compiled.cache_clear()

@@ -42,9 +42,7 @@ def of_line(body: Body, shape: Shape, streams: Mapping[int, Value]) -> dict[int,
     return walk.run_line(streams)
 
 
-def standardised_element(
-    body: Body, shape: Shape, streams: Sequence[Value], known: Mapping[int, Item]
-) -> tuple[Value, str]:
+def standardised_element(body: Body, shape: Shape, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
     """`element` of a formula with standardised elements: the open lanes as bits. known: `of_line`."""
     walk = Walk(body, shape.formula, streams, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
     walk.items.update(known)

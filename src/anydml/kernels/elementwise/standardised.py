@@ -185,7 +185,7 @@ class Line(NamedTuple):
     """What is the same for a line: m, which is off by `near`, a, the sum of its terms b, and bounds.
 
     An element y, with terms of its own, is off by share (|y| + their magnitudes) + off |g| + base. None is nothing.
-    limits: float32 factors of these magnitudes, of |g|, or of 1 without it, and a term that is infinite where the guard is: what
+    limits: float32 factors of these magnitudes, of |g|, or of 1 without it, and a term, infinite where the guard is, of what
     |y| has to reach. rel: share, if it is the same for all lines and m is exact.
     """
 

@@ -85,7 +85,9 @@ def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, t
     types = (*(s.data_type for s in r.streams), output.data_type)
     if any(t.element_bits < 8 for t in types):
         return Refused("elements are of four bits")
-    placed = [(s.start[0], [step[0] for step in s.steps]) if s.name is None else places[s.name].of(s) for s in (*r.streams, r.result)]
+    placed = [
+        (s.start[0], [step[0] for step in s.steps]) if s.name is None else places[s.name].of(s) for s in (*r.streams, r.result)
+    ]
     strides = [s for _, s in placed]
     sizes = (*r.kept, *r.reduced)
     dims = [Dimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes)]

@@ -1,9 +1,9 @@
 """The mean and the variance of a row in one pass: sums of differences from its first element, and of their squares.
 
-u is 2^-53, a term goes through d additions, and Q is the exact mean of the squares, R its root. Differences d are rounded, which
-is u of each; the sum of their magnitudes is at most n R. So their mean is off by (d + 2) u R, with its division; the mean of the
-squares by (d + 4) u Q, where a square is a product that is rounded as well; the square of the mean, which is at most Q, by
-(2 d + 6) u Q with its own rounding, and the difference of both by another u Q. In all the variance is off by (3 d + 12) u Q.
+u is 2^-53, a term goes through n additions, and Q is the exact mean of the squares, R its root. Differences are rounded, which
+is u of each; the mean of their magnitudes is at most R. So their mean is off by (n + 2) u R, with its division; the mean of the
+squares by (n + 4) u Q, where a square is a product that is rounded as well; the square of the mean, which is at most Q, by
+(2 n + 6) u Q with its own rounding, and the difference of both by another u Q. In all the variance is off by (3 n + 12) u Q.
 Where the row's elements are far from 0, beside how far they are from each other, nothing is lost by that.
 """
 
@@ -65,6 +65,8 @@ def _mean(formula: Formula, node: Node, count: int) -> int | None:
 class Moments(Accumulator):
     """Sums of differences from an element of the row, and of their squares. depth: additions that one term goes through.
 
+    near: that element; of zeros, +0, beside which they are themselves.
+
     variance: known when there is a result, which is the mean.
     """
 
@@ -73,11 +75,12 @@ class Moments(Accumulator):
     def __init__(self, body: Body, lanes: int, near: Value, count: int, depth: int) -> None:
         super().__init__(body, lanes)
         self.near, self.count, self.depth = near, count, depth
-        self.starts = [body.constant(Kind("double", lanes), 0.0)] * 2
+        wide = Kind("double", lanes)
+        self.starts = [body.constant(wide, -0.0), body.constant(wide, 0.0)]  # a sum of zeros is -0 where all of them are
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
         assert isinstance(term, Number)
-        d = masked(active, term.wide() - self.near, 0.0)
+        d = masked(active, term.wide() - self.near, -0.0)
         return [values[0] + d, self.body.fused(d, d, values[1])]
 
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
@@ -86,7 +89,7 @@ class Moments(Accumulator):
     def result(self, values: list[Value]) -> Item:
         body = self.body
         offset, squares = (v / float(self.count) for v in values)
-        mean = self.near + offset
+        mean = body.chosen(self.near.compared("oeq", 0.0), offset, self.near + offset)
         variance = body.fused(-offset, offset, squares)
         variance = body.chosen(variance.compared("olt", 0.0), 0.0, variance)
         lost = squares * ((3 * self.depth + 12) * U * SLACK)

@@ -1,7 +1,7 @@
 """A row in twice float64's precision, for the few elements that bounds leave open: sums are made again, then these elements.
 
-It is a function of its own, so that nothing of it takes registers of the kernel's. What it leaves open, zeros among it, stays on
-the list.
+It is a function of its own, so that nothing of it takes registers of the kernel's. What it leaves open stays on the list:
+zeros, for one.
 """
 
 from __future__ import annotations

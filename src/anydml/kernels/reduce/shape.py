@@ -16,10 +16,10 @@ class Shape(NamedTuple):
     """Rows, but for their sizes and strides. lies: how each stream lies along a row, the output last.
 
     outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
-    two, at least a row's length; additions: one that is at least those of a lane's sum in a line; inner: dimensions within rows
-    beside the one that lines run along; lines: a power of two, at least their number; keeps: whether there is memory for a row of values that several passes need; staged: the
-    streams whose rows lie side by side, element by element, and are copied to memory, where they are contiguous, `together`
-    at a time; plain: the formula as it was before it was made faster.
+    two, at least a row's length; additions: one that is at least those of a lane's sum in a line; inner: dimensions within
+    rows beside the one that lines run along; lines: a power of two, at least their number; keeps: whether there is memory for
+    a row of values that several passes need; staged: the streams whose rows lie side by side, element by element, and are
+    copied to memory, where they are contiguous, `together` at a time; plain: the formula as it was before it was made faster.
     """
 
     formula: Formula

@@ -114,7 +114,7 @@ class RowWalk(Walk):
         for op, args, _ in self.formula:
             if op == MOMENTS:
                 self._fill(args)
-                self.first[args[0]] = self.number(args[0]).wide()
+                self.first[args[0]] = self.number(args[0]).wide() + 0.0  # no zero but +0
         self.forget()
 
     def fill_row(self, s: int) -> None:
