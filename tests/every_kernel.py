@@ -27,6 +27,7 @@ from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.rows import rows
 from anydml.kernels.match.scans import scan
+from anydml.kernels.match.several import several
 from anydml.kernels.match.staged import staged
 from anydml.kernels.match.windows import windows
 from anydml.kernels.numpy.random import NO_BITS
@@ -118,7 +119,9 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     }
     # products are rows, too, which the kernels of products are there for
     is_product = any(not isinstance(patterns[name], str) for name in ("contract:compiled", "contract.floats"))
-    in_rows = rows(statement) if len(statement) == 1 else staged(statement)
+    in_rows: object = rows(statement) if len(statement) == 1 else staged(statement)
+    if len(statement) > 1 and isinstance(in_rows, str) and not checked.desc.spec.in_place:
+        in_rows = several(statement)
     patterns["reduce"] = "a product" if is_product else in_rows
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():

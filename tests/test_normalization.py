@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,14 @@ import anydml as dml
 import hurting
 from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
+from anydml.kernels.code import engine
+from anydml.kernels.elementwise import standardised
+from anydml.kernels.reduce import undecided
 from anydml.operators.activation_gelu import ActivationGelu
 from anydml.operators.activation_leaky_relu import ActivationLeakyRelu
 from anydml.operators.activation_shrink import ActivationShrink
 from anydml.schema.operator import Desc
+from every_kernel import without_dot_products
 
 Rng = np.random.Generator
 FLOATS = ("FLOAT32", "FLOAT16")
@@ -40,6 +44,20 @@ def made(name: str, rng: Rng, data_type: str, sizes: tuple[int, ...], parameters
     desc = named(name)(input_tensor=x, output_tensor=x, **tensors, **others)
     there = {"input_tensor": x} | {p: t for p, t in tensors.items() if t is not None}
     return desc, {p: hurting.values(data_type, t.sizes, rng, pick(rng, hurting.KINDS)) for p, t in there.items()}
+
+
+def all_outputs_agree(desc: Any, inputs: dict[str, Any], kernel: str, **device: Any) -> int:
+    """Every output of a call beside the oracle's, bit by bit; how many elements these are."""
+    compiled = dml.Device("cpu", **device).compile(desc)
+    assert compiled.kernel_name == kernel
+    there = [f.name for f in desc.spec.outputs]
+    outputs = {name: np.empty(getattr(desc, name).sizes, getattr(desc, name).data_type.dtype) for name in there}
+    compiled.bind(**inputs, **outputs).execute()
+    wanted = expected(desc, inputs)
+    for name, found in outputs.items():
+        integers = f"u{found.itemsize}"
+        np.testing.assert_array_equal(found.view(integers), wanted[name].view(integers), err_msg=f"{name} of {desc!r}")
+    return sum(int(x.size) for x in outputs.values())
 
 
 def on_cpu(desc: Desc, kernel: str, inputs: dict[str, Any]) -> Any:
@@ -119,3 +137,104 @@ def test_lines_by_their_norms_beside_the_oracle(data_type: str, ran: Any) -> Non
         inputs["input_tensor"][0] = 0
         compared += agree(desc, "reduce:compiled", inputs)
     ran(compared, 100)
+
+
+# --- of training ---
+
+PER_CHANNEL = (((6, 3, 4, 5), (1, 3, 1, 1)), ((2, 37), (1, 37)), ((40, 3), (40, 1)))  # of images; down columns; along rows
+
+
+def training(operator: str, rng: Rng, data_type: str, sizes: tuple[int, ...], per: tuple[int, ...]) -> Any:
+    """A desc of one of the operators of training, and its inputs, of any kind."""
+    x, p = TensorDesc(DataType[data_type], sizes), TensorDesc(DataType[data_type], per)
+    if operator == "BATCH_NORMALIZATION_TRAINING":
+        tensors = dict(input_tensor=x, scale_tensor=p, bias_tensor=p, fused_add_tensor=x)
+        outputs = dict(output_tensor=x, output_mean_tensor=p, output_variance_tensor=p)
+    else:
+        tensors = dict(input_tensor=x, input_gradient_tensor=x, mean_tensor=p, variance_tensor=p, scale_tensor=p)
+        outputs = dict(output_gradient_tensor=x, output_scale_gradient_tensor=p, output_bias_gradient_tensor=p)
+    return named(operator)(**tensors, **outputs, epsilon=2.0**-10), tensors
+
+
+@pytest.mark.parametrize(("sizes", "per"), PER_CHANNEL)
+@pytest.mark.parametrize(
+    "operator", ["BATCH_NORMALIZATION_TRAINING", "BATCH_NORMALIZATION_GRAD", "BATCH_NORMALIZATION_TRAINING_GRAD"]
+)
+def test_training_beside_the_oracle(operator: str, sizes: tuple[int, ...], per: tuple[int, ...], ran: Any) -> None:
+    rng = np.random.default_rng(5)
+    compared = 0
+    for data_type in FLOATS if SOAK > 1 or len(sizes) > 2 else FLOATS[:1]:
+        desc, tensors = training(operator, rng, data_type, sizes, per)
+        for kind in hurting.KINDS * SOAK:
+            inputs = {name: hurting.values(data_type, t.sizes, rng, kind) for name, t in tensors.items()}
+            compared += all_outputs_agree(desc, inputs, "reduce:compiled", threads=1 + compared % 2)
+    ran(compared, 600)
+
+
+# --- elements that a line standardises, by each of the ways to decide them ---
+
+ISAS = [target.name for target in without_dot_products()]
+BOUNDS = {"at once": {}, "by ends": {"KNOWN": 2.0**-60}, "in pairs": {"ROUNDED": 2.0**-26}}
+
+
+def standardising(data_type: str) -> list[tuple[Any, str]]:
+    """Descs whose elements are (x - m) a g + b, with the names of their kernels."""
+    t = DataType[data_type]
+    lines, one = TensorDesc(t, (4, 37)), TensorDesc(t, (1, 37))
+    planes, channel = TensorDesc(t, (2, 3, 5, 9)), TensorDesc(t, (1, 3, 1, 1))
+    mean = named("MEAN_VARIANCE_NORMALIZATION2")
+    both = dict(input_tensor=planes, output_tensor=planes)
+    return [
+        (mean(input_tensor=lines, scale_tensor=one, bias_tensor=one, output_tensor=lines, axes=(1,)), "reduce:compiled"),
+        (mean(**both, scale_tensor=channel, bias_tensor=channel, axes=(2, 3)), "reduce:compiled"),
+        (named("BATCH_NORMALIZATION")(**both, **{f"{p}_tensor": channel for p in PARAMETERS}), "elementwise:compiled"),
+    ]
+
+
+PARAMETERS = ("mean", "variance", "scale", "bias")
+
+
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The numbers of elements that rows left to Python, call by call."""
+    counts: list[int] = []
+    coordinates = undecided._coordinates
+
+    def counting(*args: Any) -> list[tuple[int, ...]]:
+        found = list(coordinates(*args))
+        counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(undecided, "_coordinates", counting)
+    yield counts
+    engine.compiled.cache_clear()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_standardised_elements(isa: str, bounds: str, monkeypatch: pytest.MonkeyPatch, in_python: list[int], ran: Any) -> None:
+    for name, value in BOUNDS[bounds].items():
+        monkeypatch.setattr(standardised, name, value)
+    engine.compiled.cache_clear()
+    rng = np.random.default_rng(6)
+    compared = 0
+    for data_type in FLOATS if SOAK > 1 else FLOATS[:1]:
+        for desc, kernel in standardising(data_type):
+            tensors = {t.name: t.desc for t in desc.tensors() if not t.name.startswith("output")}
+            inputs = {name: rng.standard_normal(t.sizes).astype(t.data_type.dtype) for name, t in tensors.items()}
+            compared += all_outputs_agree(desc, inputs, kernel, isa=isa)
+            decided = sum(in_python)
+            assert decided == 0, "random elements are no ties"
+            for kind in ("specials", "ties", "small"):
+                hurt = {name: hurting.values(data_type, t.sizes, rng, kind) for name, t in tensors.items()}
+                compared += all_outputs_agree(desc, hurt, kernel, isa=isa)
+            in_python.clear()
+    ran(compared, 2000)
+
+
+def test_a_row_far_from_zero_is_one_pass() -> None:
+    """Its variance is that of what the elements are apart."""
+    x = (1e6 + np.arange(300) % 7 / 16).astype(np.float32)[None]
+    (found,) = dml.mean_variance_normalization2(x, axes=(1,))
+    exact = x.astype(float)[0] - x.astype(float).mean()
+    np.testing.assert_array_equal(found, (exact / np.sqrt((exact**2).mean() + float(np.float32(1e-5)))).astype(np.float32))

@@ -236,6 +236,15 @@ class Value:
         return self.body.value(f"insertelement {self.kind.text} {self.name}, {x.kind.text} {x.name}, i32 {i}", self.kind)
 
 
+def part(v: Value, first: int, count: int, times: int = 1) -> Value:
+    """Some lanes of a vector; one of them, so many times."""
+    mask = ", ".join(f"i32 {first + lane}" for lane in range(count)) if times == 1 else ", ".join(["i32 0"] * times)
+    lanes = count * times
+    return v.body.value(
+        f"shufflevector {v.kind.text} {v.name}, {v.kind.text} poison, <{lanes} x i32> <{mask}>", Kind(v.kind.element, lanes)
+    )
+
+
 def _literal(element: str, x: float | int | bool) -> str:
     if element in ("double", "float"):
         # float literals are written as the double of the same value

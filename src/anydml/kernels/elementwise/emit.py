@@ -20,10 +20,10 @@ MANY = 8  # undecided lanes of a group are many if they are more than this part 
 
 def emitted(target: Target, shape: Shape) -> str:
     """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
-    return _Kernel(target, shape).text()
+    return Kernel(target, shape).text()
 
 
-class _Kernel:
+class Kernel:
     def __init__(self, target: Target, shape: Shape) -> None:
         self.body = Body(target)
         self.shape, self.count = shape, len(shape.types)
@@ -126,7 +126,7 @@ class _Kernel:
         made, undecided = element(body, self.shape, streams, self.shape.levels[0])
         if undecided is not None:
             assert self.shape.listed
-            bits = self._within(take, undecided)
+            bits = self._within(take, lanes_as_bits(undecided))
             if self.shape.levels[1:]:
                 made, bits = self._dense(streams, made, bits)
             self._note(i, bits)
@@ -200,10 +200,9 @@ class _Kernel:
 
     # --- undecided lanes ---
 
-    def _within(self, take: str, undecided: Value) -> str:
-        """The undecided lanes of a group, as bits."""
+    def _within(self, take: str, bits: str) -> str:
+        """Those of a group's lanes that are elements."""
         body, lanes = self.body, self.shape.lanes
-        bits = lanes_as_bits(undecided)
         beyond = body.op(f"shl i64 -1, {take}") if lanes < 64 else "0"
         return body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
 

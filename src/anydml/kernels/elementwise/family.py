@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -12,7 +12,7 @@ from anydml.kernels.call.steps import Aligned, At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit
+from anydml.kernels.elementwise import emit, emit_lines
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.four_bit import in_bytes
 from anydml.kernels.elementwise.functions import paired
@@ -20,6 +20,7 @@ from anydml.kernels.elementwise.geometry import Part, parts, shares
 from anydml.kernels.elementwise.levels import element, finer_kernel, finer_stage
 from anydml.kernels.elementwise.runs import Place, Run, in_order
 from anydml.kernels.elementwise.shape import Shape, lanes_in_pairs, names
+from anydml.kernels.elementwise.standardised import regrouped
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, STRIDED
 from anydml.kernels.elementwise.undecided import Open, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
@@ -81,13 +82,18 @@ def mapped(m: Map, places: Mapping[str, Place], target: Target, most_threads: in
         levels: tuple[str, ...] = ("wide",)
         if listed and _paired(target, m.formula, types):
             levels, lanes = ("paired", "wide"), lanes_in_pairs(target)
+    cut = list(parts(m.sizes, strides, itemsizes))
+    if levels == ("wide",) and target.vector_bytes == 64 and all(_by_line(m, part) is not m.formula for part in cut):
+        lanes *= 2  # of registers there are enough, and what is done once for a group is half as much
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
     room = min(ROOM, -(-size // lanes) * lanes) + lanes
     # little that is written next to much that is read is gathered in the cache as well
-    past_cache = size * sum(itemsizes) >= STREAM and 4 * itemsize > sum(itemsizes[:-1])
+    # an input that many elements share stays in the cache
+    read = sum(n for n, steps in zip(itemsizes[:-1], strides, strict=False) if 4 * _apart(m.sizes, steps) >= size)
+    past_cache = size * (read + itemsize) >= STREAM and 4 * itemsize > read
     pieces: list[list[Step]] = []
-    for part in parts(m.sizes, strides, itemsizes):
+    for part in cut:
         for share, first, rows in shares(part, threads, lanes):
             scratch = At("scratch", 8 * words(room, len(m.streams)) * len(pieces))
             pieces.append(
@@ -128,6 +134,17 @@ def _trial(
         return lanes, True, None
     # most data never need it
     return lanes, True, lambda: engine.compiled(finer_kernel, target, shape, "doubled")
+
+
+def _apart(sizes: Sequence[int], steps: Sequence[int]) -> int:
+    """How many elements of an input there are that elements of the output are made of."""
+    return prod(n for n, step in zip(sizes, steps, strict=True) if step)
+
+
+def _by_line(m: Map, part: Part) -> Formula:
+    """The formula with elements that are standardised by what is the same along a row, if it has any."""
+    same = frozenset(k for k in range(len(m.streams)) if not part.row.strides[k] and m.streams[k].name is not None)
+    return m.formula if m.moves else regrouped(m.formula, same)
 
 
 @lru_cache(maxsize=256)
@@ -171,7 +188,10 @@ def _step(
         for k in range(len(types))
     )
     shape = Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, levels, listed)
-    code = engine.compiled(emit.emitted, target, shape)
+    emitted, formula = emit.emitted, _by_line(m, part)
+    if levels == ("wide",) and formula is not m.formula:
+        emitted, shape = emit_lines.emitted, shape._replace(formula=formula)
+    code = engine.compiled(emitted, target, shape)
     itemsize = types[-1].dtype.itemsize
     aligned = None
     if (
@@ -180,7 +200,7 @@ def _step(
         and part.row.size * itemsize >= LONG_ROW
         and lanes * itemsize >= target.vector_bytes
     ):
-        streaming = engine.compiled(emit.emitted, target, shape._replace(stream=True))
+        streaming = engine.compiled(emitted, target, shape._replace(stream=True))
         aligned = Aligned(streaming, names(shape).index(f"p{len(types) - 1}"), itemsize)
     numbers: list[At | int] = [scratch if listed else 0, scratch + 64 if listed else 0, room, *rows, part.row.size]
     numbers += [base + offset for base, offset in zip(bases, part.offsets, strict=True)]

@@ -13,6 +13,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves, numbers, rounding, wholes
 from anydml.kernels.elementwise.numbers import Number
+from anydml.kernels.elementwise.standardised import Line
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.schema.expression import Constant
 from anydml.tensor import DataType, limits
@@ -32,7 +33,7 @@ class Element(NamedTuple):
     data_type: DataType
 
 
-Item: TypeAlias = Number | Whole | Truth | Element | Constant
+Item: TypeAlias = Number | Whole | Truth | Element | Constant | Line
 
 
 def value_of(c: Constant) -> Fraction | float:

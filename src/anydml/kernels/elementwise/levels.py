@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise, settled
-from anydml.kernels.elementwise.formula import computed
-from anydml.kernels.elementwise.items import Element, stored_item
+from anydml.kernels.elementwise.formula import Walk, computed
+from anydml.kernels.elementwise.items import Element, Item, stored_item
+from anydml.kernels.elementwise.rounding import between_ends, stored
 from anydml.kernels.elementwise.shape import Shape
+from anydml.kernels.elementwise.standardised import Standardised
+from anydml.tensor import DataType
 
 REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own
 SCALED = {"stream", "constant", "same", "mul", "add", "sub", "max", "min", "absolute", "neg"}
@@ -29,6 +32,58 @@ def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> t
         assert isinstance(item, Element)
         return item.bits, None
     return stored_item(body, item, data_type, shape.lanes, integral=shape.integral)
+
+
+def of_line(body: Body, shape: Shape, streams: Mapping[int, Value]) -> dict[int, Item]:
+    """What the nodes of a formula that are the same along a line come to; streams: those that are."""
+    kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types[:-1]]
+    read = [streams.get(k, body.undefined(kind)) for k, kind in enumerate(kinds)]
+    walk = Walk(body, shape.formula, read, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
+    return walk.run_line(streams)
+
+
+def standardised_element(body: Body, shape: Shape, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
+    """`element` of a formula with standardised elements: the open lanes as bits. known: `of_line`."""
+    walk = Walk(body, shape.formula, streams, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
+    walk.items.update(known)
+    walk.asks_last = True
+    item = walk.run()
+    if walk.last is not None:
+        return stored_quickly(walk.last, shape.types[-1])
+    made, undecided = stored_item(body, item, shape.types[-1], shape.lanes, integral=shape.integral)
+    return made, "0" if undecided is None else lanes_as_bits(undecided)
+
+
+def stored_quickly(x: Standardised, data_type: DataType) -> tuple[Value, str]:
+    """The bits that store elements, and those lanes that have to be decided elsewhere, as bits.
+
+    Where a cheap test decides all elements of a group, nothing else is looked at.
+    """
+    if x.known is not None and data_type == DataType.FLOAT32:
+        made, certain = x.known()
+        made = made.bits()
+        body = made.body
+    elif (found := between_ends(x.number, data_type)) is not None:
+        made, differ = found
+        body = made.body
+        certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
+    else:
+        made, undecided = stored(x.guarded(), data_type, integral=False)
+        return made, "0" if undecided is None else lanes_as_bits(undecided)
+    before, some, careful, after = (body.name(name) for name in ("before", "some", "careful", "after"))
+    body.jump(before)
+    body.label(before)
+    body.branch(body.op(f"xor i1 {certain}, true"), some, after, seldom=True)
+    body.label(some)
+    bits, undecided = stored(x.guarded(), data_type, integral=False)
+    open_ = "0" if undecided is None else lanes_as_bits(undecided)
+    body.jump(careful)
+    body.label(careful)
+    body.jump(after)
+    body.label(after)
+    left = body.op(f"phi i64 [ 0, %{before} ], [ {open_}, %{careful} ]")
+    text = f"phi {made.kind.text} [ {made.name}, %{before} ], [ {bits.name}, %{careful} ]"
+    return body.value(text, made.kind), left
 
 
 def _long_integers(shape: Shape) -> bool:

@@ -123,6 +123,19 @@ def of_pair(x: Pair, guard: Value | None) -> Number:
     return Number(x.head.body, wide, guard=either(guard, x.outside), pair=x)
 
 
+def settled(x: Number) -> Number:
+    """A number whose values are there, so that they may be used in any block that follows."""
+    wide = x.wide()
+    err = x.err() if x.err is not None else None
+    return replace(
+        x,
+        wide=lambda: wide,
+        err=None if err is None else lambda: err,
+        odd=(lambda: wide) if x.exact else None,
+        native=None,
+    )
+
+
 def outward(low: float, high: float) -> tuple[float, float]:
     """An interval that holds all that a rounding of its ends may have left out."""
     return low - abs(low) * 2.0**-50, high + abs(high) * 2.0**-50

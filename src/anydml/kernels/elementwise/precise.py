@@ -55,15 +55,19 @@ def stored(
 
     known: nodes by their places, which are not computed.
     """
-    if data_type == DataType.FLOAT64:
-        raise Uncompilable(f"{data_type} is not stored in twice float64's precision")
     items: list[Precise | Condition] = []
     for place, (op, args, data) in enumerate(formula):
         if known and place in known:
             items.append(known[place])
         else:
-            items.append(_item(body, op, [items[a] for a in args], data, streams, lanes))
-    x = items[-1]
+            items.append(item(body, op, [items[a] for a in args], data, streams, lanes))
+    return finished(items[-1], data_type, integral=integral)
+
+
+def finished(x: Precise | Condition, data_type: DataType, *, integral: bool) -> tuple[Value, Value | None]:
+    """The bits of a number in the type that stores it, and the lanes that stay open."""
+    if data_type == DataType.FLOAT64:
+        raise Uncompilable(f"{data_type} is not stored in twice float64's precision")
     assert isinstance(x, Precise)
     return _rounded(x, data_type) if data_type.dtype.kind == "f" else _cut(x, data_type, integral)
 
@@ -119,9 +123,10 @@ def _rounded(x: Precise, data_type: DataType) -> tuple[Value, Value | None]:
     return high, either(~(inside & bounded), low.compared("ne", high), x.guard)
 
 
-def _item(
+def item(
     body: Body, op: str, args: list[Precise | Condition], data: object, streams: Sequence[Value], lanes: int
 ) -> Precise | Condition:
+    """What an operation gives."""
     kind = Kind("double", lanes)
     if op == "stream":
         stream, data_type = cast("tuple[int, DataType]", data)

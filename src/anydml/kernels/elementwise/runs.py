@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.call.steps import At, Phases, Repeat, Rounds, Step
 from anydml.kernels.code.targets import Target
-from anydml.kernels.elementwise.undecided import Open
 from anydml.kernels.kernel import Arrays, Lowered
 from anydml.kernels.match.maps import Stream
 from anydml.tensor import TensorDesc
@@ -32,12 +31,22 @@ class Place(NamedTuple):
         return self.base + first, steps
 
 
+class Undecided(Protocol):
+    """Elements that a run's kernels leave open."""
+
+    def begun(self, scratch: NDArray[np.int64]) -> bool:
+        """Whether a piece has stopped in this call or in one that it takes up, so that their steps have been begun."""
+
+    def decide(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
+        """Decide what is on the lists of all pieces, when one has stopped, and empty them."""
+
+
 class Run(NamedTuple):
     """Phases of steps, the bytes of scratch that they take, and the elements that they may leave open."""
 
     phases: Phases
     scratch: int = 0
-    open: Open | None = None
+    open: Undecided | None = None
 
 
 def in_order(target: Target, runs: Sequence[Run], inner: Mapping[str, int], *, short: bool) -> Lowered:
@@ -51,7 +60,7 @@ def in_order(target: Target, runs: Sequence[Run], inner: Mapping[str, int], *, s
         own[name] = At("scratch", size)
         size += lines(nbytes)
     phases: list[list[list[Step | Repeat]]] = []
-    opened: list[tuple[int, Open]] = []
+    opened: list[tuple[int, Undecided]] = []
     for run in runs:
         bases = {**own, "scratch": At("scratch", size)}
         phases += [[[_moved(step, bases) for step in piece] for piece in phase] for phase in run.phases]
@@ -73,7 +82,7 @@ def _moved(step: Step | Repeat, bases: Mapping[str, At]) -> Step:
     return step._replace(arguments=tuple(moved))
 
 
-def _decide(opened: Sequence[tuple[int, Open]], scratch: NDArray[np.int64], arrays: Arrays) -> None:
+def _decide(opened: Sequence[tuple[int, Undecided]], scratch: NDArray[np.int64], arrays: Arrays) -> None:
     """Decide what the run that stopped has left open; those before it have ended, and those after it have not begun."""
     stopped = max(k for k, (first, open_) in enumerate(opened) if open_.begun(scratch[first:]))
     for first, open_ in opened[: stopped + 1]:

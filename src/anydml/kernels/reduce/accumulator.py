@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Value, part
 from anydml.kernels.elementwise.items import Item
 
 
@@ -38,15 +38,6 @@ class Accumulator(ABC):
             high = [part(v, lanes, lanes) for v in values]
             values = self.merged(low, high)
         return self.result([part(v, 0, 1, self.lanes) for v in values])
-
-
-def part(v: Value, first: int, count: int, times: int = 1) -> Value:
-    """Some lanes of a vector; one of them, so many times."""
-    mask = ", ".join(f"i32 {first + lane}" for lane in range(count)) if times == 1 else ", ".join(["i32 0"] * times)
-    lanes = count * times
-    return v.body.value(
-        f"shufflevector {v.kind.text} {v.name}, {v.kind.text} poison, <{lanes} x i32> <{mask}>", Kind(v.kind.element, lanes)
-    )
 
 
 def masked(active: Value | None, x: Value, neutral: Value | float) -> Value:

@@ -5,19 +5,26 @@ Its text depends on the formula, on the types, on how streams lie along a row, a
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.items import stored_item
-from anydml.kernels.elementwise.streams import PLACE, POSITION
+from anydml.kernels.elementwise.levels import lanes_as_bits, stored_quickly
+from anydml.kernels.elementwise.standardised import ELEMENT
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.listed import List
+from anydml.kernels.reduce.moments import MOMENTS
 from anydml.kernels.reduce.passes import Passes
 from anydml.kernels.reduce.pool import PoolingBody
-from anydml.kernels.reduce.shape import Shape, names, same_along
+from anydml.kernels.reduce.precisely import NAME, finer_stage
+from anydml.kernels.reduce.shape import Shape, names, pointers, same_along
 from anydml.kernels.reduce.staging import Staging
 from anydml.kernels.reduce.walk import RowWalk
+
+FINE = (MOMENTS, ELEMENT)  # nodes whose formulas have a stage in twice float64's precision
 
 
 def emitted(target: Target, shape: Shape) -> str:
@@ -34,12 +41,14 @@ class _Kernel:
         self.staging = Staging(self.body, self.row)
         self.passes = Passes(self.body, self.row)
         self.list = List(self.body, self.row)
+        self.finer: tuple[str, list[str]] | None = None
+        if any(node.op in FINE for node in shape.formula):
+            with suppress(Uncompilable):
+                self.finer = finer_stage(target, shape)
 
     def text(self) -> str:
         body, shape, staging = self.body, self.shape, self.staging
-        pointers = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies not in (POSITION, PLACE))}
-        pointers |= {f"t{k}" for k in shape.staged}
-        arguments(body, names(shape), pointers)
+        arguments(body, names(shape), pointers(shape))
         self.streams.begin()
         zero = body.constant(Kind("i64"), 0)
 
@@ -64,7 +73,8 @@ class _Kernel:
         body.store("i64", end, "%state")
         body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
         body.begin()
-        return kernel(body, list(body.declared))
+        finer, declared = self.finer or ("", [])
+        return kernel(body, [*dict.fromkeys([*body.declared, *declared]), finer])
 
     def _stop_if_full(self, r: str) -> None:
         body, staging = self.body, self.staging
@@ -94,7 +104,9 @@ class _Kernel:
         if shape.mapped:
             walk.prepare(shape.depth)
             self._map(walk)
-            if walk.powers is not None:
+            if self.finer is not None:
+                self._decide_finer(r)
+            elif walk.powers is not None:
                 count = body.load("i64", "%state", 16)
                 when(body, body.op(f"icmp ugt i64 {count}, {self.list.noted}"), lambda: self.list.decide(walk, count))
             return
@@ -106,6 +118,11 @@ class _Kernel:
             self._store_one(made)
             return
         found = undecided.lane(0)
+        if self.finer is not None:
+            self._store_one(made)
+            when(body, found.name, lambda: self.list.append("0"))
+            self._decide_finer(r)
+            return
 
         def again() -> None:
             other = self._walk(careful=True)
@@ -132,6 +149,17 @@ class _Kernel:
         body.jump(after)
         body.label(after)
 
+    def _decide_finer(self, r: str) -> None:
+        """Decide what this row has on the list in twice float64's precision."""
+        body = self.body
+        count = body.load("i64", "%state", 16)
+
+        def decide() -> None:
+            numbers = ", ".join(f"i64 {x}" for x in (r, self.staging.first, self.list.noted, count))
+            body.store("i64", body.op(f"call i64 @{NAME}(ptr %arguments, {numbers})"), "%state", 16)
+
+        when(body, body.op(f"icmp ugt i64 {count}, {self.list.noted}"), decide)
+
     def _walk(self, *, careful: bool) -> RowWalk:
         constant = same_along(self.shape)
         walk = RowWalk(self.body, self.shape, constant, careful=careful)
@@ -141,6 +169,9 @@ class _Kernel:
 
     def _reduce(self, walk: RowWalk) -> None:
         """Every pass, and what is the same for the whole row."""
+        if walk.has_moments:
+            self.row.put(walk, "0", self.streams.alone("0"))
+            walk.begin_row()
         for s in range(len(walk.stages.passes)):
             walk.fill_row(s)
             self.passes.run(walk, s)
@@ -148,18 +179,24 @@ class _Kernel:
 
     def _map(self, walk: RowWalk) -> None:
         """Groups of elements of the row, the last one perhaps in part."""
-        body, lanes = self.body, self.shape.lanes
+        body, shape, lanes = self.body, self.shape, self.shape.lanes
+        walk.asks_last = True
 
         def group(i: str, loaded: dict[int, Value], take: str | None) -> None:
             self.row.put(walk, i, loaded)
             self.passes.load_kept(walk, len(walk.stages.passes), i)
-            made, undecided = self._element(walk)
+            item = walk.root()
+            if walk.last is not None:
+                made, bits = stored_quickly(walk.last, shape.types[-1])
+            else:
+                made, undecided = stored_item(body, item, shape.types[-1], lanes, integral=shape.integral)
+                bits = "0" if undecided is None else lanes_as_bits(undecided)
             if take is None:
                 self.streams.store(i, made)
             else:
                 self.streams.store_partial(i, take, made)
-            if undecided is not None:
-                self.list.note(i, take, undecided)
+            if bits != "0":
+                self.list.note(i, take, bits)
             walk.forget()
 
         def one(i: str, _: list[Value]) -> list[Value]:

@@ -6,12 +6,12 @@ import math
 from dataclasses import replace
 
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Kind, Value, part
 from anydml.kernels.elementwise import numbers
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.wholes import Whole
-from anydml.kernels.reduce.accumulator import Accumulator, masked, part
+from anydml.kernels.reduce.accumulator import Accumulator, masked
 
 INFINITE = 0x7F80_0000  # the bits of float32's infinity; those of the negative one, turned, are one's complement
 

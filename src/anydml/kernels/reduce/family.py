@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -9,43 +10,83 @@ from typing import Any
 from anydml.forks import guard
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import wanted
+from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.elementwise import standardised
+from anydml.kernels.elementwise.family import mapped
 from anydml.kernels.elementwise.geometry import Dimension, merged
-from anydml.kernels.elementwise.runs import Place
+from anydml.kernels.elementwise.runs import Place, Run, in_order
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.rows import rows
+from anydml.kernels.match.rows import Rows, rows
+from anydml.kernels.match.several import several
 from anydml.kernels.reduce import emit, softmax, whole
 from anydml.kernels.reduce.layout import shape_of
+from anydml.kernels.reduce.moments import with_moments
 from anydml.kernels.reduce.shape import Shape, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
-from anydml.kernels.reduce.undecided import STATE_WORDS, deciding, words
+from anydml.kernels.reduce.undecided import STATE_WORDS, OpenRows, words
 from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.schema.statement import Nest, Statement
 
 SHORT = 1 << 14  # elements below which other threads can wait
 ALONE = 1 << 15  # elements below which one thread computes
 ROOM = 1 << 10  # elements on the list of a piece
-LONGEST = 1 << 20  # elements of a row that is added up or multiplied; of longer ones, bounds would be of no use
-ADDED = ("row_sum", "row_product", "row_rest")
+LONGEST = 1 << 24  # elements of a row that is added up; of longer ones, bounds would be of no use
+FACTORS = 1 << 20  # elements of one that is multiplied, and of powers that are added up
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a reduction."""
+    if len(statement) > 1:
+        made = whole.lower(statement, checked, machine)
+        return _outputs(statement, checked, machine) if isinstance(made, Refused) else made
     r = rows(statement)
     if isinstance(r, str):
-        return whole.lower(statement, checked, machine) if len(statement) > 1 else Refused(r)
-    r = r._replace(formula=softmax.with_rests(r.formula))
+        return Refused(r)
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
-    output = checked.tensors[r.output]
+    (nest,) = statement.values()
+    run = _reduced(r, nest, {name: Place(At(name), t) for name, t in checked.tensors.items()}, target, machine.threads)
+    if isinstance(run, Refused):
+        return run
+    decide = None if run.open is None else run.open.decide
+    return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=prod(r.kept + r.reduced) < SHORT, decide=decide)
+
+
+def _outputs(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """Steps for outputs of which some are made of rows, one after another."""
+    if checked.desc.spec.in_place:
+        return Refused("an output that others come after may lie in an input's place")
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    places = {name: Place(At(name), t) for name, t in checked.tensors.items()}
+    found = several(statement)
+    if isinstance(found, str):
+        return Refused(found)
+    runs: list[Run] = []
+    for name, f in found.items():
+        if isinstance(f, Rows):
+            made = _reduced(f, statement[name], places, target, machine.threads)
+        else:
+            made = mapped(f, places, target, machine.threads)
+        if isinstance(made, Refused):
+            return made
+        runs.append(made)
+    size = max(prod(t.sizes) for t in checked.tensors.values())
+    return in_order(target, runs, {}, short=size < SHORT)
+
+
+def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, threads: int) -> Run | Refused:
+    """The steps of rows of tensors that lie at places."""
+    r = r._replace(formula=softmax.with_rests(r.formula))
+    output = places[r.output].tensor
     types = (*(s.data_type for s in r.streams), output.data_type)
     if any(t.element_bits < 8 for t in types):
         return Refused("elements are of four bits")
     placed = [
-        (s.start[0], [step[0] for step in s.steps]) if s.name is None else Place(At(s.name), checked.tensors[s.name]).of(s)
-        for s in (*r.streams, r.result)
+        (s.start[0], [step[0] for step in s.steps]) if s.name is None else places[s.name].of(s) for s in (*r.streams, r.result)
     ]
     strides = [s for _, s in placed]
     sizes = (*r.kept, *r.reduced)
@@ -53,9 +94,13 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     outer, inner = merged(dims[: len(r.kept)]), merged(dims[len(r.kept) :])
     *around, row = inner or [Dimension(1, tuple(0 for _ in strides))]
     lines = prod(d.size for d in around)
-    if lines * row.size > LONGEST and any(node.op in ADDED for node in r.formula):
-        return Refused(f"rows are longer than {LONGEST} elements")
+    ops = {node.op for node in r.formula}
+    longest = FACTORS if ops & {"row_product", "row_rest"} or "exp" in ops else LONGEST
+    if lines * row.size > longest and ops & {"row_sum", "row_product", "row_rest"}:
+        return Refused(f"rows are longer than {longest} elements")
     shape = shape_of(target, r, types, row, outer, around)
+    regrouped = standardised.regrouped(r.formula, same_along(shape))
+    shape = shape._replace(formula=with_moments(regrouped, lines * row.size))
     with guard:
         code = engine.compiled(emit.emitted, target, shape)
     kept = (row.size + 2 * shape.lanes) * lines * _keeps(shape) + 8
@@ -65,7 +110,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     size = words(room, kept + sum(own) * shape.together // 8)
     count = prod(d.size for d in outer)
     pieces: list[list[Step]] = []
-    shares = min(machine.threads if count * lines * row.size >= ALONE else 1, count)
+    shares = min(threads if count * lines * row.size >= ALONE else 1, count)
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         scratch = At("scratch", 8 * size * len(pieces))
         memory = scratch + 8 * (-(-(STATE_WORDS + 2 * (room + 1)) // 8) * 8)
@@ -83,14 +128,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             numbers += [staged, bytes_]
             staged += bytes_ * shape.together
         pieces.append([Step(code, tuple(numbers))])
-    (nest,) = statement.values()
-    return Lowered(
-        target,
-        [Rounds([pieces])],
-        scratch=8 * size * len(pieces),
-        short=count * lines * row.size < SHORT,
-        decide=deciding(r, nest, output.data_type, len(pieces), size),
-    )
+    return Run([pieces], 8 * size * len(pieces), OpenRows(r, nest, output.data_type, len(pieces), size))
 
 
 def _keeps(shape: Shape) -> int:

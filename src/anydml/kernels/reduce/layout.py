@@ -42,11 +42,11 @@ def shape_of(
     lies = tuple(CONTIGUOUS if k in staged else x for k, x in enumerate(lies))
     lanes = target.vector_bytes // 4
     most = _power_of_two(lines * row.size)
-    additions = _power_of_two(lines * (-(-row.size // lanes) + 1))
+    additions = _power_of_two(-(-row.size // lanes) + 1)
     keeps = lines * (row.size + 2 * lanes) <= 2 * KEPT
     return Shape(
-        r.formula, r.mapped, r.integral, types, lies, len(outer), lanes, 4, most, additions, len(around), keeps,
-        staged, rows_together,
+        r.formula, r.mapped, r.integral, types, lies, len(outer), lanes, 4, most, additions, len(around),
+        _power_of_two(lines), keeps, staged, rows_together, r.formula,
     )  # fmt: skip
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.rounding import stored
 from anydml.kernels.reduce import doubled
 from anydml.kernels.reduce.lines import Row
@@ -31,10 +30,9 @@ class List:
         body.store("i64", place, slot, 8)
         body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
 
-    def note(self, i: str, take: str | None, undecided: Value) -> None:
+    def note(self, i: str, take: str | None, bits: str) -> None:
         """Put the undecided lanes of a group on the list."""
         body, lanes = self.body, self.shape.lanes
-        bits = lanes_as_bits(undecided)
         if take is not None:
             beyond = body.op(f"shl i64 -1, {take}")
             bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")

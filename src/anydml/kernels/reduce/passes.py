@@ -71,6 +71,12 @@ class Passes:
             return made
 
         def line(values: list[Value]) -> list[Value]:
+            """A line after others; where there are some, its own values are merged with theirs."""
+            if not shape.inner:
+                return alone(values)
+            return _merged(accumulators * times, values, alone(starts * times))
+
+        def alone(values: list[Value]) -> list[Value]:
             if shares is None:
                 i, values = self._blocks(shape.lanes * times, accumulators * times, values, several)
             else:
@@ -111,12 +117,7 @@ class Passes:
         def block(i: str, values: list[Value]) -> list[Value]:
             end = body.op(f"add i64 {i}, {size}")
             _, made = body.loop(i, end, step, [*starts, *values[len(starts) :]], group)
-            found: list[Value] = []
-            for a in accumulators:
-                first = len(found)
-                last = first + len(a.starts)
-                found += a.merged(values[first:last], made[first:last])
-            return found + made[len(starts) :]
+            return _merged(accumulators, values, made)
 
         i, values = body.loop("0", "%n", size, carried, block)
         return body.loop(i, "%n", step, values, group)
@@ -138,3 +139,13 @@ class Passes:
         """Give a walk the values of a group that passes before one have kept."""
         for p in walk.kept_before(s):
             walk.put(p, self.body.loaded(Kind("double", self.shape.lanes), self._memory(p, walk, i)))
+
+
+def _merged(accumulators: list[Accumulator], a: list[Value], b: list[Value]) -> list[Value]:
+    """The values of accumulators after two sets of terms; those beyond are the second's."""
+    found: list[Value] = []
+    for accumulator in accumulators:
+        first = len(found)
+        last = first + len(accumulator.starts)
+        found += accumulator.merged(a[first:last], b[first:last])
+    return found + b[len(found) :]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.elementwise.streams import CONSTANT, PLACE
+from anydml.kernels.elementwise.streams import CONSTANT, PLACE, POSITION
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
@@ -16,10 +16,10 @@ class Shape(NamedTuple):
     """Rows, but for their sizes and strides. lies: how each stream lies along a row, the output last.
 
     outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
-    two, at least a row's length; additions: one that is at least those of a lane's sum; inner: dimensions within rows beside
-    the one that lines run along; keeps: whether there is memory for a row of values that several passes need; staged: the
-    streams whose rows lie side by side, element by element, and are copied to memory, where they are contiguous, `together`
-    at a time.
+    two, at least a row's length; additions: one that is at least those of a lane's sum in a line; inner: dimensions within
+    rows beside the one that lines run along; lines: a power of two, at least their number; keeps: whether there is memory for
+    a row of values that several passes need; staged: the streams whose rows lie side by side, element by element, and are
+    copied to memory, where they are contiguous, `together` at a time; plain: the formula as it was before it was made faster.
     """
 
     formula: Formula
@@ -33,9 +33,11 @@ class Shape(NamedTuple):
     most: int
     additions: int
     inner: int
+    lines: int
     keeps: bool
     staged: tuple[int, ...]
     together: int
+    plain: Formula
 
     @property
     def block(self) -> int:
@@ -46,10 +48,10 @@ class Shape(NamedTuple):
     def depth(self) -> int:
         """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them.
 
-        They are those of a block, then of blocks, and of groups after the last block of a line.
+        They are those of a block, then of blocks, of groups after the last block of a line, and of lines.
         """
-        after = self.additions if self.inner else self.block + self.unroll + 2
-        return self.block + self.additions // self.block + after + 2 * self.lanes.bit_length() + self.unroll + 2
+        of_line = self.block + self.additions // self.block + self.block + self.unroll + 2
+        return of_line + self.lines + 2 * self.lanes.bit_length() + self.unroll + 2
 
 
 def same_along(shape: Shape) -> frozenset[int]:
@@ -72,3 +74,9 @@ def names(shape: Shape) -> list[str]:
     for k in shape.staged:
         found += [f"t{k}", f"w{k}"]
     return found
+
+
+def pointers(shape: Shape) -> set[str]:
+    """Those of the arguments that are pointers."""
+    found = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies not in (POSITION, PLACE))}
+    return found | {f"t{k}" for k in shape.staged}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,30 +24,42 @@ def words(room: int, kept: int) -> int:
     return -(-(STATE_WORDS + 2 * (room + 1) + kept) // 8) * 8
 
 
-def deciding(r: Rows, nest: Nest, data_type: DataType, pieces: int, size: int) -> Callable[[NDArray[np.int64], Arrays], None]:
-    """A function that decides what the scratch of all pieces, of `size` words each, has on its lists when one has stopped."""
-    return partial(_decide, r, nest, data_type, pieces, size)
+class OpenRows(NamedTuple):
+    """The elements that kernels of rows leave open, as they have to be decided. pieces, size: of the scratch, in words."""
 
+    rows: Rows
+    nest: Nest
+    data_type: DataType
+    pieces: int
+    size: int
 
-def _decide(
-    r: Rows, nest: Nest, data_type: DataType, pieces: int, size: int, scratch: NDArray[np.int64], arrays: Arrays
-) -> None:
-    with guard:
-        from anydml.kernels.evaluate.evaluator import evaluators
+    def _pieces(self, scratch: NDArray[np.int64]) -> NDArray[np.int64]:
+        return scratch[: self.pieces * self.size].reshape(self.pieces, self.size)
 
-    done = np.iinfo(np.int64).max
-    evaluator = evaluators({r.output: nest}, {r.output: data_type}, arrays)[r.output]
-    output = arrays[r.output]
-    elements = output.view(f"u{output.itemsize}") if output.dtype.kind == "f" else output
-    for piece in scratch[: pieces * size].reshape(pieces, size):
-        row, count = int(piece[0]), int(piece[2])
-        if count:
-            entries = piece[STATE_WORDS : STATE_WORDS + 2 * count].reshape(count, 2)
-            for at in _coordinates(r, entries.tolist()):
-                elements[at] = evaluator.stored(*at)
-            piece[2] = 0
-        elif row == 0:
-            piece[0] = done  # it has ended, and is not begun again
+    def begun(self, scratch: NDArray[np.int64]) -> bool:
+        """Whether a piece has stopped in this call or in one that it takes up, so that their steps have been begun."""
+        return bool(self._pieces(scratch)[:, :3].any())
+
+    def decide(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
+        """Decide what is on the lists of all pieces, when one has stopped, and empty them."""
+        with guard:
+            from anydml.kernels.evaluate.evaluator import evaluators
+
+        done = np.iinfo(np.int64).max
+        evaluator = None
+        output = arrays[self.rows.output]
+        elements = output.view(f"u{output.itemsize}") if output.dtype.kind == "f" else output
+        for piece in self._pieces(scratch):
+            row, count = int(piece[0]), int(piece[2])
+            if count:
+                if evaluator is None:
+                    evaluator = evaluators({self.rows.output: self.nest}, {self.rows.output: self.data_type}, arrays)
+                entries = piece[STATE_WORDS : STATE_WORDS + 2 * count].reshape(count, 2)
+                for at in _coordinates(self.rows, entries.tolist()):
+                    elements[at] = evaluator[self.rows.output].stored(*at)
+                piece[2] = 0
+            elif row == 0:
+                piece[0] = done  # it has ended, and is not begun again
 
 
 def _coordinates(r: Rows, entries: Iterable[Sequence[int]]) -> Iterator[tuple[int, ...]]:

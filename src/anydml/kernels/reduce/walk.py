@@ -16,13 +16,14 @@ from anydml.kernels.elementwise import arithmetic
 from anydml.kernels.elementwise.formula import Walk
 from anydml.kernels.elementwise.functions import exponentials
 from anydml.kernels.elementwise.functions.approximate import at_least
-from anydml.kernels.elementwise.items import Element, Item, as_number, constant
+from anydml.kernels.elementwise.items import Item, as_number, constant
 from anydml.kernels.elementwise.modular import modular
-from anydml.kernels.elementwise.numbers import SLACK, Number, U
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, settled
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
 from anydml.kernels.reduce.extremes import Extreme
+from anydml.kernels.reduce.moments import MOMENTS, VARIANCE, Moments
 from anydml.kernels.reduce.shape import Shape
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
 from anydml.kernels.reduce.sums import Product, Rest, Sum
@@ -42,6 +43,8 @@ class RowWalk(Walk):
         self.kept_forms: dict[int, Number] = {}
         self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
         self.reciprocals: dict[int, Number] = {}
+        self.first: dict[int, Value] = {}  # the first elements of the row, by their places, where moments are taken
+        self.variances: dict[int, Number] = {}
         # softmax of float32, by the place of its powers
         single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in shape.types)
         e = softmax.powers(shape.formula) if shape.mapped and single else None
@@ -102,6 +105,18 @@ class RowWalk(Walk):
 
     # --- what is the same for a row ---
 
+    @property
+    def has_moments(self) -> bool:
+        return any(op == MOMENTS for op, _, _ in self.formula)
+
+    def begin_row(self) -> None:
+        """Take note of elements that are those of the row's first place."""
+        for op, args, _ in self.formula:
+            if op == MOMENTS:
+                self._fill(args)
+                self.first[args[0]] = self.number(args[0]).wide() + 0.0  # no zero but +0
+        self.forget()
+
     def fill_row(self, s: int) -> None:
         """Compute all that is known after so many passes, is the same for the row, and is used within it."""
         root = len(self.formula) - 1
@@ -129,13 +144,7 @@ class RowWalk(Walk):
                 divisor = self.number(args[1])
                 if not divisor.exact and divisor.positive and divisor.err is None and not divisor.saturated:
                     one = replace(constant(Fraction(1), self.like), single=None)
-                    self.reciprocals[args[1]] = _settled(arithmetic.divide(one, divisor))
-
-    def _settled(self, item: Item) -> Item:
-        """An item that may be used in any block that follows."""
-        if isinstance(item, Element) and item.data_type.dtype.kind == "f":
-            item = as_number(item, self.like)
-        return _settled(item) if isinstance(item, Number) else item
+                    self.reciprocals[args[1]] = settled(arithmetic.divide(one, divisor))
 
     # --- reductions ---
 
@@ -150,6 +159,10 @@ class RowWalk(Walk):
                 assert self.shares is not None
                 assert m is not None
                 made.append(Rest(self.body, self.shape.lanes, self.shares, m, self.shape.most, depth))
+                continue
+            if op == MOMENTS:
+                assert isinstance(data, int)
+                made.append(Moments(self.body, self.shape.lanes, self.first[args[0]], data, depth))
                 continue
             term = self._term(args[0])
             modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
@@ -239,6 +252,8 @@ class RowWalk(Walk):
             first += len(a.starts)
             item = a.finished(values)
             p = passes[k]
+            if isinstance(a, Moments):
+                self.variances[p] = settled(a.variance)
             alone = p == root or (p == root - 1 and self.formula[root].op == "same")
             if isinstance(item, Number) and isinstance(a, Sum) and a.careful and not alone:
                 # of what is computed from the sum, only an exact one is of use
@@ -264,6 +279,8 @@ class RowWalk(Walk):
         return self.items[last]
 
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
+        if op == VARIANCE:
+            return self.variances[args[0]]
         if op == "sub" and args[0] == args[1]:
             x = self.number(args[0])
             nothing = x.wide() - x.wide()  # NaN of infinities
@@ -292,19 +309,6 @@ class RowWalk(Walk):
         value = exponentials.exponential(at_least(x.wide(), exponentials.LOWEST))
         rel = exponentials.EXP_REL + (0.0 if x.exact else -exponentials.LOWEST * U * SLACK)
         return Number(self.body, lambda: value, low=0.0, high=1.0, rel=rel, saturated=1000)
-
-
-def _settled(x: Number) -> Number:
-    """A number whose values are there, so that they may be used in any block that follows."""
-    wide = x.wide()
-    err = x.err() if x.err is not None else None
-    return replace(
-        x,
-        wide=lambda: wide,
-        err=None if err is None else lambda: err,
-        odd=(lambda: wide) if x.exact else None,
-        native=None,
-    )
 
 
 def _shortest(x: Number) -> Value:

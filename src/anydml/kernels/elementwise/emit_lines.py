@@ -1,0 +1,57 @@
+"""The kernel of a map whose elements a row standardises: what these have in common is computed once for a row."""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise.emit import Kernel
+from anydml.kernels.elementwise.levels import of_line, standardised_element
+from anydml.kernels.elementwise.shape import Shape
+
+
+def emitted(target: Target, shape: Shape) -> str:
+    """The kernel of a formula that has been regrouped; otherwise that of `emit`."""
+    return _Kernel(target, shape).text()
+
+
+class _Kernel(Kernel):
+    """Groups come one after the other, and nothing is looked at between two of them unless one leaves something open."""
+
+    def _groups(self, place: str, head: str | None) -> None:
+        body, lanes = self.body, self.shape.lanes
+        known = of_line(body, self.shape, self.constants)
+
+        def group(i: str, take: str | None) -> None:
+            streams = self.streams
+            loaded = streams.whole(i) if take is None else streams.partial(i, take)
+            found = {**self.constants, **loaded, **streams.positions(i)}
+            made, bits = standardised_element(body, self.shape, [found[k] for k in range(self.count - 1)], known)
+            if take is None:
+                streams.store(i, made, past_cache=body.target.vector_bytes if self.shape.stream else 0)
+            else:
+                streams.store_partial(i, take, made)
+                bits = self._within(take, bits)
+
+            def note() -> None:
+                self._note(i, bits)
+                self._stop_if_full(body.op(f"add i64 {i}, {lanes if take is None else take}"))
+
+            when(body, body.op(f"icmp ne i64 {bits}, 0"), note)
+
+        def whole(i: str, _: list[Value]) -> list[Value]:
+            group(i, None)
+            return []
+
+        def first(most: str) -> str:
+            """Fewer elements, up to an address where whole groups are stored past the cache."""
+            left = body.op(f"sub i64 %n, {place}")
+            take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {most}')}, i64 {left}, i64 {most}")
+            some = body.op(f"and i1 {body.op(f'icmp eq i64 {place}, 0')}, {body.op(f'icmp ne i64 {take}, {lanes}')}")
+            when(body, some, lambda: group(place, take))
+            return body.op(f"select i1 {some}, i64 {take}, i64 {place}")
+
+        start = place if head is None else first(head)
+        i, _ = body.loop(start, "%n", lanes, [], whole)
+        left = body.op(f"sub i64 %n, {i}")
+        when(body, body.op(f"icmp ne i64 {left}, 0"), lambda: group(i, left))

@@ -1,0 +1,375 @@
+"""Elements that a line standardises, (x - m) a g + b, as one operation with one bound, where a and m are the same for a line.
+
+Factors that a line shares are multiplied and divided once for it. u is 2^-53; m is off by o, and a by r of itself, r <= 1/4.
+The difference d = x - m is off by o + u |d| then, the product d a by (r + 9/4 u) |d a| + (1 + r) |a| o, and g times that by |g|
+times as much. Products are at most the sum of |y| and all |b|, where y is the result. It, and ends beside it, have a few
+roundings more: in all it is off by (r + 7 u) (|y| + all |b|) + (1 + r) |a| o |g|. Elements are FLOAT32 or FLOAT16 and a and m
+are moderate, so that nothing leaves float64's range.
+
+Most elements are stored as FLOAT32 by a test that is cheaper than two ends. Where y is a normal float32, a tie is where 29 bits
+of y are 2^28; if y is off by less than `KNOWN` |y|, which is 2^15 of its last place, no other y that far from a tie is rounded
+elsewhere. So it has to be as large as the rest of its bound, divided by `KNOWN` less share: that is computed in float32, with
+room for its roundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from anydml.kernels.code.values import Kind, Value, part
+from anydml.kernels.elementwise.combined import SINGLE, used
+from anydml.kernels.elementwise.functions.approximate import at_least
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, either, once
+from anydml.kernels.match.maps import Formula, Node
+from anydml.schema.expression import Constant
+
+LINE, ELEMENT = "line", "standardised"  # nodes: what is the same for a line, and the elements
+LARGEST = 2.0**400  # of factors, and their reciprocals, that are moderate
+MOST_DIGITS = 700
+MOST = 2.0**MOST_DIGITS  # elements, and the reciprocals of products, are less
+TERMS = 3  # at most so many are added
+ROUNDED = 7 * U
+KNOWN = 2.0**-38
+ROOM = int(KNOWN * 2**53)  # last places of float64
+INFINITE = 255 << 23  # the bits of a float32
+LEAST, FINEST = 2.0**-125, 2.0**-100  # what a float32 is to be larger than at least, and factors: none of them is subnormal
+
+
+def differing(formula: Formula, constant: Collection[int]) -> tuple[bool, ...]:
+    """By node: whether it differs along a line; constant: the streams that don't."""
+    found: list[bool] = []
+    for op, args, data in formula:
+        found.append(data[0] not in constant if op == "stream" else not op.startswith("row_") and any(found[a] for a in args))
+    return tuple(found)
+
+
+class _Product(NamedTuple):
+    """Nodes: factors that differ along a line, others, and divisors."""
+
+    inside: list[int]
+    above: list[int]
+    below: list[int]
+
+
+class _Element(NamedTuple):
+    """Nodes, each None or empty where there is none: see the module's docstring."""
+
+    x: int
+    m: int | None
+    factors: _Product
+    g: int | None
+    fixed: list[int]  # terms that are the same for a line
+    added: list[int]
+
+
+@lru_cache(maxsize=256)
+def regrouped(formula: Formula, constant: frozenset[int]) -> Formula:
+    """The formula with a "line" and a "standardised" element wherever that is what it computes.
+
+    constant: streams that are the same along a line.
+    """
+    before = 0
+    while True:
+        found = _regrouped(formula, constant)
+        if found is None:
+            return formula
+        formula = used(found)
+        count = sum(node.op == ELEMENT for node in formula)
+        assert count > before, "an element replaces none"
+        before = count
+
+
+def _regrouped(formula: Formula, constant: frozenset[int]) -> list[Node] | None:
+    inside = differing(formula, constant)
+    for p in range(len(formula) - 1, -1, -1):
+        if inside[p] and (found := _element(formula, inside, p)) is not None:
+            return _written(formula, p, found)
+    return None
+
+
+def _written(formula: Formula, p: int, e: _Element) -> list[Node]:
+    """The formula with an element in the place of a node."""
+    made = list(formula[:p])
+
+    def add(op: str, *args: int, data: object = None) -> int:
+        made.append(Node(op, args, data))
+        return len(made) - 1
+
+    a = None
+    for factor in e.factors.above:
+        a = factor if a is None else add("mul", a, factor)
+    below = None
+    for divisor in e.factors.below:
+        below = divisor if below is None else add("mul", below, divisor)
+    if below is not None:
+        a = add("constant", data=Constant(Fraction(1), False)) if a is None else a
+        a = add("div", a, below)
+    roles = [("m", e.m), ("a", a), *(("b", b) for b in e.fixed)]
+    there = [(role, place) for role, place in roles if place is not None]
+    line = add(LINE, *(place for _, place in there), data="".join(role for role, _ in there))
+    others = [("x", e.x), ("g", e.g), *(("b", b) for b in e.added)]
+    there = [(role, place) for role, place in others if place is not None]
+    element = add(ELEMENT, line, *(place for _, place in there), data="".join(role for role, _ in there))
+    moved = {p: element}
+    for place in range(p + 1, len(formula)):
+        op, args, data = formula[place]
+        moved[place] = add(op, *(moved.get(a, a) for a in args), data=data)
+    return made
+
+
+def _element(formula: Formula, inside: Sequence[bool], p: int) -> _Element | None:
+    """The element that a node is, if it is one that gains by that: a line has more than elements, or what they are less."""
+    terms = list(_terms(formula, p))
+    products = [t for t in terms if not _is_single(formula[t])]
+    if len(products) != 1 or len(terms) > 1 + TERMS:
+        return None
+    factors = _factors(formula, inside, products[0])
+    centres = [f for f in factors.inside if formula[f].op == "sub"]
+    singles = [f for f in factors.inside if _is_single(formula[f])]
+    if not factors.inside or len(factors.inside) > 2 or len(centres) + len(singles) < len(factors.inside) or len(centres) > 1:
+        return None
+    x, m = singles[0] if singles else -1, None
+    if centres:
+        x, m = formula[centres[0]].args
+        if not (inside[x] and _is_single(formula[x])) or inside[m]:
+            return None
+    others = singles if centres else singles[1:]
+    computed = [f for f in (*factors.above, *factors.below, *([m] if m is not None else [])) if not _is_read(formula[f])]
+    terms.remove(products[0])
+    if not computed or not (factors.above or factors.below or others or terms):
+        return None
+    fixed, added = ([t for t in terms if inside[t] == there] for there in (False, True))
+    return _Element(x, m, factors, others[0] if others else None, fixed, added)
+
+
+def _terms(formula: Formula, p: int) -> Iterator[int]:
+    op, args, _ = formula[p]
+    if op in ("add", "same"):
+        for a in args:
+            yield from _terms(formula, a)
+    else:
+        yield p
+
+
+def _factors(formula: Formula, inside: Sequence[bool], p: int) -> _Product:
+    op, args, _ = formula[p]
+    if not inside[p]:
+        return _Product([], [p], [])
+    if op == "same":
+        return _factors(formula, inside, args[0])
+    if op == "mul":
+        one, two = (_factors(formula, inside, a) for a in args)
+        return _Product(one.inside + two.inside, one.above + two.above, one.below + two.below)
+    if op == "div" and not inside[args[1]]:
+        one = _factors(formula, inside, args[0])
+        return one._replace(below=[*one.below, args[1]])
+    return _Product([p], [], [])
+
+
+def _is_single(node: Node) -> bool:
+    return node.op == "stream" and node.data[1] in SINGLE
+
+
+def _is_read(node: Node) -> bool:
+    return node.op in ("stream", "constant")
+
+
+# --- as instructions ---
+
+
+class Line(NamedTuple):
+    """What is the same for a line: m, which is off by `near`, a, the sum of its terms b, and bounds.
+
+    An element y, with terms of its own, is off by share (|y| + their magnitudes) + off |g| + base. None is nothing.
+    limits: float32 factors of these magnitudes, of |g|, or of 1 without it, and a term, infinite where the guard is, of what
+    |y| has to reach. rel: share, if it is the same for all lines and m is exact.
+    """
+
+    m: Value | None
+    near: Value | None
+    a: Value | None
+    b: Value | None
+    share: Value
+    off: Value | None
+    base: Value | None
+    guard: Value | None
+    limits: tuple[Value, Value, Value]
+    rel: float | None
+
+
+def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
+    """A line of these numbers; like: a value with as many lanes."""
+    body, kind = like.body, like.kind.of("double")
+    of = _by_role(roles, numbers)
+    guards: list[Value | None] = []
+    m = near = a = off = None
+    share = body.constant(kind, ROUNDED * SLACK)
+    for m_number in map(decided_size, of.get("m", ())):
+        m = m_number.wide()
+        near = None if m_number.exact else m_number.error()
+        guards += [m_number.guard, _far(m)]
+    for a_number in map(decided_size, of.get("a", ())):
+        a = a_number.wide()
+        size = a.magnitude()
+        guards += [a_number.guard, _far(a), size.compared("olt", 1 / LARGEST) & a.compared("une", 0.0)]
+        if a_number.err is not None:
+            error = a_number.error()
+            share = body.chosen(error.compared("oeq", 0.0), 0.0, error / size)
+            guards.append(share.compared("ogt", 0.25))
+            share = (share + ROUNDED) * SLACK
+        elif not a_number.exact:
+            share = body.constant(kind, (a_number.rel + ROUNDED) * SLACK)
+    if near is not None:
+        off = near if a is None else near * a.magnitude() * (1 + share) * SLACK
+    b = base = None
+    for term in of.get("b", ()):
+        value = term.wide()
+        b = value if b is None else b + value
+        base = value.magnitude() if base is None else base + value.magnitude()
+    if base is not None:
+        base = base * share * SLACK
+    guard = either(*guards)
+    rel = None if near is not None or any(n.err is not None for n in of.get("a", ())) else ROUNDED
+    for a_number in of.get("a", ()):
+        rel = None if rel is None else rel + a_number.rel
+    return Line(m, near, a, b, share, off, base, guard, _limits(share, off, base, guard), rel)
+
+
+def _limits(share: Value, off: Value | None, base: Value | None, guard: Value | None) -> tuple[Value, Value, Value]:
+    body, single = share.body, share.kind.of("float")
+    near = body.chosen(share.compared("olt", KNOWN / 2), (1 + 2.0**-20) / (KNOWN - share), float("inf"))
+
+    def limit(x: Value | None, least: float) -> Value:
+        if x is None:
+            return body.constant(single, least)
+        x = at_least(x * near, least)
+        return body.chosen(x.compared("ord", x), x, float("inf")).converted("fptrunc", single)
+
+    least = limit(base, LEAST)
+    if guard is not None:
+        least = body.chosen(guard, float("inf"), least)
+    return limit(share, FINEST), limit(off, FINEST), least
+
+
+def _far(x: Value) -> Value:
+    """Whether a number is finite, and more than moderate."""
+    size = x.magnitude()
+    return size.compared("ogt", LARGEST) & size.compared("olt", float("inf"))
+
+
+def _by_role(roles: str, numbers: Sequence[Number]) -> Mapping[str, list[Number]]:
+    found: dict[str, list[Number]] = {}
+    for role, number in zip(roles, numbers, strict=True):
+        found.setdefault(role, []).append(number)
+    return found
+
+
+class Standardised(NamedTuple):
+    """An element. doubt: lanes where an infinity or NaN depends on what m is off by.
+
+    known: the elements as float32, and whether all of them are certain; None where there is no such test.
+    """
+
+    number: Number
+    doubt: Callable[[], Value] | None
+    known: Callable[[], tuple[Value, str]] | None
+
+    def guarded(self) -> Number:
+        return self.number if self.doubt is None else self.number.guarded(self.doubt())
+
+
+def element(shared: Line, roles: str, numbers: Sequence[Number]) -> Standardised:
+    """The elements of a group in a line."""
+    of = _by_role(roles, numbers)
+    x, g = of["x"][0].wide(), of["g"][0].wide() if "g" in of else None
+    body, b = x.body, shared.b
+    sizes = []
+    for term in of.get("b", ()):
+        value = term.wide()
+        b = value if b is None else b + value
+        sizes.append(value.magnitude())
+    d = x if shared.m is None else x - shared.m
+    factors = [f for f in (d, shared.a, g) if f is not None]
+    *before, last = factors
+    y = last
+    if before:
+        product = before[0]
+        for f in before[1:]:
+            product = product * f
+        y = product * last if b is None else body.fused(product, last, b)
+    elif b is not None:
+        y = last + b
+
+    def err() -> Value:
+        size = y.magnitude()
+        for s in sizes:
+            size = size + s
+        bound = shared.base
+        if shared.off is not None and g is None:
+            bound = shared.off if bound is None else bound + shared.off
+        elif shared.off is not None and g is not None:
+            grown = g.magnitude()
+            bound = grown * shared.off if bound is None else body.fused(grown, shared.off, bound)
+        return size * shared.share if bound is None else body.fused(size, shared.share, bound)
+
+    bounded = once(err)
+
+    def doubt() -> Value:
+        assert shared.near is not None
+        unsure = d.magnitude().compared("ole", shared.near)
+        finite = [f.magnitude().compared("olt", float("inf")) for f in (shared.a, g) if f is not None]
+        for f in finite[1:]:
+            finite[0] = finite[0] & f
+        return unsure & ~finite[0] if finite else unsure & ~unsure
+
+    singles = [n.single for n in (*of.get("g", ()), *of.get("b", ()))]
+
+    def known() -> tuple[Value, str]:
+        made = y.converted("fptrunc", y.kind.of("float"))
+        of_term, of_factor, limit = shared.limits
+        for single in singles[-len(sizes) :] if sizes else ():
+            assert single is not None
+            limit = body.fused(single.magnitude(), of_term, limit)
+        if shared.off is not None and g is None:
+            limit = limit + of_factor
+        elif shared.off is not None:
+            assert singles[0] is not None
+            limit = body.fused(singles[0].magnitude(), of_factor, limit)
+        # limits are no NaN
+        return made, _all(_at_least(made, limit, certain=not singles) & _beside_ties(y))
+
+    number = Number(body, lambda: y, low=-MOST, high=MOST, err=bounded, guard=shared.guard)
+    if shared.rel is not None and not sizes and shared.b is None:
+        number = replace(number, err=None, rel=shared.rel, least=-MOST_DIGITS)
+    return Standardised(number, doubt if shared.near is not None else None, None if None in singles else known)
+
+
+def _at_least(x: Value, limit: Value, *, certain: bool) -> Value:
+    """Whether |x| is finite, and not below a limit that is positive; certain: that it is no NaN."""
+    size, least = x.magnitude().bits(), limit.bits()
+    found = (size - least).compared("ult", INFINITE - least)
+    return found if certain else found & least.compared("ule", INFINITE)
+
+
+def _beside_ties(y: Value) -> Value:
+    """Whether numbers that are normal float32 are off ties by `ROOM` at least."""
+    lanes = y.kind.lanes
+    words = y.cast(Kind("i32", 2 * lanes))
+    low = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
+    kind = Kind("i32", lanes)
+    ends = y.body.value(f"shufflevector {words!r}, {words.kind.text} poison, <{lanes} x i32> <{low}>", kind)
+    return ((ends + ((1 << 28) + ROOM)) & ((1 << 29) - 2 * ROOM)).compared("ne", 0)
+
+
+def _all(mask: Value) -> str:
+    """Whether all lanes of a mask are set."""
+    body, lanes = mask.body, mask.kind.lanes
+    while lanes > body.target.vector_bytes // 4:
+        lanes //= 2
+        mask = part(mask, 0, lanes) & part(mask, lanes, lanes)
+    bits = body.op(f"bitcast {mask!r} to i{lanes}")
+    return body.op(f"icmp eq i{lanes} {bits}, -1")

@@ -1,0 +1,22 @@
+"""Statements with several outputs of which some are reductions of rows: each output by itself is rows, or a map."""
+
+from __future__ import annotations
+
+from anydml.kernels.match.maps import Map, maps
+from anydml.kernels.match.rows import Rows, rows
+from anydml.schema.statement import Statement
+
+
+def several(statement: Statement) -> dict[str, Rows | Map] | str:
+    """The outputs by name, or why the statement is none of this kind."""
+    found: dict[str, Rows | Map] = {}
+    for name, nest in statement.items():
+        r = rows({name: nest})
+        if not isinstance(r, str):
+            found[name] = r
+            continue
+        m = maps({name: nest})
+        if isinstance(m, str):
+            return f"{name}: {r}, and {m}"
+        (found[name],) = m
+    return found if any(isinstance(f, Rows) for f in found.values()) else "no output is made of rows"

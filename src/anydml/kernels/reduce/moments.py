@@ -1,0 +1,100 @@
+"""The mean and the variance of a row in one pass: sums of differences from its first element, and of their squares.
+
+u is 2^-53, a term goes through n additions, and Q is the exact mean of the squares, R its root. Differences are rounded, which
+is u of each; the mean of their magnitudes is at most R. So their mean is off by (n + 2) u R, with its division; the mean of the
+squares by (n + 4) u Q, where a square is a product that is rounded as well; the square of the mean, which is at most Q, by
+(2 n + 6) u Q with its own rounding, and the difference of both by another u Q. In all the variance is off by (3 n + 12) u Q.
+Where the row's elements are far from 0, beside how far they are from each other, nothing is lost by that.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.combined import SINGLE, used
+from anydml.kernels.elementwise.items import Item
+from anydml.kernels.elementwise.numbers import SLACK, Number, U
+from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.reduce.accumulator import Accumulator, masked
+from anydml.schema.expression import Constant
+
+MOMENTS, VARIANCE = "row_moments", "variance"  # nodes: the mean, from which the other is had
+
+
+def with_moments(formula: Formula, count: int) -> Formula:
+    """The formula with nodes for the mean and the variance of a row of so many elements, where it has both."""
+    made = list(formula)
+    for place, node in enumerate(formula):
+        found = _squares(formula, node, count)
+        if found is None:
+            continue
+        mean, x = found
+        made[mean] = Node(MOMENTS, (x,), count)
+        made[place] = Node(VARIANCE, (mean,), None)
+    return used(made)
+
+
+def _squares(formula: Formula, node: Node, count: int) -> tuple[int, int] | None:
+    """The mean and the elements of a row if a node is the mean of the squares of their differences."""
+    total = _mean(formula, node, count)
+    if total is None:
+        return None
+    op, args, data = formula[total]
+    if not ((op == "power" and data == 2) or (op == "mul" and args[0] == args[1])):
+        return None
+    op, args, _ = formula[args[0]]
+    if op != "sub":
+        return None
+    x, mean = args
+    element = formula[x]
+    same = _mean(formula, formula[mean], count) == x
+    return (mean, x) if same and element.op == "stream" and element.data[1] in SINGLE else None
+
+
+def _mean(formula: Formula, node: Node, count: int) -> int | None:
+    """What a node is the mean of, over a row of so many elements."""
+    if node.op != "div":
+        return None
+    total, divisor = (formula[a] for a in node.args)
+    if total.op != "row_sum" or len(total.args) > 1 or divisor.op != "constant":
+        return None
+    return total.args[0] if divisor.data == Constant(Fraction(count), True) else None
+
+
+class Moments(Accumulator):
+    """Sums of differences from an element of the row, and of their squares. depth: additions that one term goes through.
+
+    near: that element; of zeros, +0, beside which they are themselves.
+
+    variance: known when there is a result, which is the mean.
+    """
+
+    variance: Number
+
+    def __init__(self, body: Body, lanes: int, near: Value, count: int, depth: int) -> None:
+        super().__init__(body, lanes)
+        self.near, self.count, self.depth = near, count, depth
+        wide = Kind("double", lanes)
+        self.starts = [body.constant(wide, -0.0), body.constant(wide, 0.0)]  # a sum of zeros is -0 where all of them are
+
+    def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
+        assert isinstance(term, Number)
+        d = masked(active, term.wide() - self.near, -0.0)
+        return [values[0] + d, self.body.fused(d, d, values[1])]
+
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        return [x + y for x, y in zip(a, b, strict=True)]
+
+    def result(self, values: list[Value]) -> Item:
+        body = self.body
+        offset, squares = (v / float(self.count) for v in values)
+        mean = body.chosen(self.near.compared("oeq", 0.0), offset, self.near + offset)
+        variance = body.fused(-offset, offset, squares)
+        variance = body.chosen(variance.compared("olt", 0.0), 0.0, variance)
+        lost = squares * ((3 * self.depth + 12) * U * SLACK)
+        self.variance = Number(body, lambda: variance, low=0.0, err=lambda: lost)
+        # where all elements are the same, so is the mean
+        moved = body.fused(mean.magnitude(), U * SLACK, squares.root() * ((self.depth + 2) * U * SLACK))
+        off = body.chosen(squares.compared("oeq", 0.0), 0.0, moved)
+        return Number(body, lambda: mean, err=lambda: off)
