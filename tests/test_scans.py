@@ -15,7 +15,7 @@ from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.exact.formats import FLOAT16, FLOAT32
 from anydml.kernels.code import targets
-from anydml.kernels.scan import exact, family
+from anydml.kernels.scan import emit, exact, family
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 KINDS = {"SUMMATION": "sum", "PRODUCT": "product"}
@@ -82,10 +82,21 @@ def test_running_sums_and_products_are_exact(isa: str, name: str, ran: Any, monk
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: Any) -> None:
+def test_sums_turn_to_groups_where_float64_no_longer_holds_them(
+    isa: str, ran: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Long lines, contiguous and side by side, in more than one strip, with elements that spoil some of them at any place."""
+    begun: list[bool] = []
+    decide = family._decide
+
+    def counted(found: Any, layout: Any, lanes: int, scratch: Any, arrays: Any) -> None:
+        begun.append(bool(scratch[emit.ROW]))
+        decide(found, layout, lanes, scratch, arrays)
+
+    monkeypatch.setattr(family, "_decide", counted)
     outputs = 0
-    hard = [[1e-30], [1e30, 1.0, -1e30], [np.inf], [-np.inf, np.inf], [np.nan], [3e38, 3e38, -3e38], [1e30, 1e-10, 1e-30, -1e30]]
+    open_ = [2.0**100, 2.0**-120, -(2.0**100), -(2.0**-120), 2.0**-149]
+    hard = [[1e-30], [1e30, 1.0, -1e30], [np.inf], [-np.inf, np.inf], [np.nan], [3e38, 3e38, -3e38], open_, open_]
     shapes = [((3, 171), 1), ((2, 64), 1), ((171, 3), 0), ((23, 37), 0), ((2, 9, 33), 1), ((5, 1041), 0), ((2, 17, 2), 1)]
     for case, (sizes, axis) in enumerate(shapes * SOAK):
         rng = np.random.default_rng(case)
@@ -115,6 +126,7 @@ def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: A
         bound.execute()
         np.testing.assert_array_equal(x.view(f"u{x.itemsize}"), wanted, err_msg=f"case {case}, in place: {desc}")
         outputs += x.size
+    assert any(begun), "no line was decided exactly from a row on"
     ran(outputs, 7000)
 
 
