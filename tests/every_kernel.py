@@ -25,6 +25,7 @@ from anydml.kernels.match.looked_up import looked_up
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.product import Product, product
+from anydml.kernels.match.ranked import ranked
 from anydml.kernels.match.rows import rows
 from anydml.kernels.match.scans import scan
 from anydml.kernels.match.staged import staged
@@ -114,6 +115,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "irregular:compiled": displaced(statement) if checked.desc.spec.data_rules else "indices may name no place",
         "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(moves(statement), str) else statement),
         "scan": scan(statement),
+        "order": ranked(statement),
         "random": statement if any(e.op == "philox" for nest in statement.values() for e in walk(nest.body)) else NO_BITS,
     }
     # products are rows, too, which the kernels of products are there for

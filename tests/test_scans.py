@@ -82,9 +82,7 @@ def test_running_sums_and_products_are_exact(isa: str, name: str, ran: Any, monk
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_sums_turn_to_groups_where_float64_no_longer_holds_them(
-    isa: str, ran: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long lines, contiguous and side by side, in more than one strip, with elements that spoil some of them at any place."""
     begun: list[bool] = []
     decide = family._decide

@@ -10,7 +10,7 @@ from anydml.exact.formats import Format, nearest, significand
 
 
 def sums(line: Sequence[int], form: Format, *, exclusive: bool, begun: float | None = None) -> Iterator[int]:
-    """The bits of the running sums of elements, given by their bits; begun: the sum of those before, None where there are none."""
+    """The bits of the running sums of elements, given by their bits; begun: the sum of those before, if there are any."""
     unit = 1 << -form.lowest  # sums are multiples of the smallest subnormal number
     total, special, negative = 0, 0.0, True
     if begun is not None:

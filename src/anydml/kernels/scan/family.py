@@ -63,7 +63,15 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     begun = 8 * emit.STATE_WORDS
     kept = begun + 8 * lanes
     free = kept + _rounded_up(n * layout.kept * itemsize)
-    numbers: list[At | int] = [state, state + begun, state + kept, At(found.source, last[0]), At(found.target, last[1]), n, *along]
+    numbers: list[At | int] = [
+        state,
+        state + begun,
+        state + kept,
+        At(found.source, last[0]),
+        At(found.target, last[1]),
+        n,
+        *along,
+    ]
     count, beside = (1, (itemsize, itemsize)) if layout.lane is None else (found.sizes[layout.lane], strides[layout.lane])
     if shape is None:
         shape = Shape(found.data_type, found.product, found.exclusive, beside == (itemsize, itemsize))
@@ -96,7 +104,9 @@ def _laid_out(found: Scan, strides: Sequence[tuple[int, int]], target: Target) -
     others = [d for d in range(len(found.sizes)) if d != found.axis]
     if shape is not None and strides[found.axis] == contiguous and found.sizes[found.axis] >= lines.LEAST:
         return Layout(strides, None, others, int(floating)), shape
-    longest = max((d for d in others if found.sizes[d] > 1), key=lambda d: (strides[d] == contiguous, found.sizes[d]), default=None)
+    longest = max(
+        (d for d in others if found.sizes[d] > 1), key=lambda d: (strides[d] == contiguous, found.sizes[d]), default=None
+    )
     if longest is None:
         return Layout(strides, None, others, 1), None
     others.remove(longest)
@@ -110,7 +120,7 @@ def _rounded_up(nbytes: int) -> int:
 
 
 def _decide(found: Scan, layout: Layout, lanes: int, scratch: NDArray[np.int64], arrays: Arrays) -> None:
-    """Store the lines of the group that stopped the call, of which an element is open, exactly, from the row on that it began."""
+    """Store the lines of the group that stopped the call, of which an element is open, exactly, from its first row on."""
     form = _FORMATS[found.data_type]
     _, mask, count, turn, line, row = scratch[: emit.ROW + 1].tolist()
     scratch[emit.OPEN] = 0

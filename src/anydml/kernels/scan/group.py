@@ -55,7 +55,9 @@ def group(target: Target, shape: Shape, lanes: int) -> tuple[str, list[str]]:
     body.do("store i64 0, ptr %open, align 8")
     _Group(body, shape, lanes).compute()
     body.do(f"ret i64 {body.op('load i64, ptr %open, align 8')}")
-    head = f"define internal i64 @group{lanes}({', '.join([*(f'ptr %{p}' for p in POINTERS), *(f'i64 %{x}' for x in NUMBERS)])})"
+    head = (
+        f"define internal i64 @group{lanes}({', '.join([*(f'ptr %{p}' for p in POINTERS), *(f'i64 %{x}' for x in NUMBERS)])})"
+    )
     return "\n".join([f"{head} noinline {{", "entry:", *body.lines, "}"]), [*body.declared]
 
 

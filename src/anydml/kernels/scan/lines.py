@@ -21,6 +21,9 @@ from anydml.kernels.scan.group import Shape, called, finished, group
 NAMES = (*FIRST, "staged")
 LEAST = 16  # elements of a line: shorter ones are better computed side by side
 
+Sizes = tuple[Value, Value, Value]
+"""As the bits of float32, the least size of elements, less one, the largest one, and the largest size of sums."""
+
 
 def loaded_lanes(target: Target, shape: Shape) -> int:
     """The elements of a vector: of floats, as many as float32 ones."""
@@ -179,8 +182,8 @@ class _Line:
         lanes = x.kind.lanes
         return self._picked(x, self.neutral, [lanes + i if i < by else i - by for i in range(lanes)])
 
-    def _summed(self, vectors: list[Value], sums: Value) -> tuple[list[Value], Value, tuple[Value, Value] | None]:
-        """The elements to store, the sums after them, and the sizes of elements and sums as bits of float32."""
+    def _summed(self, vectors: list[Value], sums: Value) -> tuple[list[Value], Value, Sizes | None]:
+        """The elements to store, the sums after them, and the sizes of floats."""
         if not self.shape.floating:
             made = []
             for x in vectors:
@@ -188,7 +191,7 @@ class _Line:
                 made.append(self._exclusive(value, sums) if self.shape.exclusive else self._joined(value, sums))
                 sums = after
             return made, sums, None
-        body, half = self.body, self.lanes // 2
+        half = self.lanes // 2
         single = Kind("float", self.lanes)
         made, sizes, totals = [], [], []
         for bits in vectors:
@@ -209,11 +212,8 @@ class _Line:
                 made.append(self._whole([s.converted("fptrunc", s.kind.of("float")) for s in stored]).bits())
             else:
                 made.append(narrow.bits())
-        self.sizes = sizes, totals
-        largest = [self._folded("umax", xs) for xs in (sizes, totals)]
         smallest = self._folded("umin", [x - 1 for x in sizes])  # of 0, it is all ones
-        self.largest = largest
-        return made, sums, (smallest, largest[1])
+        return made, sums, (smallest, self._folded("umax", sizes), self._folded("umax", totals))
 
     def _joined(self, x: Value, y: Value) -> Value:
         return x * y if self.shape.product else x + y
@@ -245,20 +245,20 @@ class _Line:
         most = body.intrinsic("umin", least + PLACES, least.lift(INFINITY - 1))
         return most - ((self.lanes // 2).bit_length() - 1 << 23), most
 
-    def _beyond(self, smallest: Value, total: Value) -> str:
+    def _beyond(self, smallest: Value, largest: Value, total: Value) -> str:
         """Whether a block has an element or a sum that the line's least size does not allow."""
         body = self.body
         least = body.splat(Value(body, body.op(f"load i32, ptr {self.least}, align 4"), Kind("i32")), self.lanes)
         element, most = self._limits(least)
-        bad = smallest.compared("ult", least) | self.largest[0].compared("ugt", element) | total.compared("ugt", most)
+        bad = smallest.compared("ult", least) | largest.compared("ugt", element) | total.compared("ugt", most)
         return body.op(f"icmp ne i64 {lanes_as_bits(bad)}, 0")
 
-    def _lower(self, smallest: Value, total: Value) -> tuple[str, str]:
+    def _lower(self, smallest: Value, largest: Value, total: Value) -> tuple[str, str]:
         """Whether the block is within the limits of a lower least size, and that one."""
         body, lane = self.body, Kind("i32")
         ends = [
             body.call(f"llvm.vector.reduce.{how}.v{self.lanes}i32", lane, x)
-            for how, x in (("umin", smallest), ("umax", self.largest[0]), ("umax", total))
+            for how, x in (("umin", smallest), ("umax", largest), ("umax", total))
         ]
         old = Value(body, body.op(f"load i32, ptr {self.least}, align 4"), lane)
         least = body.intrinsic("umin", ends[0], old)
@@ -269,7 +269,7 @@ class _Line:
     def _left_to_group(self, i: str, sums: Value) -> None:
         body, size = self.body, self.shape.size
         body.stored(sums.lane(0), "%begun")
-        places = [along(body, at, f"%{side}_step", i) for side, at in zip(("source", "target"), (self.source, self.target), strict=True)]
+        places = [along(body, at, f"%{side}_step", i) for side, at in (("source", self.source), ("target", self.target))]
         rest = body.op(f"sub i64 %n, {i}")
         mask = called(body, 1, ("%begun", "%kept", *places), (size, i, rest, "%source_step", "%target_step", 0, 0))
         self.items.stop_if(mask, 1, "0", i)
