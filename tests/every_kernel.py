@@ -28,6 +28,7 @@ from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.ranked import ranked
 from anydml.kernels.match.rows import rows
 from anydml.kernels.match.scans import scan
+from anydml.kernels.match.spread import spread
 from anydml.kernels.match.staged import staged
 from anydml.kernels.match.windows import windows
 from anydml.kernels.numpy.random import NO_BITS
@@ -105,15 +106,18 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     """
     checked = newest_of(check(desc or example_desc(operator)))
     statement = stated(checked.desc)
+    copies = moves(statement)
+    if isinstance(copies, str) and not isinstance(in_order := spread(statement), str):
+        copies = in_order
     patterns: dict[str, object] = {
-        "copy": moves(statement),
+        "copy": copies,
         "contract": product(statement, checked),
         "contract:compiled": contraction(statement, checked),
         "contract.floats": products_of_floats(statement),
         "elementwise": one_map(statement),
         "windows": windows(statement),
         "irregular:compiled": displaced(statement) if checked.desc.spec.data_rules else "indices may name no place",
-        "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(moves(statement), str) else statement),
+        "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(copies, str) else statement),
         "scan": scan(statement),
         "order": ranked(statement),
         "random": statement if any(e.op == "philox" for nest in statement.values() for e in walk(nest.body)) else NO_BITS,
