@@ -30,6 +30,7 @@ from anydml.kernels.match.rows import rows
 from anydml.kernels.match.scans import scan
 from anydml.kernels.match.spread import spread
 from anydml.kernels.match.staged import staged
+from anydml.kernels.match.turned import turned
 from anydml.kernels.match.windows import windows
 from anydml.kernels.numpy.random import NO_BITS
 from anydml.schema.expression import walk
@@ -116,7 +117,9 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "contract.floats": products_of_floats(statement),
         "elementwise": one_map(statement),
         "windows": windows(statement),
-        "irregular:compiled": displaced(statement) if checked.desc.spec.data_rules else "indices may name no place",
+        "irregular:compiled": turned(statement)
+        if isinstance(found := displaced(statement), str)
+        else (found if checked.desc.spec.data_rules else "indices may name no place"),
         "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(copies, str) else statement),
         "scan": scan(statement),
         "order": ranked(statement),

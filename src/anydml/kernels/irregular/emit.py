@@ -158,27 +158,30 @@ def elements(target: Target, itemsize: int, columns: Columns, scatters: bool) ->
     return _mover(columns, row)
 
 
-def rows(target: Target, columns: Columns, scatters: bool) -> str:
-    """Rows of `bytes` contiguous bytes, at least one; those that are named are fetched before they are moved."""
+def moved_row(text: Text, target: Target, source: str, into: str, nbytes: str) -> None:
+    """A row of contiguous bytes, at least one."""
     width = target.vector_bytes
     vector = f"<{width} x i8>"
 
-    def move(text: Text, source: str, into: str) -> None:
-        def blocks(i: str, _: list[str], count: int) -> list[str]:
-            s, d = text.at(source, i), text.at(into, i)
-            values = [text.load(vector, s, width * j) for j in range(count)]
-            for j, value in enumerate(values):
-                text.store(vector, value, d, width * j)
-            return []
+    def blocks(i: str, _: list[str], count: int) -> list[str]:
+        s, d = text.at(source, i), text.at(into, i)
+        values = [text.load(vector, s, width * j) for j in range(count)]
+        for j, value in enumerate(values):
+            text.store(vector, value, d, width * j)
+        return []
 
-        def long() -> None:
-            done, _ = fold(text, "0", "%bytes", 4 * width, [], lambda i, x: blocks(i, x, 4))
-            fold(text, done, "%bytes", width, [], lambda i, x: blocks(i, x, 1))
-            blocks(text.op(f"sub i64 %bytes, {width}"), [], 1)
+    def long() -> None:
+        done, _ = fold(text, "0", nbytes, 4 * width, [], lambda i, x: blocks(i, x, 4))
+        fold(text, done, nbytes, width, [], lambda i, x: blocks(i, x, 1))
+        blocks(text.op(f"sub i64 {nbytes}, {width}"), [], 1)
 
-        few = text.op(f"icmp ule i64 %bytes, {4 * width}")
-        when(text, few, lambda: short(text, source, into, "%bytes", 4 * width + 1, width))
-        when(text, text.op(f"xor i1 {few}, true"), long)
+    few = text.op(f"icmp ule i64 {nbytes}, {4 * width}")
+    when(text, few, lambda: short(text, source, into, nbytes, 4 * width + 1, width))
+    when(text, text.op(f"xor i1 {few}, true"), long)
+
+
+def rows(target: Target, columns: Columns, scatters: bool) -> str:
+    """Rows of `bytes` contiguous bytes, at least one; those that are named are fetched before they are moved."""
 
     def row(text: Text, places: list[str], count: str, strides: list[str], displaced: Displaced) -> None:
         last = text.op(f"sub i64 {count}, 1")
@@ -196,7 +199,7 @@ def rows(target: Target, columns: Columns, scatters: bool) -> str:
                 into = displaced(indices, into)
             else:
                 source = displaced(indices, source)
-            move(text, source, into)
+            moved_row(text, target, source, into, "%bytes")
             return []
 
         fold(text, "0", count, 1, [], single)

@@ -10,7 +10,7 @@ from typing import Any
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
-from anydml.kernels.irregular.loops import Loop, described, merged
+from anydml.kernels.irregular.loops import Loop, described, merged, parts
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.ranked import ranked
 from anydml.kernels.order import emit
@@ -58,7 +58,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     elements = n * prod(loop.turns for loop in loops)
     sizes = emit.scratch(n, groups, shape)
     pieces: list[Sequence[Step]] = []
-    for part, first in _parts(loops, machine.threads if elements >= ALONE else 1):
+    for part, first in parts(loops, machine.threads if elements >= ALONE else 1):
         memory = [At("scratch", len(pieces) * sum(sizes) + offset) for offset in accumulate(sizes[:-1], initial=0)]
         begins = [
             0 if name is None else At(name, first * stride)
@@ -70,10 +70,3 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
 def _stride(loop: Loop) -> int:
     return loop.strides[0]
-
-
-def _parts(loops: Sequence[Loop], threads: int) -> list[tuple[list[Loop], int]]:
-    """The loops for each of so many threads at most, and with which turn of the outermost each begins."""
-    outer, *inner = loops
-    step = -(-outer.turns // threads)
-    return [([Loop(min(step, outer.turns - i), outer.strides), *inner], i) for i in range(0, outer.turns, step)]
