@@ -24,6 +24,7 @@ from anydml.kernels.match.displaced import displaced
 from anydml.kernels.match.looked_up import looked_up
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
+from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.ranked import ranked
 from anydml.kernels.match.rows import rows
@@ -122,7 +123,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         else (found if checked.desc.spec.data_rules else "indices may name no place"),
         "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(copies, str) else statement),
         "scan": scan(statement),
-        "order": ranked(statement),
+        "order": nonzeros(statement) if isinstance(in_lines := ranked(statement), str) else in_lines,
         "random": statement if any(e.op == "philox" for nest in statement.values() for e in walk(nest.body)) else NO_BITS,
     }
     # products are rows, too, which the kernels of products are there for

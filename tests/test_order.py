@@ -1,4 +1,4 @@
-"""The first elements of sorted lines: compiled, beside the oracle, within guard pages, on data with many equal elements."""
+"""The first elements of sorted lines, and lists of what is not 0: compiled, beside the oracle, within guard pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import hurting
 from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import targets
+from anydml.kernels.match.nonzeros import NO_LIST, Nonzeros, nonzeros
 from anydml.kernels.match.ranked import NO_RANK, OTHER_ORDER, ranked
-from anydml.schema.expression import Tensor, each, over, rank
+from anydml.schema.expression import Sum, Tensor, as_number, each, is_true, number, over, pieces, rank, select, unraveled
 from anydml.schema.statement import move, nest
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -83,6 +84,47 @@ def test_the_first_of_sorted_lines_are_those_of_the_oracle(isa: str, ran: Any) -
     ran(outputs, 4000)
 
 
+@pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
+@pytest.mark.parametrize("isa", ISAS)
+def test_lists_of_what_is_not_0_are_those_of_the_oracle(isa: str, ran: Any) -> None:
+    outputs = 0
+    shapes = [((3, 70), 2), ((1, 2, 131), 3), ((1, 5, 9, 7), 3), ((200,), 1), ((1, 1), 1), ((2, 1, 3, 17), 4), ((1, 64), 1)]
+    for case, (sizes, columns) in enumerate(shapes * 4 * SOAK):
+        rng = np.random.default_rng(case)
+        data_type = ("FLOAT32", "FLOAT16", "INT8", "UINT32", "FLOAT32", "INT16")[case % 6]
+        elements, gap = int(np.prod(sizes)), case // 7 % 2
+        order = rng.permutation(len(sizes)) if rng.random() < 0.5 else np.arange(len(sizes))
+        strides, step = [0] * len(sizes), 1
+        for d in reversed(order.tolist()):
+            strides[d] = step
+            step *= sizes[d]
+        operator: Any = operators.find("NONZERO_COORDINATES")
+        desc = operator(
+            input_tensor=TensorDesc(DataType[data_type], sizes, strides=tuple(strides)),
+            output_count_tensor=TensorDesc("UINT32", (1,)),
+            output_coordinates_tensor=TensorDesc("UINT32", (elements, columns), strides=(columns + gap, 1)),
+        )
+        compiled = dml.Device("cpu", isa=isa).compile(desc)
+        assert compiled.kernel_name == "order:compiled"
+        x = hurting.values(data_type, sizes, rng, hurting.KINDS[int(rng.integers(len(hurting.KINDS)))])
+        x[rng.random(sizes) < (0, 0.5, 0.97, 1)[case % 4]] = (0, -0.0)[case % 2]
+        arrays, buffers = {}, {}
+        for name in ("input_tensor", "output_count_tensor", "output_coordinates_tensor"):
+            of = getattr(desc, name)
+            arrays[name], buffers[name] = guarded.place(
+                of.sizes, of.explicit_strides, of.data_type.dtype, at_end=case // 2 % 2 == 0, canary=CANARY
+            )
+        arrays["input_tensor"][...] = x
+        compiled.bind(**arrays).execute()
+        wanted = expected(desc, {"input_tensor": x})
+        for name in ("output_count_tensor", "output_coordinates_tensor"):
+            np.testing.assert_array_equal(arrays[name], wanted[name], err_msg=f"case {case}: {desc}")
+            arrays[name][...] = int.from_bytes(bytes([CANARY]) * 4, "little")
+            assert (buffers[name] == CANARY).all(), f"case {case} wrote between elements: {desc}"
+        outputs += elements * columns
+    ran(outputs, 8000)
+
+
 @pytest.mark.parametrize("k", [3, 2000])
 def test_lines_are_shared_out_among_threads(k: int) -> None:
     x = np.random.default_rng(k).integers(0, 500, (2, 11, 2000)).astype(np.float32)
@@ -111,3 +153,20 @@ def test_orders_are_matched_by_their_mathematics() -> None:
     assert ranked({"positions": nest(i, at + 1)}) == NO_RANK
     y = Tensor("y", (3, 8), DataType.FLOAT32)
     assert ranked({"values": move(i, y[(i[0], at)])}) == OTHER_ORDER
+
+
+def test_lists_are_matched_by_their_mathematics() -> None:
+    x = Tensor("x", (3, 4), DataType.FLOAT32)
+
+    def listed(*, behind: int = 0, decreasing: bool = True, first: int = 0, least: int = 0, added: int = 0) -> Any:
+        k, i, line = each(x.sizes), each((12, 2)), each((12,))
+        total = Sum(k, as_number(is_true(x[k])))
+        key = as_number(is_true(x[unraveled(line[0], x.sizes)]))
+        place = rank(line, key, i[0] + first, decreasing=decreasing)
+        coordinate = pieces(i[1], range(2), unraveled(place, x.sizes))
+        rows = select(number(i[0]) < (total + least if least else total), number(coordinate), behind)
+        return {"y": nest(i, rows), "c": nest(each((1,)), total + added if added else total)}
+
+    assert nonzeros(listed()) == Nonzeros("x", "c", "y", 2)
+    for others in ({"behind": 1}, {"decreasing": False}, {"first": 1}, {"least": 1}, {"added": 1}):
+        assert nonzeros(listed(**others)) == NO_LIST

@@ -1,4 +1,4 @@
-"""The first elements of sorted lines, and their positions, by machine code."""
+"""The first elements of sorted lines and their positions, and lists of the elements that are not 0, by machine code."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.irregular.loops import Loop, described, merged, parts
 from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.ranked import ranked
-from anydml.kernels.order import emit
+from anydml.kernels.order import emit, listing
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
@@ -24,12 +25,17 @@ MOST = 1 << 31  # elements of a line: counts and positions have 32 bits
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
     """A step for each thread, which goes from line to line."""
-    found = ranked(statement)
-    if isinstance(found, str):
+    found, listed = ranked(statement), nonzeros(statement)
+    if isinstance(found, str) and isinstance(listed, str):
         return Refused(found)
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
+    if not isinstance(listed, str):
+        if checked.tensors[listed.source].data_type.element_bits < 8:
+            return Refused("elements are no whole bytes")
+        return listing.lowered(listed, target, checked.tensors)
+    assert not isinstance(found, str)
     n, k = found.source.sizes[found.axis], found.sizes[found.axis]
     if n >= MOST:
         return Refused("positions take more than 32 bits")
