@@ -124,7 +124,12 @@ def _moves(target: Target, found: Displaced, tensors: Mapping[str, TensorDesc], 
     if row > itemsize:
         code = engine.compiled(emit.rows, target, columns, found.scatters)
     else:
-        code = engine.compiled(emit.elements, target, itemsize, columns, found.scatters)
+        usual = [{0, itemsize}, {0, itemsize}, {0, bits // 8}]
+        strides = loops[-1].strides if loops else (0, 0, 0)
+        along = [stride if stride in few else None for stride, few in zip(strides, usual, strict=True)]
+        plain = len(dimensions) == 1 and len(dimensions[0]) == 2 and dimensions[0][1] == itemsize
+        steps = emit.Steps((along[0], along[1], along[2]), itemsize if plain else None)
+        code = engine.compiled(emit.elements, target, itemsize, columns, found.scatters, steps)
     named: list[At | int] = []
     for column, part in zip(found.named, dimensions, strict=True):
         named += [_at(found.indices, tensors, column.start), column.size, *part]
