@@ -21,6 +21,7 @@ from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.contraction import contractions
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.displaced import displaced
+from anydml.kernels.match.layers import layers
 from anydml.kernels.match.looked_up import looked_up
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
@@ -29,7 +30,6 @@ from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.ranked import ranked
 from anydml.kernels.match.rows import rows
 from anydml.kernels.match.scans import scan
-from anydml.kernels.match.spread import spread
 from anydml.kernels.match.staged import staged
 from anydml.kernels.match.turned import turned
 from anydml.kernels.match.windows import windows
@@ -109,7 +109,9 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     checked = newest_of(check(desc or example_desc(operator)))
     statement = stated(checked.desc)
     copies = moves(statement)
-    if isinstance(copies, str) and not isinstance(in_order := spread(statement), str):
+    if isinstance(copies, str) and not isinstance(
+        in_order := layers(statement, checked.tensors[next(iter(statement))].data_type), str
+    ):
         copies = in_order
     patterns: dict[str, object] = {
         "copy": copies,

@@ -12,6 +12,7 @@ import guarded
 from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import targets
+from anydml.kernels.match.bands import NO_BAND, bands
 from anydml.kernels.match.moves import Move
 from anydml.kernels.match.spread import NO_SPREAD, spread
 from anydml.schema.expression import Tensor, both, each, equal, select
@@ -89,3 +90,44 @@ def test_elements_apart_are_matched_by_their_mathematics() -> None:
         assert spread({"y": move((i, j), body)}) == NO_SPREAD
     beyond = select(equal((i - 6) % 4, 0), x.or_else([(i - 6) // 4, j], 7), 7)
     assert spread({"y": move((i, j), beyond)}) == "an element is put outside"
+
+
+def test_diagonals_over_a_constant_are_matched_by_their_mathematics() -> None:
+    _, i, j = indices = each((2, 5, 9))
+    t = j - i
+
+    def made(condition: Any) -> Any:
+        return bands({"y": move(indices, select(condition, 3, 7))}, DataType.INT32)
+
+    filled = Move("", "y", (0, 0, 0), (2, 5, 9), (), (), (), 7)
+    places = ((1, 0, 0), (0, 1, 1))
+    assert made(both(t >= -1, t < 1)) == [
+        filled,
+        Move("", "y", (0, 1, 0), (2, 4), (), (), places, 3),
+        Move("", "y", (0, 0, 0), (2, 5), (), (), places, 3),
+    ]
+    assert made(both(t >= 8, t <= 10)) == [filled, Move("", "y", (0, 0, 8), (2, 1), (), (), places, 3)]
+    assert made(both(t >= 9, t < 12)) == [filled]
+    assert made(both(t >= 0, t < 5)) == "there are more than 4 diagonals"
+    for condition in (both(t < 1, t < 2), both(t >= 0, i < 2), both(i + j >= 0, i + j < 2), both(t >= 0, 2 * t < 2), t < 2):
+        assert made(condition) == NO_BAND
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_diagonals_are_put_over_a_constant(isa: str) -> None:
+    rng = np.random.default_rng(0)
+    for case in range(12):
+        sizes = ((2, 70, 131), (131, 170), (3, 5), (2, 2, 1, 9))[case % 4]
+        begin = int(rng.integers(-sizes[-2] - 1, sizes[-1] + 1))
+        end = begin + int(rng.integers(4))
+        dtype, threads = (np.float32, np.uint8, np.int64)[case % 3], 1 + case % 2
+        t = TensorDesc(DataType[np.dtype(dtype).name.upper()], sizes)
+        operator: Any = operators.find("DIAGONAL_MATRIX1")
+        desc = operator(output_tensor=t, value_data_type=t.data_type, value=7, diagonal_fill_begin=begin, diagonal_fill_end=end)
+        compiled = dml.Device("cpu", isa=isa, threads=threads).compile(desc)
+        assert compiled.kernel_name == ("copy:compiled" if t.element_bytes >= 1 << 15 else "copy:numpy")
+        found = np.full(sizes, 1, dtype)
+        compiled.bind(output_tensor=found).execute()
+        apart = np.arange(sizes[-1]) - np.arange(sizes[-2])[:, None]
+        wanted = np.where((begin <= apart) & (apart < end), 7, 0)
+        np.testing.assert_array_equal(found, np.broadcast_to(wanted, sizes))

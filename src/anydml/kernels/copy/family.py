@@ -9,8 +9,8 @@ from typing import Any
 from anydml.forks import guard
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.moves import Move, computes, moves
-from anydml.kernels.match.spread import spread
+from anydml.kernels.match.layers import layers
+from anydml.kernels.match.moves import computes, moves
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
@@ -29,26 +29,23 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine, least: 
     enough = SMALL if least is None else least
     if size < enough:
         return Refused(f"an output of {size} bytes: below {enough}, NumPy's copy is as fast")
-    found, over = moves(statement), list[Move]()
-    if isinstance(found, str):
-        in_order = spread(statement)
+    found = moves(statement)
+    if not isinstance(found, str):
+        phases = [found]
+    else:
+        in_order = layers(statement, checked.tensors[next(iter(statement))].data_type)
         if isinstance(in_order, str):
             return Refused(found)
-        found, over = in_order[:1], in_order[1:]
+        phases = [in_order[:1], in_order[1:]] if in_order[1:] else [in_order]
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
-    threads, short = machine.threads if size >= ALONE else 1, size < SMALL * 8
-    made: Lowered = _strided()(target, found, checked.tensors, threads=threads, short=short)
-    if not over:
-        return made
-    later: Lowered = _strided()(target, over, checked.tensors, threads=threads, short=short)
-    phases = [phase for lowered in (made, later) for phase in lowered.rounds[0].phases]
-    return made._replace(rounds=[made.rounds[0]._replace(phases=phases)], scratch=max(made.scratch, later.scratch))
+    threads = machine.threads if size >= ALONE else 1
+    return _layered()(target, phases, checked.tensors, threads=threads, short=size < SMALL * 8)
 
 
 @cache
-def _strided() -> Callable[..., Lowered]:
+def _layered() -> Callable[..., Lowered]:
     with guard:  # here and not above: what NumPy copies needs none of it
-        from anydml.kernels.copy.strided import strided
-    return strided
+        from anydml.kernels.copy.strided import layered
+    return layered

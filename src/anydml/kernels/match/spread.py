@@ -45,6 +45,7 @@ def spread(statement: Statement) -> list[Move] | str:
             return "an element is put outside"
         first.append(begin)
         start.append(0 if forward else size - 1)
+        apart = apart if size > 1 else 0  # which may be more than strides can be
         places.append(tuple([apart if e == d else 0 for e in range(len(variables))]))
         steps.append(tuple([(1 if forward else -1) if e == d else 0 for e in range(len(variables))]))
     if conditions:

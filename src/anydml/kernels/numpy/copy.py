@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
+from anydml.kernels.match.layers import layers
 from anydml.kernels.match.moves import Move, moves
-from anydml.kernels.match.spread import spread
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
@@ -22,7 +22,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Buil
     """A copy between views for every move."""
     found = moves(statement)
     if isinstance(found, str):
-        in_order = spread(statement)
+        in_order = layers(statement, checked.tensors[next(iter(statement))].data_type)
         if isinstance(in_order, str):
             return Refused(found)
         found = in_order
