@@ -21,14 +21,18 @@ from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.contraction import contractions
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.displaced import displaced
+from anydml.kernels.match.layers import layers
 from anydml.kernels.match.looked_up import looked_up
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
+from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.product import Product, product
+from anydml.kernels.match.ranked import ranked
 from anydml.kernels.match.rows import rows
 from anydml.kernels.match.scans import scan
 from anydml.kernels.match.several import several
 from anydml.kernels.match.staged import staged
+from anydml.kernels.match.turned import turned
 from anydml.kernels.match.windows import windows
 from anydml.kernels.numpy.random import NO_BITS
 from anydml.schema.expression import walk
@@ -105,16 +109,24 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     """
     checked = newest_of(check(desc or example_desc(operator)))
     statement = stated(checked.desc)
+    copies = moves(statement)
+    if isinstance(copies, str) and not isinstance(
+        in_order := layers(statement, checked.tensors[next(iter(statement))].data_type), str
+    ):
+        copies = in_order
     patterns: dict[str, object] = {
-        "copy": moves(statement),
+        "copy": copies,
         "contract": product(statement, checked),
         "contract:compiled": contraction(statement, checked),
         "contract.floats": products_of_floats(statement),
         "elementwise": one_map(statement),
         "windows": windows(statement),
-        "irregular:compiled": displaced(statement) if checked.desc.spec.data_rules else "indices may name no place",
-        "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(moves(statement), str) else statement),
+        "irregular:compiled": turned(statement)
+        if isinstance(found := displaced(statement), str)
+        else (found if checked.desc.spec.data_rules else "indices may name no place"),
+        "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(copies, str) else statement),
         "scan": scan(statement),
+        "order": nonzeros(statement) if isinstance(in_lines := ranked(statement), str) else in_lines,
         "random": statement if any(e.op == "philox" for nest in statement.values() for e in walk(nest.body)) else NO_BITS,
     }
     # products are rows, too, which the kernels of products are there for

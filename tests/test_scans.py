@@ -15,7 +15,7 @@ from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.exact.formats import FLOAT16, FLOAT32
 from anydml.kernels.code import targets
-from anydml.kernels.scan import exact, family
+from anydml.kernels.scan import emit, exact, family
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 KINDS = {"SUMMATION": "sum", "PRODUCT": "product"}
@@ -79,6 +79,53 @@ def test_running_sums_and_products_are_exact(isa: str, name: str, ran: Any, monk
         outputs += x.size
     assert decided or name == "PRODUCT", "no line was decided by the exact path"
     ran(outputs, 4000)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long lines, contiguous and side by side, in more than one strip, with elements that spoil some of them at any place."""
+    begun: list[bool] = []
+    decide = family._decide
+
+    def counted(found: Any, layout: Any, lanes: int, scratch: Any, arrays: Any) -> None:
+        begun.append(bool(scratch[emit.ROW]))
+        decide(found, layout, lanes, scratch, arrays)
+
+    monkeypatch.setattr(family, "_decide", counted)
+    outputs = 0
+    open_ = [2.0**100, 2.0**-120, -(2.0**100), -(2.0**-120), 2.0**-149]
+    hard = [[1e-30], [1e30, 1.0, -1e30], [np.inf], [-np.inf, np.inf], [np.nan], [3e38, 3e38, -3e38], open_, open_]
+    shapes = [((3, 171), 1), ((2, 64), 1), ((171, 3), 0), ((23, 37), 0), ((2, 9, 33), 1), ((5, 1041), 0), ((2, 17, 2), 1)]
+    for case, (sizes, axis) in enumerate(shapes * SOAK):
+        rng = np.random.default_rng(case)
+        data_type = ("FLOAT32", "FLOAT32", "FLOAT16", "INT32")[int(rng.integers(4))] if case % 7 not in (0, 2, 3) else "FLOAT32"
+        operator: Any = operators.find("CUMULATIVE_SUMMATION")
+        t = TensorDesc(DataType[data_type], sizes)
+        direction = ("INCREASING", "DECREASING")[int(rng.integers(2))]
+        desc = operator(
+            input_tensor=t, output_tensor=t, axis=axis, axis_direction=direction, has_exclusive_sum=bool(rng.integers(2))
+        )
+        x = hurting.values(data_type, sizes, rng, "ordinary")
+        x[rng.random(sizes) < 0.3] = 0
+        lines = np.moveaxis(x, axis, -1)
+        for _ in range(3 if data_type != "INT32" else 0):
+            with np.errstate(over="ignore"):
+                few = np.array(hard[int(rng.integers(len(hard)))]).astype(x.dtype)
+            at = int(rng.integers(max(1, lines.shape[-1] - len(few))))
+            lines[tuple(int(rng.integers(n)) for n in lines.shape[:-1])][at : at + len(few)] = few[: lines.shape[-1] - at]
+        lines[(0,) * (lines.ndim - 1)][:] = x.dtype.type(-0.0)  # a sum of which is -0
+        wanted = expected(desc, {"input_tensor": x})["output_tensor"].view(f"u{x.itemsize}")
+        compiled = dml.Device("cpu", isa=isa).compile(desc)
+        assert compiled.kernel_name == "scan:compiled"
+        found = np.empty_like(x)
+        compiled.bind(input_tensor=x, output_tensor=found).execute()
+        np.testing.assert_array_equal(found.view(f"u{x.itemsize}"), wanted, err_msg=f"case {case}: {desc}")
+        bound = compiled.bind(input_tensor=x, output_tensor=x)
+        bound.execute()
+        np.testing.assert_array_equal(x.view(f"u{x.itemsize}"), wanted, err_msg=f"case {case}, in place: {desc}")
+        outputs += x.size
+    assert any(begun), "no line was decided exactly from a row on"
+    ran(outputs, 7000)
 
 
 def test_lines_that_float64_leaves_open_are_decided() -> None:

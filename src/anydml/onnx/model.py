@@ -235,5 +235,5 @@ def _of_type(x: Array, element_type: int | None) -> Array:
 
 
 def load(model: str | os.PathLike[str] | ModelProto) -> Model:
-    """The model of an .onnx file or of a ModelProto, of opset 7 or newer; ModelError for what cannot be read."""
+    """The model of an .onnx file or of a ModelProto, of opset 6 or newer; ModelError for what cannot be read."""
     return Model(read(model))

@@ -9,6 +9,7 @@ from typing import Any
 from anydml.forks import guard
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.layers import layers
 from anydml.kernels.match.moves import computes, moves
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
@@ -18,7 +19,10 @@ ALONE = 3 << 20  # bytes of output below which a second thread costs more than i
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine, least: int | None = None) -> Lowered | Refused:
-    """Every move as a strided copy; all of them are one phase. least: the bytes of output that are not too few, else SMALL."""
+    """Every move as a strided copy; all of them are one phase, but for those over others.
+
+    least: the bytes of output that are not too few, else SMALL.
+    """
     if (computed := computes(statement)) is not None:
         return Refused(computed)
     size = sum([checked.tensors[name].element_bytes for name in statement])
@@ -26,16 +30,22 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine, least: 
     if size < enough:
         return Refused(f"an output of {size} bytes: below {enough}, NumPy's copy is as fast")
     found = moves(statement)
-    if isinstance(found, str):
-        return Refused(found)
+    if not isinstance(found, str):
+        phases = [found]
+    else:
+        in_order = layers(statement, checked.tensors[next(iter(statement))].data_type)
+        if isinstance(in_order, str):
+            return Refused(found)
+        phases = [in_order[:1], in_order[1:]] if in_order[1:] else [in_order]
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
-    return _strided()(target, found, checked.tensors, threads=machine.threads if size >= ALONE else 1, short=size < SMALL * 8)
+    threads = machine.threads if size >= ALONE else 1
+    return _layered()(target, phases, checked.tensors, threads=threads, short=size < SMALL * 8)
 
 
 @cache
-def _strided() -> Callable[..., Lowered]:
+def _layered() -> Callable[..., Lowered]:
     with guard:  # here and not above: what NumPy copies needs none of it
-        from anydml.kernels.copy.strided import strided
-    return strided
+        from anydml.kernels.copy.strided import layered
+    return layered

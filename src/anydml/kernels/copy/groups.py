@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from anydml.kernels.code.emit import Text, shuffle
+from anydml.kernels.code.emit import Text, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.copy.emit import FETCHED, along, kernel, region
 from anydml.kernels.copy.text import LINE, Prefetch, each, loop, prefetch, to_multiple, when
@@ -30,6 +30,7 @@ def groups(
     group = len(pattern)
     per_block = groups_per_block(group, width, vectors)
     lanes = _chunks([i * step + offset for i in range(per_block) for offset in pattern])
+    single_constant = step == 0 and pattern in [tuple(range(n)) for n in (1, 2, 4, 8)]
 
     def body(text: Text, s: str, d: str) -> None:
         extent = text.op(f"mul i64 %n, {abs(step)}")
@@ -42,25 +43,43 @@ def groups(
             for value, (_, at, size) in zip(values, pieces, strict=True):
                 text.store(f"i{8 * size}", value, into, at)
 
+        same: list[str] = []  # of a constant, the vectors of every block
+
         def block(i: str, *, past_cache: bool) -> None:
-            assert lanes is not None
             source = text.at(s, text.op(f"mul i64 {i}, {step}"))
             into = text.at(d, text.op(f"mul i64 {i}, {group}"))
-            if ahead and abs(step) <= LINE:
+            if ahead and 0 < abs(step) <= LINE:
                 at = text.op(f"mul i64 {i}, {abs(step)}")
                 along(text, ahead, s, at, extent, abs(step) * per_block, down=step < 0)
-            for j, vector in enumerate(_vectors(text, source, lanes, width)):
+            for j, vector in enumerate(same or _vectors(text, source, lanes or [], width)):
                 text.store(f"<{width} x i8>", vector, into, j * width, stream=width if past_cache else 0)
 
         def fits(i: str, count: int) -> str:
             return text.op(f"icmp ule i64 {text.op(f'add i64 {i}, {count}')}, %n")
 
+        def constant() -> None:
+            if single_constant:
+                element = f"i{8 * group}"
+                found = splat(text, text.load(element, s), f"<{width // group} x {element}>")
+                vector = text.op(f"bitcast <{width // group} x {element}> {found} to <{width} x i8>")
+                same.extend([vector] * (per_block * group // width))
+            elif step == 0:
+                same.extend(_vectors(text, s, lanes or [], width))
+
         def many() -> None:
+            constant()
             start = "0"
             if LINE % group == 0:  # in long rows, vectors of the output lie at multiples of their width
                 head = text.op(f"udiv i64 {to_multiple(text, d, width)}, {group}")
                 start = text.op(f"select i1 {text.op(f'icmp uge i64 %n, {4 * per_block}')}, i64 {head}, i64 0")
                 when(text, text.op(f"icmp ne i64 {start}, 0"), lambda: block("0", past_cache=False))
+            if step == 0:
+
+                def four(i: str) -> None:
+                    for j in range(4):
+                        block(text.op(f"add i64 {i}, {j * per_block}"), past_cache=False)
+
+                start = loop(text, start, 4 * per_block, lambda i: fits(i, 4 * per_block), four)
             end = loop(text, start, per_block, lambda i: fits(i, per_block), lambda i: block(i, past_cache=False))
             last = text.op(f"sub i64 %n, {per_block}")
             when(text, text.op(f"icmp ult i64 {end}, %n"), lambda: block(last, past_cache=False))
@@ -68,6 +87,7 @@ def groups(
         def many_past_cache() -> None:
             # a block is a cache line. Two at the front, up to the end of a line, and two at the end are stored plainly, so
             # that no line is stored in both ways; the caller promises that the output lies at multiples of the group
+            constant()
             second = text.op(f"udiv i64 {to_multiple(text, d, LINE)}, {group}")
             block("0", past_cache=False)
             block(second, past_cache=False)
@@ -79,7 +99,7 @@ def groups(
         def one_by_one() -> None:
             each(text, single)
 
-        if lanes is None:
+        if lanes is None and not single_constant:
             one_by_one()
         else:
             least = text.op(f"icmp uge i64 %n, {4 * per_block if stream else per_block}")

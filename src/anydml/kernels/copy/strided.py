@@ -24,12 +24,36 @@ MOST = 1024  # moves that an output is written by, part by part
 
 def strided(target: Target, moves: Sequence[Move], tensors: Mapping[str, TensorDesc], *, threads: int, short: bool) -> Lowered:
     """One phase of all moves, between tensors with explicit strides, in at most so many pieces."""
-    moves = _part_by_part(moves, tensors)
+    return layered(target, [moves], tensors, threads=threads, short=short)
+
+
+def layered(
+    target: Target, layers: Sequence[Sequence[Move]], tensors: Mapping[str, TensorDesc], *, threads: int, short: bool
+) -> Lowered:
+    """A phase of the moves of each layer, one after another."""
+    bits = dict.fromkeys(move.bits for moves in layers for move in moves if move.bits is not None)
+    constants = {value: CONSTANT * i for i, value in enumerate(bits)}
+    phases, scratch = [], 0
+    for moves in layers:
+        steps, needed = _phase(target, _part_by_part(moves, tensors), tensors, constants, threads)
+        phases.append(_shared(steps, threads))
+        scratch = max(scratch, needed)
+    words = np.array([[value, 0] for value in constants], np.uint64).view(np.uint8).ravel() if constants else None
+    return Lowered(target, [Rounds(phases)], scratch, words, short=short)
+
+
+def _phase(
+    target: Target,
+    moves: Sequence[Move],
+    tensors: Mapping[str, TensorDesc],
+    constants: Mapping[int, int],
+    threads: int,
+) -> tuple[list[tuple[float, Step]], int]:
+    """The steps of moves, each with its share of the work, and the scratch that they take; constants: where each one is."""
     amounts = [prod(move.sizes) for move in moves]
     whole = sum(amounts)
-    steps: list[tuple[float, Step]] = []  # each with its share of the work
+    steps: list[tuple[float, Step]] = []
     scratch = 0
-    constants = {bits: CONSTANT * i for i, bits in enumerate(dict.fromkeys(m.bits for m in moves if m.bits is not None))}
     for move, amount in zip(moves, amounts, strict=True):
         weight = amount / whole
         into = tensors[move.target]
@@ -52,8 +76,7 @@ def strided(target: Target, moves: Sequence[Move], tensors: Mapping[str, TensorD
         pieces = made.steps(first, At(move.target, sum(map(mul, move.first, to)) * itemsize), At("scratch", scratch))
         steps += [(weight / len(pieces), piece) for piece in pieces]
         scratch += made.scratch * len(pieces)
-    words = np.array([[bits, 0] for bits in constants], np.uint64).view(np.uint8).ravel() if constants else None
-    return Lowered(target, [Rounds([_shared(steps, threads)])], scratch, words, short=short)
+    return steps, scratch
 
 
 def _part_by_part(moves: Sequence[Move], tensors: Mapping[str, TensorDesc]) -> Sequence[Move]:

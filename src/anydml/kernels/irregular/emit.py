@@ -84,56 +84,80 @@ class Columns(NamedTuple):
     parts: int
 
 
+class Steps(NamedTuple):
+    """Bytes that are known when code is made, None where they are not.
+
+    along: from one element to the next of the innermost loop, in source, target and indices. named: from an index to the next
+    one.
+    """
+
+    along: tuple[int | None, int | None, int | None]
+    named: int | None
+
+
+ROW_STEPS = Steps((None, None, None), None)
 Displaced = Callable[[str, str], str]
 Row = Callable[[Text, list[str], str, list[str], Displaced], None]
 
 
-def _mover(columns: Columns, row: Row) -> str:
+def _mover(columns: Columns, row: Row, steps: Steps = ROW_STEPS) -> str:
     """The frame of both movers.
 
     Arguments: MOVED; for each column the indices, their size, and the size and stride of each part, the innermost first; loops
     of three places, those of source, target and indices. `row(text, places, count, strides, displaced)` is the innermost
-    loop; displaced(indices, place): the place moved by what the indices name.
+    loop; displaced(indices, place): the place moved by what the indices name. It is a function of its own, so that its
+    addresses do not take the registers of the loops around it.
     """
-    text = Text()
-    arguments(text, MOVED, {"source", "target"})
-    base, words = text.at("%arguments", 8 * len(MOVED)), 2 + 2 * columns.parts
+    inner = Text()
+    words = 2 + 2 * columns.parts
     named = [
-        [text.load("ptr" if j == 0 else "i64", base, 8 * (words * q + j)) for j in range(words)] for q in range(columns.tuples)
+        [inner.load("ptr" if j == 0 else "i64", "%named", 8 * (words * q + j)) for j in range(words)]
+        for q in range(columns.tuples)
     ]
     first = named[0][0]
     apart = [
-        text.op(f"sub i64 {text.op(f'ptrtoint ptr {place} to i64')}, {text.op(f'ptrtoint ptr {first} to i64')}")
+        inner.op(f"sub i64 {inner.op(f'ptrtoint ptr {place} to i64')}, {inner.op(f'ptrtoint ptr {first} to i64')}")
         for place, *_ in named
     ]
 
     def displaced(indices: str, place: str) -> str:
         for (_, size, *parts), offset in zip(named, apart, strict=True):
-            value = text.load(f"i{columns.bits}", indices, offset)
+            value = inner.load(f"i{columns.bits}", indices, offset if len(named) > 1 else 0)
             if columns.bits < 64:
-                value = text.op(f"{'s' if columns.wraps else 'z'}ext i{columns.bits} {value} to i64")
+                value = inner.op(f"{'s' if columns.wraps else 'z'}ext i{columns.bits} {value} to i64")
             if columns.wraps:
-                above = text.op(f"add i64 {value}, {size}")
-                value = text.op(f"select i1 {text.op(f'icmp slt i64 {value}, 0')}, i64 {above}, i64 {value}")
+                above = inner.op(f"add i64 {value}, {size}")
+                value = inner.op(f"select i1 {inner.op(f'icmp slt i64 {value}, 0')}, i64 {above}, i64 {value}")
             while len(parts) > 2:
                 count, stride, *parts = parts
-                quotient = text.op(f"udiv i64 {value}, {count}")
-                rest = text.op(f"sub i64 {value}, {text.op(f'mul i64 {quotient}, {count}')}")
-                place, value = along(text, place, stride, rest), quotient
-            place = along(text, place, parts[1], value)
+                quotient = inner.op(f"udiv i64 {value}, {count}")
+                rest = inner.op(f"sub i64 {value}, {inner.op(f'mul i64 {quotient}, {count}')}")
+                place, value = along(inner, place, stride, rest), quotient
+            place = along(inner, place, parts[1] if steps.named is None else str(steps.named), value)
         return place
 
+    strides = [f"%stride{k}" if step is None else str(step) for k, step in enumerate(steps.along)]
+    row(inner, [f"%place{k}" for k in range(3)], "%count", strides, displaced)
+    parameters = [*(f"ptr %place{k}" for k in range(3)), "i64 %count", *(f"i64 %stride{k}" for k in range(3)), "ptr %bytes_at"]
+    lines = ["  %bytes = load i64, ptr %bytes_at, align 8", *inner.lines, "  ret void", "}"]
+    function = "\n".join([f"define internal void @row({', '.join(parameters)}, ptr %named) noinline {{", "entry:", *lines])
+
+    text = Text()
+    arguments(text, MOVED, {"source", "target"})
+    base = text.at("%arguments", 8 * len(MOVED))
     loops = text.at(base, 8 * words * columns.tuples)
 
     def innermost(places: list[str], count: str, strides: list[str]) -> None:
-        row(text, places, count, strides, displaced)
+        given = [*(f"ptr {place}" for place in places), f"i64 {count}", *(f"i64 {stride}" for stride in strides)]
+        bytes_at = text.at("%arguments", 8 * MOVED.index("bytes"))
+        text.do(f"call void @row({', '.join(given)}, ptr {bytes_at}, ptr {base})")
 
-    walk(text, loops, ["%source", "%target", first], innermost)
+    walk(text, loops, ["%source", "%target", text.load("ptr", base)], innermost)
     text.do("ret i64 0")
-    return kernel(text, ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"])
+    return kernel(text, ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", function])
 
 
-def elements(target: Target, itemsize: int, columns: Columns, scatters: bool) -> str:
+def elements(target: Target, itemsize: int, columns: Columns, scatters: bool, steps: Steps) -> str:
     """Elements one by one."""
     kind = f"i{8 * itemsize}"
 
@@ -155,30 +179,33 @@ def elements(target: Target, itemsize: int, columns: Columns, scatters: bool) ->
         done, _ = fold(text, "0", count, 4, [], four)
         fold(text, done, count, 1, [], single)
 
-    return _mover(columns, row)
+    return _mover(columns, row, steps)
+
+
+def moved_row(text: Text, target: Target, source: str, into: str, nbytes: str) -> None:
+    """A row of contiguous bytes, at least one."""
+    width = target.vector_bytes
+    vector = f"<{width} x i8>"
+
+    def blocks(i: str, _: list[str], count: int) -> list[str]:
+        s, d = text.at(source, i), text.at(into, i)
+        values = [text.load(vector, s, width * j) for j in range(count)]
+        for j, value in enumerate(values):
+            text.store(vector, value, d, width * j)
+        return []
+
+    def long() -> None:
+        done, _ = fold(text, "0", nbytes, 4 * width, [], lambda i, x: blocks(i, x, 4))
+        fold(text, done, nbytes, width, [], lambda i, x: blocks(i, x, 1))
+        blocks(text.op(f"sub i64 {nbytes}, {width}"), [], 1)
+
+    few = text.op(f"icmp ule i64 {nbytes}, {4 * width}")
+    when(text, few, lambda: short(text, source, into, nbytes, 4 * width + 1, width))
+    when(text, text.op(f"xor i1 {few}, true"), long)
 
 
 def rows(target: Target, columns: Columns, scatters: bool) -> str:
     """Rows of `bytes` contiguous bytes, at least one; those that are named are fetched before they are moved."""
-    width = target.vector_bytes
-    vector = f"<{width} x i8>"
-
-    def move(text: Text, source: str, into: str) -> None:
-        def blocks(i: str, _: list[str], count: int) -> list[str]:
-            s, d = text.at(source, i), text.at(into, i)
-            values = [text.load(vector, s, width * j) for j in range(count)]
-            for j, value in enumerate(values):
-                text.store(vector, value, d, width * j)
-            return []
-
-        def long() -> None:
-            done, _ = fold(text, "0", "%bytes", 4 * width, [], lambda i, x: blocks(i, x, 4))
-            fold(text, done, "%bytes", width, [], lambda i, x: blocks(i, x, 1))
-            blocks(text.op(f"sub i64 %bytes, {width}"), [], 1)
-
-        few = text.op(f"icmp ule i64 %bytes, {4 * width}")
-        when(text, few, lambda: short(text, source, into, "%bytes", 4 * width + 1, width))
-        when(text, text.op(f"xor i1 {few}, true"), long)
 
     def row(text: Text, places: list[str], count: str, strides: list[str], displaced: Displaced) -> None:
         last = text.op(f"sub i64 {count}, 1")
@@ -196,7 +223,7 @@ def rows(target: Target, columns: Columns, scatters: bool) -> str:
                 into = displaced(indices, into)
             else:
                 source = displaced(indices, source)
-            move(text, source, into)
+            moved_row(text, target, source, into, "%bytes")
             return []
 
         fold(text, "0", count, 1, [], single)

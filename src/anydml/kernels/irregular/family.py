@@ -10,10 +10,11 @@ from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.copy.strided import strided
-from anydml.kernels.irregular import emit
-from anydml.kernels.irregular.loops import OUTER, Loop, described, merged
+from anydml.kernels.irregular import emit, turning
+from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.displaced import Displaced, Named, Place, displaced
+from anydml.kernels.match.turned import turned
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import TensorDesc
@@ -25,12 +26,15 @@ SHORT = 1 << 18
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
     """Every index looked at, the elements that are there otherwise, and those at the places that indices name."""
-    found = displaced(statement)
-    if isinstance(found, str):
+    found, lines = displaced(statement), turned(statement)
+    if isinstance(found, str) and isinstance(lines, str):
         return Refused(found)
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
+    if not isinstance(lines, str):
+        return turning.lowered(lines, target, checked.tensors, machine.threads)
+    assert not isinstance(found, str)
     about = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
     judged = {name for name, field, _ in checked.fields.values() if field.wire in about}
     if found.indices.tensor not in judged:
@@ -115,17 +119,22 @@ def _moves(target: Target, found: Displaced, tensors: Mapping[str, TensorDesc], 
     row = itemsize
     if loops and loops[-1].strides == (itemsize, itemsize, 0) and loops[-1].turns * itemsize >= ROW:
         row *= loops.pop().turns
-    parts = [_parts_named(found, column, tensors) for column in found.named]
-    columns = emit.Columns(len(parts), bits, found.named[0].wraps, len(parts[0]) // 2)
+    dimensions = [_parts_named(found, column, tensors) for column in found.named]
+    columns = emit.Columns(len(dimensions), bits, found.named[0].wraps, len(dimensions[0]) // 2)
     if row > itemsize:
         code = engine.compiled(emit.rows, target, columns, found.scatters)
     else:
-        code = engine.compiled(emit.elements, target, itemsize, columns, found.scatters)
+        usual = [{0, itemsize}, {0, itemsize}, {0, bits // 8}]
+        strides = loops[-1].strides if loops else (0, 0, 0)
+        along = [stride if stride in few else None for stride, few in zip(strides, usual, strict=True)]
+        plain = len(dimensions) == 1 and len(dimensions[0]) == 2 and dimensions[0][1] == itemsize
+        steps = emit.Steps((along[0], along[1], along[2]), itemsize if plain else None)
+        code = engine.compiled(emit.elements, target, itemsize, columns, found.scatters, steps)
     named: list[At | int] = []
-    for column, part in zip(found.named, parts, strict=True):
+    for column, part in zip(found.named, dimensions, strict=True):
         named += [_at(found.indices, tensors, column.start), column.size, *part]
     pieces = []
-    for loop, first in _parts(loops, threads):
+    for loop, first in parts(loops, threads):
         moved = [first * stride for stride in loop[0].strides] if loop else [0, 0, 0]
         source, into = _at(found.source, tensors) + moved[0], _at(found.target, tensors) + moved[1]
         named_here = [x + moved[2] if isinstance(x, At) else x for x in named]
@@ -141,12 +150,3 @@ def _ordered(found: Displaced, tensors: Mapping[str, TensorDesc]) -> list[Loop]:
     order = sorted(range(len(loops)), key=lambda i: -loops[i].strides[plain])
     kept = [i for i in order if i >= len(loops) - found.ordered and loops[i].turns > 1]
     return [loops[i] for i in order] if kept == sorted(kept) else loops
-
-
-def _parts(loops: Sequence[Loop], threads: int) -> list[tuple[list[Loop], int]]:
-    """The loops for each of so many threads at most, and where the outermost begins."""
-    if not loops or threads == 1:
-        return [(list(loops), 0)]
-    outer, *inner = loops
-    step = -(-outer.turns // threads)
-    return [([Loop(min(step, outer.turns - i), outer.strides), *inner], i) for i in range(0, outer.turns, step)]

@@ -56,3 +56,12 @@ def walk(text: Text, base: str, places: Sequence[str], body: Callable[[list[str]
         fold(text, "0", count, 1, [], turn)
 
     nested(0, places)
+
+
+def parts(loops: Sequence[Loop], threads: int) -> list[tuple[list[Loop], int]]:
+    """The loops for each of so many threads at most, and where the outermost begins."""
+    if not loops or threads == 1:
+        return [(list(loops), 0)]
+    outer, *inner = loops
+    step = -(-outer.turns // threads)
+    return [([Loop(min(step, outer.turns - i), outer.strides), *inner], i) for i in range(0, outer.turns, step)]

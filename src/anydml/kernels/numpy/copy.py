@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
+from anydml.kernels.match.layers import layers
 from anydml.kernels.match.moves import Move, moves
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
@@ -21,7 +22,10 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Buil
     """A copy between views for every move."""
     found = moves(statement)
     if isinstance(found, str):
-        return Refused(found)
+        in_order = layers(statement, checked.tensors[next(iter(statement))].data_type)
+        if isinstance(in_order, str):
+            return Refused(found)
+        found = in_order
     # copied as integers, so that every NaN keeps its payload
     bits = f"u{checked.tensors[found[0].target].data_type.dtype.itemsize}"
     moved = [_views(move, checked.tensors[move.target].sizes, bits) for move in found]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from anydml.exact.formats import Format, nearest, significand
 
 
-def sums(line: Sequence[int], form: Format, *, exclusive: bool) -> Iterator[int]:
-    """The bits of the running sums of elements, given by their bits."""
+def sums(line: Sequence[int], form: Format, *, exclusive: bool, begun: float | None = None) -> Iterator[int]:
+    """The bits of the running sums of elements, given by their bits; begun: the sum of those before, if there are any."""
     unit = 1 << -form.lowest  # sums are multiples of the smallest subnormal number
     total, special, negative = 0, 0.0, True
+    if begun is not None:
+        total, negative = int(Fraction(begun) * unit), begun == 0 and math.copysign(1, begun) < 0
 
     def stored() -> int:
         if special - special != 0:
@@ -19,7 +22,7 @@ def sums(line: Sequence[int], form: Format, *, exclusive: bool) -> Iterator[int]
         return nearest(total, unit, form) if total else form.sign if negative else 0
 
     if exclusive:
-        yield 0
+        yield 0 if begun is None else stored()
     for bits in line[: len(line) - exclusive]:
         if _is_finite(bits, form):
             m, exponent = significand(bits, form)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,31 @@ from numpy.typing import NDArray
 from anydml.exact.formats import FLOAT16, FLOAT32, Format
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import wanted
+from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.irregular.loops import Loop, described
 from anydml.kernels.kernel import Arrays, Lowered, Machine, Refused
 from anydml.kernels.match.scans import Scan, scan
-from anydml.kernels.scan import emit, exact
+from anydml.kernels.scan import columns, emit, exact, lines
+from anydml.kernels.scan.group import Shape
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 
 SHORT = 1 << 14  # elements below which other threads can wait
+CACHE_LINE = 64
 _FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32}
+
+
+class Layout(NamedTuple):
+    """Strides in bytes on both sides; lane: the dimension whose lines are computed together, None for single lines.
+
+    others: the dimensions around them. kept: of so many lines all elements are kept, where one may be left open.
+    """
+
+    strides: Sequence[tuple[int, int]]
+    lane: int | None
+    others: Sequence[int]
+    kept: int
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
@@ -39,62 +53,94 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     source, into = checked.tensors[found.source], checked.tensors[found.target]
     itemsize = found.data_type.dtype.itemsize
     strides = [(a * itemsize, b * itemsize) for a, b in zip(source.explicit_strides, into.explicit_strides, strict=True)]
-    lane = _side_by_side(found, strides, itemsize)
-    others = [d for d in range(len(found.sizes)) if d not in (found.axis, lane)]
-    lines, beside = (1, (itemsize, itemsize)) if lane is None else (found.sizes[lane], strides[lane])
+    layout, shape = _laid_out(found, strides, target)
     along, n = strides[found.axis], found.sizes[found.axis]
     last = [(n - 1) * step if found.backward else 0 for step in along]
     along = (-along[0], -along[1]) if found.backward else along
-    lanes = emit.lanes_of(target)
-    together = lanes if lines >= lanes else 1
-    shape = emit.Shape(found.data_type, found.product, found.exclusive, beside == (itemsize, itemsize))
-    code = engine.compiled(emit.emitted, target, shape)
-    loops = [*(Loop(found.sizes[d], strides[d]) for d in others), Loop(1, (0, 0))]
-    state = At("scratch")
-    numbers: tuple[At | int, ...] = (
-        *(state, state + 8 * emit.STATE_WORDS, At(found.source, last[0]), At(found.target, last[1]), n),
-        *(*along, lines, *beside, *described(loops, 2)),
-    )
-    words = emit.STATE_WORDS + -(-n * together * itemsize // 8)
-    floating = found.data_type in _FORMATS
+    loops = [*(Loop(found.sizes[d], strides[d]) for d in layout.others), Loop(1, (0, 0))]
+    # in scratch: the state, the sums that a group begins with, the elements that are kept, and what else there is
+    lanes, state = emit.lanes_of(target), At("scratch")
+    begun = 8 * emit.STATE_WORDS
+    kept = begun + 8 * lanes
+    free = kept + _rounded_up(n * layout.kept * itemsize)
+    numbers: list[At | int] = [
+        state,
+        state + begun,
+        state + kept,
+        At(found.source, last[0]),
+        At(found.target, last[1]),
+        n,
+        *along,
+    ]
+    count, beside = (1, (itemsize, itemsize)) if layout.lane is None else (found.sizes[layout.lane], strides[layout.lane])
+    if shape is None:
+        shape = Shape(found.data_type, found.product, found.exclusive, beside == (itemsize, itemsize))
+        code = engine.compiled(emit.emitted, target, shape)
+        numbers += [count, *beside]
+    elif layout.lane is None:
+        code = engine.compiled(lines.emitted, target, shape, found.backward)
+        numbers += [state + free]
+        free += 2 * lines.block(target, shape) * itemsize
+    else:
+        code = engine.compiled(columns.emitted, target, shape)
+        sums, staged = columns.columns_bytes(target, shape, count)
+        numbers += [count, state + free, state + (free + sums)]
+        free += sums + staged
     return Lowered(
         target,
-        [Rounds([[[Step(code, numbers)]]])],
-        scratch=8 * words,
+        [Rounds([[[Step(code, (*numbers, *described(loops, 2)))]]])],
+        scratch=_rounded_up(free),
         short=prod(found.sizes) < SHORT,
-        decide=partial(_decide, found, lane, others, lanes) if floating else None,
+        decide=partial(_decide, found, layout, lanes) if found.data_type in _FORMATS else None,
     )
 
 
-def _side_by_side(found: Scan, strides: Sequence[tuple[int, int]], itemsize: int) -> int | None:
-    """The dimension whose lines are computed together: a contiguous one, else the longest; None where there is one line."""
-    others = [d for d, size in enumerate(found.sizes) if d != found.axis and size > 1]
-    return max(others, key=lambda d: (strides[d] == (itemsize, itemsize), found.sizes[d]), default=None)
+def _laid_out(found: Scan, strides: Sequence[tuple[int, int]], target: Target) -> tuple[Layout, Shape | None]:
+    """The lines, and the shape of the kernel for lines that are contiguous or side by side; None where they are neither."""
+    itemsize = found.data_type.dtype.itemsize
+    contiguous, lanes = (itemsize, itemsize), emit.lanes_of(target)
+    floating = found.data_type in _FORMATS
+    shape = None if floating and found.product else Shape(found.data_type, found.product, found.exclusive, True)
+    others = [d for d in range(len(found.sizes)) if d != found.axis]
+    if shape is not None and strides[found.axis] == contiguous and found.sizes[found.axis] >= lines.LEAST:
+        return Layout(strides, None, others, int(floating)), shape
+    longest = max(
+        (d for d in others if found.sizes[d] > 1), key=lambda d: (strides[d] == contiguous, found.sizes[d]), default=None
+    )
+    if longest is None:
+        return Layout(strides, None, others, 1), None
+    others.remove(longest)
+    if shape is not None and strides[longest] == contiguous:
+        return Layout(strides, longest, others, lanes * floating), shape
+    return Layout(strides, longest, others, lanes if found.sizes[longest] >= lanes else 1), None
 
 
-def _decide(
-    found: Scan, lane: int | None, others: Sequence[int], lanes: int, scratch: NDArray[np.int64], arrays: Arrays
-) -> None:
-    """Store the lines of the group that stopped the call, of which an element is open, exactly."""
+def _rounded_up(nbytes: int) -> int:
+    return -(-nbytes // CACHE_LINE) * CACHE_LINE
+
+
+def _decide(found: Scan, layout: Layout, lanes: int, scratch: NDArray[np.int64], arrays: Arrays) -> None:
+    """Store the lines of the group that stopped the call, of which an element is open, exactly, from its first row on."""
     form = _FORMATS[found.data_type]
-    number, mask = int(scratch[0]) - 1, int(scratch[2])
-    scratch[2] = 0
-    lines = 1 if lane is None else found.sizes[lane]
-    full, single = divmod(lines, lanes)
-    turn, group = divmod(number, full + single)
-    first, count = (group * lanes, lanes) if group < full else (full * lanes + group - full, 1)
-    outer = np.unravel_index(turn, [found.sizes[d] for d in others]) if others else ()
+    _, mask, count, turn, line, row = scratch[: emit.ROW + 1].tolist()
+    scratch[emit.OPEN] = 0
+    outer = np.unravel_index(turn, [found.sizes[d] for d in layout.others]) if layout.others else ()
     bits = f"u{found.data_type.dtype.itemsize}"
-    n = found.sizes[found.axis]
-    kept = scratch[emit.STATE_WORDS :].view(np.uint8).view(bits)[: n * count].reshape(n, count)
+    n = found.sizes[found.axis] - row
+    begun = scratch[emit.STATE_WORDS :].view(np.float64)
+    kept = scratch[emit.STATE_WORDS + lanes :].view(np.uint8).view(bits)[: n * count].reshape(n, count)
     output = arrays[found.target].view(bits)
-    running = exact.products if found.product else exact.sums
     for i in range(count):
         if mask >> i & 1:
             index: list[Any] = [0] * len(found.sizes)
-            for d, at in zip(others, outer, strict=True):
+            for d, at in zip(layout.others, outer, strict=True):
                 index[d] = at
-            if lane is not None:
-                index[lane] = first + i
-            index[found.axis] = slice(None, None, -1 if found.backward else 1)
-            output[tuple(index)] = list(running(kept[:, i].tolist(), form, exclusive=found.exclusive))
+            if layout.lane is not None:
+                index[layout.lane] = line + i
+            index[found.axis] = slice(n - 1, None, -1) if found.backward else slice(row, None)
+            elements = kept[:, i].tolist()
+            if found.product:
+                made = exact.products(elements, form, exclusive=found.exclusive)
+            else:
+                made = exact.sums(elements, form, exclusive=found.exclusive, begun=float(begun[i]) if row else None)
+            output[tuple(index)] = list(made)

@@ -1,0 +1,66 @@
+"""Statements of matrices that are a constant but for a few diagonals, which are another one."""
+
+from __future__ import annotations
+
+from math import prod
+
+from anydml.kernels.match.affine import Affine, affine
+from anydml.kernels.match.constants import stored_bits
+from anydml.kernels.match.moves import Move
+from anydml.schema.expression import Expr, Variable
+from anydml.schema.statement import Statement
+from anydml.tensor import DataType
+
+NO_BAND = "no diagonals of a constant are another one"
+MOST = 4  # diagonals
+
+
+def bands(statement: Statement, data_type: DataType) -> list[Move] | str:
+    """The constant and the diagonals over it, in this order, or why a statement is none of this kind."""
+    if len(statement) != 1:
+        return "there are several outputs"
+    ((name, nest),) = statement.items()
+    e, variables, sizes = nest.body, nest.variables, nest.sizes
+    if not nest.moves or len(sizes) < 2 or e.op != "select" or e.args[0].op != "both":
+        return NO_BAND
+    condition, inside, outside = e.args
+    bits, others = stored_bits(inside, data_type), stored_bits(outside, data_type)
+    if bits is None or others is None:
+        return NO_BAND
+    y, x = variables[-2:]
+    low, high = (_bound(c, x, y) for c in condition.args)
+    if low is None or high is None or not low[1] or high[1]:
+        return NO_BAND
+    rows, columns = sizes[-2:]
+    diagonals = range(max(low[0], 1 - rows), min(high[0], columns))
+    if len(diagonals) > MOST:
+        return f"there are more than {MOST} diagonals"
+    found = [Move("", name, (0,) * len(sizes), sizes, (), (), (), others)]
+    count = len(sizes) - 1
+    steps = [tuple([int(d == k) for d in range(len(sizes))]) for k in range(count - 1)]
+    for t in diagonals:
+        first = (*(0,) * (count - 1), max(0, -t), max(0, t))
+        box = (*sizes[:-2], min(rows - first[-2], columns - first[-1]))
+        if prod(box):
+            found.append(Move("", name, first, box, (), (), (*steps, (*(0,) * (count - 1), 1, 1)), bits))
+    return found
+
+
+def _bound(e: Expr, x: Variable, y: Variable) -> tuple[int, bool] | None:
+    """A condition as (n, True) where it holds for x - y >= n alone, (n, False) for x - y < n; or None."""
+    if e.op not in ("less", "less_equal"):
+        return None
+    sides = [affine(a) for a in e.args]
+    if sides[0] is None or sides[1] is None:
+        return None
+    left, right = sides[0], sides[1]
+    difference = Affine(left.constant - right.constant, {})
+    for v in {*left.factors, *right.factors}:
+        if factor := left.factors.get(v, 0) - right.factors.get(v, 0):
+            difference.factors[v] = factor
+    constant = difference.constant - (e.op == "less_equal")  # of integers: a <= 0 is a - 1 < 0
+    if difference.factors == {x: 1, y: -1}:
+        return -constant, False
+    if difference.factors == {x: -1, y: 1}:
+        return constant + 1, True
+    return None

@@ -1,0 +1,15 @@
+"""Statements whose elements are moved in layers: a constant first, and elements over it."""
+
+from __future__ import annotations
+
+from anydml.kernels.match.bands import NO_BAND, bands
+from anydml.kernels.match.moves import Move
+from anydml.kernels.match.spread import spread
+from anydml.schema.statement import Statement
+from anydml.tensor import DataType
+
+
+def layers(statement: Statement, data_type: DataType) -> list[Move] | str:
+    """The moves in their order, each over those before, or why a statement is none of this kind; data_type: of the output."""
+    found = bands(statement, data_type)
+    return spread(statement) if found == NO_BAND else found

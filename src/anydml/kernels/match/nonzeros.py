@@ -1,0 +1,78 @@
+"""Statements that list where a tensor's elements are not 0, and count them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from anydml.schema.expression import Expr, as_number, bound_by, is_true, make, number, pieces, unraveled, walk
+from anydml.schema.statement import Nest, Statement
+
+
+class Nonzeros(NamedTuple):
+    """The total of a tensor's elements that are not 0, and a row of coordinates for each, in row-major order; then zeros.
+
+    columns: so many coordinates, the last ones.
+    """
+
+    source: str
+    total: str
+    coordinates: str
+    columns: int
+
+
+NO_LIST = "no elements that are not 0 are listed"
+
+
+def nonzeros(statement: Statement) -> Nonzeros | str:
+    """The elements that a statement lists, or why it is none of this kind."""
+    if len(statement) != 2 or any(nest.moves for nest in statement.values()):
+        return NO_LIST
+    (count, counted), (coordinates, listed) = sorted(statement.items(), key=lambda item: item[1].body.op != "reduce")
+    source = _counted(counted.body)
+    if source is None or any(n != 1 for n in counted.sizes) or any(n != 1 for n in listed.sizes[:-2]):
+        return NO_LIST
+    if len(listed.sizes) < 2 or not _lists(listed, source, counted.body):
+        return NO_LIST
+    return Nonzeros(source.data[0].name, count, coordinates, listed.sizes[-1])
+
+
+def _counted(e: Expr) -> Expr | None:
+    """The element read of which a sum counts those that are not 0, over all of its tensor."""
+    if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or e.args[0].op != "select":
+        return None
+    read = next((node for node in walk(e.args[0]) if node.op == "read"), None)
+    if read is None or read.data[1] != "inside" or read.data[0].definition is not None:
+        return None
+    bound = bound_by(e)
+    if [a.data if a.op == "variable" else None for a in read.args] != list(bound):
+        return None
+    whole = tuple(v.size for v in bound) == tuple(read.data[0].sizes)
+    return read if whole and as_number(is_true(read)) is e.args[0] else None
+
+
+def _lists(nest: Nest, read: Expr, total: Expr) -> bool:
+    """Whether the rows are coordinates of the elements, in order, as many as there are, and 0 behind them."""
+    tensor = read.data[0]
+    rank = next((node for node in walk(nest.body) if node.op == "rank"), None)
+    columns = nest.sizes[-1]
+    if rank is None or columns > len(tensor.sizes) or nest.body.op != "select":
+        return False
+    (line, decreasing), (key, place) = rank.data, rank.args
+    if not decreasing or len(line) != 1 or not line[0].size == nest.sizes[-2] == prod(tensor.sizes):
+        return False
+    variables = {node.data: node for node in walk(nest.body) if node.op == "variable"}
+    element = variables.get(line[0], make("variable", (), line[0], "index"))
+    row, column = nest.index[-2:]
+    ordered = as_number(is_true(make("read", tuple(unraveled(element, tensor.sizes)), read.data, read.sort)))
+    at = pieces(column, range(columns), unraveled(rank, tensor.sizes)[len(tensor.sizes) - columns :])
+    condition, coordinate, zero = nest.body.args
+    return (
+        key is ordered
+        and place is row
+        and condition.op == "less"
+        and condition.args[0] is number(row)
+        and condition.args[1] is total
+        and coordinate is number(at)
+        and zero is number(0)
+    )

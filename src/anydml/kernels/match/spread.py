@@ -1,0 +1,74 @@
+"""Statements that put the elements of an input apart, each some places from the next, in a tensor of a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from anydml.kernels.match.affine import Affine, affine
+from anydml.kernels.match.constants import stored_bits
+from anydml.kernels.match.moves import Move
+from anydml.schema.expression import Expr, is_integer
+from anydml.schema.statement import Statement
+
+NO_SPREAD = "elements are not put apart in a constant"
+
+
+def spread(statement: Statement) -> list[Move] | str:
+    """The constant and the move over it, which come one after the other, or why a statement is none of this kind."""
+    if len(statement) != 1:
+        return "there are several outputs"
+    ((name, nest),) = statement.items()
+    if not nest.moves or nest.body.op != "select":
+        return NO_SPREAD
+    condition, read, constant = nest.body.args
+    if read.op != "read" or read.data[1] != "otherwise" or read.args[-1] is not constant or constant.op != "constant":
+        return NO_SPREAD
+    tensor, variables = read.data[0], nest.variables
+    bits = stored_bits(constant, tensor.data_type)
+    if tensor.definition is not None or bits is None or len(tensor.sizes) != len(variables):
+        return NO_SPREAD
+    conditions = list(_conditions(condition))
+    first, start = list[int](), list[int]()
+    places, steps = list[tuple[int, ...]](), list[tuple[int, ...]]()
+    for d, (v, at, size) in enumerate(zip(variables, read.args, tensor.sizes, strict=False)):
+        index, apart, divided = _divided(at)
+        if index is None or set(index.factors) != {v} or abs(index.factors[v]) != 1 or apart < 1:
+            return NO_SPREAD
+        if divided is not None:
+            if divided not in conditions:
+                return NO_SPREAD
+            conditions.remove(divided)
+        # so many times the index of the input is constant + v, or constant - v
+        forward, span = index.factors[v] == 1, (size - 1) * apart
+        begin = -index.constant if forward else index.constant - span
+        if begin < 0 or begin + span >= v.size:
+            return "an element is put outside"
+        first.append(begin)
+        start.append(0 if forward else size - 1)
+        apart = apart if size > 1 else 0  # which may be more than strides can be
+        places.append(tuple([apart if e == d else 0 for e in range(len(variables))]))
+        steps.append(tuple([(1 if forward else -1) if e == d else 0 for e in range(len(variables))]))
+    if conditions:
+        return NO_SPREAD
+    filled = Move("", name, (0,) * len(variables), nest.sizes, (), (), (), bits)
+    return [filled, Move(tensor.name, name, tuple(first), tensor.sizes, tuple(start), tuple(steps), tuple(places))]
+
+
+def _divided(at: Expr) -> tuple[Affine | None, int, tuple[Expr, ...] | None]:
+    """What an index is a quotient of, by how many, and both as the arguments of the quotient."""
+    if at.op == "floordiv" and is_integer(at.args[1]):
+        return affine(at.args[0]), int(at.args[1].data.value), at.args
+    return affine(at), 1, None
+
+
+def _conditions(e: Expr) -> Iterator[tuple[Expr, ...] | None]:
+    """The arguments of the remainders that have to be 0, but those by 1; None for every other condition."""
+    if e.op == "both":
+        yield from _conditions(e.args[0])
+        yield from _conditions(e.args[1])
+        return
+    remainder, zero = e.args if e.op == "equal" else (None, None)
+    if remainder is None or zero is None or remainder.op != "mod" or not is_integer(zero) or zero.data.value != 0:
+        yield None
+    elif not (is_integer(remainder.args[1]) and remainder.args[1].data.value == 1):
+        yield remainder.args

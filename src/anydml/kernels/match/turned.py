@@ -1,0 +1,77 @@
+"""Statements that reverse the first elements of lines, as many as data say, and leave the others where they are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.match.affine import Affine, affine
+from anydml.schema.expression import Expr, Tensor, is_integer
+from anydml.schema.statement import Statement
+
+
+class Turned(NamedTuple):
+    """Lines along an axis, of which as many first elements are reversed as `lengths` has for them, all of them if it has more.
+
+    steps: how far each index of the lengths moves with each dimension; start: where the first one stands.
+    """
+
+    source: str
+    target: str
+    lengths: str
+    sizes: tuple[int, ...]
+    axis: int
+    start: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]
+
+
+NOT_TURNED = "no first elements of lines are reversed"
+
+
+def turned(statement: Statement) -> Turned | str:
+    """The lines that a statement reverses in part, or why it is none of this kind."""
+    if len(statement) != 1:
+        return "there are several outputs"
+    ((name, nest),) = statement.items()
+    e, variables = nest.body, nest.variables
+    if not nest.moves or e.op != "read" or e.data[1] != "inside" or len(e.args) != len(variables):
+        return NOT_TURNED
+    tensor: Tensor = e.data[0]
+    axes = [d for d, a in enumerate(e.args) if a.op == "select"]
+    if tensor.definition is not None or len(axes) != 1 or tensor.sizes != nest.sizes:
+        return NOT_TURNED
+    (axis,) = axes
+    if any(d != axis and (a.op != "variable" or a.data is not variables[d]) for d, a in enumerate(e.args)):
+        return NOT_TURNED
+    read = _length(e.args[axis], variables[axis], nest.sizes[axis])
+    if read is None:
+        return NOT_TURNED
+    lengths: Tensor = read.data[0]
+    at: list[Affine] = []
+    for a in read.args:
+        found = affine(a)
+        if found is None or not set(found.factors) <= {v for d, v in enumerate(variables) if d != axis}:
+            return NOT_TURNED
+        at.append(found)
+    steps = tuple([tuple([a.factors.get(v, 0) for a in at]) for v in variables])
+    return Turned(tensor.name, name, lengths.name, nest.sizes, axis, tuple([a.constant for a in at]), steps)
+
+
+def _length(e: Expr, v: object, size: int) -> Expr | None:
+    """The element read that is the length in select(i < length, length - 1 - i, i), where length is not above the size."""
+    condition, turned_at, here = e.args
+    if here.op != "variable" or here.data is not v or condition.op != "less" or condition.args[0] is not here:
+        return None
+    length = condition.args[1]
+    if length.op != "min" or not is_integer(length.args[1]) or length.args[1].data.value != size:
+        return None
+    if turned_at.op != "sub" or turned_at.args[1] is not here or turned_at.args[0].op != "sub":
+        return None
+    first, one = turned_at.args[0].args
+    if first is not length or not is_integer(one) or one.data.value != 1:
+        return None
+    if length.args[0].op != "index" or length.args[0].args[0].op != "read":
+        return None
+    read: Expr = length.args[0].args[0]
+    tensor, outside = read.data
+    unsigned = tensor.data_type.dtype.kind == "u" and tensor.data_type.element_bits >= 8
+    return read if outside == "inside" and tensor.definition is None and unsigned else None

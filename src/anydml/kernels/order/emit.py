@@ -1,0 +1,219 @@
+"""The kernel of the first elements of sorted lines: keys, candidates where few are wanted, and their order.
+
+The line is dealt out to more groups than elements are wanted, and each group keeps its first key. As many groups as elements
+are wanted have one that does not come behind the last of theirs: those that do are no candidates.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import along, arguments, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.irregular.loops import walk
+from anydml.kernels.order.keys import keys
+from anydml.kernels.order.sort import RADIX, sort
+from anydml.tensor import DataType
+
+# scratch: keys and the groups' first ones, items twice, and the sort's counts
+POINTERS = ("keys", "firsts", "items", "spare", "counts", "source", "values", "positions")
+NUMBERS = ("n", "k", "groups", "source_step", "values_step", "positions_step")
+GROUPS = 32  # of a line at least
+PAIRS = 64  # groups are compared in pairs: so many pairs for each element of a line cost as much as sorting all of it
+
+
+class Shape(NamedTuple):
+    """The types; of an output that is missing, None. selects: few are wanted. dense: the elements of a line are contiguous."""
+
+    data_type: DataType
+    positions: DataType | None
+    values: bool
+    decreasing: bool
+    selects: bool
+    dense: bool
+
+    @property
+    def key(self) -> int:
+        """Bits of a key."""
+        return max(32, self.data_type.element_bits)
+
+
+def groups(k: int, target: Target, shape: Shape) -> int:
+    """How many groups a line is dealt out to, a multiple of a vector's lanes."""
+    lanes = target.vector_bytes * 8 // shape.key
+    return max(GROUPS, -(-2 * k // lanes) * lanes)
+
+
+def selects(n: int, groups: int) -> bool:
+    """Whether it is worthwhile to look for candidates, rather than to sort the whole line."""
+    return n >= 2 * groups and groups * groups <= PAIRS * n
+
+
+def scratch(n: int, groups: int, shape: Shape) -> list[int]:
+    """The bytes of the first five of POINTERS."""
+    key = shape.key // 8
+    sizes = [n * key * shape.selects, groups * key, 2 * n * key, 2 * n * key, _digits(shape) * RADIX * 4]
+    return [-(-size // 64) * 64 for size in sizes]
+
+
+def _digits(shape: Shape) -> int:
+    return shape.data_type.element_bits // 8
+
+
+def emitted(target: Target, shape: Shape) -> str:
+    """The kernel. Arguments: POINTERS, NUMBERS, loops of (source, values, positions) around the lines."""
+    body = Body(target)
+    arguments(body, (*POINTERS, *NUMBERS), set(POINTERS))
+
+    def line(at: list[str], count: str, strides: list[str]) -> None:
+        def one(i: str, _: list[Value]) -> list[Value]:
+            _Line(body, shape, [along(body, place, stride, i) for place, stride in zip(at, strides, strict=True)]).compute()
+            return []
+
+        body.loop("0", count, 1, [], one)
+
+    walk(body, body.at("%arguments", 8 * (len(POINTERS) + len(NUMBERS))), ["%source", "%values", "%positions"], line)
+    body.do("ret i64 0")
+    return kernel(body, [*body.declared, sort(target, 2 * shape.key, _digits(shape))])
+
+
+class _Line:
+    """A line; at: where it begins, in the source and in both outputs."""
+
+    def __init__(self, body: Body, shape: Shape, at: list[str]) -> None:
+        self.body, self.shape = body, shape
+        self.source, self.values, self.positions = at
+        self.size = shape.data_type.element_bits // 8
+        self.lanes = body.target.vector_bytes * 8 // shape.key
+        self.key, self.item = Kind(f"i{shape.key}"), Kind(f"i{2 * shape.key}")
+
+    def compute(self) -> None:
+        body = self.body
+        count = self._selected() if self.shape.selects else self._all()
+        found = body.op(f"call ptr @sort(ptr %items, ptr %spare, ptr %counts, i64 {count})")
+        body.loop("0", "%k", 1, [], lambda i, _: self._output(found, i))
+
+    def _keys(self, i: str, lanes: int) -> Value:
+        """The keys of elements from the i-th on."""
+        body, kind = self.body, Kind(f"i{8 * self.size}", lanes)
+        place = along(body, self.source, "%source_step", i)
+        if self.shape.dense or lanes == 1:
+            bits = body.loaded(kind, place)
+        else:
+            bits = body.undefined(kind)
+            for lane in range(lanes):
+                at = body.at(place, body.op(f"mul i64 %source_step, {lane}"))
+                bits = bits.replaced(lane, body.loaded(Kind(kind.element), at))
+        found = keys(bits, self.shape.data_type, decreasing=self.shape.decreasing)
+        return found.converted("zext", Kind(self.key.element, lanes))
+
+    def _put(self, key: Value, position: Value, at: Value) -> None:
+        """The item of a key and a position."""
+        wide = key.kind.of(self.item.element)
+        made = (key.converted("zext", wide) << self.shape.key) | position.converted("zext", wide)
+        self.body.stored(made, along(self.body, "%items", str(self.item.bits // 8), at.name))
+
+    def _all(self) -> str:
+        """Items of all elements; how many they are."""
+        body = self.body
+
+        def some(lanes: int, i: str) -> list[Value]:
+            first = Value(body, i, Kind("i64")).converted("trunc" if self.shape.key < 64 else "bitcast", self.key)
+            counting = body.constants(self.key.element, range(lanes))
+            self._put(self._keys(i, lanes), body.splat(first, lanes) + counting, Value(body, i, Kind("i64")))
+            return []
+
+        done, _ = body.loop("0", "%n", self.lanes, [], lambda i, _: some(self.lanes, i))
+        body.loop(done, "%n", 1, [], lambda i, _: some(1, i))
+        return "%n"
+
+    def _selected(self) -> str:
+        """Items of candidates, in the order of positions; how many they are."""
+        body, wide = self.body, Kind(self.key.element, self.lanes)
+        nbytes = self.shape.key // 8
+        none = body.constant(wide, -1)
+        word = Kind("i64")
+
+        def cleared(g: str, _: list[Value]) -> list[Value]:
+            body.stored(none, along(body, "%firsts", str(nbytes), g))
+            return []
+
+        body.loop("0", "%groups", self.lanes, [], cleared)
+
+        def dealt(lanes: int, i: str, group: Value) -> list[Value]:
+            found = self._keys(i, lanes)
+            body.stored(found, along(body, "%keys", str(nbytes), i))
+            place = along(body, "%firsts", str(nbytes), group.name)
+            body.stored(body.intrinsic("umin", found, body.loaded(found.kind, place)), place)
+            after = group + lanes
+            return [body.chosen(after.compared("uge", Value(body, "%groups", word)), 0, after)]
+
+        done, (group,) = body.loop("0", "%n", self.lanes, [body.constant(word, 0)], lambda i, g: dealt(self.lanes, i, *g))
+        body.loop(done, "%n", 1, [group], lambda i, g: dealt(1, i, *g))
+        bound = self._bound(none)
+        wide_bound = body.splat(bound, self.lanes)
+
+        def candidate(i: str, count: Value) -> Value:
+            at = along(body, "%keys", str(nbytes), i)
+            position = Value(body, i, word).converted("trunc" if self.shape.key < 64 else "bitcast", self.key)
+            self._put(body.loaded(self.key, at), position, count)
+            return count + 1
+
+        def some(i: str, counts: list[Value]) -> list[Value]:
+            found = body.loaded(wide, along(body, "%keys", str(nbytes), i))
+            mask = Value(body, lanes_as_bits(found.compared("ule", wide_bound)), word)
+            many = body.intrinsic("ctpop", mask)
+
+            def one(_: str, values: list[Value]) -> list[Value]:
+                left, count = values
+                lane = body.call("llvm.cttz.i64", word, left, "i1 false")
+                return [left & (left - 1), candidate(body.op(f"add i64 {i}, {lane.name}"), count)]
+
+            return body.loop("0", many.name, 1, [mask, *counts], one)[1][1:]
+
+        done, counts = body.loop("0", "%n", self.lanes, [body.constant(word, 0)], some)
+
+        def single(i: str, counts: list[Value]) -> list[Value]:
+            found = body.loaded(self.key, along(body, "%keys", str(nbytes), i))
+            here = found.compared("ule", bound).converted("zext", word)
+            # one that is none is written over
+            candidate(i, counts[0])
+            return [counts[0] + here]
+
+        _, (count,) = body.loop(done, "%n", 1, counts, single)
+        return count.name
+
+    def _bound(self, none: Value) -> Value:
+        """The k-th of the groups' first keys: the least that k of them do not come behind."""
+        body, nbytes = self.body, self.shape.key // 8
+        k = Value(body, "%k", Kind("i64")).converted("trunc" if self.shape.key < 64 else "bitcast", self.key)
+        wanted = body.splat(k, self.lanes)
+
+        def some(g: str, least: list[Value]) -> list[Value]:
+            mine = body.loaded(none.kind, along(body, "%firsts", str(nbytes), g))
+
+            def other(h: str, count: list[Value]) -> list[Value]:
+                theirs = body.splat(body.loaded(self.key, along(body, "%firsts", str(nbytes), h)), self.lanes)
+                return [count[0] - theirs.compared("ule", mine).converted("sext", mine.kind)]
+
+            _, (count,) = body.loop("0", "%groups", 1, [body.constant(none.kind, 0)], other)
+            return [body.intrinsic("umin", least[0], body.chosen(count.compared("uge", wanted), mine, none))]
+
+        _, (least,) = body.loop("0", "%groups", self.lanes, [none], some)
+        return body.call(f"llvm.vector.reduce.umin.v{self.lanes}i{self.shape.key}", self.key, least)
+
+    def _output(self, items: str, i: str) -> list[Value]:
+        body, shape = self.body, self.shape
+        item = body.loaded(self.item, along(body, items, str(self.item.bits // 8), i))
+        low = item.converted("trunc", self.key)
+        position = low.converted("zext", Kind("i64"))
+        if shape.values:
+            element = body.loaded(Kind(f"i{8 * self.size}"), along(body, self.source, "%source_step", position.name))
+            body.stored(element, along(body, self.values, "%values_step", i))
+        if shape.positions is not None:
+            bits = shape.positions.element_bits
+            made = position if bits == 64 else position.converted("trunc", Kind(f"i{bits}"))
+            body.stored(made, along(body, self.positions, "%positions_step", i))
+        return []

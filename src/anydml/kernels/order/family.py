@@ -1,0 +1,78 @@
+"""The first elements of sorted lines and their positions, and lists of the elements that are not 0, by machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import wanted
+from anydml.kernels.irregular.loops import Loop, described, merged, parts
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.nonzeros import nonzeros
+from anydml.kernels.match.ranked import ranked
+from anydml.kernels.order import emit, listing
+from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
+
+SHORT = 1 << 12  # elements below which other threads can wait
+ALONE = 1 << 15  # elements below which a second thread costs more than it brings
+MOST = 1 << 31  # elements of a line: counts and positions have 32 bits
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """A step for each thread, which goes from line to line."""
+    found, listed = ranked(statement), nonzeros(statement)
+    if isinstance(found, str) and isinstance(listed, str):
+        return Refused(found)
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    if not isinstance(listed, str):
+        if checked.tensors[listed.source].data_type.element_bits < 8:
+            return Refused("elements are no whole bytes")
+        return listing.lowered(listed, target, checked.tensors)
+    assert not isinstance(found, str)
+    n, k = found.source.sizes[found.axis], found.sizes[found.axis]
+    if n >= MOST:
+        return Refused("positions take more than 32 bits")
+    tensors = [None if name is None else checked.tensors[name] for name in (found.source.name, found.values, found.positions)]
+    if any(t is not None and t.data_type.element_bits < 8 for t in tensors):
+        return Refused("elements are no whole bytes")
+    strides = [
+        (0,) * len(found.sizes) if t is None else tuple([s * t.data_type.dtype.itemsize for s in t.explicit_strides])
+        for t in tensors
+    ]
+    along = [each[found.axis] for each in strides]
+    data_type, positions = found.source.data_type, tensors[2]
+    shape = emit.Shape(
+        data_type,
+        None if positions is None else positions.data_type,
+        found.values is not None,
+        found.decreasing,
+        False,
+        along[0] == data_type.dtype.itemsize,
+    )
+    groups = emit.groups(k, target, shape)
+    shape = shape._replace(selects=emit.selects(n, groups))
+    code = engine.compiled(emit.emitted, target, shape)
+    others = [Loop(m, tuple([each[d] for each in strides])) for d, m in enumerate(found.sizes) if d != found.axis]
+    loops = merged(sorted(others, key=_stride, reverse=True)) or [Loop(1, (0, 0, 0))]
+    elements = n * prod(loop.turns for loop in loops)
+    sizes = emit.scratch(n, groups, shape)
+    pieces: list[Sequence[Step]] = []
+    for part, first in parts(loops, machine.threads if elements >= ALONE else 1):
+        memory = [At("scratch", len(pieces) * sum(sizes) + offset) for offset in accumulate(sizes[:-1], initial=0)]
+        begins = [
+            0 if name is None else At(name, first * stride)
+            for name, stride in zip((found.source.name, found.values, found.positions), part[0].strides, strict=True)
+        ]
+        pieces.append([Step(code, (*memory, *begins, n, k, groups, *along, *described(part, 3)))])
+    return Lowered(target, [Rounds([pieces])], scratch=sum(sizes) * len(pieces), short=elements < SHORT)
+
+
+def _stride(loop: Loop) -> int:
+    return loop.strides[0]

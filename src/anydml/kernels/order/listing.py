@@ -1,0 +1,140 @@
+"""The kernel that lists the elements that are not 0: rows of coordinates, and their count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import NamedTuple
+
+from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.emit import along, arguments, fold, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.irregular.loops import OUTER, Loop, described
+from anydml.kernels.kernel import Lowered
+from anydml.kernels.match.nonzeros import Nonzeros
+from anydml.tensor import DataType, TensorDesc
+
+NAMES = ("source", "total", "coordinates", "rows", "row_step", "column_step")
+SHORT = 1 << 13  # elements below which other threads can wait
+
+
+class Shape(NamedTuple):
+    """The types of elements, total and coordinates, and how many coordinates a row has."""
+
+    data_type: DataType
+    total: DataType
+    coordinates: DataType
+    columns: int
+
+
+def emitted(target: Target, shape: Shape) -> str:
+    """The kernel. Arguments: NAMES, loops of the source, one for each dimension."""
+    body = Body(target)
+    arguments(body, NAMES, {"source", "total", "coordinates"})
+    base = body.at("%arguments", 8 * len(NAMES))
+    loops = [(body.load("i64", base, 16 * k), body.load("i64", base, 16 * k + 8)) for k in range(OUTER + 1)]
+
+    def nested(k: int, place: str, index: list[str], found: str) -> str:
+        """How many rows there are after the elements of a loop; index: the coordinates of the loops around it."""
+        count, stride = loops[k]
+        if k == OUTER:
+            return _Row(body, shape, place, index, count, stride).listed(found)
+
+        def turn(i: str, rows: list[str]) -> list[str]:
+            return [nested(k + 1, along(body, place, stride, i), [*index, i], rows[0])]
+
+        return fold(body, "0", count, 1, [("i64", found)], turn)[1][0]
+
+    total = nested(0, "%source", [], "0")
+    _put(body, shape.total, total, "%total")
+
+    def nothing(row: str, _: list[str]) -> list[str]:
+        place = along(body, "%coordinates", "%row_step", row)
+        for c in range(shape.columns):
+            _put(body, shape.coordinates, "0", body.at(place, body.op(f"mul i64 %column_step, {c}")))
+        return []
+
+    fold(body, _cleared(body, shape, total), "%rows", 1, [], nothing)
+    body.do("ret i64 0")
+    return kernel(body, [*body.declared])
+
+
+def _put(body: Body, data_type: DataType, value: str, place: str) -> None:
+    """An integer modulo 2^bits of its type."""
+    bits = data_type.element_bits
+    body.store(f"i{bits}", value if bits == 64 else body.op(f"trunc i64 {value} to i{bits}"), place)
+
+
+def _cleared(body: Body, shape: Shape, first: str) -> str:
+    """Set rows to 0, from one on, where all of them are contiguous; the row from which on they are not."""
+    size = shape.coordinates.element_bits // 8
+    row, lanes = size * shape.columns, body.target.vector_bytes // size
+    inner = body.op(f"icmp eq i64 %column_step, {size}")
+    packed = body.op(f"and i1 {inner}, {body.op(f'icmp eq i64 %row_step, {row}')}")
+    end = body.op(f"select i1 {packed}, i64 {body.op(f'mul i64 %rows, {shape.columns}')}, i64 0")
+    start = body.op(f"mul i64 {first}, {shape.columns}")
+    begin = body.op(f"select i1 {packed}, i64 {start}, i64 0")
+
+    def cleared(kind: str, zero: str) -> Callable[[str, list[str]], list[str]]:
+        def step(i: str, _: list[str]) -> list[str]:
+            body.store(kind, zero, along(body, "%coordinates", str(size), i))
+            return []
+
+        return step
+
+    done, _ = fold(body, begin, end, lanes, [], cleared(f"<{lanes} x i{8 * size}>", "zeroinitializer"))
+    fold(body, done, end, 1, [], cleared(f"i{8 * size}", "0"))
+    return body.op(f"select i1 {packed}, i64 %rows, i64 {first}")
+
+
+class _Row:
+    """The innermost loop; index: the other coordinates."""
+
+    def __init__(self, body: Body, shape: Shape, place: str, index: list[str], count: str, stride: str) -> None:
+        self.body, self.shape, self.place, self.index, self.count, self.stride = body, shape, place, index, count, stride
+        self.bits = shape.data_type.element_bits
+        self.lanes = min(64, body.target.vector_bytes * 8 // self.bits)
+
+    def listed(self, found: str) -> str:
+        """How many rows there are after it."""
+        body = self.body
+        dense = body.op(f"icmp eq i64 {self.stride}, {self.bits // 8}")
+        end = body.op(f"select i1 {dense}, i64 {self.count}, i64 0")
+        first = Value(body, found, Kind("i64"))
+        done, rows = body.loop("0", end, self.lanes, [first], lambda i, rows: [self._some(i, rows[0], self.lanes)])
+        _, (last,) = body.loop(done, self.count, 1, rows, lambda i, rows: [self._some(i, rows[0], 1)])
+        return last.name
+
+    def _some(self, i: str, rows: Value, lanes: int) -> Value:
+        body, word = self.body, Kind("i64")
+        bits = body.loaded(Kind(f"i{self.bits}", lanes), along(body, self.place, self.stride, i))
+        if self.shape.data_type.dtype.kind == "f":  # of either sign, 0 is 0
+            bits = bits << 1
+        mask = Value(body, lanes_as_bits(bits.compared("ne", 0)), word)
+
+        def one(_: str, values: list[Value]) -> list[Value]:
+            left, row = values
+            lane = body.call("llvm.cttz.i64", word, left, "i1 false")
+            index = [*self.index, body.op(f"add i64 {i}, {lane.name}")]
+            place = along(body, "%coordinates", "%row_step", row.name)
+            for c, x in enumerate(index[len(index) - self.shape.columns :]):
+                _put(body, self.shape.coordinates, x, body.at(place, body.op(f"mul i64 %column_step, {c}")))
+            return [left & (left - 1), row + 1]
+
+        return body.loop("0", body.intrinsic("ctpop", mask).name, 1, [mask, rows], one)[1][1]
+
+
+def lowered(found: Nonzeros, target: Target, tensors: Mapping[str, TensorDesc]) -> Lowered:
+    """One step."""
+    source, total, coordinates = (tensors[name] for name in (found.source, found.total, found.coordinates))
+    itemsize, size = source.data_type.dtype.itemsize, coordinates.data_type.dtype.itemsize
+    shape = Shape(source.data_type, total.data_type, coordinates.data_type, found.columns)
+    code = engine.compiled(emitted, target, shape)
+    loops = [Loop(n, (stride * itemsize,)) for n, stride in zip(source.sizes, source.explicit_strides, strict=True)]
+    steps = [stride * size for stride in coordinates.explicit_strides[-2:]]
+    numbers: list[At | int] = [At(found.source), At(found.total), At(found.coordinates), coordinates.sizes[-2], *steps]
+    step = Step(code, (*numbers, *described(loops, 1)))
+    return Lowered(target, [Rounds([[[step]]])], short=prod(source.sizes) < SHORT)

@@ -1,0 +1,233 @@
+"""The kernel of running sums and products of lines that lie side by side: blocks of rows, each from line to line.
+
+Each line has its sum so far in scratch memory, and for floats the least exponent of its elements. Where a sum is not
+larger than 2^53 of the smallest place that any element before it has, float64 holds it exactly, and a block of rows is stored
+that all lines have this in. Otherwise the rest of these lines is a group's work (group.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anydml.kernels.code.emit import along, arguments, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.copy.text import short
+from anydml.kernels.elementwise.halves import narrowed, odd_single, widened
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.irregular.loops import walk
+from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
+from anydml.kernels.scan.group import Shape, called, finished, group, zero_of_none
+
+ROWS = 4  # of a block: with more, rows that are 4 KiB apart drive one another out of the cache
+STRIP = 1024  # lines whose sums are in the cache
+NAMES = (*FIRST, "lines", "columns", "staged")
+NONE, LEFT = 0x7FFFFFFF, -1  # instead of the bits of a least element: where there is none, and where a group has done the rest
+INFINITY = 0x7F800000
+PLACES = 29 << 23  # how far the exponents of a sum and of an element may be apart: 53 places, less the 24 that an element has
+
+
+def columns_bytes(target: Target, shape: Shape, lines: int) -> tuple[int, int]:
+    """The bytes of the lines' sums, and of the blocks of the last few lines."""
+    lanes = lanes_of(target)
+    strip = -(-min(lines, STRIP) // lanes) * lanes
+    return strip * 12 if shape.floating else strip * shape.size, 2 * ROWS * lanes * shape.size
+
+
+def emitted(target: Target, shape: Shape) -> str:
+    """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
+    body = Body(target)
+    arguments(body, NAMES, POINTERS | {"staged"})
+    items, lanes = Resumed(body), lanes_of(target)
+    groups = [group(target, shape, n) for n in (lanes, 1)] if shape.floating else []
+
+    def line(at: list[str], count: str, strides: list[str]) -> None:
+        items.turn()
+
+        def strip(first: str, _: list[Value]) -> list[Value]:
+            left = body.op(f"sub i64 %lines, {first}")
+            width = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {STRIP}')}, i64 {left}, i64 {STRIP}")
+            places = [body.at(place, body.op(f"mul i64 {first}, {shape.size}")) for place in at]
+            _Strip(body, shape, items, places, first, width).compute()
+            return []
+
+        more = body.op(f"add i64 %lines, {STRIP - 1}")  # the last strip is a narrower one
+        body.loop("0", body.op(f"and i64 {more}, {-STRIP}"), STRIP, [], strip)
+
+    walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
+    items.end()
+    return finished(body, groups)
+
+
+class _Strip:
+    """Lines that are computed together. at: where the first one begins on both sides, which is the line `first`."""
+
+    def __init__(self, body: Body, shape: Shape, items: Resumed, at: list[str], first: str, width: str) -> None:
+        self.body, self.shape, self.items, self.at, self.first, self.width = body, shape, items, at, first, width
+        self.lanes = lanes_of(body.target)
+        self.element = Kind(f"i{8 * shape.size}", self.lanes)
+        self.sum = Kind("double", self.lanes) if shape.floating else self.element
+        up = body.op(f"add i64 {width}, {self.lanes - 1}")
+        self.padded = body.op(f"and i64 {up}, {-self.lanes}")
+        # behind the sums, there are the least elements
+        self.least = body.at("%columns", body.op(f"mul i64 {self.padded}, {self.sum.bits // 8}"))
+
+    def compute(self) -> None:
+        self.items.item(self._start)
+        done, _ = self.body.loop("0", "%n", ROWS, [], lambda row, _: self._rows(row, ROWS))
+        self.body.loop(done, "%n", 1, [], lambda row, _: self._rows(row, 1))
+
+    def _start(self) -> None:
+        body = self.body
+        # the sum of zeros is -0 where all of them are
+        first = body.constant(self.sum, -0.0 if self.shape.floating else int(self.shape.product))
+
+        def step(c: str, _: list[Value]) -> list[Value]:
+            body.stored(first, self._sums(c))
+            if self.shape.floating:
+                body.stored(body.constant(Kind("i32", self.lanes), NONE), self._leasts(c))
+            return []
+
+        body.loop("0", self.padded, self.lanes, [], step)
+
+    def _sums(self, c: str) -> str:
+        return self.body.at("%columns", self.body.op(f"mul i64 {c}, {self.sum.bits // 8}"))
+
+    def _leasts(self, c: str) -> str:
+        return self.body.at(self.least, self.body.op(f"mul i64 {c}, 4"))
+
+    def _rows(self, row: str, rows: int) -> list[Value]:
+        body = self.body
+        places = [along(body, place, f"%{side}_step", row) for side, place in zip(("source", "target"), self.at, strict=True)]
+
+        def step(c: str, _: list[Value]) -> list[Value]:
+            if not self.shape.floating:
+                self.items.item(lambda: self._block(row, rows, c, places))
+                return []
+            left = body.op(f"icmp eq i32 {body.load('i32', self._leasts(c))}, {LEFT}")
+
+            def unless_left() -> None:
+                when(body, body.op(f"xor i1 {left}, true"), lambda: self._block(row, rows, c, places))
+
+            self.items.item(unless_left)
+            return []
+
+        body.loop("0", self.padded, self.lanes, [], step)
+        return []
+
+    def _block(self, row: str, rows: int, c: str, places: list[str]) -> None:
+        """So many rows of as many lines as there are lanes, of which the last ones may be missing: these are moved there and
+        back by way of scratch memory."""
+        body, size = self.body, self.shape.size
+        offset = body.op(f"mul i64 {c}, {size}")
+        source, target = (body.at(place, offset) for place in places)
+        left = body.op(f"sub i64 {self.width}, {c}")
+        partial, width = body.op(f"icmp ult i64 {left}, {self.lanes}"), self.lanes * size
+        nbytes = body.op(f"mul i64 {left}, {size}")
+        staged_target = body.at("%staged", ROWS * width)
+
+        def stage_in() -> None:
+            for r in range(rows):
+                s = body.at(source, body.op(f"mul i64 %source_step, {r}"))
+                short(body, s, body.at("%staged", r * width), nbytes, width, body.target.vector_bytes)
+
+        def stage_out() -> None:
+            for r in range(rows):
+                d = body.at(target, body.op(f"mul i64 %target_step, {r}"))
+                short(body, body.at(staged_target, r * width), d, nbytes, width, body.target.vector_bytes)
+
+        when(body, partial, stage_in)
+        ends = []
+        for real, stage, side in ((source, "%staged", "source"), (target, staged_target, "target")):
+            at = body.op(f"select i1 {partial}, ptr {stage}, ptr {real}")
+            ends.append((at, body.op(f"select i1 {partial}, i64 {width}, i64 %{side}_step")))
+
+        def stored() -> None:
+            when(body, partial, stage_out)
+
+        self._computed(row, rows, c, ends, stored, lambda: self._left_to_group(row, c, (source, target), left))
+
+    def _computed(
+        self,
+        row: str,
+        rows: int,
+        c: str,
+        ends: list[tuple[str, str]],
+        stored: Callable[[], None],
+        otherwise: Callable[[], None],
+    ) -> None:
+        """stored: what is to be done where the block is stored; otherwise: where it is not."""
+        body, shape = self.body, self.shape
+        (source, source_step), (target, target_step) = ends
+        loaded = [body.loaded(self.element, along(body, source, source_step, str(r))) for r in range(rows)]
+        at = [along(body, target, target_step, str(r)) for r in range(rows)]
+        sums = body.loaded(self.sum, self._sums(c))
+        made = []
+        if not shape.floating:
+            for x in loaded:
+                after = sums * x if shape.product else sums + x
+                made.append(sums if shape.exclusive else after)
+                sums = after
+            for value, place in zip(made, at, strict=True):
+                body.stored(value, place)
+            body.stored(sums, self._sums(c))
+            stored()
+            return
+        word, single = Kind("i32", self.lanes), Kind("float", self.lanes)
+        least = body.loaded(word, self._leasts(c))
+        largest = body.constant(word, 0)
+        for r, bits in enumerate(loaded):
+            x = widened(bits) if bits.kind.bits == 16 else bits.cast(single)
+            after = sums + x.converted("fpext", self.sum)
+            narrow = after.converted("fptrunc", single)
+            largest = body.intrinsic("umax", largest, narrow.bits() & NONE)
+            least = body.intrinsic("umin", least, (x.bits() & NONE) - 1)  # of 0, it is all ones
+            value = zero_of_none(body, sums, body.op(f"add i64 {row}, {r}")) if shape.exclusive else after
+            if bits.kind.bits == 16:
+                made.append(narrowed(odd_single(value)))
+            else:
+                made.append((value.converted("fptrunc", single) if shape.exclusive else narrow).bits())
+            sums = after
+        # differences of such numbers have a sign
+        lost = (largest - least).compared("sgt", PLACES) | largest.compared("uge", INFINITY)
+        some = body.op(f"icmp ne i64 {lanes_as_bits(lost)}, 0")
+        exactly, inexactly, after_all = (body.name(x) for x in ("exactly", "inexactly", "done"))
+        body.branch(some, inexactly, exactly, seldom=True)
+        body.label(exactly)
+        for value, place in zip(made, at, strict=True):
+            body.stored(value, place)
+        body.stored(sums, self._sums(c))
+        body.stored(least, self._leasts(c))
+        stored()
+        body.jump(after_all)
+        body.label(inexactly)
+        otherwise()
+        body.jump(after_all)
+        body.label(after_all)
+
+    def _left_to_group(self, row: str, c: str, real: tuple[str, str], left: str) -> None:
+        """The rest of lines, from a row on."""
+        body, lanes, size = self.body, self.lanes, self.shape.size
+        body.stored(body.constant(Kind("i32", lanes), LEFT), self._leasts(c))
+        body.stored(body.loaded(self.sum, self._sums(c)), "%begun")
+        rest = body.op(f"sub i64 %n, {row}")
+        numbers = (lanes * size, row, rest, "%source_step", "%target_step", size, size)
+        whole = body.op(f"icmp uge i64 {left}, {lanes}")
+        line = body.op(f"add i64 {self.first}, {c}")
+
+        def together() -> None:
+            mask = called(body, lanes, ("%begun", "%kept", *real), numbers)
+            self.items.stop_if(mask, lanes, line, row)
+
+        def one_by_one() -> None:
+            def step(i: str, masks: list[Value]) -> list[Value]:
+                offset = body.op(f"mul i64 {i}, {size}")
+                begun = body.at("%begun", body.op(f"mul i64 {i}, 8"))
+                mask = called(body, 1, (begun, *(body.at(p, offset) for p in ("%kept", *real))), numbers)
+                return [masks[0] | Value(body, body.op(f"shl i64 {mask}, {i}"), Kind("i64"))]
+
+            _, (mask,) = body.loop("0", left, 1, [body.constant(Kind("i64"), 0)], step)
+            self.items.stop_if(mask.name, lanes, line, row)
+
+        when(body, whole, together)
+        when(body, body.op(f"xor i1 {whole}, true"), one_by_one)

@@ -1,0 +1,210 @@
+"""Running sums and products of lines side by side in the lanes of vectors, whatever their elements are.
+
+A running sum of floats is held as a head, what its additions left over, and a bound of what the additions of that left over;
+a product likewise, scaled by 2^512 where it leaves float64's middle. Where the bound is 0, rounding to odd and then to the
+output's type is exact; elsewhere both ends of where the result may lie have to round to the same element. Of the lines of which
+an element is left open the mask is returned: their elements are in scratch memory, whatever lies in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import along, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.functions.pairs import exact_product, two_sum
+from anydml.kernels.elementwise.halves import widened
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, odd_of
+from anydml.kernels.elementwise.rounding import stored
+from anydml.tensor import DataType
+
+FAR, NEAR = 2.0**500, 2.0**12  # a scaled product is taken back once it is nearer to 1 than this
+SCALE = 2.0**512
+POINTERS = ("begun", "kept", "source", "target")
+NUMBERS = ("kept_step", "row", "n", "source_step", "target_step", "source_line", "target_line")
+
+
+class Shape(NamedTuple):
+    """dense: elements of neighbouring lines lie side by side, on both sides."""
+
+    data_type: DataType
+    product: bool
+    exclusive: bool
+    dense: bool
+
+    @property
+    def floating(self) -> bool:
+        return self.data_type.dtype.kind == "f"
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.data_type.dtype.itemsize
+
+
+def group(target: Target, shape: Shape, lanes: int) -> tuple[str, list[str]]:
+    """`i64 @group<lanes>(POINTERS, NUMBERS)`: the rest of so many lines, and a mask of those of which an element is open.
+
+    begun: the sums of the `row` elements before; the other n are kept, so many bytes apart.
+    """
+    body = Body(target)
+    body.do("%open = alloca i64, align 8")
+    body.do("store i64 0, ptr %open, align 8")
+    _Group(body, shape, lanes).compute()
+    body.do(f"ret i64 {body.op('load i64, ptr %open, align 8')}")
+    head = (
+        f"define internal i64 @group{lanes}({', '.join([*(f'ptr %{p}' for p in POINTERS), *(f'i64 %{x}' for x in NUMBERS)])})"
+    )
+    return "\n".join([f"{head} noinline {{", "entry:", *body.lines, "}"]), [*body.declared]
+
+
+def finished(body: Body, groups: Sequence[tuple[str, list[str]]]) -> str:
+    """The module of a kernel and the groups that it calls."""
+    declared = dict.fromkeys([*body.declared, *(x for _, others in groups for x in others)])
+    return kernel(body, [*declared, *(text for text, _ in groups)])
+
+
+def called(body: Body, lanes: int, pointers: Sequence[str], numbers: Sequence[str | int]) -> str:
+    """The mask that `group` returns."""
+    given = [*(f"ptr {p}" for p in pointers), *(f"i64 {x}" for x in numbers)]
+    return body.op(f"call i64 @group{lanes}({', '.join(given)})")
+
+
+def zero_of_none(body: Body, value: Value, row: str) -> Value:
+    """A sum before the element of a row: +0 before the first one, of nothing."""
+    first, kind = body.op(f"icmp eq i64 {row}, 0"), value.kind.text
+    return body.value(f"select i1 {first}, {kind} {value.lift(0.0).name}, {kind} {value.name}", value.kind)
+
+
+class _Group:
+    """Lines side by side."""
+
+    def __init__(self, body: Body, shape: Shape, lanes: int) -> None:
+        self.body, self.shape, self.lanes = body, shape, lanes
+        self.element = Kind(f"i{shape.data_type.element_bits}", lanes)
+
+    def compute(self) -> None:
+        body, shape = self.body, self.shape
+        starts = self._starts()
+
+        def step(i: str, values: list[Value]) -> list[Value]:
+            bits = self._loaded(i)
+            body.stored(bits, along(body, "%kept", "%kept_step", i))
+            after = self._next(values, bits)
+            self._store(i, values if shape.exclusive else after)
+            return after
+
+        body.loop("0", "%n", 1, starts, step)
+
+    def _starts(self) -> list[Value]:
+        body, shape = self.body, self.shape
+        if not shape.floating:
+            return [body.constant(self.element, int(shape.product))]
+        wide = Kind("double", self.lanes)
+        zero = body.constant(wide, 0.0)
+        return [body.constant(wide, 1.0) if shape.product else body.loaded(wide, "%begun"), zero, zero] + [zero] * shape.product
+
+    def _loaded(self, i: str) -> Value:
+        body = self.body
+        place = along(body, "%source", "%source_step", i)
+        if self.shape.dense or self.lanes == 1:
+            return body.loaded(self.element, place)
+        found = body.undefined(self.element)
+        for lane in range(self.lanes):
+            at = body.at(place, body.op(f"mul i64 %source_line, {lane}"))
+            found = found.replaced(lane, body.loaded(Kind(self.element.element), at))
+        return found
+
+    def _number(self, bits: Value) -> Value:
+        """Elements of floats as float64."""
+        single = bits.kind.of("float")
+        x = widened(bits) if bits.kind.bits == 16 else bits.cast(single)
+        return x.converted("fpext", bits.kind.of("double"))
+
+    def _next(self, values: list[Value], bits: Value) -> list[Value]:
+        if len(values) == 1:
+            return [values[0] * bits if self.shape.product else values[0] + bits]
+        x = self._number(bits)
+        return self._multiplied(values, x) if self.shape.product else self._added(values, x)
+
+    def _added(self, values: list[Value], x: Value) -> list[Value]:
+        head, left, lost = values
+        head, more = two_sum(head, x)
+        left, rest = two_sum(left, more)
+        return [head, left, lost + rest.magnitude()]
+
+    def _multiplied(self, values: list[Value], x: Value) -> list[Value]:
+        """The last value counts how often SCALE was taken out of the others. A product that is 0 or no number is exact."""
+        body = self.body
+        head, left, lost, scale = values
+        made, more = exact_product(head, x)  # x has no more than 24 bits
+        rest = left * x
+        total = more + rest
+        # the roundings of these two; the slack of the bound is for its own
+        more_lost = body.chosen(left.compared("oeq", 0.0), 0.0, (rest.magnitude() + total.magnitude()) * U)
+        lost = lost * x.magnitude() + more_lost
+        plain = made.magnitude().compared("olt", float("inf")) & made.compared("une", 0.0)
+        total, lost = body.chosen(plain, total, 0.0), body.chosen(plain, lost, 0.0)
+        size, factor = made.magnitude(), made.lift(1.0)
+        down = body.chosen(scale.compared("olt", 0.0), NEAR, made.lift(FAR))
+        up = body.chosen(scale.compared("ogt", 0.0), 1 / NEAR, made.lift(1 / FAR))
+        large, small = size.compared("ogt", down) & plain, size.compared("olt", up) & plain
+        factor = body.chosen(large, 1 / SCALE, body.chosen(small, SCALE, factor))
+        scale = scale + body.chosen(large, 1.0, body.chosen(small, -1.0, scale.lift(0.0)))
+        scale = body.chosen(plain, scale, 0.0)
+        return [made * factor, total * factor, lost * factor, scale]
+
+    def _store(self, i: str, values: list[Value]) -> None:
+        body, shape = self.body, self.shape
+        if len(values) == 1:
+            self._put(i, values[0])
+            return
+        head, left, lost = values[:3]
+        total, rest = two_sum(head, left)
+        # of an infinity, NaN is left over; a zero keeps its sign
+        split = left.compared("one", 0.0)
+        total, rest = body.chosen(split, total, head), body.chosen(split, rest, 0.0)
+        value = odd_of(total, rest)
+        if shape.product:
+            value = self._scaled(value, values[3])
+        elif shape.exclusive:
+            value = zero_of_none(body, value, body.op(f"add i64 {i}, %row"))
+        self._put(i, self._bits(value))
+        # where the bound is NaN, so is what is left over of an infinity or a NaN, which are decided
+        unsure = lost.compared("ogt", 0.0) & head.magnitude().compared("olt", float("inf"))
+
+        def twice() -> None:
+            bound = lost * SLACK
+            # where the bound is far below the rest, its sum with it is rounded, but on the same side of the total
+            ends = [odd_of(*two_sum(total, rest + side)) for side in (-bound, bound)]
+            if shape.product:
+                ends = [self._scaled(end, values[3]) for end in ends]
+            first, second = map(self._bits, ends)
+            open_ = first.compared("ne", second) & unsure
+            bits = body.op(f"or i64 {body.op('load i64, ptr %open, align 8')}, {lanes_as_bits(open_)}")
+            body.do(f"store i64 {bits}, ptr %open, align 8")
+
+        when(body, body.op(f"icmp ne i64 {lanes_as_bits(unsure)}, 0"), twice)
+
+    def _scaled(self, value: Value, scale: Value) -> Value:
+        """A product whose scale is not 1 is so large, or so small, that it is infinite or 0 in the output."""
+        body = self.body
+        beyond = body.chosen(scale.compared("ogt", 0.0), float("inf"), value.lift(0.0)).signed_as(value)
+        return body.chosen(scale.compared("one", 0.0), beyond, value)
+
+    def _bits(self, odd: Value) -> Value:
+        """The bits of the element that stores a number, which is rounded to odd."""
+        return stored(Number(self.body, lambda: odd, exact=True), self.shape.data_type, integral=False)[0]
+
+    def _put(self, i: str, bits: Value) -> None:
+        body = self.body
+        place = along(body, "%target", "%target_step", i)
+        bits = bits.cast(self.element) if bits.kind != self.element else bits
+        if self.shape.dense or self.lanes == 1:
+            body.stored(bits, place)
+            return
+        for lane in range(self.lanes):
+            body.stored(bits.lane(lane), body.at(place, body.op(f"mul i64 %target_line, {lane}")))

@@ -1,0 +1,275 @@
+"""The kernel of running sums and products of lines that are contiguous: prefixes within vectors, added to what came before.
+
+Sums of floats are exact while all elements so far are multiples of a power of two, and no sum is larger than 2^53 of them. For
+each line there is a least size of elements, which follows what comes, and a largest one of sums. A block of elements is stored
+where both hold; where the least size cannot be made to fit, the rest of the line is a group's work (group.py).
+"""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import along, arguments, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.copy.text import short
+from anydml.kernels.elementwise.halves import narrowed, odd_single, widened
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.irregular.loops import walk
+from anydml.kernels.scan.columns import INFINITY, NONE, PLACES
+from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
+from anydml.kernels.scan.group import Shape, called, finished, group
+
+NAMES = (*FIRST, "staged")
+LEAST = 16  # elements of a line: shorter ones are better computed side by side
+
+Sizes = tuple[Value, Value, Value]
+"""As the bits of float32, the least size of elements, less one, the largest one, and the largest size of sums."""
+
+
+def loaded_lanes(target: Target, shape: Shape) -> int:
+    """The elements of a vector: of floats, as many as float32 ones."""
+    return lanes_of(target) if shape.floating else target.vector_bytes // shape.size
+
+
+def block(target: Target, shape: Shape) -> int:
+    """The elements that are computed together."""
+    return (2 if shape.floating else 4) * loaded_lanes(target, shape)
+
+
+def emitted(target: Target, shape: Shape, backward: bool) -> str:
+    """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
+    body = Body(target)
+    arguments(body, NAMES, POINTERS | {"staged"})
+    items = Resumed(body)
+    groups = [group(target, shape, 1)] if shape.floating else []
+    least = body.op("alloca i32, align 4")
+
+    def line(at: list[str], count: str, strides: list[str]) -> None:
+        """The innermost of the loops, which is of one turn."""
+        items.turn()
+        items.item(lambda: _Line(body, shape, items, at, least, backward).compute())
+
+    walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
+    items.end()
+    return finished(body, groups)
+
+
+class _Line:
+    """A line, from its first element on, or its last one; at: where that is on both sides."""
+
+    def __init__(self, body: Body, shape: Shape, items: Resumed, at: list[str], least: str, backward: bool) -> None:
+        self.body, self.shape, self.items, self.least, self.backward = body, shape, items, least, backward
+        self.source, self.target = at
+        self.lanes, self.block = loaded_lanes(body.target, shape), block(body.target, shape)
+        self.element = Kind(f"i{8 * shape.size}", self.lanes)
+        # a sum of floats takes two registers
+        self.sum = Kind("double", self.lanes // 2) if shape.floating else self.element
+        self.neutral = body.constant(self.sum, -0.0 if shape.floating else int(shape.product))
+
+    def compute(self) -> None:
+        body = self.body
+        before, head, inside, stores, inexact, latch, done, end = map(
+            body.name, ("before", "block", "inside", "stores", "inexact", "latch", "done", "end")
+        )
+        i, following, sums = (f"%{body.name(x)}" for x in ("i", "j", "sums"))
+        if self.shape.floating:
+            body.do(f"store i32 {NONE}, ptr {self.least}, align 4")
+        body.jump(before)
+        body.label(before)
+        body.jump(head)
+        body.label(head)
+        first_sums = Value(body, sums, self.sum)
+        after = f"%{body.name('after')}"
+        body.do(f"{i} = phi i64 [ 0, %{before} ], [ {following}, %{latch} ]")
+        body.do(f"{sums} = phi {self.sum.text} [ {self.neutral.name}, %{before} ], [ {after}, %{latch} ]")
+        body.branch(body.op(f"icmp ult i64 {i}, %n"), inside, done)
+        body.label(inside)
+        source, target, partial, rest = self._places(i)
+        vectors = [self._loaded(source, k) for k in range(self.block // self.lanes)]
+        made, last, sizes = self._summed(vectors, first_sums)
+        if sizes is not None:
+            body.branch(self._beyond(*sizes), inexact, stores, seldom=True)
+        else:
+            body.jump(stores)
+        body.label(stores)
+        for k, value in enumerate(made):
+            body.stored(self._turned(value), self._vector(target, k))
+        when(body, partial, lambda: self._staged_out(i, rest))
+        kept = body.name("kept")
+        body.jump(kept)
+        body.label(kept)
+        further = body.op(f"add i64 {i}, {self.block}")
+        body.jump(latch)
+        ways = [(further, last.name, kept)]
+        if sizes is not None:
+            body.label(inexact)
+            fits, lower = self._lower(*sizes)
+            again, left = body.name("again"), body.name("left")
+            body.branch(fits, again, left)
+            body.label(left)
+            self._left_to_group(i, first_sums)
+            body.jump(end)
+            body.label(again)
+            body.do(f"store i32 {lower}, ptr {self.least}, align 4")
+            body.jump(latch)
+            ways.append((i, sums, again))
+        body.label(latch)
+        body.do(f"{following} = phi i64 {', '.join(f'[ {x}, %{way} ]' for x, _, way in ways)}")
+        body.do(f"{after} = phi {self.sum.text} {', '.join(f'[ {x}, %{way} ]' for _, x, way in ways)}")
+        body.jump(head)
+        body.label(done)
+        body.jump(end)
+        body.label(end)
+        if self.shape.exclusive and self.shape.floating:  # of nothing, a sum is +0
+            body.stored(body.constant(Kind(self.element.element), 0), self.target)
+
+    def _places(self, i: str) -> tuple[str, str, str, str]:
+        """Where a block lies on both sides, whether it is not whole, and the bytes that it has then: it is moved to and from
+        scratch memory."""
+        body, size, nbytes = self.body, self.shape.size, self.block * self.shape.size
+        rest = body.op(f"sub i64 %n, {i}")
+        partial = body.op(f"icmp ult i64 {rest}, {self.block}")
+        rest = body.op(f"mul i64 {rest}, {size}")
+
+        def stage() -> None:
+            neutral = body.constant(self.element, self._neutral_bits())
+            for k in range(self.block // self.lanes):
+                body.stored(neutral, "%staged", k * self.lanes * size)
+            real, staged = self._staged(self.source, i, rest, "%staged")
+            short(body, real, staged, rest, nbytes, body.target.vector_bytes)
+
+        when(body, partial, stage)
+        first = body.op(f"add i64 {i}, {self.block - 1}") if self.backward else i
+        found = []
+        for side, staged in (("source", "%staged"), ("target", body.at("%staged", nbytes))):
+            at = along(body, getattr(self, side), f"%{side}_step", first)
+            found.append(body.op(f"select i1 {partial}, ptr {staged}, ptr {at}"))
+        return found[0], found[1], partial, rest
+
+    def _staged(self, line: str, i: str, rest: str, staged: str) -> tuple[str, str]:
+        """Where the last elements of a line begin in memory, and in a block in scratch memory."""
+        body, size = self.body, self.shape.size
+        if not self.backward:
+            return body.at(line, body.op(f"mul i64 {i}, {size}")), staged
+        last = body.op(f"mul i64 {body.op('sub i64 1, %n')}, {size}")
+        return body.at(line, last), body.at(staged, body.op(f"sub i64 {self.block * size}, {rest}"))
+
+    def _staged_out(self, i: str, rest: str) -> None:
+        nbytes = self.block * self.shape.size
+        real, staged = self._staged(self.target, i, rest, self.body.at("%staged", nbytes))
+        short(self.body, staged, real, rest, nbytes, self.body.target.vector_bytes)
+
+    def _neutral_bits(self) -> int:
+        return 1 << 8 * self.shape.size - 1 if self.shape.floating else int(self.shape.product)
+
+    def _vector(self, base: str, k: int) -> str:
+        k = self.block // self.lanes - 1 - k if self.backward else k
+        return self.body.at(base, k * self.lanes * self.shape.size)
+
+    def _loaded(self, base: str, k: int) -> Value:
+        return self._turned(self.body.loaded(self.element, self._vector(base, k)))
+
+    def _turned(self, x: Value) -> Value:
+        return self._picked(x, x, range(x.kind.lanes)[::-1]) if self.backward else x
+
+    def _picked(self, x: Value, y: Value, which: range | list[int]) -> Value:
+        kind = x.kind.text
+        mask = ", ".join(f"i32 {i}" for i in which)
+        instruction = f"shufflevector {kind} {x.name}, {kind} {y.name}, <{len(which)} x i32> <{mask}>"
+        return self.body.value(instruction, Kind(x.kind.element, len(which)))
+
+    def _moved(self, x: Value, by: int) -> Value:
+        """The lanes so many places further on, behind neutral ones."""
+        lanes = x.kind.lanes
+        return self._picked(x, self.neutral, [lanes + i if i < by else i - by for i in range(lanes)])
+
+    def _summed(self, vectors: list[Value], sums: Value) -> tuple[list[Value], Value, Sizes | None]:
+        """The elements to store, the sums after them, and the sizes of floats."""
+        if not self.shape.floating:
+            made = []
+            for x in vectors:
+                value, after = self._prefixes(x, sums)
+                made.append(self._exclusive(value, sums) if self.shape.exclusive else self._joined(value, sums))
+                sums = after
+            return made, sums, None
+        half = self.lanes // 2
+        single = Kind("float", self.lanes)
+        made, sizes, totals = [], [], []
+        for bits in vectors:
+            x = widened(bits) if bits.kind.bits == 16 else bits.cast(single)
+            sizes.append(x.bits() & NONE)
+            through, stored = [], []
+            for first in (0, half):
+                part = self._picked(x, x, range(first, first + half)).converted("fpext", self.sum)
+                value, after = self._prefixes(part, sums)
+                through.append(value + sums)
+                stored.append(self._exclusive(value, sums) if self.shape.exclusive else through[-1])
+                sums = after
+            narrow = self._whole([t.converted("fptrunc", t.kind.of("float")) for t in through])
+            totals.append(narrow.bits() & NONE)
+            if bits.kind.bits == 16:
+                made.append(self._whole([narrowed(odd_single(s)) for s in stored]))
+            elif self.shape.exclusive:
+                made.append(self._whole([s.converted("fptrunc", s.kind.of("float")) for s in stored]).bits())
+            else:
+                made.append(narrow.bits())
+        smallest = self._folded("umin", [x - 1 for x in sizes])  # of 0, it is all ones
+        return made, sums, (smallest, self._folded("umax", sizes), self._folded("umax", totals))
+
+    def _joined(self, x: Value, y: Value) -> Value:
+        return x * y if self.shape.product else x + y
+
+    def _prefixes(self, x: Value, sums: Value) -> tuple[Value, Value]:
+        """The prefixes within a vector, and all that came before with the whole vector."""
+        by = 1
+        while by < x.kind.lanes:
+            x, by = self._joined(x, self._moved(x, by)), 2 * by
+        return x, self._joined(self._picked(x, x, [x.kind.lanes - 1] * x.kind.lanes), sums)
+
+    def _exclusive(self, prefixes: Value, sums: Value) -> Value:
+        return self._joined(self._moved(prefixes, 1), sums)
+
+    def _whole(self, parts: list[Value]) -> Value:
+        return self._picked(parts[0], parts[1], range(self.lanes))
+
+    def _folded(self, name: str, xs: list[Value]) -> Value:
+        found = xs[0]
+        for x in xs[1:]:
+            found = self.body.intrinsic(name, found, x)
+        return found
+
+    # --- whether sums are exact ---
+
+    def _limits(self, least: Value) -> tuple[Value, Value]:
+        """The largest element, of which a vector has so many, and the largest sum."""
+        body = self.body
+        most = body.intrinsic("umin", least + PLACES, least.lift(INFINITY - 1))
+        return most - ((self.lanes // 2).bit_length() - 1 << 23), most
+
+    def _beyond(self, smallest: Value, largest: Value, total: Value) -> str:
+        """Whether a block has an element or a sum that the line's least size does not allow."""
+        body = self.body
+        least = body.splat(Value(body, body.op(f"load i32, ptr {self.least}, align 4"), Kind("i32")), self.lanes)
+        element, most = self._limits(least)
+        bad = smallest.compared("ult", least) | largest.compared("ugt", element) | total.compared("ugt", most)
+        return body.op(f"icmp ne i64 {lanes_as_bits(bad)}, 0")
+
+    def _lower(self, smallest: Value, largest: Value, total: Value) -> tuple[str, str]:
+        """Whether the block is within the limits of a lower least size, and that one."""
+        body, lane = self.body, Kind("i32")
+        ends = [
+            body.call(f"llvm.vector.reduce.{how}.v{self.lanes}i32", lane, x)
+            for how, x in (("umin", smallest), ("umax", largest), ("umax", total))
+        ]
+        old = Value(body, body.op(f"load i32, ptr {self.least}, align 4"), lane)
+        least = body.intrinsic("umin", ends[0], old)
+        element, most = self._limits(least)
+        good = ends[1].compared("ule", element) & ends[2].compared("ule", most)
+        return good.name, least.name
+
+    def _left_to_group(self, i: str, sums: Value) -> None:
+        body, size = self.body, self.shape.size
+        body.stored(sums.lane(0), "%begun")
+        places = [along(body, at, f"%{side}_step", i) for side, at in (("source", self.source), ("target", self.target))]
+        rest = body.op(f"sub i64 %n, {i}")
+        mask = called(body, 1, ("%begun", "%kept", *places), (size, i, rest, "%source_step", "%target_step", 0, 0))
+        self.items.stop_if(mask, 1, "0", i)
