@@ -107,6 +107,13 @@ def scan_compiled() -> Lower:
 
 
 @cache
+def recurrence_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.recurrence.family import lower
+    return lower
+
+
+@cache
 def reference() -> Lower:
     with guard:
         from anydml.kernels.reference import lower
@@ -132,6 +139,7 @@ DEVICES: Mapping[str, Families] = {
         "windows:compiled": windows_compiled,
         "irregular:compiled": irregular_compiled,
         "scan:compiled": scan_compiled,
+        "recurrence:compiled": recurrence_compiled,
         "irregular:numpy": irregular_numpy,
         "random:numpy": random_numpy,
         "reference": reference,
