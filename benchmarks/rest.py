@@ -58,6 +58,7 @@ def cases() -> Iterator[Case]:
     yield from _indexed()
     yield from _blocks()
     yield from _along()
+    yield from _networks()
 
 
 def _padded() -> Iterator[Case]:
@@ -219,6 +220,30 @@ def _along() -> Iterator[Case]:
     )
 
 
+def _networks() -> Iterator[Case]:
+    steps, width, hidden = 64, 256, 256
+    gated = (("LSTM", 4, (dml.ActivationSigmoid(), dml.ActivationTanh(), dml.ActivationTanh())),
+             ("GRU", 3, (dml.ActivationSigmoid(), dml.ActivationTanh())))  # fmt: skip
+    for name, gates, activations in gated:
+        weights = [floats(1, gates * hidden, n) / np.float32(np.sqrt(n)) for n in (width, hidden)]
+        bias = floats(1, 2 * gates * hidden) / 16
+        for batch in (1, 16):
+            x = floats(1, steps, batch, width)
+            inputs = {"input_tensor": x, "weight_tensor": weights[0][None], "recurrence_tensor": weights[1][None]}
+            last = np.empty((1, 1, batch, hidden), np.float32)
+            outputs = {"output_sequence_tensor": np.empty((steps, 1, batch, hidden), np.float32), "output_single_tensor": last}
+            if name == "LSTM":
+                outputs["output_cell_single_tensor"] = np.empty_like(last)
+            yield Case(
+                f"{name}, {steps} steps of {batch} x {width}",
+                name,
+                {**inputs, "bias_tensor": bias[None, None]},
+                outputs,
+                dict(activation_descs=activations, direction="FORWARD"),
+                (name, [*weights, bias], {"hidden_size": hidden}),
+            )
+
+
 def run(seconds: float = 0.3) -> list[dict[str, Any]]:
     rows = []
     print(f"{'':44}{'us':>9}{'onnxruntime, x':>16}{'torch, x':>10}  kernel")
@@ -250,6 +275,9 @@ def _peers(case: Case) -> dict[str, Call]:
         outputs = {f"y{i}": np.empty_like(y) for i, y in enumerate(case.outputs.values())}
         if node == "TopK":
             outputs["y1"] = outputs["y1"].astype(np.int64)
+        if node in ("LSTM", "GRU"):  # which have no leading dimension of 1
+            first = first[0]
+            outputs = {name: y if name == "y0" else y[0] for name, y in outputs.items()}
         squeezed = node in ("GatherND",)
         outputs = {name: y[0] if squeezed else y for name, y in outputs.items()}
         with contextlib.suppress(ImportError):

@@ -57,15 +57,23 @@ def stored(
     """
     if data_type == DataType.FLOAT64:
         raise Uncompilable(f"{data_type} is not stored in twice float64's precision")
+    x = computed(body, formula, streams, lanes, known or {})
+    return _rounded(x, data_type) if data_type.dtype.kind == "f" else _cut(x, data_type, integral)
+
+
+def computed(
+    body: Body, formula: Formula, streams: Sequence[Value], lanes: int, known: Mapping[int, Precise]
+) -> Precise:
+    """What a formula gives; known: nodes by their places, which are not computed."""
     items: list[Precise | Condition] = []
     for place, (op, args, data) in enumerate(formula):
-        if known and place in known:
+        if place in known:
             items.append(known[place])
         else:
             items.append(_item(body, op, [items[a] for a in args], data, streams, lanes))
     x = items[-1]
     assert isinstance(x, Precise)
-    return _rounded(x, data_type) if data_type.dtype.kind == "f" else _cut(x, data_type, integral)
+    return x
 
 
 def _cut(x: Precise, data_type: DataType, integral: bool) -> tuple[Value, Value | None]:

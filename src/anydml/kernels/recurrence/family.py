@@ -56,7 +56,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         scratch=scratch.size,
         constants=np.zeros(8 * ENTRY, np.uint8),
         short=steps * sequences * units * terms < SHORT,
-        decide=Deciding(found.tensors, found.data_type, [piece.open for piece in pieces]),
+        decide=Deciding(found.tensors, found.data_type, target, [piece.open for piece in pieces]),
     )
 
 

@@ -19,6 +19,7 @@ from anydml.kernels.match import recurrences as match
 from anydml.kernels.match.recurrences import Recurrence
 from anydml.kernels.match.stepped import ROLES, Place
 from anydml.kernels.recurrence import kernel
+from anydml.kernels.recurrence.finer import PARTS
 from anydml.kernels.recurrence.shape import (
     ENTRIES,
     INPUT,
@@ -47,7 +48,10 @@ MOST = 1 << 31  # products of a call, after which signals are handled
 
 
 class Open(NamedTuple):
-    """A piece, for what it leaves open: its direction, its sequences, and where its state and its states lie, in bytes."""
+    """A piece, for what it leaves open: its direction, its sequences, and where its state and its states lie, in bytes.
+
+    row, slot: as `shape.names` has them. arguments: of its kernel.
+    """
 
     shape: Shape
     direction: int
@@ -56,7 +60,7 @@ class Open(NamedTuple):
     histories: tuple[int, ...]
     row: int
     slot: int
-    steps: Sequence[int]
+    arguments: tuple[At | int, ...]
 
 
 class Piece(NamedTuple):
@@ -138,9 +142,18 @@ class Planner:
         )
         work = sum(len(b) * self.terms[s] * units * count for s, b in self.blocks.items())
         most = max(1, MOST // max(1, work)) * len(shape.operations)
-        state = self.scratch.take(8 * (ENTRIES + count * units))
+        state, made = self.scratch.take(8 * (ENTRIES + count * units)), self.scratch.take(64)
         self.numbers |= dict(
-            state=state, steps=steps, sequences=count, units=units, up=up, most=most, row=self.row, slot=slot, chunk=chunk
+            state=state,
+            steps=steps,
+            sequences=count,
+            units=units,
+            up=up,
+            most=most,
+            row=self.row,
+            slot=slot,
+            chunk=chunk,
+            made=made,
         )
         histories = [self.scratch.take((steps + 1) * slot) for _ in self.direction.starts]
         packing: list[Step] = []
@@ -149,11 +162,11 @@ class Planner:
             rows = count * (chunk if isinstance(source, Place) else 1)
             packing += self._sums(n, source, weights, rows)
         code = engine.compiled(kernel.emitted, self.target, shape)
-        step = Step(code, tuple(self.numbers[name] for name in names(shape)))
+        numbers = tuple(self.numbers[name] for name in names(shape))
         opened = Open(
-            shape, self.number, self.sequences, state.offset, tuple(h.offset for h in histories), self.row, slot, [steps]
+            shape, self.number, self.sequences, state.offset, tuple(h.offset for h in histories), self.row, slot, numbers
         )
-        return Piece(packing, step, opened)
+        return Piece(packing, Step(code, numbers), opened)
 
     def _source(self, source: match.Source, rows: int) -> Source:
         height, across = tiles(self.target, rows, self.found.sizes[3])
@@ -222,13 +235,14 @@ class Planner:
         packed, norms = take(8 * rows_up * terms), take(8 * rows_up)
         beyond = 8 * 2 * lanes_of(self.target)  # a group of units may reach into it
         sums, columns = take(rows_up * len(weights) * block + beyond), take(len(weights) * block + beyond)
-        into = take(len(weights) * count * panel + 128)
+        into, fine = take(len(weights) * count * panel + 128), take(PARTS * len(weights) * block + beyond)
         additions = min(DEPTH, terms) + -(-terms // DEPTH) + ROUNDINGS
         factor = struct.unpack("<q", struct.pack("<d", additions * ONE))[0]
         self.numbers |= {
             f"packed{n}": packed, f"norms{n}": norms, f"sums{n}": sums, f"sums_row{n}": len(weights) * block,
             f"panels{n}": into, f"panel{n}": panel, f"panel_count{n}": len(weights) * count, f"terms{n}": terms,
             f"columns{n}": columns, f"block{n}": block, f"factor{n}": factor, f"depth{n}": DEPTH,
+            f"fine{n}": fine, f"fine_part{n}": len(weights) * block,
         }  # fmt: skip
         if isinstance(source, Place):
             at = moves(source, self.tensors)
@@ -241,6 +255,7 @@ class Planner:
             self.numbers |= {
                 f"numbers{n}": take(len(self.sequences) * row), f"numbers_row{n}": row,
                 f"lost{n}": take(8 * rows_up), f"open{n}": take(8 * rows_up),
+                f"pairs{n}": take(PARTS * row), f"pairs_part{n}": row,
             }  # fmt: skip
         steps = []
         for k, place in enumerate(weights):

@@ -80,10 +80,10 @@ class Shape(NamedTuple):
 def names(shape: Shape) -> list[str]:
     """The arguments of the kernel, in order. All lengths and distances are in bytes but of `from_one_to_the_next`.
 
-    most: operations of a call. up: units, counted up to whole groups. row, slot: from one sequence, and from one step, of a
+    most: operations of a call. up: units, counted up to whole groups. made: a group of elements. row, slot: from one sequence, and from one step, of a
     state to the next.
     """
-    found = ["state", "steps", "sequences", "units", "up", "most", "row", "slot", "chunk"]
+    found = ["state", "steps", "sequences", "units", "up", "most", "row", "slot", "chunk", "made"]
     if shape.lengths:
         found += ["lengths", "length_step"]
     for n, given in enumerate(shape.starts):
@@ -101,14 +101,16 @@ def names(shape: Shape) -> list[str]:
 
 
 # packed: the rows; sums: their sums; norms: of the rows, columns: of the weights; block: of the sums of one unit's weights to
-# those of the next; factor: of the bound; depth: terms that are added up before they are added to others
+# those of the next; factor: of the bound; depth: terms that are added up before they are added to others; fine: the sums of
+# one sequence in three parts, `fine_part` bytes each
 _OF_SOURCE = (
     "packed", "norms", "sums", "sums_row", "panels", "panel", "panel_count", "terms", "columns", "block", "factor", "depth",
+    "fine", "fine_part",
 )  # fmt: skip
 _OF_INPUT = ("input", "input_step", "input_sequence", "input_term")
-_OF_NUMBERS = ("numbers", "numbers_row", "lost", "open")
+_OF_NUMBERS = ("numbers", "numbers_row", "lost", "open", "pairs", "pairs_part")
 _POINTERS = {"state", "lengths", "history", "start", "parameter", "kept", "packed", "norms", "sums", "panels", "columns",
-             "input", "numbers", "lost", "open", "result"}  # fmt: skip
+             "input", "numbers", "lost", "open", "result", "made", "fine", "pairs"}  # fmt: skip
 
 
 def pointers(shape: Shape) -> set[str]:

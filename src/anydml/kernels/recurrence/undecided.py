@@ -8,8 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.forks import guard
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.recurrences import definition
+from anydml.kernels.recurrence import finer
 from anydml.kernels.recurrence.plan import Open
 from anydml.kernels.recurrence.shape import COUNT, DONE, ENTRIES, POSITION
 from anydml.schema.expression import Expr, Tensor, make, walk
@@ -20,8 +25,8 @@ from anydml.tensor import DataType
 class Deciding:
     """What a call does when pieces have stopped."""
 
-    def __init__(self, tensors: Sequence[Tensor], data_type: DataType, opens: Sequence[Open]) -> None:
-        self.tensors, self.data_type, self.opens = tensors, data_type, opens
+    def __init__(self, tensors: Sequence[Tensor], data_type: DataType, target: Target, opens: Sequence[Open]) -> None:
+        self.tensors, self.data_type, self.target, self.opens = tensors, data_type, target, opens
 
     def __call__(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
         """Decide what is on the lists, and keep pieces that have ended from being begun again."""
@@ -31,11 +36,28 @@ class Deciding:
                 state[POSITION] = DONE
             elif state[POSITION] != DONE and state[COUNT]:
                 step, operation = divmod(int(state[POSITION]) - 1, len(found.shape.operations))
-                stage = found.shape.stages[found.shape.operations[operation][1]]
-                assert stage.state is not None
+                number = found.shape.operations[operation][1]
+                state_number = found.shape.stages[number].state
+                assert state_number is not None
+                self._finer(found, number, scratch, arrays)
                 entries = state[ENTRIES : ENTRIES + int(state[COUNT])]
-                self._exactly(found, stage.state, step, entries, scratch, arrays)
+                if len(entries):
+                    self._exactly(found, state_number, step, entries, scratch, arrays)
                 state[COUNT] = 0
+
+    def _finer(self, found: Open, stage: int, scratch: NDArray[np.int64], arrays: Arrays) -> None:
+        """Decide most of them in machine code, which is made when it is first needed."""
+        try:
+            code = engine.compiled(finer.emitted, self.target, found.shape, stage)
+        except engine.Uncompilable:  # a function that there is not in that precision
+            return
+        own = address_of(scratch)
+        numbers = [
+            x if isinstance(x, int) else x.offset + (own if x.base == "scratch" else address_of(arrays[x.base]))
+            for x in found.arguments
+        ]
+        arguments = np.array([numbers], np.int64)
+        prepared([table(code, arguments)], self.target, (scratch, arrays, arguments), keeps_gil=True)()
 
     def _exactly(
         self, found: Open, state: int, step: int, entries: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays
