@@ -33,6 +33,7 @@ from anydml.kernels.recurrence.shape import (
 )
 from anydml.kernels.recurrence.stages import FAR
 
+NOTHING = 2.0**-500  # a bound of a number that is nearly 0, beside what sums are stored as
 PARTS = 3  # of a sum and of a number: a head, a tail, and the bound of what these lack
 
 
@@ -143,9 +144,8 @@ def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
         more = tail * weight
         total = rest + more
         # the roundings of these two, with much to spare, and what the number itself lacks
-        slack = (
-            (rest.magnitude() + more.magnitude()) * 2.0**-50 + lost * weight.magnitude() + lost_product(head, weight, product)
-        )
+        slack = (rest.magnitude() + more.magnitude()) * 2.0**-50 + lost_product(head, weight, product)
+        slack = slack + lost * weight.magnitude()
         made = plus(values, product)
         return [made[0], *plus([made[1], made[2] + slack], total)]
 
@@ -239,7 +239,8 @@ def _numbers(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
     def group(i: str, carried: list[Value]) -> list[Value]:
         x = formula.computed(i)
         size = x.pair.head.magnitude()
-        far = ~(size.compared("olt", FAR) & x.err.compared("olt", FAR)) | size.compared("olt", 1 / FAR)
+        nothing = size.compared("oeq", 0.0) & x.err.compared("olt", NOTHING)
+        far = ~(size.compared("olt", FAR) & x.err.compared("olt", FAR)) | (size.compared("olt", 1 / FAR) & ~nothing)
         left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), lanes)
         open_ = (either(x.guard, far) or far) & iota.compared("slt", left)
         for k, value in enumerate((x.pair.head, x.pair.tail, x.err)):

@@ -78,10 +78,10 @@ class Shape(NamedTuple):
 
 
 def names(shape: Shape) -> list[str]:
-    """The arguments of the kernel, in order. All lengths and distances are in bytes but of `from_one_to_the_next`.
+    """The arguments of the kernel, in order; distances are in bytes.
 
-    most: operations of a call. up: units, counted up to whole groups. made: a group of elements. row, slot: from one sequence, and from one step, of a
-    state to the next.
+    most: operations of a call. up: units, counted up to whole groups. row, slot: from one sequence, and from one step, of a
+    state to the next. chunk: steps whose sums over an input are made at once. made: a group of elements.
     """
     found = ["state", "steps", "sequences", "units", "up", "most", "row", "slot", "chunk", "made"]
     if shape.lengths:
