@@ -5,12 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from anydml.forks import guard
 from anydml.kernels.call.steps import Rounds
 from anydml.kernels.code.targets import wanted
-from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.recurrences import Product, Recurrence, recurrence
@@ -54,7 +51,6 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         target,
         [Rounds([[piece.packing for piece in pieces]]), Rounds([[[piece.step] for piece in pieces]])],
         scratch=scratch.size,
-        constants=np.zeros(8 * ENTRY, np.uint8),
         short=steps * sequences * units * terms < SHORT,
         decide=Deciding(found.tensors, found.data_type, target, [piece.open for piece in pieces]),
     )

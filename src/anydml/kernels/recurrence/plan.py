@@ -12,7 +12,6 @@ from typing import NamedTuple
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import panels
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.match import recurrences as match
@@ -38,6 +37,7 @@ from anydml.kernels.recurrence.shape import (
     names,
     tiles,
 )
+from anydml.kernels.recurrence.weights import packed as packed_weights
 from anydml.tensor import TensorDesc
 
 DEPTH = 32  # terms that are added up before they are added to others: errors grow with these
@@ -235,7 +235,7 @@ class Planner:
         packed, norms = take(8 * rows_up * terms), take(8 * rows_up)
         beyond = 8 * 2 * lanes_of(self.target)  # a group of units may reach into it
         sums, columns = take(rows_up * len(weights) * block + beyond), take(len(weights) * block + beyond)
-        into, fine = take(len(weights) * count * panel + 128), take(PARTS * len(weights) * block + beyond)
+        into, fine = take(len(weights) * count * panel), take(PARTS * len(weights) * block + beyond)
         additions = min(DEPTH, terms) + -(-terms // DEPTH) + ROUNDINGS
         factor = struct.unpack("<q", struct.pack("<d", additions * ONE))[0]
         self.numbers |= {
@@ -257,12 +257,10 @@ class Planner:
                 f"lost{n}": take(8 * rows_up), f"open{n}": take(8 * rows_up),
                 f"pairs{n}": take(PARTS * row), f"pairs_part{n}": row,
             }  # fmt: skip
+        code = engine.compiled(packed_weights, self.target, self.found.data_type, tile.across)
         steps = []
         for k, place in enumerate(weights):
             at = moves(place, self.tensors)
-            side = at.unit // self.size if at.unit in (self.size, 2 * self.size) and units > 1 else 0
-            code = engine.compiled(panels.packed, self.target, self.found.data_type, tile.across, side, False)
-            to = (into + k * count * panel, panel, columns + k * block)
-            columns_at = (0, units, 1, units, 0, 0, at.unit)
-            steps.append(Step(code, (at.at, *columns_at, terms, at.term, 1, At("constants"), *to, *[0] * 6)))
+            to = (into + k * count * panel, panel, count, columns + k * block)
+            steps.append(Step(code, (at.at, at.unit, at.term, units, terms, *to)))
         return steps
