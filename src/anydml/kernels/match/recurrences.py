@@ -19,8 +19,6 @@ from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
 
-MOST_STAGES = 8
-
 
 @dataclass(frozen=True)  # which differs from others with equal fields
 class Before:
@@ -249,8 +247,6 @@ class _InDirection:
         made = _Formula(self, unit)
         stage = Stage(state, formula(made.of(body)), tuple(made.leaves))
         if stage not in self.stages:
-            if len(self.stages) == MOST_STAGES:
-                raise Unmatched(f"a step has more than {MOST_STAGES} stages")
             self.stages.append(stage)
         return self.stages.index(stage)
 

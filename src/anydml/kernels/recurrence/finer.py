@@ -38,7 +38,7 @@ PARTS = 3  # of a sum and of a number: a head, a tail, and the bound of what the
 
 
 def emitted(target: Target, shape: Shape, number: int) -> str:
-    """The kernel for the list of a stage; arguments: `shape.names`."""
+    """The kernel for the list of a stage; arguments: `shape.names`. It returns how many elements are still on the list."""
     needed = _needed(shape, number)
     functions = [_sums(target, shape, n) for n in needed]
     functions += [_numbers(target, shape, n) for n in needed if shape.sources[n].kind == NUMBERS]
@@ -84,7 +84,6 @@ def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Bod
         for n in needed:
             if shape.sources[n].kind == NUMBERS:
                 body.do(f"call void @numbers{n}(ptr %arguments, i64 {t}, i64 {b})")
-            body.do(f"call void @fine{n}(ptr %arguments, i64 {t}, i64 {b})")
         body.jump(other)
         body.label(same)
         body.branch(body.op(f"icmp eq i64 {first}, {group.name}"), after, other)
@@ -108,12 +107,12 @@ def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Bod
     none = [body.constant(i64, x) for x in (0, -1, -1, 0)]
     _, (kept, *_) = body.loop("0", body.load("i64", "%state", 8 * COUNT), 1, none, entry)
     body.stored(kept, "%state", 8 * COUNT)
-    body.do("ret i64 0")
+    body.do(f"ret i64 {kept.name}")
     return body
 
 
 def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
-    """`void @fine{n}(arguments, t, b)`: the sums of a sequence by all weights of a source, in three parts."""
+    """`void @fine{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts."""
     body, source = Body(target), shape.sources[n]
     lanes = target.vector_bytes // 8
     wide, single = Kind("double", lanes), Kind("float", lanes)
@@ -149,31 +148,23 @@ def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
         made = plus(values, product)
         return [made[0], *plus([made[1], made[2] + slack], total)]
 
-    def panel(p: str, _: list[Value]) -> list[Value]:
-        at = body.at(f"%panels{n}", body.op(f"mul i64 {p}, %panel{n}"))
+    # of the sums, twice as many bytes as of the weights
+    p, vector = body.op(f"udiv i64 %place, {2 * panel_row}"), body.op(f"urem i64 %place, {2 * panel_row}")
+    at = body.at(f"%panels{n}", body.op(f"mul i64 {p}, %panel{n}"))
+    at = body.at(at, body.op(f"lshr i64 {vector}, 1"))
 
-        def vector(v: str, _: list[Value]) -> list[Value]:
-            offset = body.op(f"mul i64 {v}, {4 * lanes}")
+    def one(k: str, values: list[Value]) -> list[Value]:
+        weight = body.loaded(single, at, body.op(f"mul i64 {k}, {panel_row}"))
+        return term(k, weight.converted("fpext", wide), values)
 
-            def one(k: str, values: list[Value]) -> list[Value]:
-                there = body.at(at, body.op(f"add i64 {body.op(f'mul i64 {k}, {panel_row}')}, {offset}"))
-                return term(k, body.loaded(single, there).converted("fpext", wide), values)
-
-            zeros = [body.constant(wide, x) for x in (-0.0, 0.0, 0.0)]
-            _, (head, left, lost) = body.loop("0", f"%terms{n}", 1, zeros, one)
-            # of an infinity, NaN is left over
-            made, tail = two_sum(head, left)
-            place = body.op(f"add i64 {body.op(f'mul i64 {p}, {2 * panel_row}')}, {body.op(f'mul i64 {offset}, 2')}")
-            for k, value in enumerate((made, tail, lost * SLACK)):
-                body.stored(value, body.at(f"%fine{n}", body.op(f"mul i64 {part}, {k}")), place)
-            return []
-
-        body.loop("0", str(source.across), 1, [], vector)
-        return []
-
-    body.loop("0", f"%panel_count{n}", 1, [], panel)
+    zeros = [body.constant(wide, x) for x in (-0.0, 0.0, 0.0)]
+    _, (head, left, lost) = body.loop("0", f"%terms{n}", 1, zeros, one)
+    # of an infinity, NaN is left over
+    made, tail = two_sum(head, left)
+    for k, value in enumerate((made, tail, lost * SLACK)):
+        body.stored(value, body.at(f"%fine{n}", body.op(f"mul i64 {part}, {k}")), "%place")
     body.do("ret void")
-    return defined(body, f"void @fine{n}(ptr %arguments, i64 %t, i64 %b)"), [*body.declared]
+    return defined(body, f"void @fine{n}(ptr %arguments, i64 %t, i64 %b, i64 %place)"), [*body.declared]
 
 
 class _Formula:
@@ -215,6 +206,7 @@ class _Formula:
     def _sum(self, leaf: Leaf, i: str) -> Precise:
         body, n, wide = self.body, leaf.number, Kind("double", self.lanes)
         place = body.op(f"add i64 {body.op(f'mul i64 {i}, 8')}, {body.op(f'mul i64 {leaf.block}, %block{n}')}")
+        body.do(f"call void @fine{n}(ptr %arguments, i64 %t, i64 %b, i64 {place})")
         head, tail, lost = (
             body.loaded(wide, body.at(f"%fine{n}", body.op(f"mul i64 %fine_part{n}, {k}")), place) for k in range(PARTS)
         )

@@ -11,7 +11,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.recurrence import rows, stages
 from anydml.kernels.recurrence.rows import defined
-from anydml.kernels.recurrence.shape import DONE, INPUT, LONGEST, NUMBERS, POSITION, STATE, Shape, names, pointers
+from anydml.kernels.recurrence.shape import DONE, FINER, INPUT, LONGEST, NUMBERS, POSITION, STATE, Shape, names, pointers
 from anydml.kernels.recurrence.stages import length
 from anydml.tensor import DataType
 
@@ -85,11 +85,18 @@ def _main(target: Target, shape: Shape) -> Body:
         body.jump(one)
     body.label(one)
     status = body.op("phi i64 " + ", ".join(f"[ {s}, %{label} ]" for s, label in zip(statuses, labels, strict=True)))
+    numbers = [number for _, number in operations]
+    stage = body.op("phi i64 " + ", ".join(f"[ {n}, %{label} ]" for n, label in zip(numbers, labels, strict=True)))
     body.do(f"{next_} = add i64 {q}, 1")
-    left = body.name("left")
+    left, known, open_ = (body.name(x) for x in ("left", "known", "open"))
     body.branch(body.op(f"icmp eq i64 {status}, 0"), after, left)
     body.label(left)
     body.store("i64", next_, "%state", 8 * POSITION)
+    finer = body.load("ptr", body.at("%state", 8 * FINER), body.op(f"mul i64 {stage}, 8"))
+    body.branch(body.op(f"icmp eq ptr {finer}, null"), open_, known)
+    body.label(known)
+    body.branch(body.op(f"icmp eq i64 {body.op(f'call i64 {finer}(ptr %arguments)')}, 0"), after, open_)
+    body.label(open_)
     body.do("ret i64 1")
     body.label(after)
     body.jump(head)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
+from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
@@ -22,6 +23,7 @@ from anydml.kernels.recurrence.finer import PARTS
 from anydml.kernels.recurrence.shape import (
     ENTRIES,
     INPUT,
+    MOST_STAGES,
     NEW,
     NUMBERS,
     OLD,
@@ -186,6 +188,8 @@ class Planner:
             ready |= set(before)
             made.append(Stage(stage.state, combined(stage.formula), leaves, before))
         assert ready == set(range(len(order)))
+        if len(made) > MOST_STAGES:
+            raise Uncompilable(f"a step has more than {MOST_STAGES} stages")
         return tuple(made)
 
     def _leaf(self, leaf: match.Leaf) -> Leaf:

@@ -10,7 +10,10 @@ from anydml.tensor import DataType
 
 INPUT, STATE, NUMBERS = "input", "state", "numbers"  # what sums are over
 SUM, OLD, NEW, PARAMETER = "sum", "old", "new", "parameter"  # what formulas read
-POSITION, COUNT, LONGEST, ENTRIES = range(4)  # words of the state, before the list
+MOST_STAGES = 8
+# words of the state; for each stage where the code is that looks at what it leaves open, 0 where there is none yet; the list
+POSITION, COUNT, LONGEST, FINER = range(4)
+ENTRIES = FINER + MOST_STAGES
 DONE = (1 << 63) - 1  # the position of a piece that is not begun again
 ACCUMULATORS = {64: 24, 32: 12}  # vectors of sums that the registers hold, by the bytes of a vector
 
