@@ -240,7 +240,8 @@ def _numbers(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
             body.stored(value, at, body.op(f"mul i64 {i}, 8"))
         return [carried[0] | Value(body, lanes_as_bits(open_), Kind("i64"))]
 
-    _, (open_,) = body.loop("0", "%up", lanes, [body.constant(Kind("i64"), 0)], group)
+    up = body.op(f"and i64 {body.op(f'add i64 %units, {lanes - 1}')}, {-lanes}")
+    _, (open_,) = body.loop("0", up, lanes, [body.constant(Kind("i64"), 0)], group)
     body.stored(open_, f"%open{n}", body.op("mul i64 %b, 8"))
     body.do("ret void")
     return defined(body, f"void @numbers{n}(ptr %arguments, i64 %t, i64 %b)"), [*body.declared]

@@ -42,8 +42,8 @@ from anydml.kernels.recurrence.shape import (
 from anydml.kernels.recurrence.weights import packed as packed_weights
 from anydml.tensor import TensorDesc
 
-DEPTH = 32  # terms that are added up before they are added to others: errors grow with these
-ROUNDINGS = 8  # of a sum beside those of its additions
+DEPTH = 64  # terms that are added up before they are added to others: errors grow with these
+ROUNDINGS = 4  # of a sum beside those of its additions
 ONE = 2.0**-53
 SUMS = 1 << 20  # bytes of sums of an input that are made at once
 MOST = 1 << 31  # products of a call, after which signals are handled
@@ -170,8 +170,12 @@ class Planner:
         )
         return Piece(packing, Step(code, numbers), opened)
 
+    def _vectors(self) -> int:
+        """Vectors of float64 that hold all units."""
+        return -(-self.found.sizes[3] // (self.target.vector_bytes // 8))
+
     def _source(self, source: match.Source, rows: int) -> Source:
-        height, across = tiles(self.target, rows, self.found.sizes[3])
+        height, across = tiles(self.target, rows, self._vectors() * len(self.blocks[source]))
         if isinstance(source, Place):
             return Source(INPUT, 0, height, across, source.backward)
         if isinstance(source, match.Before):
@@ -231,22 +235,21 @@ class Planner:
         """The memory of a source, and the steps that pack its weights."""
         units, terms, take = self.found.sizes[3], self.terms[source], self.scratch.take
         tile = list(self.sources.values())[n]
-        width = tile.across * self.target.vector_bytes // 8
-        count = -(-units // width)
-        panel = 4 * width * terms
-        block = 8 * width * count
+        lanes, vectors = self.target.vector_bytes // 8, self._vectors()
+        count = -(-len(weights) * vectors // tile.across)
+        panel, block, row = 4 * tile.across * lanes * terms, 8 * lanes * vectors, 8 * lanes * tile.across * count
         rows_up = -(-rows // tile.rows) * tile.rows
         packed, norms = take(8 * rows_up * terms), take(8 * rows_up)
         beyond = 8 * 2 * lanes_of(self.target)  # a group of units may reach into it
-        sums, columns = take(rows_up * len(weights) * block + beyond), take(len(weights) * block + beyond)
-        into, fine = take(len(weights) * count * panel), take(PARTS * len(weights) * block + beyond)
+        sums, columns = take(rows_up * row + beyond), take(row + beyond)
+        into, fine = take(count * panel), take(PARTS * row + beyond)
         additions = min(DEPTH, terms) + -(-terms // DEPTH) + ROUNDINGS
         factor = struct.unpack("<q", struct.pack("<d", additions * ONE))[0]
         self.numbers |= {
-            f"packed{n}": packed, f"norms{n}": norms, f"sums{n}": sums, f"sums_row{n}": len(weights) * block,
-            f"panels{n}": into, f"panel{n}": panel, f"panel_count{n}": len(weights) * count, f"terms{n}": terms,
+            f"packed{n}": packed, f"norms{n}": norms, f"sums{n}": sums, f"sums_row{n}": row,
+            f"panels{n}": into, f"panel{n}": panel, f"panel_count{n}": count, f"terms{n}": terms,
             f"columns{n}": columns, f"block{n}": block, f"factor{n}": factor, f"depth{n}": DEPTH,
-            f"fine{n}": fine, f"fine_part{n}": len(weights) * block,
+            f"fine{n}": fine, f"fine_part{n}": row,
         }  # fmt: skip
         if isinstance(source, Place):
             at = moves(source, self.tensors)
@@ -255,16 +258,15 @@ class Planner:
                 f"input_sequence{n}": at.sequence, f"input_term{n}": at.term,
             }  # fmt: skip
         elif isinstance(source, match.Scaled):
-            row = 8 * self.up
+            numbers = 8 * self.up
             self.numbers |= {
-                f"numbers{n}": take(len(self.sequences) * row), f"numbers_row{n}": row,
+                f"numbers{n}": take(len(self.sequences) * numbers), f"numbers_row{n}": numbers,
                 f"lost{n}": take(8 * rows_up), f"open{n}": take(8 * rows_up),
-                f"pairs{n}": take(PARTS * row), f"pairs_part{n}": row,
+                f"pairs{n}": take(PARTS * numbers), f"pairs_part{n}": numbers,
             }  # fmt: skip
         code = engine.compiled(packed_weights, self.target, self.found.data_type, tile.across)
         steps = []
         for k, place in enumerate(weights):
             at = moves(place, self.tensors)
-            to = (into + k * count * panel, panel, count, columns + k * block)
-            steps.append(Step(code, (at.at, at.unit, at.term, units, terms, *to)))
+            steps.append(Step(code, (at.at, at.unit, at.term, units, terms, into, panel, k * vectors, columns)))
         return steps

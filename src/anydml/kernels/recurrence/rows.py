@@ -85,7 +85,8 @@ def packed(target: Target, data_type: DataType, name: str) -> tuple[str, list[st
 def copied(target: Target, data_type: DataType) -> tuple[str, list[str]]:
     """`void @copied(from, step, n, into, apart)`: n elements to another place; zeros where `from` is no address."""
     body = Body(target)
-    element = Kind(f"i{data_type.element_bits}")
+    element, size = Kind(f"i{data_type.element_bits}"), data_type.dtype.itemsize
+    lanes = target.vector_bytes // size
     zero = body.constant(element, 0)
     read, clear = body.name("read"), body.name("clear")
     body.branch(body.op("icmp eq ptr %from, null"), clear, read)
@@ -104,6 +105,14 @@ def copied(target: Target, data_type: DataType) -> tuple[str, list[str]]:
         body.stored(x, "%into", body.op(f"mul i64 {k}, %apart"))
         return []
 
-    body.loop("0", "%n", 1, [], one)
+    def several(k: str, _: list[Value]) -> list[Value]:
+        at = body.op(f"mul i64 {k}, {size}")
+        body.stored(body.loaded(Kind(element.element, lanes), "%from", at), "%into", at)
+        return []
+
+    dense = [body.op(f"icmp eq i64 %{x}, {size}") for x in ("step", "apart")]
+    together = body.op(f"select i1 {body.op(f'and i1 {dense[0]}, {dense[1]}')}, i64 %n, i64 0")
+    begun, _ = body.loop("0", together, lanes, [], several)
+    body.loop(begun, "%n", 1, [], one)
     body.do("ret void")
     return defined(body, "void @copied(ptr %from, i64 %step, i64 %n, ptr %into, i64 %apart)"), [*body.declared]

@@ -126,13 +126,11 @@ def lanes_of(target: Target) -> int:
     return target.vector_bytes // 4
 
 
-def tiles(target: Target, rows: int, units: int) -> tuple[int, int]:
-    """The rows of a tile, and its vectors across, for so many rows and for weights of so many units."""
-    lanes = target.vector_bytes // 8
+def tiles(target: Target, rows: int, vectors: int) -> tuple[int, int]:
+    """The rows of a tile, and its vectors across, for so many rows and for so many vectors of sums."""
     most = ACCUMULATORS.get(target.vector_bytes, 24 if target.architecture == "aarch64" else 8)
     tallest = 8 if most == 24 else 4
     height = -(-rows // -(-rows // tallest))
     across = max(1, min(8, most // height))
-    vectors = -(-units // lanes)
     panels = -(-vectors // across)
     return height, -(-vectors // panels)

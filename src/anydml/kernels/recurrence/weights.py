@@ -9,8 +9,8 @@ from anydml.kernels.contract.floats.rows import AT_ONCE, NORM_SLACK, SQUARES, tr
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
-# unit, term: bytes from one to the next; panel: bytes from one panel to the next
-ARGUMENTS = ("weights", "unit", "term", "units", "terms", "into", "panel", "panels", "norms")
+# unit, term: bytes from one to the next; panel: bytes from one panel to the next; first: the vector where they begin
+ARGUMENTS = ("weights", "unit", "term", "units", "terms", "into", "panel", "first", "norms")
 
 
 def packed(target: Target, data_type: DataType, across: int) -> str:
@@ -35,8 +35,9 @@ def packed(target: Target, data_type: DataType, across: int) -> str:
         for m in range(lanes):
             unit = body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {m}')}", f"i64 {last}").name
             rows.append(body.at("%weights", body.op(f"mul i64 {unit}, %unit")))
-        panel = body.at("%into", body.op(f"mul i64 {body.op(f'udiv i64 {g}, {across}')}, %panel"))
-        into = body.at(panel, body.op(f"mul i64 {body.op(f'urem i64 {g}, {across}')}, {4 * lanes}"))
+        vector = body.op(f"add i64 {g}, %first")
+        panel = body.at("%into", body.op(f"mul i64 {body.op(f'udiv i64 {vector}, {across}')}, %panel"))
+        into = body.at(panel, body.op(f"mul i64 {body.op(f'urem i64 {vector}, {across}')}, {4 * lanes}"))
 
         def put(k: str, columns: list[Value], squares: list[Value]) -> list[Value]:
             made, to = list(squares), body.at(into, body.op(f"mul i64 {k}, {4 * width}"))
@@ -52,18 +53,18 @@ def packed(target: Target, data_type: DataType, across: int) -> str:
             return put(k, transposed(lines), squares)
 
         def one(k: str, squares: list[Value]) -> list[Value]:
-            at, vector = body.op(f"mul i64 {k}, %term"), body.undefined(wide.of("float"))
+            at, column = body.op(f"mul i64 {k}, %term"), body.undefined(wide.of("float"))
             for m, row in enumerate(rows):
-                vector = vector.replaced(m, single(body.loaded(Kind(f"i{8 * size}"), body.at(row, at))))
-            return put(k, [vector], squares)
+                column = column.replaced(m, single(body.loaded(Kind(f"i{8 * size}"), body.at(row, at))))
+            return put(k, [column], squares)
 
         begun, squares = body.loop("0", together, AT_ONCE, [body.constant(wide, 0.0)] * SQUARES, several)
         _, (total, *others) = body.loop(begun, "%terms", 1, squares, one)
         for square in others:
             total = total + square
-        body.stored(total.root() * NORM_SLACK, body.at("%norms", body.op(f"mul i64 {first}, 8")))
+        body.stored(total.root() * NORM_SLACK, body.at("%norms", body.op(f"mul i64 {vector}, {8 * lanes}")))
         return []
 
-    body.loop("0", body.op(f"mul i64 %panels, {across}"), 1, [], group)
+    body.loop("0", body.op(f"udiv i64 {body.op(f'add i64 %units, {lanes - 1}')}, {lanes}"), 1, [], group)
     body.do("ret i64 0")
     return kernel(body, list(body.declared))
