@@ -43,6 +43,7 @@ from anydml.kernels.copy import tiles as copy_tiles
 from anydml.kernels.copy.text import Prefetch
 from anydml.kernels.irregular import emit as irregular_emit
 from anydml.kernels.scan import emit as scan_emit
+from anydml.kernels.scan.group import Shape
 from anydml.tensor import DataType
 from every_kernel import SOAK
 
@@ -199,7 +200,7 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         add(irregular_emit.elements, bits // 16, columns, wraps)
     for data_type in (DataType.FLOAT32, DataType.INT64):
         for multiplies in (False, True):
-            add(scan_emit.emitted, scan_emit.Shape(data_type, multiplies, multiplies, multiplies))
+            add(scan_emit.emitted, Shape(data_type, multiplies, multiplies, multiplies))
     return found
 
 

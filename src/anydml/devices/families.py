@@ -114,6 +114,13 @@ def order_compiled() -> Lower:
 
 
 @cache
+def recurrence_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.recurrence.family import lower
+    return lower
+
+
+@cache
 def reference() -> Lower:
     with guard:
         from anydml.kernels.reference import lower
@@ -140,6 +147,7 @@ DEVICES: Mapping[str, Families] = {
         "irregular:compiled": irregular_compiled,
         "scan:compiled": scan_compiled,
         "order:compiled": order_compiled,
+        "recurrence:compiled": recurrence_compiled,
         "irregular:numpy": irregular_numpy,
         "random:numpy": random_numpy,
         "reference": reference,

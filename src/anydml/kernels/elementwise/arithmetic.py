@@ -142,7 +142,7 @@ def multiply(a: Number, b: Number) -> Number:
             return of_pair(paired.scaled(x.pair, y.single), either(a.guard, b.guard))
         if power_of_two(y):
             return scaled(x, int(math.log2(y.low)))
-    saturated = 0
+    saturated, zero = 0, None
     if same:
         a = b = decided_size(a)
     elif a.saturated or b.saturated:
@@ -151,6 +151,8 @@ def multiply(a: Number, b: Number) -> Number:
         # of infinity and 0, a product is NaN: neither may come about by saturation
         if k is not None and a.saturated - k >= 300 and (fixed or a.largest < 2.0**300):
             saturated = a.saturated - k
+            factor = b
+            zero = once(lambda: factor.wide().compared("oeq", 0.0)) if b.exact and not fixed else None
             if not fixed:
                 tiny = a.wide().magnitude().compared("olt", 2.0**-a.saturated)
                 b = b.guarded(tiny & b.wide().magnitude().compared("oeq", math.inf))
@@ -160,7 +162,7 @@ def multiply(a: Number, b: Number) -> Number:
     low, high = outward(0.0 if same else min(ends), max(ends))
     wide = once(lambda: a.wide() * b.wide())
     least = None if a.least is None or b.least is None else a.least + b.least
-    x = Number(body, wide, low=low, high=high, least=least, saturated=saturated, guard=either(a.guard, b.guard))
+    x = Number(body, wide, low=low, high=high, least=least, saturated=saturated, zero=zero, guard=either(a.guard, b.guard))
     if a.exact and b.exact and a.quantum is not None and b.quantum is not None and a.quantum + b.quantum >= -1074:
         quantum = a.quantum + b.quantum
         x = replace(x, quantum=quantum, digits=min(a.digits + b.digits, places(low, high, quantum)))

@@ -46,7 +46,7 @@ class Number:
     t is; 0 where wide is as good everywhere. guard: lanes that have to be decided elsewhere. ends: of a number that is to be
     stored and has no err, two values that t lies between, where these are known better than by rel. pair: t between float32
     heads with tails; such a number has no other form. constant: the same finite number in every lane; where low and high are
-    equal alone, a lane may still be NaN.
+    equal alone, a lane may still be NaN. zero: lanes where t is known to be 0, and wide is, though the number is saturated.
     """
 
     body: Body
@@ -69,6 +69,7 @@ class Number:
     ends: Callable[[], tuple[Value, Value]] | None = None
     pair: Pair | None = None
     constant: bool = False
+    zero: Lazy | None = None
 
     @property
     def positive(self) -> bool:
@@ -166,6 +167,8 @@ def decided_size(x: Number) -> Number:
         return x
     size, far = x.wide().magnitude(), 2.0**x.saturated
     tiny = size.compared("olt", 1 / far) if x.least is None else None
+    if tiny is not None and x.zero is not None:
+        tiny = tiny & ~x.zero()
     return replace(x.guarded(size.compared("ogt", far), tiny), saturated=0)
 
 

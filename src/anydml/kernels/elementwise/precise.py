@@ -55,13 +55,20 @@ def stored(
 
     known: nodes by their places, which are not computed.
     """
+    return finished(computed(body, formula, streams, lanes, known or {}), data_type, integral=integral)
+
+
+def computed(body: Body, formula: Formula, streams: Sequence[Value], lanes: int, known: Mapping[int, Precise]) -> Precise:
+    """What a formula gives; known: nodes by their places, which are not computed."""
     items: list[Precise | Condition] = []
     for place, (op, args, data) in enumerate(formula):
-        if known and place in known:
+        if place in known:
             items.append(known[place])
         else:
             items.append(item(body, op, [items[a] for a in args], data, streams, lanes))
-    return finished(items[-1], data_type, integral=integral)
+    x = items[-1]
+    assert isinstance(x, Precise)
+    return x
 
 
 def finished(x: Precise | Condition, data_type: DataType, *, integral: bool) -> tuple[Value, Value | None]:

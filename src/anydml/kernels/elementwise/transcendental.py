@@ -28,7 +28,8 @@ class Kind(NamedTuple):
     2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known; everywhere: at
     every x; room: how far from x it may be more than twice that, None where that is anywhere; outside: of x and what it
     lacks, more than 0 beyond the domain; local: from x, half of the derivative's largest magnitude within |x| / 4 of x,
-    where that may be far below the slope; level: beyond it, f is its limit within 2^-70.
+    where that may be far below the slope; level: beyond it, f is its limit within 2^-70; steeper: by what factor the derivative
+    may be above the slope, wherever an argument may be.
     """
 
     low: float
@@ -41,6 +42,7 @@ class Kind(NamedTuple):
     outside: Callable[[Value, Value], Value] | None = None
     local: Callable[[Value], Value] | None = None
     level: float = math.inf
+    steeper: float = 2.0
 
 
 def _beside_one(x: Value) -> Value:
@@ -77,14 +79,15 @@ KINDS = {
     "atan": Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0)),
     "sinh": Kind(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
     "cosh": Kind(1, _BIG, 0, lambda x, y: y, saturated=1000),
-    "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True, level=30.0),
+    "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True, level=30.0, steeper=1.0),
     "asinh": Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0).root()),
     "acosh": Kind(0, 800, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_below_one),
     "atanh": Kind(-40, 40, -152, lambda x, y: 1.0 / _of_squares(x), room=_beside_one, outside=_beyond_one),
     "erf": Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True, level=30.0),
     "erfc": Kind(0, 2, None, lambda x, y: at_most(y * (x.magnitude() * 2.0 + 1.5), 1.2), saturated=1000),
     "gelu": Kind(-1, _BIG, None, saturated=1000),
-    "sigmoid": Kind(0, 1, None, lambda x, y: y, saturated=1000),
+    # y (1 - y), where 1 - y is off by less than 2^-48, and a share of 2^-19 more beside x
+    "sigmoid": Kind(0, 1, None, lambda x, y: y * ((1.0 - y) + 2.0**-48), saturated=1000, steeper=1 + 2.0**-18),
     "softplus": Kind(0, _BIG, None, lambda x, y: 1.0, everywhere=True, saturated=1000),
     "pow": Kind(-_BIG, _BIG, None, saturated=1000),
     "atan2": Kind(-4, 4, None),
@@ -142,7 +145,7 @@ def _of_rounded(op: str, kind: Kind, x: Number, made: Number) -> Number:
     delta = _error_in_lanes(x) if kind.room else x.error()
     size = x.wide().magnitude()
     finite = size.compared("one", math.inf)
-    change = delta * kind.slope(x.wide(), made.wide()) * (2 * SLACK)
+    change = delta * kind.slope(x.wide(), made.wide()) * (kind.steeper * SLACK)
     if kind.room:  # beside a lane that is exact, a slope may be infinite
         change = x.body.chosen(delta.compared("une", 0.0), change, 0.0)
     if kind.local is not None:

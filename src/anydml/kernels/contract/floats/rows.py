@@ -71,7 +71,7 @@ def packed(target: Target, data_type: DataType, height: int, lies: str) -> str:
                     lines.append(read(place, AT_ONCE))
                     prefetch(body, 1, place, ahead)
                     place = body.at(place, "%row")
-                return put(_transposed(lines), body.at(there, body.op(f"mul i64 {c}, {channel}")), squares)
+                return put(transposed(lines), body.at(there, body.op(f"mul i64 {c}, {channel}")), squares)
 
             def single(c: str, squares: list[Value]) -> list[Value]:
                 place = body.at(there, body.op(f"mul i64 {c}, {channel}"))
@@ -93,7 +93,7 @@ def packed(target: Target, data_type: DataType, height: int, lies: str) -> str:
     return kernel(body, list(body.declared))
 
 
-def _transposed(lines: Sequence[Value]) -> list[Value]:
+def transposed(lines: Sequence[Value]) -> list[Value]:
     """At most eight lines of eight, as eight columns: three times, the halves are interleaved as cards are."""
     body, kind, count = lines[0].body, lines[0].kind, len(lines)
     found = [*lines, *[body.undefined(kind)] * (AT_ONCE - count)]

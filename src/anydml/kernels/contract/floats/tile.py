@@ -61,19 +61,19 @@ def sums(target: Target, rows: int, across: int) -> str:
     up = body.op(f"udiv i64 {body.op(f'add i64 %terms, {before}')}, %depth")
     blocks = body.call("llvm.umax.i64", Kind("i64"), f"i64 {up}", "i64 1").name  # the sum of no terms is one, too
 
-    def block(number: str, _: list[Value]) -> list[Value]:
+    def part(number: str, _: list[Value]) -> list[Value]:
         first = body.op(f"mul i64 {number}, %depth")
         left = body.op(f"sub i64 %terms, {first}")
-        _block(body, rows, across, first, body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", "i64 %depth").name)
+        block(body, rows, across, first, body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", "i64 %depth").name)
         return []
 
-    body.loop("0", blocks, 1, [], block)
+    body.loop("0", blocks, 1, [], part)
     body.stored(note.rounded().converted("uitofp", Kind("double")), "%counter", BOUND)
     body.do("ret i64 0")
     return kernel(body, list(body.declared))
 
 
-def _block(body: Body, rows: int, across: int, first: str, count: str) -> None:
+def block(body: Body, rows: int, across: int, first: str, count: str) -> None:
     """Sums of so many terms, from the first one on: they are stored, and those of later terms are added to them.
 
     While a tile is summed, the next one is fetched, and a part of the next panel; with the last panel, what comes after these

@@ -1,0 +1,42 @@
+"""Recurrent networks that are timed against onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import anydml as dml
+from benchmarks.rest_cases import Case, floats
+
+STEPS, WIDTH, HIDDEN = 64, 256, 256
+SIGMOID, TANH = dml.ActivationSigmoid(), dml.ActivationTanh()
+ACTIVATIONS = {"LSTM": (SIGMOID, TANH, TANH), "GRU": (SIGMOID, TANH)}
+
+
+def cases() -> Iterator[Case]:
+    for name, gates in (("LSTM", 4), ("GRU", 3)):
+        weights = [floats(1, gates * HIDDEN, n) / np.float32(np.sqrt(n)) for n in (WIDTH, HIDDEN)]
+        bias = floats(1, 2 * gates * HIDDEN) / 16
+        for batch in (1, 16):
+            x = floats(1, STEPS, batch, WIDTH)
+            last = np.empty((1, 1, batch, HIDDEN), np.float32)
+            outputs = {"output_sequence_tensor": np.empty((STEPS, 1, batch, HIDDEN), np.float32), "output_single_tensor": last}
+            if name == "LSTM":
+                outputs["output_cell_single_tensor"] = np.empty_like(last)
+            sequence, *states = outputs.values()
+            yield Case(
+                f"{name}, {STEPS} steps of {batch} x {WIDTH}",
+                name,
+                {
+                    "input_tensor": x,
+                    "weight_tensor": weights[0][None],
+                    "recurrence_tensor": weights[1][None],
+                    "bias_tensor": bias[None, None],
+                },
+                outputs,
+                dict(activation_descs=ACTIVATIONS[name], direction="FORWARD"),
+                (name, [*weights, bias], {"hidden_size": HIDDEN}),
+                first=x[0],  # a sequence has no leading dimension of 1 there
+                made=[sequence, *(y[0] for y in states)],
+            )

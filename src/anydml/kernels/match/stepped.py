@@ -1,0 +1,175 @@
+"""Indices and branches of what is computed step by step: places counted from an end, one direction, and the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from anydml.kernels.match.affine import Affine
+from anydml.schema.expression import Expr, Tensor, Variable, is_integer, lift, make, walk
+from anydml.tensor import DataType
+
+LENGTH = Variable("length", None)  # stands for the length of a sequence where indices depend on it
+ROLES = ("unit", "term", "sequence", "step")
+_IN_ANY_ORDER = ("add", "mul", "max", "min", "equal", "both", "either")
+
+
+class Unmatched(Exception):
+    """The message is the reason."""
+
+
+class Place(NamedTuple):
+    """Where elements of an input lie: the index of the first in each dimension, and what a step along each role adds to it.
+
+    unit, term, sequence, step: of the unit, of a sum's term, of the sequence, and of the step, which is counted from the
+    sequence's end where `backward`.
+    """
+
+    name: str
+    data_type: DataType
+    start: tuple[int, ...]
+    unit: tuple[int, ...]
+    term: tuple[int, ...]
+    sequence: tuple[int, ...]
+    step: tuple[int, ...]
+    backward: bool
+
+    def inside(self, sizes: tuple[int, ...], extents: Mapping[str, int]) -> bool:
+        """Whether all elements are those of a tensor, with so many along each role."""
+        for d, (first, size) in enumerate(zip(self.start, sizes, strict=True)):
+            moves = [getattr(self, role)[d] * (extents[role] - 1) for role in ROLES]
+            if first + sum(min(m, 0) for m in moves) < 0 or first + sum(max(m, 0) for m in moves) >= size:
+                return False
+        return True
+
+
+class Steps(NamedTuple):
+    """The variable of the step, how many there are at most, and whether a node is the length of the sequence."""
+
+    variable: Variable
+    longest: int
+    is_length: Callable[[Expr], bool]
+
+    def backward(self, at: Affine) -> bool:
+        """Whether an index is a step counted from the end; it is one counted from the beginning else."""
+        if at == Affine(0, {self.variable: 1}):
+            return False
+        if at in (Affine(-1, {LENGTH: 1, self.variable: -1}), Affine(self.longest - 1, {self.variable: -1})):
+            return True
+        raise Unmatched("a step reads at another place than its own")
+
+
+def linear(e: Expr, is_length: Callable[[Expr], bool]) -> Affine:
+    """An index as an affine function of variables and of `LENGTH`."""
+    if e.op == "variable":
+        return Affine(0, {e.data: 1})
+    if is_integer(e):
+        return Affine(int(e.data.value), {})
+    if is_length(e):
+        return Affine(0, {LENGTH: 1})
+    if e.op in ("add", "sub"):
+        a, b = (linear(x, is_length) for x in e.args)
+        sign = 1 if e.op == "add" else -1
+        factors = dict(a.factors)
+        for v, factor in b.factors.items():
+            factors[v] = factors.get(v, 0) + sign * factor
+        return Affine(a.constant + sign * b.constant, {v: f for v, f in factors.items() if f})
+    raise Unmatched("an index is not affine")
+
+
+def place(e: Expr, roles: Mapping[Variable, str], steps: Steps | None = None) -> Place:
+    """Where a read of an input looks."""
+    tensor: Tensor = e.data[0]
+    if e.op != "read" or e.data[1] != "inside" or tensor.definition is not None:
+        raise Unmatched("an element is not one of an input")
+    moves = {role: [0] * len(tensor.sizes) for role in ROLES}
+    start, backward = [], False
+    for d, index in enumerate(e.args):
+        at = linear(index, steps.is_length if steps else lambda _: False)
+        if steps and (LENGTH in at.factors or steps.variable in at.factors):
+            if any(moves["step"]):
+                raise Unmatched("a step moves along two dimensions")
+            backward = steps.backward(at)
+            moves["step"][d] = 1
+            at = Affine(0, {})
+        for v, factor in at.factors.items():
+            if v not in roles:
+                raise Unmatched("an element depends on another index")
+            moves[roles[v]][d] += factor
+        start.append(at.constant)
+    unit, term, sequence, step = (tuple(moves[role]) for role in ROLES)
+    return Place(tensor.name, tensor.data_type, tuple(start), unit, term, sequence, step, backward)
+
+
+def in_direction(e: Expr, variable: Variable, number: int) -> Expr:
+    """A node where the direction is known, without branches of others."""
+    made: dict[Expr, Expr] = {}
+    for node in walk(e):
+        args = tuple(made[a] for a in node.args)
+        if node.op == "variable" and node.data is variable:
+            made[node] = lift(number)
+        elif node.op == "select" and args[0].op == "equal" and all(is_integer(a) for a in args[0].args):
+            one, two = (a.data.value for a in args[0].args)
+            made[node] = args[1] if one == two else args[2]
+        else:
+            made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
+    return made[e]
+
+
+Starts = list[tuple[Expr, Expr, Mapping[Variable, Variable]]]
+
+
+def joined(e: Expr, step: Variable, is_before: Callable[[Expr], bool], note: Callable[[Starts], None]) -> Expr:
+    """A node without branches of the first step, where these differ from the others in what there is before them.
+
+    is_before: whether a node is an element after the step before. note: gets such elements, what the first step has in their
+    place, and the variables that these stand for.
+    """
+    made: dict[Expr, Expr] = {}
+    for node in walk(e):
+        args = tuple(made[a] for a in node.args)
+        if node.op == "select" and _after_first(args[0], step):
+            found = _alike(args[1], args[2], {}, is_before)
+            if found is None:
+                raise Unmatched("the first step is another one than all others")
+            note(found)
+            made[node] = args[1]
+        else:
+            made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
+    return made[e]
+
+
+def _after_first(e: Expr, step: Variable) -> bool:
+    """Whether a condition says that a step is not the first."""
+    if e.op != "less":
+        return False
+    zero, at = e.args
+    return zero.op == "constant" and zero.data.value == 0 and at.op == "variable" and at.data is step
+
+
+def _alike(x: Expr, y: Expr, renamed: Mapping[Variable, Variable], is_before: Callable[[Expr], bool]) -> Starts | None:
+    """What y has in place of x's elements after the step before; None where there are other differences.
+
+    renamed: variables of x by those of y that stand for them.
+    """
+    if is_before(x) and (y.op == "constant" or (y.op == "read" and y.data[0].definition is None)):
+        return [(x, y, renamed)]
+    if x is y:
+        return []
+    if x.op != y.op or len(x.args) != len(y.args):
+        return None
+    if x.op == "variable":
+        return [] if renamed.get(y.data, y.data) is x.data else None
+    if x.op == "reduce":
+        (kind, bound), (other_kind, other_bound) = x.data, y.data
+        if kind != other_kind or [v.size for v in bound] != [v.size for v in other_bound]:
+            return None
+        renamed = {**renamed, **dict(zip(other_bound, bound, strict=True))}
+    elif x.data != y.data:
+        return None
+    orders = [y.args, y.args[::-1]] if x.op in _IN_ANY_ORDER and len(y.args) == 2 else [y.args]
+    for args in orders:
+        found = [_alike(a, b, renamed, is_before) for a, b in zip(x.args, args, strict=True)]
+        if all(f is not None for f in found):
+            return [start for f in found if f is not None for start in f]
+    return None

@@ -1,0 +1,85 @@
+"""The family of compiled recurrences: states that are computed step by step, each correctly rounded."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from anydml.forks import guard
+from anydml.kernels.call.steps import Rounds
+from anydml.kernels.code.targets import wanted
+from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.recurrences import Product, Recurrence, recurrence
+from anydml.kernels.match.stepped import Place
+from anydml.kernels.recurrence.plan import Planner, fits
+from anydml.kernels.recurrence.undecided import Deciding
+from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
+from anydml.tensor import DataType
+
+FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
+MOST_TERMS = 1 << 20  # of longer sums, bounds are of no use
+SHORT = 1 << 16  # products so few that other threads can wait for them
+SEQUENCES = 8  # at least, of a piece: fewer would not share what is read of the weights
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """A piece for each direction, and for some of the sequences where there are threads for them."""
+    found = recurrence(statement)
+    if isinstance(found, str):
+        return Refused(found)
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    if found.data_type not in FLOATS:
+        return Refused("the states are no floats of 32 or 16 bits")
+    if not all(found.sizes):
+        return Refused("there are no steps, or nothing in them")
+    if (reason := _unfit(found, checked)) is not None:
+        return Refused(reason)
+    scratch = Scratch("scratch")
+    with guard:
+        pieces = [
+            Planner(found, direction, part, checked.tensors, target, scratch).piece()
+            for direction in range(len(found.directions))
+            for part in _parts(found, machine.threads)
+        ]
+    steps, _, sequences, units = found.sizes
+    terms = sum(leaf.terms for d in found.directions for s in d.stages for leaf in s.leaves if isinstance(leaf, Product))
+    return Lowered(
+        target,
+        [Rounds([[piece.packing for piece in pieces]]), Rounds([[[piece.step] for piece in pieces]])],
+        scratch=scratch.size,
+        short=steps * sequences * units * terms < SHORT,
+        decide=Deciding(found.tensors, found.data_type, target, [piece.open for piece in pieces]),
+    )
+
+
+def _parts(found: Recurrence, threads: int) -> list[range]:
+    """The sequences in as many parts as there are threads for each direction."""
+    count = found.sizes[2]
+    parts = max(1, min(threads // len(found.directions), count // SEQUENCES))
+    ends = [count * n // parts for n in range(parts + 1)]
+    return [range(first, end) for first, end in pairwise(ends)]
+
+
+def _unfit(found: Recurrence, checked: Checked[Any]) -> str | None:
+    """Why what is read cannot be; None where it can."""
+    places = [(start, 1) for d in found.directions for start in d.starts if start is not None]
+    if found.lengths is not None:
+        places.append((found.lengths, 1))
+    for leaf in (leaf for d in found.directions for stage in d.stages for leaf in stage.leaves):
+        if isinstance(leaf, Place):
+            places.append((leaf, 1))
+        if isinstance(leaf, Product):
+            if leaf.terms > MOST_TERMS:
+                return f"sums have more than {MOST_TERMS} terms"
+            places.append((leaf.weights, leaf.terms))
+            if isinstance(leaf.source, Place):
+                places.append((leaf.source, leaf.terms))
+            elif leaf.terms != found.sizes[3]:
+                return "sums over states are not over all units"
+    if not all(fits(place, found, checked.tensors, terms) for place, terms in places):
+        return "an element lies outside of an input"
+    return None

@@ -1,0 +1,257 @@
+"""What a stage leaves open, once more: sums with what their additions leave over, and formulas in twice float64's precision.
+
+It goes through the list of a piece that has stopped, and works on what the stage has left there: its packed rows and panels.
+"""
+
+from __future__ import annotations
+
+import math
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.compensated import plus
+from anydml.kernels.elementwise import precise
+from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, two_sum
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.elementwise.numbers import SLACK, either
+from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.recurrence.rows import defined
+from anydml.kernels.recurrence.shape import (
+    COUNT,
+    ENTRIES,
+    INPUT,
+    NEW,
+    NUMBERS,
+    OLD,
+    POSITION,
+    SUM,
+    Leaf,
+    Shape,
+    names,
+    pointers,
+)
+from anydml.kernels.recurrence.stages import FAR
+
+NOTHING = 2.0**-500  # a bound of a number that is nearly 0, beside what sums are stored as
+PARTS = 3  # of a sum and of a number: a head, a tail, and the bound of what these lack
+
+
+def emitted(target: Target, shape: Shape, number: int) -> str:
+    """The kernel for the list of a stage; arguments: `shape.names`. It returns how many elements are still on the list."""
+    needed = _needed(shape, number)
+    functions = [_sums(target, shape, n) for n in needed]
+    functions += [_numbers(target, shape, n) for n in needed if shape.sources[n].kind == NUMBERS]
+    functions.append(_group(target, shape, number))
+    body = _listed(target, shape, number, needed)
+    declared = dict.fromkeys([*body.declared, *(line for _, lines in functions for line in lines)])
+    return kernel(body, [*declared, *(text for text, _ in functions)])
+
+
+def _needed(shape: Shape, number: int) -> list[int]:
+    """The sources of a stage, in the order in which they are made."""
+    found: list[int] = []
+    for leaf in shape.stages[number].leaves:
+        if leaf.kind == SUM and leaf.number not in found:
+            source = shape.sources[leaf.number]
+            if source.kind == NUMBERS:
+                found += [n for n in _needed(shape, source.number) if n not in found]
+            found.append(leaf.number)
+    return found
+
+
+def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Body:
+    """Go through the list; what stays open is kept on it."""
+    body, size = Body(target), shape.data_type.dtype.itemsize
+    lanes, i64 = target.vector_bytes // 8, Kind("i64")
+    arguments(body, names(shape), pointers(shape))
+    stage = shape.stages[number]
+    assert stage.state is not None
+    position = body.op(f"sub i64 {body.load('i64', '%state', 8 * POSITION)}, 1")
+    t = body.op(f"udiv i64 {position}, {len(shape.operations)}")
+    slot = body.at(f"%history{stage.state}", body.op(f"mul i64 {body.op(f'add i64 {t}, 1')}, %slot"))
+
+    def entry(e: str, carried: list[Value]) -> list[Value]:
+        kept, row, group, mask = carried
+        word = body.load("i64", body.at("%state", 8 * ENTRIES), body.op(f"mul i64 {e}, 8"))
+        b, j = body.op(f"lshr i64 {word}, 32"), body.op(f"and i64 {word}, {(1 << 32) - 1}")
+        first = body.op(f"and i64 {j}, {-lanes}")
+        before, fresh, same, other, after = (body.name(x) for x in ("before", "fresh", "same", "other", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(body.op(f"icmp eq i64 {b}, {row.name}"), same, fresh)
+        body.label(fresh)
+        for n in needed:
+            if shape.sources[n].kind == NUMBERS:
+                body.do(f"call void @numbers{n}(ptr %arguments, i64 {t}, i64 {b})")
+        body.jump(other)
+        body.label(same)
+        body.branch(body.op(f"icmp eq i64 {first}, {group.name}"), after, other)
+        body.label(other)
+        made = body.op(f"call i64 @group(ptr %arguments, i64 {t}, i64 {b}, i64 {first})")
+        body.jump(after)
+        body.label(after)
+        found = body.op(f"phi i64 [ {mask.name}, %{same} ], [ {made}, %{other} ]")
+        lane = body.op(f"sub i64 {j}, {first}")
+        open_ = body.op(f"and i64 {body.op(f'lshr i64 {found}, {lane}')}, 1")
+        into = body.at(body.at(slot, body.op(f"mul i64 {b}, %row")), body.op(f"mul i64 {j}, {size}"))
+
+        def store() -> None:
+            element = Kind(f"i{8 * size}")
+            body.stored(body.loaded(element, "%made", body.op(f"mul i64 {lane}, {size}")), into)
+
+        when(body, body.op(f"icmp eq i64 {open_}, 0"), store)
+        body.store("i64", word, body.at("%state", 8 * ENTRIES), body.op(f"mul i64 {kept.name}, 8"))
+        return [kept + Value(body, open_, i64), Value(body, b, i64), Value(body, first, i64), Value(body, found, i64)]
+
+    none = [body.constant(i64, x) for x in (0, -1, -1, 0)]
+    _, (kept, *_) = body.loop("0", body.load("i64", "%state", 8 * COUNT), 1, none, entry)
+    body.stored(kept, "%state", 8 * COUNT)
+    body.do(f"ret i64 {kept.name}")
+    return body
+
+
+def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
+    """`void @fine{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts."""
+    body, source = Body(target), shape.sources[n]
+    lanes = target.vector_bytes // 8
+    wide, single = Kind("double", lanes), Kind("float", lanes)
+    arguments(body, names(shape), pointers(shape))
+    row = "%b"
+    if source.kind == INPUT:
+        step = body.op("urem i64 %t, %chunk")
+        row = body.op(f"add i64 {body.op(f'mul i64 {step}, %sequences')}, %b")
+    apart = 8 * source.rows
+    tile = body.op(f"mul i64 {body.op(f'udiv i64 {row}, {source.rows}')}, {body.op(f'mul i64 %terms{n}, {apart}')}")
+    from_ = body.at(body.at(f"%packed{n}", tile), body.op(f"mul i64 {body.op(f'urem i64 {row}, {source.rows}')}, 8"))
+    panel_row = 4 * lanes * source.across
+    part = f"%fine_part{n}"
+
+    def number(k: str) -> tuple[Value, Value, Value]:
+        """A term's factor in three parts."""
+        at = [body.at(f"%pairs{n}", body.op(f"mul i64 %pairs_part{n}, {p}")) for p in range(PARTS)]
+        offset = body.op(f"mul i64 {k}, 8")
+        head, tail, lost = (body.splat(body.loaded(Kind("double"), p, offset), lanes) for p in at)
+        return head, tail, lost
+
+    def term(k: str, weight: Value, values: list[Value]) -> list[Value]:
+        if source.kind != NUMBERS:
+            x = body.splat(body.loaded(Kind("double"), from_, body.op(f"mul i64 {k}, {apart}")), lanes)
+            return plus(values, x * weight)
+        head, tail, lost = number(k)
+        product, rest = exact_product(head, weight)
+        more = tail * weight
+        total = rest + more
+        # the roundings of these two, with much to spare, and what the number itself lacks
+        slack = (rest.magnitude() + more.magnitude()) * 2.0**-50 + lost_product(head, weight, product)
+        slack = slack + lost * weight.magnitude()
+        made = plus(values, product)
+        return [made[0], *plus([made[1], made[2] + slack], total)]
+
+    # of the sums, twice as many bytes as of the weights
+    p, vector = body.op(f"udiv i64 %place, {2 * panel_row}"), body.op(f"urem i64 %place, {2 * panel_row}")
+    at = body.at(f"%panels{n}", body.op(f"mul i64 {p}, %panel{n}"))
+    at = body.at(at, body.op(f"lshr i64 {vector}, 1"))
+
+    def one(k: str, values: list[Value]) -> list[Value]:
+        weight = body.loaded(single, at, body.op(f"mul i64 {k}, {panel_row}"))
+        return term(k, weight.converted("fpext", wide), values)
+
+    zeros = [body.constant(wide, x) for x in (-0.0, 0.0, 0.0)]
+    _, (head, left, lost) = body.loop("0", f"%terms{n}", 1, zeros, one)
+    # of an infinity, NaN is left over
+    made, tail = two_sum(head, left)
+    for k, value in enumerate((made, tail, lost * SLACK)):
+        body.stored(value, body.at(f"%fine{n}", body.op(f"mul i64 {part}, {k}")), "%place")
+    body.do("ret void")
+    return defined(body, f"void @fine{n}(ptr %arguments, i64 %t, i64 %b, i64 %place)"), [*body.declared]
+
+
+class _Formula:
+    """A stage's formula for a group of units of a sequence, in twice float64's precision."""
+
+    def __init__(self, body: Body, shape: Shape, number: int) -> None:
+        self.body, self.shape, self.stage = body, shape, shape.stages[number]
+        self.lanes = body.target.vector_bytes // 8
+
+    def computed(self, i: str) -> Precise:
+        streams, known = self._read(i)
+        return precise.computed(self.body, self.stage.formula, streams, self.lanes, known)
+
+    def stored(self, i: str) -> tuple[Value, Value | None]:
+        streams, known = self._read(i)
+        return precise.stored(
+            self.body, self.stage.formula, streams, self.shape.data_type, self.lanes, integral=False, known=known
+        )
+
+    def _read(self, i: str) -> tuple[list[Value], dict[int, Precise]]:
+        body, size = self.body, self.shape.data_type.dtype.itemsize
+        element = Kind(f"i{8 * size}", self.lanes)
+        streams: list[Value] = []
+        sums: dict[int, Precise] = {}
+        for k, leaf in enumerate(self.stage.leaves):
+            if leaf.kind == SUM:
+                sums[k] = self._sum(leaf, i)
+                streams.append(body.undefined(element))
+                continue
+            start = f"%kept{leaf.number}"
+            if leaf.kind in (OLD, NEW):
+                slot = "%t" if leaf.kind == OLD else body.op("add i64 %t, 1")
+                start = body.at(f"%history{leaf.number}", body.op(f"mul i64 {slot}, %slot"))
+                start = body.at(start, body.op("mul i64 %b, %row"))
+            streams.append(body.loaded(element, start, body.op(f"mul i64 {i}, {size}")))
+        nodes = enumerate(self.stage.formula)
+        return streams, {place: sums[x.data[0]] for place, x in nodes if x.op == "stream" and x.data[0] in sums}
+
+    def _sum(self, leaf: Leaf, i: str) -> Precise:
+        body, n, wide = self.body, leaf.number, Kind("double", self.lanes)
+        place = body.op(f"add i64 {body.op(f'mul i64 {i}, 8')}, {body.op(f'mul i64 {leaf.block}, %block{n}')}")
+        body.do(f"call void @fine{n}(ptr %arguments, i64 %t, i64 %b, i64 {place})")
+        head, tail, lost = (
+            body.loaded(wide, body.at(f"%fine{n}", body.op(f"mul i64 %fine_part{n}, {k}")), place) for k in range(PARTS)
+        )
+        guard = ~(head.magnitude() + tail.magnitude()).compared("olt", math.inf)
+        if self.shape.sources[n].kind == NUMBERS:
+            flag = body.op(f"icmp ne i64 {body.load('i64', f'%open{n}', body.op('mul i64 %b, 8'))}, 0")
+            guard = guard | body.splat(Value(body, flag, Kind("i1")), self.lanes)
+        return Precise(Pair(head, tail), lost, guard)
+
+
+def _numbers(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
+    """`void @numbers{n}(arguments, t, b)`: what the sums of a source are over, for a sequence, in three parts.
+
+    It opens the whole sequence where one of them stays open.
+    """
+    body = Body(target)
+    arguments(body, names(shape), pointers(shape))
+    formula = _Formula(body, shape, shape.sources[n].number)
+    lanes = formula.lanes
+    iota = body.constants("i64", range(lanes))
+
+    def group(i: str, carried: list[Value]) -> list[Value]:
+        x = formula.computed(i)
+        size = x.pair.head.magnitude()
+        nothing = size.compared("oeq", 0.0) & x.err.compared("olt", NOTHING)
+        far = ~(size.compared("olt", FAR) & x.err.compared("olt", FAR)) | (size.compared("olt", 1 / FAR) & ~nothing)
+        left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), lanes)
+        open_ = (either(x.guard, far) or far) & iota.compared("slt", left)
+        for k, value in enumerate((x.pair.head, x.pair.tail, x.err)):
+            at = body.at(f"%pairs{n}", body.op(f"mul i64 %pairs_part{n}, {k}"))
+            body.stored(value, at, body.op(f"mul i64 {i}, 8"))
+        return [carried[0] | Value(body, lanes_as_bits(open_), Kind("i64"))]
+
+    up = body.op(f"and i64 {body.op(f'add i64 %units, {lanes - 1}')}, {-lanes}")
+    _, (open_,) = body.loop("0", up, lanes, [body.constant(Kind("i64"), 0)], group)
+    body.stored(open_, f"%open{n}", body.op("mul i64 %b, 8"))
+    body.do("ret void")
+    return defined(body, f"void @numbers{n}(ptr %arguments, i64 %t, i64 %b)"), [*body.declared]
+
+
+def _group(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]:
+    """`i64 @group(arguments, t, b, i)`: the elements of a group of units, and the lanes that stay open."""
+    body = Body(target)
+    arguments(body, names(shape), pointers(shape))
+    made, open_ = _Formula(body, shape, number).stored("%i")
+    body.stored(made, "%made")
+    body.do(f"ret i64 {'0' if open_ is None else lanes_as_bits(open_)}")
+    return defined(body, "i64 @group(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]

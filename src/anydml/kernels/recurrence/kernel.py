@@ -1,0 +1,225 @@
+"""The kernel of steps: one operation after the other, until the last step, or until elements are left open.
+
+It keeps in the state where it stopped, and goes on from there when it is called again. Its text depends on the formulas, on the
+types and on the tiles of sums, never on sizes or strides.
+"""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.recurrence import rows, stages
+from anydml.kernels.recurrence.rows import defined
+from anydml.kernels.recurrence.shape import DONE, FINER, INPUT, LONGEST, NUMBERS, POSITION, STATE, Shape, names, pointers
+from anydml.kernels.recurrence.stages import length
+from anydml.tensor import DataType
+
+
+def emitted(target: Target, shape: Shape) -> str:
+    """The kernel; arguments: `shape.names`. It returns 1 where it has stopped."""
+    functions = [
+        rows.packed(target, shape.data_type, "packed"),
+        rows.copied(target, shape.data_type),
+        _begin(target, shape),
+        _finish(target, shape),
+        *(rows.sums(target, *tile) for tile in sorted({(s.rows, s.across) for s in shape.sources})),
+        *(_sums(target, shape, n) for n in range(len(shape.sources))),
+        *(stages.function(target, shape, n) for n in range(len(shape.stages))),
+    ]
+    if any(s.kind == NUMBERS for s in shape.sources):
+        functions.append(rows.packed(target, DataType.FLOAT64, "packed_numbers"))
+    body = _main(target, shape)
+    declared = dict.fromkeys([*body.declared, *(line for _, lines in functions for line in lines)])
+    return kernel(body, [*declared, *(text for text, _ in functions)])
+
+
+def _opened(target: Target, shape: Shape) -> Body:
+    body = Body(target)
+    arguments(body, names(shape), pointers(shape))
+    return body
+
+
+def _main(target: Target, shape: Shape) -> Body:
+    body = _opened(target, shape)
+    operations = shape.operations
+    begun = body.load("i64", "%state", 8 * POSITION)
+
+    def begin() -> None:
+        body.do("call void @begin(ptr %arguments)")
+
+    when(body, body.op(f"icmp eq i64 {begun}, 0"), begin)
+    longest = body.load("i64", "%state", 8 * LONGEST)
+    end = body.op(f"mul i64 {longest}, {len(operations)}")
+    last = body.op(f"add i64 {begun}, %most")
+    before, head, over, going, stopped = (body.name(x) for x in ("before", "head", "over", "going", "stopped"))
+    labels = [body.name("operation") for _ in operations]
+    after = body.name("after")
+    body.jump(before)
+    body.label(before)
+    body.branch(body.op(f"icmp eq i64 {begun}, {DONE}"), over, head)
+    body.label(over)
+    body.do("ret i64 0")
+    body.label(head)
+    q, next_ = f"%{body.name('q')}", f"%{body.name('r')}"
+    body.do(f"{q} = phi i64 [ {begun}, %{before} ], [ {next_}, %{after} ]")
+    finish, inside, one = body.name("finish"), body.name("inside"), body.name("one")
+    body.branch(body.op(f"icmp uge i64 {q}, {end}"), finish, inside)
+    body.label(finish)
+    body.do("call void @finish(ptr %arguments)")
+    body.store("i64", "0", "%state", 8 * POSITION)
+    body.do("ret i64 0")
+    body.label(inside)
+    body.branch(body.op(f"icmp uge i64 {q}, {last}"), stopped, going)
+    body.label(stopped)
+    body.store("i64", q, "%state", 8 * POSITION)
+    body.do("ret i64 1")
+    body.label(going)
+    t, which = body.op(f"udiv i64 {q}, {len(operations)}"), body.op(f"urem i64 {q}, {len(operations)}")
+    cases = " ".join(f"i64 {n}, label %{label}" for n, label in enumerate(labels[1:], 1))
+    body.do(f"switch i64 {which}, label %{labels[0]} [ {cases} ]")
+    statuses = []
+    for (kind, number), label in zip(operations, labels, strict=True):
+        body.label(label)
+        statuses.append(body.op(f"call i64 @{kind if kind == 'stage' else 'summed'}{number}(ptr %arguments, i64 {t})"))
+        body.jump(one)
+    body.label(one)
+    status = body.op("phi i64 " + ", ".join(f"[ {s}, %{label} ]" for s, label in zip(statuses, labels, strict=True)))
+    numbers = [number for _, number in operations]
+    stage = body.op("phi i64 " + ", ".join(f"[ {n}, %{label} ]" for n, label in zip(numbers, labels, strict=True)))
+    body.do(f"{next_} = add i64 {q}, 1")
+    left, known, open_ = (body.name(x) for x in ("left", "known", "open"))
+    body.branch(body.op(f"icmp eq i64 {status}, 0"), after, left)
+    body.label(left)
+    body.store("i64", next_, "%state", 8 * POSITION)
+    finer = body.load("ptr", body.at("%state", 8 * FINER), body.op(f"mul i64 {stage}, 8"))
+    body.branch(body.op(f"icmp eq ptr {finer}, null"), open_, known)
+    body.label(known)
+    body.branch(body.op(f"icmp eq i64 {body.op(f'call i64 {finer}(ptr %arguments)')}, 0"), after, open_)
+    body.label(open_)
+    body.do("ret i64 1")
+    body.label(after)
+    body.jump(head)
+    return body
+
+
+def _begin(target: Target, shape: Shape) -> tuple[str, list[str]]:
+    """`void @begin(arguments)`: what is there before the first step, and how many steps there are."""
+    body, size = _opened(target, shape), shape.data_type.dtype.itemsize
+
+    def one(b: str, carried: list[Value]) -> list[Value]:
+        for n, given in enumerate(shape.starts):
+            into = body.at(f"%history{n}", body.op(f"mul i64 {b}, %row"))
+            from_, step = "null", "0"
+            if given:
+                from_, step = body.at(f"%start{n}", body.op(f"mul i64 {b}, %start{n}_sequence")), f"%start{n}_unit"
+            body.do(f"call void @copied(ptr {from_}, i64 {step}, i64 %units, ptr {into}, i64 {size})")
+        longest = body.call("llvm.umax.i64", Kind("i64"), f"i64 {length(body, shape, b)}", f"i64 {carried[0].name}")
+        return [longest]
+
+    _, (longest,) = body.loop("0", "%sequences", 1, [body.constant(Kind("i64"), 0)], one)
+    body.stored(longest, "%state", 8 * LONGEST)
+    for n in range(shape.parameters):
+        body.do(f"call void @copied(ptr %parameter{n}, i64 %parameter{n}_unit, i64 %units, ptr %kept{n}, i64 {size})")
+    body.do("ret void")
+    return defined(body, "void @begin(ptr %arguments)"), [*body.declared]
+
+
+def _finish(target: Target, shape: Shape) -> tuple[str, list[str]]:
+    """`void @finish(arguments)`: the outputs, from the states of all steps."""
+    body, size = _opened(target, shape), shape.data_type.dtype.itemsize
+
+    def copy(n: int, b: str, slot: str, there: str, into: str) -> None:
+        """The state after so many steps, zeros where it is not there."""
+        result = shape.results[n]
+        from_ = body.at(f"%history{result.state}", body.op(f"mul i64 {slot}, %slot"))
+        from_ = body.at(from_, body.op(f"mul i64 {b}, %row"))
+        from_ = body.op(f"select i1 {there}, ptr {from_}, ptr null")
+        body.do(f"call void @copied(ptr {from_}, i64 {size}, i64 %units, ptr {into}, i64 %result{n}_unit)")
+
+    def sequence(b: str, _: list[Value]) -> list[Value]:
+        steps = length(body, shape, b)
+        for n, result in enumerate(shape.results):
+            into = body.at(f"%result{n}", body.op(f"mul i64 {b}, %result{n}_sequence"))
+            if result.last:
+                copy(n, b, steps, body.op(f"icmp ne i64 {steps}, 0"), into)
+                continue
+
+            def step(t: str, _: list[Value], n: int = n, into: str = into, backward: bool = result.backward) -> list[Value]:
+                slot = body.op(f"sub i64 {steps}, {t}") if backward else body.op(f"add i64 {t}, 1")
+                there = body.op(f"icmp ult i64 {t}, {steps}")
+                copy(n, b, slot, there, body.at(into, body.op(f"mul i64 {t}, %result{n}_step")))
+                return []
+
+            body.loop("0", "%steps", 1, [], step)
+        return []
+
+    body.loop("0", "%sequences", 1, [], sequence)
+    body.do("ret void")
+    return defined(body, "void @finish(ptr %arguments)"), [*body.declared]
+
+
+def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
+    """`i64 @summed{n}(arguments, t)`: rows packed, and their sums; of an input, those of several steps."""
+    body, source = _opened(target, shape), shape.sources[n]
+    apart = 8 * source.rows
+    tile = body.op(f"mul i64 %terms{n}, {apart}")
+
+    def pack(row: str, from_: str, step: str, count: str, name: str = "packed") -> None:
+        into = body.at(f"%packed{n}", body.op(f"mul i64 {body.op(f'udiv i64 {row}, {source.rows}')}, {tile}"))
+        into = body.at(into, body.op(f"mul i64 {body.op(f'urem i64 {row}, {source.rows}')}, 8"))
+        norm = body.at(f"%norms{n}", body.op(f"mul i64 {row}, 8"))
+        body.do(f"call void @{name}(ptr {from_}, i64 {step}, i64 {count}, ptr {into}, i64 {apart}, ptr {norm})")
+
+    def add_up(count: str) -> None:
+        up = body.op(f"udiv i64 {body.op(f'add i64 {count}, {source.rows - 1}')}, {source.rows}")
+        values = (f"ptr %packed{n}", f"i64 {tile}", f"i64 {up}", f"ptr %panels{n}", f"i64 %panel{n}", f"i64 %panel_count{n}")
+        more = (f"i64 %terms{n}", f"ptr %sums{n}", f"i64 %sums_row{n}", f"i64 %depth{n}")
+        body.do(f"call void @sums_{source.rows}_{source.across}({', '.join((*values, *more))})")
+
+    if source.kind == INPUT:
+        first = body.op(f"icmp eq i64 {body.op('urem i64 %t, %chunk')}, 0")
+        left = body.op(f"sub i64 {body.load('i64', '%state', 8 * LONGEST)}, %t")
+        steps = body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", "i64 %chunk").name
+
+        def sequence(b: str, i: str) -> None:
+            t = body.op(f"add i64 %t, {i}")
+            longest = length(body, shape, b)
+            at = body.op(f"sub i64 {body.op(f'sub i64 {longest}, 1')}, {t}") if source.backward else t
+            from_ = body.at(f"%input{n}", body.op(f"mul i64 {b}, %input_sequence{n}"))
+            from_ = body.at(from_, body.op(f"mul i64 {at}, %input_step{n}"))
+            there = body.op(f"icmp ult i64 {t}, {longest}")
+            row = body.op(f"add i64 {body.op(f'mul i64 {i}, %sequences')}, {b}")
+            # of a step that is not there, no sum is looked at
+            when(body, there, lambda: pack(row, from_, f"%input_term{n}", f"%terms{n}"))
+
+        def step(i: str, _: list[Value]) -> list[Value]:
+            def one(b: str, _: list[Value]) -> list[Value]:
+                sequence(b, i)
+                return []
+
+            body.loop("0", "%sequences", 1, [], one)
+            return []
+
+        def chunk() -> None:
+            body.loop("0", steps, 1, [], step)
+            add_up(body.op(f"mul i64 {steps}, %sequences"))
+
+        when(body, first, chunk)
+    else:
+        size = shape.data_type.dtype.itemsize
+        before = body.op("mul i64 %t, %slot")
+
+        def row(b: str, _: list[Value]) -> list[Value]:
+            if source.kind == STATE:
+                from_ = body.at(body.at(f"%history{source.number}", before), body.op(f"mul i64 {b}, %row"))
+                pack(b, from_, str(size), f"%terms{n}")
+            else:
+                from_ = body.at(f"%numbers{n}", body.op(f"mul i64 {b}, %numbers_row{n}"))
+                pack(b, from_, "8", f"%terms{n}", "packed_numbers")
+            return []
+
+        body.loop("0", "%sequences", 1, [], row)
+        add_up("%sequences")
+    body.do("ret i64 0")
+    return defined(body, f"i64 @summed{n}(ptr %arguments, i64 %t)"), [*body.declared]

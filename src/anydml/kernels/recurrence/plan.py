@@ -1,0 +1,272 @@
+"""Where everything of a recurrence lies, and the steps of its call: weights are packed, then each piece goes from step to step.
+
+A piece is a direction with some of the sequences: nothing that it computes depends on another piece.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from anydml.kernels.call.steps import At, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.elementwise.combined import combined
+from anydml.kernels.match import recurrences as match
+from anydml.kernels.match.recurrences import Recurrence
+from anydml.kernels.match.stepped import ROLES, Place
+from anydml.kernels.recurrence import kernel
+from anydml.kernels.recurrence.finer import PARTS
+from anydml.kernels.recurrence.shape import (
+    ENTRIES,
+    INPUT,
+    MOST_STAGES,
+    NEW,
+    NUMBERS,
+    OLD,
+    PARAMETER,
+    STATE,
+    SUM,
+    Leaf,
+    Result,
+    Shape,
+    Source,
+    Stage,
+    lanes_of,
+    names,
+    tiles,
+)
+from anydml.kernels.recurrence.weights import packed as packed_weights
+from anydml.tensor import TensorDesc
+
+DEPTH = 64  # terms that are added up before they are added to others: errors grow with these
+ROUNDINGS = 4  # of a sum beside those of its additions
+ONE = 2.0**-53
+SUMS = 1 << 20  # bytes of sums of an input that are made at once
+MOST = 1 << 31  # products of a call, after which signals are handled
+
+
+class Open(NamedTuple):
+    """A piece, for what it leaves open: its direction, its sequences, and where its state and its states lie, in bytes.
+
+    row, slot: as `shape.names` has them. arguments: of its kernel.
+    """
+
+    shape: Shape
+    direction: int
+    sequences: range
+    state: int
+    histories: tuple[int, ...]
+    row: int
+    slot: int
+    arguments: tuple[At | int, ...]
+
+
+class Piece(NamedTuple):
+    packing: list[Step]
+    step: Step
+    open: Open
+
+
+class Moves(NamedTuple):
+    """A place as an address: where the first element is, and bytes from one to the next along each role."""
+
+    at: At
+    unit: int
+    term: int
+    sequence: int
+    step: int
+
+
+def moves(place: Place, tensors: Mapping[str, TensorDesc]) -> Moves:
+    t = tensors[place.name]
+    strides = [stride * t.data_type.dtype.itemsize for stride in t.explicit_strides]
+
+    def dot(steps: Sequence[int]) -> int:
+        return sum(n * stride for n, stride in zip(steps, strides, strict=True))
+
+    return Moves(At(place.name, dot(place.start)), *(dot(getattr(place, role)) for role in ROLES))
+
+
+def fits(place: Place, found: Recurrence, tensors: Mapping[str, TensorDesc], terms: int = 1) -> bool:
+    """Whether all elements that are read are the tensor's."""
+    steps, _, sequences, units = found.sizes
+    extents = {"unit": units, "term": terms, "sequence": sequences, "step": steps}
+    return place.inside(tensors[place.name].sizes, extents)
+
+
+class Planner:
+    """One piece, as it is laid out."""
+
+    def __init__(
+        self, found: Recurrence, direction: int, sequences: range, tensors: Mapping[str, TensorDesc], target: Target,
+        scratch: Scratch,
+    ) -> None:  # fmt: skip
+        self.found, self.number, self.sequences = found, direction, sequences
+        self.direction = found.directions[direction]
+        self.tensors, self.target, self.scratch = tensors, target, scratch
+        self.size = found.data_type.dtype.itemsize
+        self.numbers: dict[str, At | int] = {}
+        self.parameters: list[Place] = []
+        self.blocks: dict[match.Source, list[Place]] = {}  # the weights of each source
+        self.terms: dict[match.Source, int] = {}
+
+    def piece(self) -> Piece:
+        steps, _, _, units = self.found.sizes
+        count = len(self.sequences)
+        lanes = lanes_of(self.target)
+        up = -(-units // lanes) * lanes
+        self.up, self.row = up, up * self.size
+        slot = count * self.row
+        for stage in self.direction.stages:
+            for leaf in stage.leaves:
+                if isinstance(leaf, match.Product):
+                    self.blocks.setdefault(leaf.source, [])
+                    self.terms[leaf.source] = leaf.terms
+                    if leaf.weights not in self.blocks[leaf.source]:
+                        self.blocks[leaf.source].append(leaf.weights)
+                elif isinstance(leaf, Place) and leaf not in self.parameters:
+                    self.parameters.append(leaf)
+        width = max((len(b) for s, b in self.blocks.items() if isinstance(s, Place)), default=1) * up * 8
+        chunk = max(1, min(steps, SUMS // (count * width)))
+        self.sources = {s: self._source(s, count * (chunk if isinstance(s, Place) else 1)) for s in self.blocks}
+        shape = Shape(
+            self.found.data_type,
+            self._stages(),
+            tuple(self.sources.values()),
+            tuple(start is not None for start in self.direction.starts),
+            len(self.parameters),
+            tuple(Result(r.state, r.last, r.backward[self.number]) for r in self.found.results),
+            self.found.lengths is not None,
+        )
+        work = sum(len(b) * self.terms[s] * units * count for s, b in self.blocks.items())
+        most = max(1, MOST // max(1, work)) * len(shape.operations)
+        state, made = self.scratch.take(8 * (ENTRIES + count * units)), self.scratch.take(64)
+        self.numbers |= dict(
+            state=state,
+            steps=steps,
+            sequences=count,
+            units=units,
+            up=up,
+            most=most,
+            row=self.row,
+            slot=slot,
+            chunk=chunk,
+            made=made,
+        )
+        histories = [self.scratch.take((steps + 1) * slot) for _ in self.direction.starts]
+        packing: list[Step] = []
+        self._tensors(histories)
+        for n, (source, weights) in enumerate(self.blocks.items()):
+            rows = count * (chunk if isinstance(source, Place) else 1)
+            packing += self._sums(n, source, weights, rows)
+        code = engine.compiled(kernel.emitted, self.target, shape)
+        numbers = tuple(self.numbers[name] for name in names(shape))
+        opened = Open(
+            shape, self.number, self.sequences, state.offset, tuple(h.offset for h in histories), self.row, slot, numbers
+        )
+        return Piece(packing, Step(code, numbers), opened)
+
+    def _vectors(self) -> int:
+        """Vectors of float64 that hold all units."""
+        return -(-self.found.sizes[3] // (self.target.vector_bytes // 8))
+
+    def _source(self, source: match.Source, rows: int) -> Source:
+        height, across = tiles(self.target, rows, self._vectors() * len(self.blocks[source]))
+        if isinstance(source, Place):
+            return Source(INPUT, 0, height, across, source.backward)
+        if isinstance(source, match.Before):
+            return Source(STATE, source.state, height, across)
+        return Source(NUMBERS, source.stage, height, across)
+
+    def _stages(self) -> tuple[Stage, ...]:
+        made: list[Stage] = []
+        ready: set[int] = set()
+        order = list(self.blocks)
+        for stage in self.direction.stages:
+            leaves = tuple(map(self._leaf, stage.leaves))
+            before = tuple(sorted({leaf.number for leaf in leaves if leaf.kind == SUM} - ready))
+            ready |= set(before)
+            made.append(Stage(stage.state, combined(stage.formula), leaves, before))
+        assert ready == set(range(len(order)))
+        if len(made) > MOST_STAGES:
+            raise Uncompilable(f"a step has more than {MOST_STAGES} stages")
+        return tuple(made)
+
+    def _leaf(self, leaf: match.Leaf) -> Leaf:
+        if isinstance(leaf, match.Product):
+            return Leaf(SUM, list(self.blocks).index(leaf.source), self.blocks[leaf.source].index(leaf.weights))
+        if isinstance(leaf, Place):
+            return Leaf(PARAMETER, self.parameters.index(leaf))
+        return Leaf(OLD if isinstance(leaf, match.Old) else NEW, leaf.state)
+
+    def _tensors(self, histories: Sequence[At]) -> None:
+        """What is read and written of the tensors themselves."""
+        numbers, first = self.numbers, self.sequences.start
+        if self.found.lengths is not None:
+            lengths = moves(self.found.lengths, self.tensors)
+            numbers |= dict(lengths=lengths.at + first * lengths.sequence, length_step=lengths.sequence)
+        for n, (start, history) in enumerate(zip(self.direction.starts, histories, strict=True)):
+            numbers[f"history{n}"] = history
+            if start is not None:
+                at = moves(start, self.tensors)
+                numbers |= {
+                    f"start{n}": at.at + first * at.sequence,
+                    f"start{n}_sequence": at.sequence,
+                    f"start{n}_unit": at.unit,
+                }
+        for n, parameter in enumerate(self.parameters):
+            at = moves(parameter, self.tensors)
+            kept = self.scratch.take(self.row)
+            numbers |= {f"parameter{n}": at.at, f"parameter{n}_unit": at.unit, f"kept{n}": kept}
+        for n, result in enumerate(self.found.results):
+            step, direction, sequence, unit = (s * self.size for s in self.tensors[result.name].explicit_strides)
+            numbers |= {
+                f"result{n}": At(result.name, self.number * direction + first * sequence),
+                f"result{n}_step": step,
+                f"result{n}_sequence": sequence,
+                f"result{n}_unit": unit,
+            }
+
+    def _sums(self, n: int, source: match.Source, weights: Sequence[Place], rows: int) -> list[Step]:
+        """The memory of a source, and the steps that pack its weights."""
+        units, terms, take = self.found.sizes[3], self.terms[source], self.scratch.take
+        tile = list(self.sources.values())[n]
+        lanes, vectors = self.target.vector_bytes // 8, self._vectors()
+        count = -(-len(weights) * vectors // tile.across)
+        panel, block, row = 4 * tile.across * lanes * terms, 8 * lanes * vectors, 8 * lanes * tile.across * count
+        rows_up = -(-rows // tile.rows) * tile.rows
+        packed, norms = take(8 * rows_up * terms), take(8 * rows_up)
+        beyond = 8 * 2 * lanes_of(self.target)  # a group of units may reach into it
+        sums, columns = take(rows_up * row + beyond), take(row + beyond)
+        into, fine = take(count * panel), take(PARTS * row + beyond)
+        additions = min(DEPTH, terms) + -(-terms // DEPTH) + ROUNDINGS
+        factor = struct.unpack("<q", struct.pack("<d", additions * ONE))[0]
+        self.numbers |= {
+            f"packed{n}": packed, f"norms{n}": norms, f"sums{n}": sums, f"sums_row{n}": row,
+            f"panels{n}": into, f"panel{n}": panel, f"panel_count{n}": count, f"terms{n}": terms,
+            f"columns{n}": columns, f"block{n}": block, f"factor{n}": factor, f"depth{n}": DEPTH,
+            f"fine{n}": fine, f"fine_part{n}": row,
+        }  # fmt: skip
+        if isinstance(source, Place):
+            at = moves(source, self.tensors)
+            self.numbers |= {
+                f"input{n}": at.at + self.sequences.start * at.sequence, f"input_step{n}": at.step,
+                f"input_sequence{n}": at.sequence, f"input_term{n}": at.term,
+            }  # fmt: skip
+        elif isinstance(source, match.Scaled):
+            numbers = 8 * self.up
+            self.numbers |= {
+                f"numbers{n}": take(len(self.sequences) * numbers), f"numbers_row{n}": numbers,
+                f"lost{n}": take(8 * rows_up), f"open{n}": take(8 * rows_up),
+                f"pairs{n}": take(PARTS * numbers), f"pairs_part{n}": numbers,
+            }  # fmt: skip
+        code = engine.compiled(packed_weights, self.target, self.found.data_type, tile.across)
+        steps = []
+        for k, place in enumerate(weights):
+            at = moves(place, self.tensors)
+            steps.append(Step(code, (at.at, at.unit, at.term, units, terms, into, panel, k * vectors, columns)))
+        return steps

@@ -1,0 +1,118 @@
+"""Rows of elements, and of numbers: copied, and packed as factors of sums with their norms."""
+
+from __future__ import annotations
+
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats import tile
+from anydml.kernels.contract.floats.compensated import wide
+from anydml.kernels.contract.floats.rows import NORM_SLACK
+from anydml.tensor import DataType
+
+AT_ONCE = 8
+
+
+def defined(body: Body, head: str) -> str:
+    """The function with that head and the body written so far."""
+    return "\n".join([f"define internal {head} noinline {{", "entry:", *body.lines, "}"])
+
+
+def sums(target: Target, rows: int, across: int) -> tuple[str, list[str]]:
+    """`void @sums_{rows}_{across}(..)`: the sums of packed rows by panels, so many terms at a time."""
+    body = Body(target)
+    body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+
+    def part(n: str, _: list[Value]) -> list[Value]:
+        first = body.op(f"mul i64 {n}, %depth")
+        left = body.op(f"sub i64 %terms, {first}")
+        tile.block(body, rows, across, first, body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", "i64 %depth").name)
+        return []
+
+    rest = body.op("sub i64 %depth, 1")
+    parts = body.op(f"udiv i64 {body.op(f'add i64 %terms, {rest}')}, %depth")
+    body.loop("0", parts, 1, [], part)
+    body.do("ret void")
+    arguments = "ptr %a, i64 %a_tile, i64 %tiles, ptr %b, i64 %b_panel, i64 %panels, i64 %terms, ptr %sums, i64 %sums_row"
+    return defined(body, f"void @sums_{rows}_{across}({arguments}, i64 %depth)"), [*body.declared]
+
+
+def packed(target: Target, data_type: DataType, name: str) -> tuple[str, list[str]]:
+    """`void @{name}(from, step, n, into, apart, norm)`: n elements as float64, `apart` bytes apart, and their norm."""
+    body, size = Body(target), data_type.dtype.itemsize
+    element, double = f"i{8 * size}", Kind("double")
+
+    def number(bits: Value) -> Value:
+        return bits.cast(bits.kind.of("double")) if size == 8 else wide(bits, data_type)
+
+    squares = body.constant(Kind("double", AT_ONCE), 0.0)
+
+    def several(k: str, carried: list[Value]) -> list[Value]:
+        x = number(body.loaded(Kind(element, AT_ONCE), body.at("%from", body.op(f"mul i64 {k}, {size}"))))
+        to = body.at("%into", body.op(f"mul i64 {k}, %apart"))
+        dense, apart, after = (body.name(label) for label in ("dense", "apart", "after"))
+        body.branch(body.op("icmp eq i64 %apart, 8"), dense, apart)
+        body.label(dense)
+        body.stored(x, to)
+        body.jump(after)
+        body.label(apart)
+        for lane in range(AT_ONCE):
+            body.stored(x.lane(lane), to)
+            to = body.at(to, "%apart")
+        body.jump(after)
+        body.label(after)
+        return [body.fused(x, x, carried[0])]
+
+    near = body.op(f"icmp eq i64 %step, {size}")
+    together = body.op(f"select i1 {near}, i64 %n, i64 0")
+    begun, (found,) = body.loop("0", together, AT_ONCE, [squares], several)
+    total = found.lane(0)
+    for lane in range(1, AT_ONCE):
+        total = total + found.lane(lane)
+
+    def single(k: str, carried: list[Value]) -> list[Value]:
+        x = number(body.loaded(Kind(element), body.at("%from", body.op(f"mul i64 {k}, %step"))))
+        body.stored(x, "%into", body.op(f"mul i64 {k}, %apart"))
+        return [carried[0] + x * x]
+
+    _, (total,) = body.loop(begun, "%n", 1, [total], single)
+    body.stored(total.root() * NORM_SLACK, "%norm")
+    body.do("ret void")
+    assert double == total.kind
+    head = f"void @{name}(ptr %from, i64 %step, i64 %n, ptr %into, i64 %apart, ptr %norm)"
+    return defined(body, head), [*body.declared]
+
+
+def copied(target: Target, data_type: DataType) -> tuple[str, list[str]]:
+    """`void @copied(from, step, n, into, apart)`: n elements to another place; zeros where `from` is no address."""
+    body = Body(target)
+    element, size = Kind(f"i{data_type.element_bits}"), data_type.dtype.itemsize
+    lanes = target.vector_bytes // size
+    zero = body.constant(element, 0)
+    read, clear = body.name("read"), body.name("clear")
+    body.branch(body.op("icmp eq ptr %from, null"), clear, read)
+    body.label(clear)
+
+    def none(k: str, _: list[Value]) -> list[Value]:
+        body.stored(zero, "%into", body.op(f"mul i64 {k}, %apart"))
+        return []
+
+    body.loop("0", "%n", 1, [], none)
+    body.do("ret void")
+    body.label(read)
+
+    def one(k: str, _: list[Value]) -> list[Value]:
+        x = body.loaded(element, "%from", body.op(f"mul i64 {k}, %step"))
+        body.stored(x, "%into", body.op(f"mul i64 {k}, %apart"))
+        return []
+
+    def several(k: str, _: list[Value]) -> list[Value]:
+        at = body.op(f"mul i64 {k}, {size}")
+        body.stored(body.loaded(Kind(element.element, lanes), "%from", at), "%into", at)
+        return []
+
+    dense = [body.op(f"icmp eq i64 %{x}, {size}") for x in ("step", "apart")]
+    together = body.op(f"select i1 {body.op(f'and i1 {dense[0]}, {dense[1]}')}, i64 %n, i64 0")
+    begun, _ = body.loop("0", together, lanes, [], several)
+    body.loop(begun, "%n", 1, [], one)
+    body.do("ret void")
+    return defined(body, "void @copied(ptr %from, i64 %step, i64 %n, ptr %into, i64 %apart)"), [*body.declared]

@@ -1,0 +1,136 @@
+"""The shape of a kernel of steps: what its text depends on, its arguments by name, and how sums are cut into tiles."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.code.targets import Target
+from anydml.kernels.match.maps import Formula
+from anydml.tensor import DataType
+
+INPUT, STATE, NUMBERS = "input", "state", "numbers"  # what sums are over
+SUM, OLD, NEW, PARAMETER = "sum", "old", "new", "parameter"  # what formulas read
+MOST_STAGES = 8
+# words of the state; for each stage where the code is that looks at what it leaves open, 0 where there is none yet; the list
+POSITION, COUNT, LONGEST, FINER = range(4)
+ENTRIES = FINER + MOST_STAGES
+DONE = (1 << 63) - 1  # the position of a piece that is not begun again
+ACCUMULATORS = {64: 24, 32: 12}  # vectors of sums that the registers hold, by the bytes of a vector
+
+
+class Source(NamedTuple):
+    """Rows that sums are over. number: of the state, or of the stage. rows, across: of a tile of sums, and its vectors.
+
+    backward: the steps of an input are counted from the end.
+    """
+
+    kind: str
+    number: int
+    rows: int
+    across: int
+    backward: bool = False
+
+
+class Leaf(NamedTuple):
+    """What a formula reads. number: of the source, state or parameter; block: the weights of a source, by their number."""
+
+    kind: str
+    number: int
+    block: int = 0
+
+
+class Stage(NamedTuple):
+    """A formula for each unit of a step. state: which one it gives; None for numbers that sums are over.
+
+    before: the sources whose sums are made before it.
+    """
+
+    state: int | None
+    formula: Formula
+    leaves: tuple[Leaf, ...]
+    before: tuple[int, ...]
+
+
+class Result(NamedTuple):
+    """An output: a state at every step, perhaps counted from the end, or after the last one."""
+
+    state: int
+    last: bool
+    backward: bool
+
+
+class Shape(NamedTuple):
+    """A kernel of steps. starts: whether each state begins with an input's elements. lengths: whether sequences have some."""
+
+    data_type: DataType
+    stages: tuple[Stage, ...]
+    sources: tuple[Source, ...]
+    starts: tuple[bool, ...]
+    parameters: int
+    results: tuple[Result, ...]
+    lengths: bool
+
+    @property
+    def operations(self) -> list[tuple[str, int]]:
+        """What a step is made of, in order: the sums of a source, or a stage."""
+        found: list[tuple[str, int]] = []
+        for number, stage in enumerate(self.stages):
+            found += [("sums", source) for source in stage.before]
+            found.append(("stage", number))
+        return found
+
+
+def names(shape: Shape) -> list[str]:
+    """The arguments of the kernel, in order; distances are in bytes.
+
+    most: operations of a call. up: units, counted up to whole groups. row, slot: from one sequence, and from one step, of a
+    state to the next. chunk: steps whose sums over an input are made at once. made: a group of elements.
+    """
+    found = ["state", "steps", "sequences", "units", "up", "most", "row", "slot", "chunk", "made"]
+    if shape.lengths:
+        found += ["lengths", "length_step"]
+    for n, given in enumerate(shape.starts):
+        found += [f"history{n}"]
+        if given:
+            found += [f"start{n}", f"start{n}_sequence", f"start{n}_unit"]
+    for n in range(shape.parameters):
+        found += [f"parameter{n}", f"parameter{n}_unit", f"kept{n}"]
+    for n, source in enumerate(shape.sources):
+        found += [f"{x}{n}" for x in _OF_SOURCE]
+        found += [f"{x}{n}" for x in {INPUT: _OF_INPUT, NUMBERS: _OF_NUMBERS}.get(source.kind, ())]
+    for n, _ in enumerate(shape.results):
+        found += [f"result{n}", f"result{n}_step", f"result{n}_sequence", f"result{n}_unit"]
+    return found
+
+
+# packed: the rows; sums: their sums; norms: of the rows, columns: of the weights; block: of the sums of one unit's weights to
+# those of the next; factor: of the bound; depth: terms that are added up before they are added to others; fine: the sums of
+# one sequence in three parts, `fine_part` bytes each
+_OF_SOURCE = (
+    "packed", "norms", "sums", "sums_row", "panels", "panel", "panel_count", "terms", "columns", "block", "factor", "depth",
+    "fine", "fine_part",
+)  # fmt: skip
+_OF_INPUT = ("input", "input_step", "input_sequence", "input_term")
+_OF_NUMBERS = ("numbers", "numbers_row", "lost", "open", "pairs", "pairs_part")
+_POINTERS = {"state", "lengths", "history", "start", "parameter", "kept", "packed", "norms", "sums", "panels", "columns",
+             "input", "numbers", "lost", "open", "result", "made", "fine", "pairs"}  # fmt: skip
+
+
+def pointers(shape: Shape) -> set[str]:
+    """The arguments that are addresses."""
+    return {name for name in names(shape) if name.rstrip("0123456789") in _POINTERS}
+
+
+def lanes_of(target: Target) -> int:
+    """Units that are computed together: two registers of float64."""
+    return target.vector_bytes // 4
+
+
+def tiles(target: Target, rows: int, vectors: int) -> tuple[int, int]:
+    """The rows of a tile, and its vectors across, for so many rows and for so many vectors of sums."""
+    most = ACCUMULATORS.get(target.vector_bytes, 24 if target.architecture == "aarch64" else 8)
+    tallest = 8 if most == 24 else 4
+    height = -(-rows // -(-rows // tallest))
+    across = max(1, min(8, most // height))
+    panels = -(-vectors // across)
+    return height, -(-vectors // panels)

@@ -1,0 +1,242 @@
+"""A stage of a step: a formula for every unit of every sequence, stored as a state or kept as numbers with their bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from anydml.kernels.code.emit import arguments, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.formula import FAR as FAR_SUM
+from anydml.kernels.contract.floats.formula import QUANTUM
+from anydml.kernels.contract.floats.rows import NORM_SLACK
+from anydml.kernels.elementwise.formula import Walk
+from anydml.kernels.elementwise.items import Item, number_of, stored_item
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.recurrence.rows import defined
+from anydml.kernels.recurrence.shape import (
+    COUNT,
+    ENTRIES,
+    INPUT,
+    NEW,
+    NUMBERS,
+    OLD,
+    SUM,
+    Leaf,
+    Shape,
+    lanes_of,
+    names,
+    pointers,
+)
+from anydml.tensor import DataType
+
+# numbers that sums are over lie between these, or are 0, so that neither products nor squares leave float64's range
+FAR = 2.0**400
+FAR_SUM_OF_NUMBERS = 2.0**600
+
+
+class _Walk(Walk):
+    """known: what nodes are known to be."""
+
+    known: Mapping[int, Number]
+
+    def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
+        return self.known[place] if place in self.known else super()._item(place, op, args, data)
+
+
+def length(body: Body, shape: Shape, b: str) -> str:
+    """The steps of a sequence."""
+    if not shape.lengths:
+        return "%steps"
+    found = body.load("i32", "%lengths", body.op(f"mul i64 {b}, %length_step"))
+    return body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'zext i32 {found} to i64')}", "i64 %steps").name
+
+
+def function(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]:
+    """`i64 @stage{number}(arguments, t)`: whether elements are left open, which are on the list."""
+    return _Stage(target, shape, number).text()
+
+
+class _Stage:
+    def __init__(self, target: Target, shape: Shape, number: int) -> None:
+        self.body, self.shape, self.number = Body(target), shape, number
+        self.stage = shape.stages[number]
+        self.lanes = lanes_of(target)
+        self.size = shape.data_type.dtype.itemsize
+        self.element = Kind(f"i{8 * self.size}", self.lanes)
+        self.wide = Kind("double", self.lanes)
+
+    def text(self) -> tuple[str, list[str]]:
+        body = self.body
+        arguments(body, names(self.shape), pointers(self.shape))
+        self.before, self.after = body.op("mul i64 %t, %slot"), body.op(f"mul i64 {body.op('add i64 %t, 1')}, %slot")
+        body.store("i64", "0", "%state", 8 * COUNT)
+        body.loop("0", "%sequences", 1, [], self._sequence)
+        some = body.op(f"icmp ne i64 {body.load('i64', '%state', 8 * COUNT)}, 0")
+        body.do(f"ret i64 {body.op(f'zext i1 {some} to i64')}")
+        return defined(body, f"i64 @stage{self.number}(ptr %arguments, i64 %t)"), [*body.declared]
+
+    def _sequence(self, b: str, _: list[Value]) -> list[Value]:
+        body = self.body
+        self.b, self.row = b, body.op(f"mul i64 {b}, %row")
+        inside = body.op(f"icmp ult i64 %t, {length(body, self.shape, b)}")
+        when(body, inside, self._units if self.stage.state is not None else self._numbers)
+        when(body, body.op(f"xor i1 {inside}, true"), self._nothing)
+        return []
+
+    def _nothing(self) -> None:
+        """Zeros, beyond the end of the sequence."""
+        body = self.body
+        if self.stage.state is not None:
+            body.do(f"call void @copied(ptr null, i64 0, i64 %units, ptr {self._place(self.after)}, i64 {self.size})")
+
+    def _place(self, slot: str) -> str:
+        body = self.body
+        return body.at(body.at(f"%history{self.stage.state}", slot), self.row)
+
+    # --- what is read ---
+
+    def _begin(self) -> None:
+        """What is the same for all units of a sequence: the bounds of its rows, and where everything begins."""
+        body, shape = self.body, self.shape
+        self.bounds: dict[int, Value] = {}
+        self.open: dict[int, Value] = {}
+        self.starts: dict[Leaf, str] = {}
+        for leaf in self.stage.leaves:
+            if leaf.kind != SUM:
+                name = {OLD: "history", NEW: "history"}.get(leaf.kind, "kept") + str(leaf.number)
+                start = f"%{name}"
+                if leaf.kind in (OLD, NEW):
+                    start = body.at(body.at(start, self.before if leaf.kind == OLD else self.after), self.row)
+                self.starts[leaf] = start
+                continue
+            n, source = leaf.number, shape.sources[leaf.number]
+            row = self.b
+            if source.kind == INPUT:
+                step = body.op("urem i64 %t, %chunk")
+                row = body.op(f"add i64 {body.op(f'mul i64 {step}, %sequences')}, {row}")
+            start = body.at(f"%sums{n}", body.op(f"mul i64 {row}, %sums_row{n}"))
+            self.starts[leaf] = body.at(start, body.op(f"mul i64 {leaf.block}, %block{n}"))
+            if n not in self.bounds:
+                at = body.op(f"mul i64 {row}, 8")
+                factor = Value(body, body.op(f"bitcast i64 %factor{n} to double"), Kind("double"))
+                bound = body.loaded(Kind("double"), f"%norms{n}", at) * factor
+                if source.kind == NUMBERS:
+                    bound = bound + body.loaded(Kind("double"), f"%lost{n}", at)
+                    flag = body.op(f"icmp ne i64 {body.load('i64', f'%open{n}', at)}, 0")
+                    self.open[n] = body.splat(Value(body, flag, Kind("i1")), self.lanes)
+                self.bounds[n] = body.splat(bound, self.lanes)
+
+    def _sum(self, leaf: Leaf, i: str) -> Number:
+        body, n = self.body, leaf.number
+        offset = body.op(f"mul i64 {i}, 8")
+        total = body.loaded(self.wide, self.starts[leaf], offset)
+        column = body.op(f"add i64 {offset}, {body.op(f'mul i64 {leaf.block}, %block{n}')}")
+        error = self.bounds[n] * body.loaded(self.wide, f"%columns{n}", column)
+        if self.shape.sources[n].kind == NUMBERS:
+            found = Number(body, lambda: total, low=-FAR_SUM_OF_NUMBERS, high=FAR_SUM_OF_NUMBERS, guard=self.open[n])
+        else:
+            found = Number(body, lambda: total, low=-FAR_SUM, high=FAR_SUM, quantum=QUANTUM, least=QUANTUM)
+        return replace(found, err=lambda: error)
+
+    def _item(self, i: str) -> Item:
+        """The formula for a group of units."""
+        body, stage = self.body, self.stage
+        streams: list[Value] = []
+        sums: dict[int, Number] = {}
+        for leaf in stage.leaves:
+            if leaf.kind == SUM:
+                sums[len(streams)] = self._sum(leaf, i)
+                streams.append(body.undefined(self.element))
+            else:
+                streams.append(body.loaded(self.element, self.starts[leaf], body.op(f"mul i64 {i}, {self.size}")))
+        stored_as = self.shape.data_type if stage.state is not None else DataType.FLOAT32
+        walk = _Walk(body, stage.formula, streams, stored_as, self.lanes, "wide", False)
+        walk.known = {
+            place: sums[node.data[0]]
+            for place, node in enumerate(stage.formula)
+            if node.op == "stream" and node.data[0] in sums
+        }
+        return walk.run()
+
+    # --- states ---
+
+    def _units(self) -> None:
+        body = self.body
+        self._begin()
+        into = self._place(self.after)
+
+        def group(i: str, _: list[Value]) -> list[Value]:
+            made, undecided = stored_item(body, self._item(i), self.shape.data_type, self.lanes, integral=False)
+            body.stored(made, into, body.op(f"mul i64 {i}, {self.size}"))
+            if undecided is not None:
+                bits = self._within(i, lanes_as_bits(undecided))
+                when(body, body.op(f"icmp ne i64 {bits}, 0"), lambda: self._note(i, bits))
+            return []
+
+        body.loop("0", "%up", self.lanes, [], group)
+
+    def _within(self, i: str, bits: str) -> str:
+        """The lanes of units that there are."""
+        body = self.body
+        left = body.op(f"sub i64 %units, {i}")
+        take = body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", f"i64 {self.lanes}").name
+        beyond = body.op(f"shl i64 -1, {take}")
+        return body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
+
+    def _note(self, i: str, bits: str) -> None:
+        """Put lanes on the list: the sequence in the upper half of a word, the unit in the lower."""
+        body = self.body
+        count = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {bits}").name
+        high = body.op(f"shl i64 {self.b}, 32")
+
+        def one(_: str, carried: list[Value]) -> list[Value]:
+            (left,) = carried
+            lane = body.call("llvm.cttz.i64", Kind("i64"), f"i64 {left.name}", "i1 true").name
+            at = body.load("i64", "%state", 8 * COUNT)
+            entry = body.op(f"or i64 {high}, {body.op(f'add i64 {i}, {lane}')}")
+            body.store("i64", entry, body.at("%state", 8 * ENTRIES), body.op(f"mul i64 {at}, 8"))
+            body.store("i64", body.op(f"add i64 {at}, 1"), "%state", 8 * COUNT)
+            return [left & (left - 1)]
+
+        body.loop("0", count, 1, [Value(body, bits, Kind("i64"))], one)
+
+    # --- numbers that sums are over ---
+
+    def _numbers(self) -> None:
+        """The numbers as they are, the norm of their bounds, and whether one has none."""
+        body = self.body
+        n = next(n for n, s in enumerate(self.shape.sources) if s.kind == NUMBERS and s.number == self.number)
+        self._begin()
+        into = body.at(f"%numbers{n}", body.op(f"mul i64 {self.b}, %numbers_row{n}"))
+
+        def group(i: str, carried: list[Value]) -> list[Value]:
+            squares, open_ = carried
+            x = number_of(body, self._item(i), self.lanes)
+            value, error = x.wide(), x.wide().lift(0.0) if x.exact else x.error()
+            body.stored(value, into, body.op(f"mul i64 {i}, 8"))
+            size = value.magnitude()
+            finite = size.compared("one", math.inf)
+            beyond = (size.compared("ogt", FAR) | size.compared("olt", 1 / FAR)) & finite & value.compared("une", 0.0)
+            unbound = ~error.compared("olt", FAR) & finite
+            bits = self._within(i, lanes_as_bits(either(x.guard, beyond, unbound) or unbound))
+            error = body.chosen(finite & error.compared("olt", FAR) & self._there(i), error, 0.0)
+            return [body.fused(error, error, squares), open_ | Value(body, bits, Kind("i64"))]
+
+        zeros = [body.constant(self.wide, 0.0), body.constant(Kind("i64"), 0)]
+        _, (squares, open_) = body.loop("0", "%up", self.lanes, zeros, group)
+        total = squares.lane(0)
+        for lane in range(1, self.lanes):
+            total = total + squares.lane(lane)
+        at = body.op(f"mul i64 {self.b}, 8")
+        body.stored(total.root() * NORM_SLACK, f"%lost{n}", at)
+        body.stored(open_, f"%open{n}", at)
+
+    def _there(self, i: str) -> Value:
+        """The lanes of units that there are, as a mask."""
+        body = self.body
+        left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), self.lanes)
+        return body.constants("i64", range(self.lanes)).compared("slt", left)

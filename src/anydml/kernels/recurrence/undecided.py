@@ -1,0 +1,102 @@
+"""Elements of states that are left open, decided exactly: all states before them are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.forks import guard
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
+from anydml.kernels.kernel import Arrays
+from anydml.kernels.match.recurrences import definition
+from anydml.kernels.recurrence import finer
+from anydml.kernels.recurrence.plan import Open
+from anydml.kernels.recurrence.shape import COUNT, DONE, ENTRIES, FINER, POSITION
+from anydml.schema.expression import Expr, Tensor, make, walk
+from anydml.schema.statement import Nest
+from anydml.tensor import DataType
+
+
+class Deciding:
+    """What a call does when pieces have stopped."""
+
+    def __init__(self, tensors: Sequence[Tensor], data_type: DataType, target: Target, opens: Sequence[Open]) -> None:
+        self.tensors, self.data_type, self.target, self.opens = tensors, data_type, target, opens
+        self._kept: set[engine.Code] = set()  # whose addresses are in a scratch
+
+    def __call__(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
+        """Decide what is on the lists, and keep pieces that have ended from being begun again."""
+        for found in self.opens:
+            state = scratch[found.state // 8 :]
+            if state[POSITION] == 0:
+                state[POSITION] = DONE
+            elif state[POSITION] != DONE and state[COUNT]:
+                step, operation = divmod(int(state[POSITION]) - 1, len(found.shape.operations))
+                number = found.shape.operations[operation][1]
+                state_number = found.shape.stages[number].state
+                assert state_number is not None
+                self._finer(found, number, state, scratch, arrays)
+                entries = state[ENTRIES : ENTRIES + int(state[COUNT])]
+                if len(entries):
+                    self._exactly(found, state_number, step, entries, scratch, arrays)
+                state[COUNT] = 0
+
+    def _finer(self, found: Open, stage: int, state: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays) -> None:
+        """Decide most of them in machine code, which is made when it is first needed; then the piece itself does so."""
+        try:
+            code = engine.compiled(finer.emitted, self.target, found.shape, stage)
+        except engine.Uncompilable:  # a function that there is not in that precision
+            return
+        if state[FINER + stage] == code.address:
+            return
+        state[FINER + stage] = code.address
+        self._kept.add(code)
+        own = address_of(scratch)
+        numbers = [
+            x if isinstance(x, int) else x.offset + (own if x.base == "scratch" else address_of(arrays[x.base]))
+            for x in found.arguments
+        ]
+        arguments = np.array([numbers], np.int64)
+        prepared([table(code, arguments)], self.target, (scratch, arrays, arguments), keeps_gil=True)()
+
+    def _exactly(
+        self, found: Open, state: int, step: int, entries: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays
+    ) -> None:
+        """Elements as the reference gives them, from the states of this piece."""
+        with guard:
+            from anydml.kernels.evaluate.evaluator import evaluators
+
+        histories = [self._history(found, n, scratch) for n in range(len(self.tensors))]
+        kept = [Tensor(f"(state {n})", h.shape, self.data_type) for n, h in enumerate(histories)]
+        nest = self._of_kept(definition(self.tensors[state]), kept, found.sequences.start)
+        known = {tensor.name: history for tensor, history in zip(kept, histories, strict=True)}
+        evaluator = evaluators({"": nest}, {"": self.data_type}, {**arrays, **known})[""]
+        bits = histories[state].view(f"u{histories[state].itemsize}")
+        for entry in entries.tolist():
+            sequence, unit = entry >> 32, entry & 0xFFFFFFFF
+            bits[step + 1, sequence, unit] = evaluator.stored(step, found.direction, found.sequences[sequence], unit)
+
+    def _history(self, found: Open, state: int, scratch: NDArray[np.int64]) -> NDArray[np.generic]:
+        """A state of a piece before the first step and after each."""
+        dtype, count = self.data_type.dtype, len(found.sequences)
+        steps = self.tensors[state].sizes[0] + 1
+        start = found.histories[state]
+        raw = scratch.view(np.uint8)[start : start + steps * found.slot]
+        return raw.view(dtype).reshape(steps, count, found.row // dtype.itemsize)
+
+    def _of_kept(self, nest: Nest, kept: Sequence[Tensor], first: int) -> Nest:
+        """A definition that reads the states of a piece in place of what is defined."""
+        made: dict[Expr, Expr] = {}
+        for node in walk(nest.body):
+            args = tuple(made[a] for a in node.args)
+            if node.op == "read" and node.data[0] in self.tensors:
+                step, _, sequence, unit = args
+                made[node] = kept[self.tensors.index(node.data[0])][(step + 1, sequence - first, unit)]
+            else:
+                made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
+        return Nest(nest.index, made[nest.body])
