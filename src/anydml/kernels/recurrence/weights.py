@@ -59,7 +59,7 @@ def packed(target: Target, data_type: DataType, across: int) -> str:
             return put(k, [column], squares)
 
         begun, squares = body.loop("0", together, AT_ONCE, [body.constant(wide, 0.0)] * SQUARES, several)
-        _, summed = body.loop(begun, "%terms", 1, squares, one)
+        summed = body.loop(begun, "%terms", 1, squares, one)[1]
         total, *others = summed
         for square in others:
             total = total + square
