@@ -18,6 +18,7 @@ import pytest
 
 import anydml as dml
 from anydml import operators
+from anydml.catalog import NOT_COMPILED
 from anydml.cli import main as cli
 from anydml.cli.output import Prints
 
@@ -423,8 +424,11 @@ def test_ops_lists_every_operator(call: Call) -> None:
     every = operators.every()
     assert [line.split()[0] for line in out.splitlines()] == [o.spec.wire_name for o in every]
     assert err == f"{len(every)} of 177 operators\n"
+    by = {o.spec.wire_name: NOT_COMPILED.get(o.spec.name, "compiled") for o in every}
+    assert {line.split()[0]: line.split()[2] for line in out.splitlines()} == by
     status, out, err = call("ops", "--json")
     assert (status, err) == (0, "")
+    assert {o["operator"]: o["computed_by"] for o in json.loads(out)} == by
     listed = [(o["number"], o["since"]) for o in json.loads(out)]
     assert listed == [(o.spec.number, str(o.spec.since)) for o in every]
     assert {(60, "1_0"), (111, "2_1"), (117, "2_1"), (118, "2_1")} < set(listed)

@@ -11,6 +11,7 @@ import textwrap
 from pathlib import Path
 
 from anydml import operators
+from anydml.devices.device import Device
 from anydml.functional.request import argument
 from anydml.functional.signatures import SPECIAL, Parameter, as_call, outputs_name, parameters
 from anydml.schema.formula import formulas, prose
@@ -57,6 +58,9 @@ FILES = {{  # desc class -> its file in anydml.operators
 FUNCTIONS = (
 {functions}
 )
+NOT_COMPILED = {{  # operator -> what computes it; all others are compiled
+{others}
+}}
 '''
 
 
@@ -95,9 +99,21 @@ def _catalog(every: list[type[Desc]]) -> str:
         functions.append(cls.spec.name.lower())
     listed = "\n".join(f"        {name} as {name}," for name in functions)
     imports.insert(0, f"    from anydml.functional.functions import (\n{listed}\n    )")
+    others = [f'    "{cls.spec.name}": "{by}",' for cls in every if (by := _computed_by(cls)) != "compiled"]
     return CATALOG.format(
-        imports="\n".join(imports), files="\n".join(rows), functions="\n".join(f'    "{name}",' for name in functions)
+        imports="\n".join(imports),
+        files="\n".join(rows),
+        functions="\n".join(f'    "{name}",' for name in functions),
+        others="\n".join(others),
     )
+
+
+def _computed_by(cls: type[Desc]) -> str:
+    """What an example of an operator runs on: "compiled", "NumPy" or "reference", the Python evaluation of formulas."""
+    name = Device("cpu").compile(example_desc(cls)).kernel_name
+    if name.startswith("copy:"):  # as small as examples, copies are NumPy's
+        return "compiled"
+    return {"numpy": "NumPy"}.get(kind := name.rpartition(":")[2], kind)
 
 
 def function(cls: type[Desc]) -> str:

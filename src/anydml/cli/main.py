@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import anydml
 from anydml import config, operators
+from anydml.catalog import NOT_COMPILED
 from anydml.cli import compare_models
 from anydml.cli.models import check_model, describe_model, is_model, run_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
@@ -163,15 +164,19 @@ def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
 def ops(json_wanted: bool) -> int:
     """List the operators.
 
-    Each with the feature level it is there from, and what it does.
+    Each with the feature level it is there from, what computes it (compiled code, NumPy, or the reference, which evaluates its
+    formula), and what it does.
     """
-    listed = [(s.wire_name, s.number, str(s.since), s.summary.splitlines()[0]) for s in (d.spec for d in operators.every())]
+    listed = [
+        (s.wire_name, s.number, str(s.since), NOT_COMPILED.get(s.name, "compiled"), s.summary.splitlines()[0])
+        for s in (d.spec for d in operators.every())
+    ]
     if json_wanted:
-        as_json([dict(zip(("operator", "number", "since", "summary"), row, strict=True)) for row in listed])
+        as_json([dict(zip(("operator", "number", "since", "computed_by", "summary"), row, strict=True)) for row in listed])
         return 0
     width = max(len(name) for name, *_ in listed)
-    for name, _, since, summary in listed:
-        result(f"{name:{width}}  {since}  {summary}")
+    for name, _, since, by, summary in listed:
+        result(f"{name:{width}}  {since}  {by:9}  {summary}")
     note(f"{len(listed)} of {len(DIRECTML)} operators")
     return 0
 
