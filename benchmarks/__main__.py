@@ -26,6 +26,7 @@ from benchmarks import (
     maps,
     matmuls,
     networks,
+    overview,
     reference,
     rest,
     slices,
@@ -34,6 +35,7 @@ from benchmarks import (
 from benchmarks.matmul_peers import HELD
 
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "overview": overview.run,
     "calls": calls.run,
     "slice": slices.run,
     "matmul": matmuls.run,

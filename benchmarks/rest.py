@@ -27,17 +27,22 @@ def run(seconds: float = 0.3) -> list[dict[str, Any]]:
     return rows
 
 
-def _row(case: Case, seconds: float) -> dict[str, Any]:
+def calls(case: Case) -> tuple[str, dict[str, Call]]:
+    """The name of the kernel, and its call and the others'."""
     operator: Any = operators.find(case.operator)
     arrays = {**case.inputs, **case.outputs}
     described = {name: [TensorDesc.of(a) for a in x] if isinstance(x, list) else TensorDesc.of(x) for name, x in arrays.items()}
     desc = operator(**described, **case.fields)
     compiled = dml.Device("cpu", threads=1).compile(desc)
-    calls: dict[str, Call] = {"anydml": compiled.bind(**arrays).execute, **_peers(case)}
+    return compiled.kernel_name, {"anydml": compiled.bind(**arrays).execute, **_peers(case)}
+
+
+def _row(case: Case, seconds: float) -> dict[str, Any]:
+    kernel, timed = calls(case)
     # by a clock that stands still while other processes run
-    spent = best(calls, seconds=seconds, slow=1.0, clock=time.thread_time)
+    spent = best(timed, seconds=seconds, slow=1.0, clock=time.thread_time)
     ratios = {peer: spent[peer] / spent["anydml"] if peer in spent else None for peer in ("onnxruntime", "torch")}
-    return {"case": case.name, "kernel": compiled.kernel_name, "microseconds": spent["anydml"] * 1e6, **ratios}
+    return {"case": case.name, "kernel": kernel, "microseconds": spent["anydml"] * 1e6, **ratios}
 
 
 def _peers(case: Case) -> dict[str, Call]:

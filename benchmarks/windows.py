@@ -68,12 +68,12 @@ def _case(window: Window, kind: str, seconds: float) -> dict[str, Any]:
     x = (rng.standard_normal(sizes) * (1 if dtype == np.float32 else 40)).astype(np.int8 if dtype != np.float32 else dtype)
     x = x.view(dtype)
     y = np.empty((1, window.channels, window.output, window.output), dtype)
-    compiled, ours = _ours(window, name, indexed, x, y)
-    calls: dict[str, Callable[[], object]] = {"anydml": ours}
+    compiled, call = ours(window, name, indexed, x, y)
+    calls: dict[str, Callable[[], object]] = {"anydml": call}
     if node is not None:
         with contextlib.suppress(ImportError):
-            if (call := _onnxruntime(window, node, x, y)) is not None:
-                calls["onnxruntime"] = call
+            if (peer := onnxruntime(window, node, x, y)) is not None:
+                calls["onnxruntime"] = peer
     spent = best(calls, seconds=seconds)
     theirs = spent.get("onnxruntime")
     return {
@@ -86,7 +86,7 @@ def _case(window: Window, kind: str, seconds: float) -> dict[str, Any]:
     }
 
 
-def _ours(window: Window, name: str, indexed: bool, x: Array, y: Array) -> tuple[Any, Callable[[], object]]:
+def ours(window: Window, name: str, indexed: bool, x: Array, y: Array) -> tuple[Any, Callable[[], object]]:
     operator: Any = operators.find(name)
     pair = {
         "strides": window.stride,
@@ -110,7 +110,7 @@ def _ours(window: Window, name: str, indexed: bool, x: Array, y: Array) -> tuple
     return compiled, compiled.bind(**arrays).execute
 
 
-def _onnxruntime(window: Window, node: str, x: Array, y: Array) -> Callable[[], object] | None:
+def onnxruntime(window: Window, node: str, x: Array, y: Array) -> Callable[[], object] | None:
     """A model of one node."""
     attributes: dict[str, Any] = dict(kernel_shape=[window.width] * 2, strides=[window.stride] * 2, pads=[window.padding] * 4)
     return session([(node, ["x"], ["y"], attributes)], {"x": x}, {"y": np.empty_like(y)})
