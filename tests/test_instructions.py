@@ -204,7 +204,7 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
     for bits, wraps in ((32, False), (32, True), (64, True)):
         add(irregular_emit.checks, bits, wraps, wraps)
         columns = irregular_emit.Columns(2 - wraps, bits, wraps, 1 + wraps)
-        add(irregular_emit.rows, columns, wraps)
+        add(irregular_emit.rows, columns, wraps, irregular_emit.FETCHED[wraps], 3 * wraps)
         known = irregular_emit.Steps((0, bits // 16, None), None if wraps else bits // 16)
         add(irregular_emit.elements, bits // 16, columns, wraps, known)
         add(irregular_turning.lines, bits // 16 * wraps, bits)
