@@ -42,7 +42,12 @@ from anydml.kernels.copy import interleaved as copy_interleaved
 from anydml.kernels.copy import tiles as copy_tiles
 from anydml.kernels.copy.text import Prefetch
 from anydml.kernels.irregular import emit as irregular_emit
+from anydml.kernels.irregular import turning as irregular_turning
+from anydml.kernels.order import emit as order_emit
+from anydml.kernels.order import listing as order_listing
+from anydml.kernels.scan import columns as scan_columns
 from anydml.kernels.scan import emit as scan_emit
+from anydml.kernels.scan import lines as scan_lines
 from anydml.kernels.scan.group import Shape
 from anydml.tensor import DataType
 from every_kernel import SOAK
@@ -104,6 +109,9 @@ MEANT: dict[tuple[str, str], tuple[str, ...]] = {
     ("aarch64", "dotprod"): (r"sdot", r"udot"),
     ("aarch64", "i8mm"): (r"smmla", r"ummla", r"usmmla"),
 }
+
+
+OWN = r"\b_?(rule|row|sort|group\d+)\b"  # functions that kernels have in their modules
 
 
 def heights(row: Target) -> list[int]:
@@ -196,11 +204,20 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
     for bits, wraps in ((32, False), (32, True), (64, True)):
         add(irregular_emit.checks, bits, wraps, wraps)
         columns = irregular_emit.Columns(2 - wraps, bits, wraps, 1 + wraps)
-        add(irregular_emit.rows, columns, wraps)
-        add(irregular_emit.elements, bits // 16, columns, wraps)
+        add(irregular_emit.rows, columns, wraps, irregular_emit.FETCHED[wraps], 3 * wraps)
+        known = irregular_emit.Steps((0, bits // 16, None), None if wraps else bits // 16)
+        add(irregular_emit.elements, bits // 16, columns, wraps, known)
+        add(irregular_turning.lines, bits // 16 * wraps, bits)
+        add(irregular_turning.elements, bits // 16, bits)
     for data_type in (DataType.FLOAT32, DataType.INT64):
         for multiplies in (False, True):
             add(scan_emit.emitted, Shape(data_type, multiplies, multiplies, multiplies))
+    for data_type, multiplies in ((DataType.FLOAT32, False), (DataType.INT64, True)):
+        add(scan_columns.emitted, Shape(data_type, multiplies, not multiplies, True))
+        add(scan_lines.emitted, Shape(data_type, multiplies, multiplies, True), multiplies)
+    for data_type, few in ((DataType.FLOAT32, True), (DataType.FLOAT16, False), (DataType.INT64, True)):
+        add(order_emit.emitted, order_emit.Shape(data_type, DataType.UINT32, few, few, few, few))
+    add(order_listing.emitted, order_listing.Shape(DataType.FLOAT32, DataType.UINT32, DataType.UINT32, 3))
     return found
 
 
@@ -230,13 +247,13 @@ def frame(code: list[str]) -> int:
 @pytest.mark.parametrize(("row", "triple"), EVERY)
 def test_no_kernel_uses_what_its_row_lacks(row: Target, triple: str) -> None:
     forbidden = re.compile("|".join(f"(?:{x})" for x in FORBIDDEN[row.architecture, row.name]))
-    # by address: kernels from the runner, pieces from the pool, `rule` from its own module
+    # by address: kernels from the runner, pieces from the pool; others from their own modules
     calls = re.compile(r"(callq?|jmpq?) (?!\*)(?!\.?LBB)|bl? (?!\.?LBB)")
     count = 0
     for name, code in assembled(row, triple).items():
         found = {line for line in code if forbidden.match(line)}
         assert not found, f"{name}: {sorted(found)[:9]}"
-        called = {line for line in code if calls.match(line) and not re.search(r"\b_?rule\b", line)}
+        called = {line for line in code if calls.match(line) and not re.search(OWN, line)}
         assert not called, f"{name}: {sorted(called)[:9]}"
         assert frame(code) <= PAGE, f"{name}: a frame of {frame(code)} bytes"
         count += len(code)

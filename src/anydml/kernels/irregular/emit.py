@@ -16,7 +16,8 @@ from anydml.kernels.irregular.loops import walk
 
 FAILED = 1  # the status where an index names no place
 AHEAD = 8  # rows that are fetched before they are moved
-FETCHED = 256  # bytes of a row that are
+FETCHED = (64, 128, 256)  # bytes of a row that are, at most
+VECTORS = 4  # of a row that are moved without a loop, where it has no other bytes
 LINE = 64
 CHECKED, MOVED = ("size", "indices"), ("source", "target", "bytes")
 
@@ -204,8 +205,11 @@ def moved_row(text: Text, target: Target, source: str, into: str, nbytes: str) -
     when(text, text.op(f"xor i1 {few}, true"), long)
 
 
-def rows(target: Target, columns: Columns, scatters: bool) -> str:
-    """Rows of `bytes` contiguous bytes, at least one; those that are named are fetched before they are moved."""
+def rows(target: Target, columns: Columns, scatters: bool, fetched: int, vectors: int) -> str:
+    """Rows of `bytes` contiguous bytes, at least one; vectors: they are so many, of any number if it is 0.
+
+    fetched: so many bytes are, of those that are named, before they move.
+    """
 
     def row(text: Text, places: list[str], count: str, strides: list[str], displaced: Displaced) -> None:
         last = text.op(f"sub i64 {count}, 1")
@@ -216,14 +220,20 @@ def rows(target: Target, columns: Columns, scatters: bool) -> str:
             later = text.op(f"select i1 {text.op(f'icmp ult i64 {later}, {count}')}, i64 {later}, i64 {last}")
             which = 1 if scatters else 0
             ahead = displaced(along(text, places[2], strides[2], later), along(text, places[which], strides[which], later))
-            for line in range(0, FETCHED, LINE):
+            for line in range(0, fetched, LINE):
                 offset = text.op(f"select i1 {text.op(f'icmp ugt i64 %bytes, {line}')}, i64 {line}, i64 0")
                 text.do(f"call void @llvm.prefetch.p0(ptr {text.at(ahead, offset)}, i32 {which}, i32 3, i32 1)")
             if scatters:
                 into = displaced(indices, into)
             else:
                 source = displaced(indices, source)
-            moved_row(text, target, source, into, "%bytes")
+            if vectors:
+                kind = f"<{target.vector_bytes} x i8>"
+                values = [text.load(kind, source, target.vector_bytes * j) for j in range(vectors)]
+                for j, value in enumerate(values):
+                    text.store(kind, value, into, target.vector_bytes * j)
+            else:
+                moved_row(text, target, source, into, "%bytes")
             return []
 
         fold(text, "0", count, 1, [], single)

@@ -122,7 +122,10 @@ def _moves(target: Target, found: Displaced, tensors: Mapping[str, TensorDesc], 
     dimensions = [_parts_named(found, column, tensors) for column in found.named]
     columns = emit.Columns(len(dimensions), bits, found.named[0].wraps, len(dimensions[0]) // 2)
     if row > itemsize:
-        code = engine.compiled(emit.rows, target, columns, found.scatters)
+        fetched = next((size for size in emit.FETCHED if size >= row), emit.FETCHED[-1])
+        vectors, rest = divmod(row, target.vector_bytes)
+        few = vectors if not rest and vectors <= emit.VECTORS else 0
+        code = engine.compiled(emit.rows, target, columns, found.scatters, fetched, few)
     else:
         usual = [{0, itemsize}, {0, itemsize}, {0, bits // 8}]
         strides = loops[-1].strides if loops else (0, 0, 0)

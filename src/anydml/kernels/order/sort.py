@@ -19,6 +19,7 @@ def sort(target: Target, item: int, digits: int) -> str:
     item: bits of an item. digits: so many bytes of a key count, the low ones. counts: digits * RADIX * 4 bytes.
     """
     body = Body(target)
+    ends = body.op("alloca ptr, align 8"), body.op("alloca ptr, align 8")
     few = body.op(f"icmp ule i64 %n, {FEW}")
 
     def inserted() -> None:
@@ -27,7 +28,7 @@ def sort(target: Target, item: int, digits: int) -> str:
         body.label(body.name("dead"))
 
     when(body, few, inserted)
-    _by_digits(body, item, digits)
+    _by_digits(body, item, digits, *ends)
     head = "define internal ptr @sort(ptr %items, ptr %spare, ptr %counts, i64 %n) noinline {"
     return "\n".join([head, "entry:", *body.lines, "}"])
 
@@ -63,9 +64,9 @@ def _inserted(body: Body, item: int) -> None:
     fold(body, "1", "%n", 1, [], one)
 
 
-def _by_digits(body: Body, item: int, digits: int) -> None:
+def _by_digits(body: Body, item: int, digits: int, from_: str, to: str) -> None:
+    """from_, to: where the addresses are kept of the items and of where they go next."""
     nbytes, kind = item // 8, f"i{item}"
-    from_, to = body.op("alloca ptr, align 8"), body.op("alloca ptr, align 8")
     body.do(f"store ptr %items, ptr {from_}, align 8")
     body.do(f"store ptr %spare, ptr {to}, align 8")
     tables = [body.at("%counts", d * RADIX * 4) for d in range(digits)]
