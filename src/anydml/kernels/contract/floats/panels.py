@@ -61,12 +61,12 @@ class Panels:
             norms = body.at("%norms", body.op(f"mul i64 {done}, 8"))
             into = body.at("%into", body.op(f"mul i64 {p}, %panel"))
             count = self._cut(body.op(f"add i64 %first, {done}"), columns, norms)
-            if self.step != 1:
+            if not self.step:
                 self._fill(into, count)
                 self._measure(into, norms)
                 return []
             self.one = body.op(f"and i1 {body.op(f'icmp eq i64 {count}, 1')}, {body.op(f'icmp eq i64 {columns}, {width}')}")
-            straight = body.op(f"and i1 {self.one}, {str(not self.padded).lower()}")
+            straight = body.op(f"and i1 {self.one}, {str(not self.padded and self.step == 1).lower()}")
             when(body, straight, lambda: self._copy(into, norms))
 
             def others() -> None:
@@ -145,13 +145,32 @@ class Panels:
             body.stored(square.root() * NORM_SLACK, norms, 8 * self.wide * n)
 
     def _straight(self, from_: str, to: str) -> list[Value]:
-        """The elements of a panel's row, which lie side by side, from one place to another."""
+        """The elements of a panel's row, which lie side by side or are every second one, from one place to another."""
         body, size = self.body, self.data_type.dtype.itemsize
         kind = Kind(f"i{8 * size}", self.wide)
-        singles = [self._single(body.loaded(kind, from_, size * self.wide * n)) for n in range(self.across)]
+
+        def read(n: int) -> Value:
+            place = size * self.wide * n * self.step
+            if self.step == 1:
+                return body.loaded(kind, from_, place)
+            active = body.constants("i1", [k % 2 == 0 for k in range(2 * self.wide)])  # the last one may be behind the tensor
+            return self._every_second(self._masked(Kind(kind.element, 2 * self.wide), body.at(from_, place), active))
+
+        singles = [self._single(read(n)) for n in range(self.across)]
         for n, single in enumerate(singles):
             body.stored(single, to, 4 * self.wide * n)
         return singles
+
+    def _ahead(self, from_: str) -> None:
+        """Fetch what the next line's columns read in the places of these."""
+        next_ = self.body.at(from_, "%s1")
+        for place in range(0, self.width * self.step * self.data_type.dtype.itemsize, LINE):
+            prefetch(self.body, 2, next_, place)
+
+    def _every_second(self, bits: Value) -> Value:
+        order, lanes = ", ".join(f"i32 {n}" for n in range(0, bits.kind.lanes, 2)), bits.kind.lanes // 2
+        text = f"shufflevector {bits!r}, {bits!r}, <{lanes} x i32> <{order}>"
+        return self.body.value(text, Kind(bits.kind.element, lanes))
 
     def _single(self, bits: Value) -> Value:
         return halves.widened(bits) if self.data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
@@ -189,34 +208,40 @@ class Panels:
             for condition in inside[1:]:
                 all_ = body.op(f"and i1 {all_}, {condition}")
             low, high = (body.op(f"sub i64 {body.load('i64', entry, at)}, {x}") for at in (48, 56))
-            start = body.call("llvm.smax.i64", Kind("i64"), f"i64 {low}", "i64 0").name
-            high = body.call("llvm.smin.i64", Kind("i64"), f"i64 {high}", f"i64 {length}").name
+            start, high = (body.call("llvm.smax.i64", Kind("i64"), f"i64 {x}", "i64 0").name for x in (low, high))
+            start, high = (body.call("llvm.smin.i64", Kind("i64"), f"i64 {x}", f"i64 {length}").name for x in (start, high))
             end = body.op(f"select i1 {all_}, i64 {high}, i64 0")
         from_ = body.at(from_, self._offset(z, y, x))
         to = body.at(to, body.op(f"mul i64 {done}, 4"))
         kind, many = Kind(f"i{8 * size}", lanes), len(self.places)
 
         def group(i: str, _: list[Value]) -> list[Value]:
-            at = body.splat(Value(body, i, Kind("i64")), many) + body.constants("i64", self.places)
-            active = at.compared("slt", body.splat(Value(body, end, Kind("i64")), many))
+            numbers = body.constants("i32", self.places)
+
+            def beside(bound: str) -> Value:
+                short = body.op(f"trunc i64 {body.op(f'sub i64 {bound}, {i}')} to i32")
+                return body.splat(Value(body, short, Kind("i32")), many)
+
+            active = numbers.compared("slt", beside(end))
             if self.padded:
-                active = active & at.compared("sge", body.splat(Value(body, start, Kind("i64")), many))
+                active = active & numbers.compared("sge", beside(start))
             if self.step:
                 place = body.at(from_, body.op(f"mul i64 {i}, {size * self.step}"))
                 if self.step > 1:
                     active = active & body.constants("i1", [n % self.step == 0 for n in range(many)])
                 bits = self._masked(Kind(kind.element, many), place, active)
                 if self.step > 1:
-                    order = ", ".join(f"i32 {n}" for n in range(0, many, self.step))
-                    bits = body.value(f"shufflevector {bits!r}, {bits!r}, <{lanes} x i32> <{order}>", kind)
+                    bits = self._every_second(bits)
             else:
+                at = body.splat(Value(body, i, Kind("i64")), many) + body.constants("i64", self.places)
                 bits = self._gathered(kind, from_, at, active)
             body.stored(self._single(bits), to, body.op(f"mul i64 {i}, 4"))
             return []
 
         # the last group may be a part: it is counted up to whole ones
         up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
-        if self.step == 1 and self.padded:  # the whole panel, all of which counts, is copied as it lies
+        if self.step and (self.padded or self.step > 1):  # the whole panel, all of which counts, is copied as it lies
+            self._ahead(from_)
             all_ = body.op(f"and i1 {self.one}, {body.op(f'icmp eq i64 {start}, 0')}")
             all_ = body.op(f"and i1 {all_}, {body.op(f'icmp eq i64 {end}, {self.width}')}")
 
