@@ -85,7 +85,7 @@ class GraphCall:
         kept = sum(self._checked.buffers[use.buffer].bytes for part in self._once for use in part.work.writes.values())
         kept += sum(part.built.persistent_resource_size for part in self.parts)
         kept += sum(self._checked.buffers[i].bytes for i in self._fixed if self._checked.constant(i))
-        kept += sum(x.nbytes for part in self.parts if part.work.region for x in part.work.region.arrays.values())
+        kept += sum(x.nbytes for part in self.parts for x in part.work.arrays.values())
         passing = [
             part.built.initialize_resource_size + part.built.temporary_resource_size + part.built.persistent_resource_size
             for part in self._once
@@ -181,7 +181,7 @@ class GraphCall:
         views = {
             name: laid_over(memory[use.buffer][use.offset :], use.tensor) for name, use in uses.items() if use.buffer in memory
         }
-        return views if part.work.region is None else {**views, **part.work.region.arrays}
+        return {**views, **part.work.arrays}
 
 
 def _taking_turns(parts: Sequence[Part]) -> list[int]:
