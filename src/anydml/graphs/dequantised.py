@@ -67,6 +67,14 @@ class Reading:
         work = self.writers.get(use.buffer)
         return work is not None and all(self.checked.constant(u.buffer) is not None for u in work.reads.values())
 
+    def fixed(self, use: Use) -> bool:
+        """Whether a float tensor is a constant, or dequantised of constants and of bytes that are owned."""
+        work = self.writers.get(use.buffer)
+        if work is None or self.constant(use):
+            return self.constant(use)
+        others = [u for u in work.reads.values() if self.checked.constant(u.buffer) is None]
+        return all(self.checked.buffers[u.buffer].owned and u.tensor.data_type in EIGHT_BIT for u in others)
+
     def product(self, use: Use) -> tuple[Work, Nest, Expr, Expr, Expr]:
         """The work that dequantises a float tensor, its statement, the integer element, the zero point and the scale."""
         work = self.writers.get(use.buffer)

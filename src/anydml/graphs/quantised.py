@@ -21,6 +21,7 @@ from anydml.graphs.quantised_parts import (
     Unmatched,
     by_index,
     clamped,
+    most_norms,
     norms,
     one,
     order_of,
@@ -42,7 +43,7 @@ X, WEIGHTS, OTHER, X_ZERO, WEIGHTS_ZERO, SUMS = "x", "weights", "other", "x zero
 
 
 def regions(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
-    """The works that would do for others: each quantises a sum of products of dequantised tensors, one of them constant.
+    """The works that would do for others: each quantises a sum of products of dequantised tensors, one of constants or owned.
 
     What is between is read by the next operator alone and is no output of the graph, but for the dequantised tensors.
     """
@@ -75,11 +76,19 @@ def with_regions(checked: CheckedGraph, works: Sequence[Work], taken: Sequence[W
 
 
 class _Weights(NamedTuple):
-    """Constant integers, scales and zero points, which are broadcast."""
+    """Integers, scales and zero points, which are broadcast; known: whether the integers are constants, not owned inputs."""
 
     integers: NDArray[Any]
     scale: NDArray[np.float32]
     zero: NDArray[np.int64]
+    known: bool = True
+
+    def norms(self, scales: NDArray[np.float32], axis: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """For each channel, no less than the sums of |weight| and of |weight - scale * integer|."""
+        if self.known:
+            return norms(np.subtract(self.integers.astype(np.int64), self.zero), scales, axis)
+        zeros = np.broadcast_to(by_index(self.zero, axis), scales.shape)
+        return most_norms(DataType.of(self.integers.dtype), zeros, scales, self.integers.size // scales.size)
 
 
 class _Chain(NamedTuple):
@@ -149,7 +158,7 @@ class _Finding(Reading):
         if total.op != "reduce" or total.data[0] != "sum" or total.args[0].op != "mul":
             raise Unmatched
         for x, w in (total.args[0].args, total.args[0].args[::-1]):
-            if x.op == w.op == "read" and w.data[1] == "inside" and self.constant(work.reads[w.data[0].name]):
+            if x.op == w.op == "read" and w.data[1] == "inside" and self.fixed(work.reads[w.data[0].name]):
                 break
         else:
             raise Unmatched
@@ -189,7 +198,7 @@ class _Finding(Reading):
             at,
             (float(one(of_x.scale)), int(one(of_x.zero))),
             (scales, by_index(of_w.zero, axis, count).astype(np.int32)),
-            norms(np.subtract(of_w.integers.astype(np.int64), of_w.zero), scales, axis),
+            of_w.norms(scales, axis),
             bias,
             other,
             chain.bounds,
@@ -216,5 +225,7 @@ class _Finding(Reading):
         uses[WEIGHTS] = of_w.source._replace(tensor=view(of_w.source.tensor, order))
         if of_w.zero.any():
             uses[WEIGHTS_ZERO] = zero_points(of_w.zero_use, order)
-        data = np.broadcast_to(self.data(of_w.source), of_w.source.tensor.sizes)
-        return _Weights(*(np.transpose(values, order) for values in (data, of_w.scale, of_w.zero)))
+        t, known = of_w.source.tensor, self.checked.constant(of_w.source.buffer) is not None
+        data = np.broadcast_to(self.data(of_w.source) if known else np.zeros((), t.data_type.dtype), t.sizes)
+        integers, scale, zero = (np.transpose(values, order) for values in (data, of_w.scale, of_w.zero))
+        return _Weights(integers, scale, zero, known)

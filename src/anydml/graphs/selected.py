@@ -15,9 +15,7 @@ import numpy as np
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.dequantised import EIGHT_BIT, Reading
 from anydml.graphs.plan import Selection, Work
-from anydml.graphs.quantised_parts import Unmatched, one, quantised, read_at
-
-REACH = 255  # of a centred integer
+from anydml.graphs.quantised_parts import REACH, Unmatched, one, quantised, read_at
 
 
 def selections(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
