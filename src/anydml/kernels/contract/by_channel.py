@@ -136,7 +136,7 @@ class Channels:
         _, y, x = w.axes
         most = min(len(part.rows), max(1, CHUNK // self.fours))
         fours = scratch.take(most * self.fours)
-        make = engine.compiled(fours_of_lines.fours, at.target, p.b_signed, x.stride, self.narrow)
+        make = engine.compiled(fours_of_lines.fours, at.target, p.b_signed, x.stride, self.narrow, x.dilation == 1)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:
             def channels(rows: range) -> Iterator[Step]:
