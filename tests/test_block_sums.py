@@ -65,6 +65,7 @@ def block(target: Target, a: Array, b: Array) -> Block:
         "a_norms": np.sqrt((a.astype(np.float64) ** 2).sum(1)) * (1 + 2.0**-20),
         "b_norms": np.sqrt((b.astype(np.float64) ** 2).sum(0)) * (1 + 2.0**-20),
         "counter": np.zeros(8),
+        "done": np.zeros(1),
     }
     made["counter"][tile.BOUND // 8] = 1
     outputs = {"sums": (len(a), b.shape[1]), "rests": (len(a), b.shape[1]), "a_low": (len(a),), "b_low": (b.shape[1],)}

@@ -34,10 +34,15 @@ def is_served(case: Case, target: Target) -> bool:
 
 
 def judge_by_channel(case: Case, threads: int = 1, turn: int = 0) -> None:
-    """On one of the instruction sets, by turns; those with dot products of bytes go by lines, and the others by taps."""
+    """On one of the instruction sets, by turns; those with dot products of bytes go by lines, and the others by taps.
+
+    All but the image is owned in every second turn: its records and weights are made once.
+    """
     target = SERVED[-1 - turn % len(SERVED)]
     assert is_served(case, target), case.recipe
-    judge(case, target.name, threads)
+    owned = frozenset(name for name in case.inputs if name != "input_tensor" and turn % 2)
+    operator = judge(case, target.name, threads, owned)
+    assert (operator.built.persistent_resource_size > 0) == bool(owned)
 
 
 def drawn(rng: random.Random) -> Recipe:

@@ -19,13 +19,15 @@ from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
 from anydml.graphs.layouts import laid
 from anydml.graphs.memory import laid_in_scratch
-from anydml.graphs.plan import Work, fixed_buffers, spelled, split, works_of
+from anydml.graphs.plan import Region, Selection, Work, fixed_buffers, spelled, split, works_of
 from anydml.graphs.quantised import regions, with_regions
+from anydml.graphs.selected import selections
 from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
 from anydml.kernels.match.moves import moves
+from anydml.kernels.match.windows import MAX, windows
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, meaning
@@ -81,11 +83,11 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     MemoryError where it would take more scratch and persistent memory than this machine has.
     """
     works = works_of(checked)
-    summed = _regions(checked, works, machine) if fusing else {}
+    kernels = _Kernels(families, fusing, checked, machine)
+    summed = _regions(checked, works, kernels, machine) if fusing else {}
     works = with_regions(checked, works, [part.work for part in summed.values()])
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
-    kernels = _Kernels(families, fusing, checked, machine)
     once = [
         kernels.part(work, frozenset()) if work.region is None else _renamed(summed[work.node], work, checked) for work in first
     ]
@@ -130,6 +132,22 @@ class _Kernels:
             self._operators[asked.desc] = compiled
         return Part(work, compiled.kernel_name, compiled.built, compiled, called(self._checked, work.node))
 
+    def selected(self, work: Work) -> Part | None:
+        """A work that picks the largest bytes of windows, with its kernel; None where something else is picked."""
+        assert isinstance(work.region, Selection)
+        operator = self._checked.nodes[work.region.node]
+        assert operator is not None
+        asked = _with_tensors(operator, {name: use.tensor for name, use in (*work.reads.items(), *work.writes.items())})
+        of_floats, of_bytes = (windows(meaning(desc.as_newest())) for desc in (operator.desc, asked.desc))
+        if isinstance(of_floats, str) or isinstance(of_bytes, str) or of_floats != of_bytes or of_bytes.kind != MAX:
+            return None
+        if (compiled := self._operators.get(asked.desc)) is None:
+            compiled, _ = chosen(self._families, asked, self._machine)
+        if not compiled.kernel_name.endswith(":compiled"):
+            return None
+        self._operators[asked.desc] = compiled
+        return Part(work, compiled.kernel_name, compiled.built, compiled, _title(self._checked, work))
+
     def fused(self, work: Work, fixed: frozenset[int]) -> Part | None:
         """A fused work with its kernel; None where no family takes it."""
         assert work.nest is not None
@@ -163,22 +181,25 @@ def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     return laid(checked, works, found)
 
 
-def _regions(checked: CheckedGraph, works: Sequence[Work], machine: Machine) -> dict[int, Part]:
+def _regions(checked: CheckedGraph, works: Sequence[Work], kernels: _Kernels, machine: Machine) -> dict[int, Part]:
     """The regions that a kernel takes as one, by their last nodes."""
     fixed = fixed_buffers(checked, works)
-    found: dict[int, Part] = {}
-    for work in regions(checked, works):
-        assert work.region is not None
-        for name, family in REGIONS.items():
-            try:
-                answer = family()(work.region, _tensors(work, fixed), machine)
-                built = None if isinstance(answer, Refused) else linked(answer)
-            except Uncompilable:
-                continue
-            if built is not None:
-                found[work.node] = Part(work, name, built, None, _title(checked, work))
-                break
-    return found
+    parts = [kernels.selected(work) for work in selections(checked, works)]
+    parts += [_summed(checked, work, fixed, machine) for work in regions(checked, works)]
+    return {part.work.node: part for part in parts if part is not None}
+
+
+def _summed(checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
+    """A region of sums with its kernel; None where no family takes it."""
+    assert isinstance(work.region, Region)
+    for name, family in REGIONS.items():
+        try:
+            answer = family()(work.region, _tensors(work, fixed), machine)
+            if not isinstance(answer, Refused):
+                return Part(work, name, linked(answer), None, _title(checked, work))
+        except Uncompilable:
+            continue
+    return None
 
 
 def _renamed(part: Part, work: Work, checked: CheckedGraph) -> Part:
@@ -193,8 +214,7 @@ def _title(checked: CheckedGraph, work: Work) -> str:
 def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
     """The tensors of a work, those that do not change OWNED_BY_DML."""
     tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
-    if work.region is not None:
-        tensors |= {name: _owned(TensorDesc.of(x)) for name, x in work.region.arrays.items()}
+    tensors |= {name: _owned(TensorDesc.of(x)) for name, x in work.arrays.items()}
     return tensors | {name: use.tensor for name, use in work.writes.items()}
 
 

@@ -85,7 +85,8 @@ class GraphCall:
         kept = sum(self._checked.buffers[use.buffer].bytes for part in self._once for use in part.work.writes.values())
         kept += sum(part.built.persistent_resource_size for part in self.parts)
         kept += sum(self._checked.buffers[i].bytes for i in self._fixed if self._checked.constant(i))
-        kept += sum(x.nbytes for part in self.parts if part.work.region for x in part.work.region.arrays.values())
+        kept += sum(x.nbytes for part in self.parts for x in part.work.arrays.values())
+        kept += sum(self._checked.buffers[i].bytes for i in self._seen())
         passing = [
             part.built.initialize_resource_size + part.built.temporary_resource_size + part.built.persistent_resource_size
             for part in self._once
@@ -102,12 +103,18 @@ class GraphCall:
                 found[f"#{use.buffer}"] = memory[use.buffer] = np.zeros(self._checked.buffers[use.buffer].bytes, np.uint8)
             views = self._views(part, memory)
             part.prepared({**views, **part.packed(views)})()
+        found |= {f"#{i}": memory[i].copy() for i in self._seen()}
         for k, part in enumerate(self.parts):
             views = self._views(part, memory)
             for judge in part.judged(views, self._of(part, self._fixed)):
                 judge()
             found |= {f"{k}/{name}": array for name, array in part.packed(views).items()}
         return found
+
+    def _seen(self) -> set[int]:
+        """The owned inputs that are read at each call, beside what is packed of them: by regions, which decide outputs."""
+        read = {use.buffer for part in self.parts if part.work.region is not None for use in part.work.reads.values()}
+        return {bound.buffer for bound in self._checked.inputs if bound.buffer in read & self._fixed}
 
     def bind(self, arrays: Arrays) -> Execute:
         """The call that computes the outputs, in a scratch of its own.
@@ -181,7 +188,7 @@ class GraphCall:
         views = {
             name: laid_over(memory[use.buffer][use.offset :], use.tensor) for name, use in uses.items() if use.buffer in memory
         }
-        return views if part.work.region is None else {**views, **part.work.region.arrays}
+        return {**views, **part.work.arrays}
 
 
 def _taking_turns(parts: Sequence[Part]) -> list[int]:

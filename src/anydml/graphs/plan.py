@@ -30,8 +30,7 @@ class Region(NamedTuple):
     dimension in which the weights differ. x: scale and zero point; weights: scales and zero points by channel. norms: no less
     than the sums of |weight| and of |weight - scale * integer|, by channel. bias: is added to a sum before it is rounded, by
     channel. other: scale and zero point of a tensor that is dequantised and added then, if any. bounds: what that is clamped
-    to. rounding: scale and zero point of the output. floats: the buffers of what is dequantised. arrays: tensors that are in
-    no buffer, by name.
+    to. rounding: scale and zero point of the output. arrays: tensors that are in no buffer, by name.
     """
 
     sums: Nest
@@ -44,8 +43,16 @@ class Region(NamedTuple):
     other: tuple[float, int] | None
     bounds: tuple[float, float]
     rounding: tuple[float, int]
-    floats: tuple[int, ...]
     arrays: Mapping[str, NDArray[np.int8]]
+
+
+class Selection(NamedTuple):
+    """Elements that are picked of a dequantised tensor and quantised again as they were: what picks them picks bytes.
+
+    node: whose statement that is, with the tensors of a work.
+    """
+
+    node: int
 
 
 @dataclass(frozen=True)
@@ -53,18 +60,24 @@ class Work:
     """A call. nodes: whose results it computes, the last one's are written. reads, writes: its tensors, by name.
 
     nest: the statement that several nodes were fused to; None for a single one, whose own it is. region: what several nodes
-    come to that are no one statement.
+    come to that are no one statement. floats: the buffers of dequantised tensors that it does without.
     """
 
     nodes: tuple[int, ...]
     reads: Mapping[str, Use]
     writes: Mapping[str, Use]
     nest: Nest | None = field(default=None, compare=False)
-    region: Region | None = field(default=None, compare=False)
+    region: Region | Selection | None = field(default=None, compare=False)
+    floats: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def node(self) -> int:
         return self.nodes[-1]
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[np.int8]]:
+        """The tensors that are in no buffer, by name."""
+        return self.region.arrays if isinstance(self.region, Region) else {}
 
 
 def works_of(checked: CheckedGraph) -> tuple[Work, ...]:

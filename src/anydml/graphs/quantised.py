@@ -13,20 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.exact.float32 import round_to_float32
 from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.dequantised import EIGHT_BIT, Reading
 from anydml.graphs.lattice import integers_of
-from anydml.graphs.plan import Region, Use, Work, lie_alike
+from anydml.graphs.plan import Region, Use, Work
 from anydml.graphs.quantised_parts import (
     Unmatched,
     by_index,
     clamped,
-    exact_product,
+    most_norms,
     norms,
     one,
     order_of,
     parts,
-    places,
     quantised,
     read_at,
     single,
@@ -36,16 +35,15 @@ from anydml.graphs.quantised_parts import (
     zero_points,
 )
 from anydml.schema.expression import Expr, Tensor, bound_by, lift, make, walk
-from anydml.schema.statement import Nest, stated
+from anydml.schema.statement import Nest
 from anydml.tensor import DataType, TensorDesc
 
-EIGHT_BIT, FLOAT32 = (DataType.INT8, DataType.UINT8), DataType.FLOAT32
 # the tensors of a region's work, besides "output"; SUMS is in memory of the kernel's own
 X, WEIGHTS, OTHER, X_ZERO, WEIGHTS_ZERO, SUMS = "x", "weights", "other", "x zero point", "weights zero point", "sums"
 
 
 def regions(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
-    """The works that would do for others: each quantises a sum of products of dequantised tensors, one of them constant.
+    """The works that would do for others: each quantises a sum of products of dequantised tensors, one of constants or owned.
 
     What is between is read by the next operator alone and is no output of the graph, but for the dequantised tensors.
     """
@@ -61,7 +59,7 @@ def with_regions(checked: CheckedGraph, works: Sequence[Work], taken: Sequence[W
     read = {bound.buffer for bound in checked.outputs} | {use.buffer for work in rest for use in work.reads.values()}
     floats: dict[int, Work] = {}  # by buffer, the first region that reads what it was dequantised of
     for region in taken:
-        for buffer in region.region.floats if region.region else ():
+        for buffer in region.floats:
             floats.setdefault(buffer, region)
     left_out: dict[int, list[int]] = {}
     found = []
@@ -77,21 +75,20 @@ def with_regions(checked: CheckedGraph, works: Sequence[Work], taken: Sequence[W
     )
 
 
-class _Dequantised(NamedTuple):
-    """A tensor (source - zero) * scale. scale, zero: arrays that are broadcast; zero_use: where the zero points are, if any."""
-
-    source: Use
-    scale: NDArray[np.float32]
-    zero: NDArray[np.int64]
-    zero_use: Use | None
-
-
 class _Weights(NamedTuple):
-    """Constant integers, scales and zero points, which are broadcast."""
+    """Integers, scales and zero points, which are broadcast; known: whether the integers are constants, not owned inputs."""
 
     integers: NDArray[Any]
     scale: NDArray[np.float32]
     zero: NDArray[np.int64]
+    known: bool = True
+
+    def norms(self, scales: NDArray[np.float32], axis: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """For each channel, no less than the sums of |weight| and of |weight - scale * integer|."""
+        if self.known:
+            return norms(np.subtract(self.integers.astype(np.int64), self.zero), scales, axis)
+        zeros = np.broadcast_to(by_index(self.zero, axis), scales.shape)
+        return most_norms(DataType.of(self.integers.dtype), zeros, scales, self.integers.size // scales.size)
 
 
 class _Chain(NamedTuple):
@@ -106,16 +103,7 @@ class _Chain(NamedTuple):
     added: Use | None
 
 
-class _Finding:
-    def __init__(self, checked: CheckedGraph, works: Sequence[Work]) -> None:
-        self.checked = checked
-        self.writers = {use.buffer: work for work in works for use in work.writes.values()}
-        self.kept = {bound.buffer for bound in checked.outputs}
-        self.readers: dict[int, int] = {}
-        for work in works:
-            for buffer in {use.buffer for use in work.reads.values()}:
-                self.readers[buffer] = self.readers.get(buffer, 0) + 1
-
+class _Finding(Reading):
     def region(self, work: Work) -> Work | None:
         """The region that ends with a work; None where there is none."""
         if len(work.writes) != 1 or next(iter(work.writes.values())).tensor.data_type not in EIGHT_BIT:
@@ -125,28 +113,18 @@ class _Finding:
         except Unmatched:
             return None
 
-    def _nest(self, work: Work) -> Nest:
-        operator = self.checked.nodes[work.node]
-        assert operator is not None
-        if operator.desc.spec.data_rules or len(work.writes) != 1:
-            raise Unmatched
-        (nest,) = stated(operator.desc.as_newest()).values()
-        if nest.moves or any(e.op == "read" and e.data[0].definition is not None for e in walk(nest.body)):
-            raise Unmatched
-        return nest
-
     def _chain(self, work: Work) -> _Chain:
         """The works before one that quantises."""
         (output,) = work.writes.values()
-        nest = self._nest(work)
+        nest = self.nest(work)
         inner, scale, zero = quantised(nest.body, output.tensor.data_type)
-        rounding = float(one(self._scale(work, scale, nest))), int(one(self._integers(work, zero, nest)))
+        rounding = float(one(self.scale(work, scale, nest))), int(one(self.integers(work, zero, nest)))
         nodes, (low, high), added = [work.node], (-math.inf, math.inf), None
         use = work.reads[read_at(inner, nest)]
         while True:
-            work = self._before(use)
+            work = self.before(use)
             nodes.append(work.node)
-            nest = self._nest(work)
+            nest = self.nest(work)
             body, bounds = clamped(nest.body)
             if added is not None and bounds != (-math.inf, math.inf):
                 raise Unmatched  # what is added to is not what was summed
@@ -158,16 +136,6 @@ class _Finding:
             else:
                 use = work.reads[read_at(body, nest)]
 
-    def _before(self, use: Use) -> Work:
-        """The work that writes a float tensor for one reader."""
-        work = self.writers.get(use.buffer)
-        if work is None or use.buffer in self.kept or self.readers[use.buffer] != 1 or len(work.writes) != 1:
-            raise Unmatched
-        (written,) = work.writes.values()
-        if written.tensor.data_type is not FLOAT32 or not lie_alike(use, written):
-            raise Unmatched
-        return work
-
     def _terms(self, uses: Sequence[Use]) -> tuple[Use, Use]:
         """Of two tensors that are added, the one that is no dequantised one, and the one that is."""
         dequantised = [use for use in uses if self._is_dequantised(use)]
@@ -178,7 +146,7 @@ class _Finding:
 
     def _is_dequantised(self, use: Use) -> bool:
         try:
-            self._dequantised(use)
+            self.dequantised(use)
         except Unmatched:
             return False
         return True
@@ -190,7 +158,7 @@ class _Finding:
         if total.op != "reduce" or total.data[0] != "sum" or total.args[0].op != "mul":
             raise Unmatched
         for x, w in (total.args[0].args, total.args[0].args[::-1]):
-            if x.op == w.op == "read" and w.data[1] == "inside" and self._constant(work.reads[w.data[0].name]):
+            if x.op == w.op == "read" and w.data[1] == "inside" and self.fixed(work.reads[w.data[0].name]):
                 break
         else:
             raise Unmatched
@@ -201,9 +169,9 @@ class _Finding:
         count = int(along[0].size) if along else 1
         bias = np.zeros(count, np.float32)
         if added is not None:
-            bias[...] = by_index(self._array(work, added, nest), at)
+            bias[...] = by_index(self.array(work, added, nest), at)
         uses: dict[str, Use] = {}
-        of_x = self._dequantised(work.reads[x.data[0].name])
+        of_x = self.dequantised(work.reads[x.data[0].name])
         uses[X] = of_x.source
         factor = make("read", x.args, (tensor(X, of_x.source), x.data[1]), x.sort)
         if one(of_x.zero):
@@ -220,7 +188,7 @@ class _Finding:
         scales = by_index(of_w.scale, axis, count)
         other = None
         if chain.added is not None:
-            of_other = self._dequantised(chain.added)
+            of_other = self.dequantised(chain.added)
             uses[OTHER] = of_other.source
             other = float(one(of_other.scale)), int(one(of_other.zero))
         floats = [work.reads[e.data[0].name].buffer for e in (x, w, added) if e is not None]
@@ -230,20 +198,20 @@ class _Finding:
             at,
             (float(one(of_x.scale)), int(one(of_x.zero))),
             (scales, by_index(of_w.zero, axis, count).astype(np.int32)),
-            norms(np.subtract(of_w.integers.astype(np.int64), of_w.zero), scales, axis),
+            of_w.norms(scales, axis),
             bias,
             other,
             chain.bounds,
             chain.rounding,
-            (*dict.fromkeys([*floats, *([chain.added.buffer] if chain.added else [])]),),
             {} if WEIGHTS in uses else {WEIGHTS: np.ascontiguousarray(of_w.integers)},
         )
-        return Work(chain.nodes, uses, {"output": output}, None, region)
+        others = [chain.added.buffer] if chain.added else []
+        return Work(chain.nodes, uses, {"output": output}, None, region, (*dict.fromkeys([*floats, *others]),))
 
     def _weights(self, use: Use, order: Sequence[int], axis: int | None, uses: dict[str, Use]) -> _Weights:
         """Weights with their dimensions in an order, channels along an axis; `uses` gets what is in a buffer of them."""
         if self.checked.constant(use.buffer) is not None:
-            floats = np.transpose(np.broadcast_to(self._data(use), use.tensor.sizes), order)
+            floats = np.transpose(np.broadcast_to(self.data(use), use.tensor.sizes), order)
             sizes = [n if k == axis else 1 for k, n in enumerate(floats.shape)]
             rows = floats.reshape(1, -1) if axis is None else np.moveaxis(floats, axis, 0).reshape(sizes[axis], -1)
             if floats.dtype != np.float32 or (found := integers_of(rows)) is None:
@@ -253,81 +221,11 @@ class _Finding:
             back = integers.reshape(floats.shape if axis is None else first)
             back = back if axis is None else np.moveaxis(back, 0, axis)
             return _Weights(back, scales.reshape(sizes), np.zeros(sizes, np.int64))
-        of_w = self._dequantised(use)
+        of_w = self.dequantised(use)
         uses[WEIGHTS] = of_w.source._replace(tensor=view(of_w.source.tensor, order))
         if of_w.zero.any():
             uses[WEIGHTS_ZERO] = zero_points(of_w.zero_use, order)
-        data = np.broadcast_to(self._data(of_w.source), of_w.source.tensor.sizes)
-        return _Weights(*(np.transpose(values, order) for values in (data, of_w.scale, of_w.zero)))
-
-    def _constant(self, use: Use) -> bool:
-        """Whether a float tensor is a constant, or dequantised of some."""
-        if self.checked.constant(use.buffer) is not None:
-            return True
-        work = self.writers.get(use.buffer)
-        return work is not None and all(self.checked.constant(u.buffer) is not None for u in work.reads.values())
-
-    def _product(self, use: Use) -> tuple[Work, Nest, Expr, Expr, Expr]:
-        """The work that dequantises a float tensor, its statement, the integer element, the zero point and the scale."""
-        work = self.writers.get(use.buffer)
-        if work is None:
-            raise Unmatched
-        nest = self._nest(work)
-        (written,) = work.writes.values()
-        if nest.body.op != "mul" or written.tensor.data_type is not FLOAT32 or not lie_alike(use, written):
-            raise Unmatched
-        centred, scale = nest.body.args
-        element, zero = centred.args if centred.op == "sub" else (centred, lift(0))
-        return work, nest, element, zero, scale
-
-    def _dequantised(self, use: Use) -> _Dequantised:
-        """The tensor of 8 bits that a float tensor is dequantised of."""
-        work, nest, element, zero, scale = self._product(use)
-        source = work.reads[read_at(element, nest)]
-        if source.tensor.data_type not in EIGHT_BIT:
-            raise Unmatched
-        zero_use = work.reads[zero.data[0].name] if zero.op == "read" else None
-        return _Dequantised(source, self._scale(work, scale, nest), self._integers(work, zero, nest), zero_use)
-
-    def _made(self, use: Use) -> NDArray[np.float32]:
-        """The elements of a float tensor that is dequantised of constants: a bias."""
-        work, nest, element, zero, scale = self._product(use)
-        integers = np.subtract(self._integers(work, element, nest), self._integers(work, zero, nest))
-        q, s = np.broadcast_arrays(integers, self._scale(work, scale, nest))
-        made = np.array([exact_product(int(n), float(x)) for n, x in zip(q.flat, s.flat, strict=True)])
-        return round_to_float32(made).reshape(q.shape)
-
-    def _integers(self, work: Work, e: Expr, nest: Nest) -> NDArray[np.int64]:
-        if e.op == "constant":
-            return np.full((1,) * len(nest.index), int(e.data.value), np.int64)
-        found = self._array(work, e, nest)
-        if found.dtype.kind not in "iu" or found.dtype.itemsize > 4:
-            raise Unmatched
-        return found.astype(np.int64)
-
-    def _scale(self, work: Work, e: Expr, nest: Nest) -> NDArray[np.float32]:
-        found = self._array(work, e, nest)
-        if found.dtype != np.float32 or not np.isfinite(found).all():
-            raise Unmatched
-        return found
-
-    def _data(self, use: Use) -> NDArray[Any]:
-        """The elements of a constant, in which a dimension of equal elements, of stride 0, has size 1."""
-        constant, t = self.checked.constant(use.buffer), use.tensor
-        if constant is None or t.data_type.element_bits < 8:
-            raise Unmatched
-        sizes = [1 if stride == 0 else n for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
-        dtype = t.data_type.dtype
-        strides = [stride * dtype.itemsize for stride in t.explicit_strides]
-        elements: NDArray[Any] = np.ndarray(sizes, dtype, constant.data, strides=strides)
-        return elements
-
-    def _array(self, work: Work, e: Expr, nest: Nest) -> NDArray[Any]:
-        """The numbers that an expression reads of a constant, or of what is dequantised of some, for every index of a nest."""
-        if e.op != "read" or e.data[1] != "inside" or len(e.args) != len(nest.index):
-            raise Unmatched
-        use = work.reads[e.data[0].name]
-        data = self._made(use) if use.buffer in self.writers and self._constant(use) else self._data(use)
-        at = [places(a, i, n) for a, i, n in zip(e.args, nest.index, data.shape, strict=True)]
-        found: NDArray[Any] = data[np.ix_(*at)]
-        return found
+        t, known = of_w.source.tensor, self.checked.constant(of_w.source.buffer) is not None
+        data = np.broadcast_to(self.data(of_w.source) if known else np.zeros((), t.data_type.dtype), t.sizes)
+        integers, scale, zero = (np.transpose(values, order) for values in (data, of_w.scale, of_w.zero))
+        return _Weights(integers, scale, zero, known)

@@ -17,6 +17,7 @@ from anydml.schema.statement import Nest
 from anydml.tensor import DataType, TensorDesc, limits
 
 FLOAT32 = DataType.FLOAT32
+REACH = 255  # of a centred integer of 8 bits
 MARGIN = 1 + 2.0**-20  # by which sums in float64 are made larger, for what their roundings lose
 
 
@@ -162,9 +163,23 @@ def by_index(values: NDArray[Any], axis: int | None, count: int | None = None) -
 def norms(integers: NDArray[np.int64], scale: NDArray[np.float32], axis: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """For each channel, no less than the sums of |weight| and of |weight - scale * integer|."""
     rows = integers.reshape(1, -1) if axis is None else np.moveaxis(integers, axis, 0).reshape(integers.shape[axis], -1)
-    range_ = np.arange(-255, 256)
-    exact = scale.astype(np.float64)[:, None] * range_  # 24 bits and 8
-    rounded = round_to_float32(exact).astype(np.float64)
-    at = rows + 255
-    found = [np.take_along_axis(np.abs(table), at, 1).sum(1) * MARGIN for table in (rounded, rounded - exact)]
+    found = [np.take_along_axis(table, rows + REACH, 1).sum(1) * MARGIN for table in _weights(scale)]
     return found[0], found[1]
+
+
+def most_norms(
+    data_type: DataType, zero: NDArray[np.int64], scale: NDArray[np.float32], terms: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The same of any integers of a type; terms: of a channel."""
+    low, high = limits(data_type)
+    integers = np.arange(-REACH, REACH + 1)
+    there = (integers >= (low - zero)[:, None]) & (integers <= (high - zero)[:, None])
+    found = [np.where(there, table, 0).max(1) * (terms * MARGIN) for table in _weights(scale)]
+    return found[0], found[1]
+
+
+def _weights(scale: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each channel |weight| and |weight - scale * integer| of every integer from -REACH to REACH."""
+    exact = scale.astype(np.float64)[:, None] * np.arange(-REACH, REACH + 1)  # 24 bits and 8
+    rounded = round_to_float32(exact).astype(np.float64)
+    return np.abs(rounded), np.abs(rounded - exact)

@@ -25,18 +25,22 @@ from anydml.kernels.contract.tile import column_bytes
 from anydml.kernels.contract.weights import PASSES, weights
 from anydml.kernels.contract.windows import Windows
 from anydml.kernels.match.convolution import Convolution
-from anydml.tensor import DataType
+from anydml.tensor import DataType, TensorFlags
 
 CHUNK = 128 << 10  # bytes of fours that are made before they are multiplied
 
 
 class ByChannel(NamedTuple):
-    """A convolution by channels: rows of its problem are channels, and columns places. taps: strides of filters, y and x."""
+    """A convolution by channels: rows of its problem are channels, and columns places. taps: strides of filters, y and x.
+
+    owned: whether filters and all that is by channel are OWNED_BY_DML, so that records and weights are made once.
+    """
 
     problem: Problem
     windows: Windows
     taps: tuple[int, int]
     line: int
+    owned: bool
 
     def serves(self, target: Target) -> bool:
         x = self.windows.axes[2]
@@ -58,8 +62,9 @@ def by_channel(p: Convolution) -> ByChannel | None:
     if z.outputs * z.taps > 1 or (x_.outputs > 1 and place != y.data_type.dtype.itemsize):
         return None
     source = Matrix(At(p.x.name), xs[0], 0, xs[1], 0)
-    beside = [of_rows(b, 1) for b in (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))]
-    a_zero_point, b_zero_point, y_zero_point, bias, *scales = (m._replace(inner=0) for m in beside)
+    beside = (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))
+    owned = all(o.desc.flags & TensorFlags.OWNED_BY_DML for o in (p.filters, *(b.operand for b in beside if b)))
+    a_zero_point, b_zero_point, y_zero_point, bias, *scales = (of_rows(b, 1)._replace(inner=0) for b in beside)
     problem = Problem(
         *(channels, math.prod(f.sizes[1:]), y_.outputs * x_.outputs, (x.sizes[0], 1)),
         a=Matrix(At(p.filters.name), 0, 0, fs[0], 0),
@@ -77,16 +82,14 @@ def by_channel(p: Convolution) -> ByChannel | None:
         bias=bias if p.bias else None,
     )
     taps_y, taps_x = triple([0, 0, *(fs[2 + i] for i in order)])[1:]
-    return ByChannel(problem, Windows(source, x.element_bytes, channels, xs[1], windowed), (taps_y, taps_x), line)
+    return ByChannel(problem, Windows(source, x.element_bytes, channels, xs[1], windowed), (taps_y, taps_x), line, owned)
 
 
 class Channels:
     """The steps of a convolution by channels, as `Plan` has them for products."""
 
-    owned = False
-
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
-        self.of, self.packing = p, list[Step | Repeat]()
+        self.of, self.owned = p, p.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
         self.at = at = Layout(p.problem, target)
         at.row_products, at.panels = p.problem.k * at.panels, 1  # only channels are shared out
@@ -98,10 +101,13 @@ class Channels:
         self.lines = y.phases * y.length
         self.fours = self.lines * self.pieces * self.of_piece
         self.of_channel = 8 + 4 * PASSES * y.taps * self.pieces
-        self.rows, self.modes = scratch.take(m * ROW), scratch.take(MODES)
-        self.weights, self.column = scratch.take(m * self.of_channel), scratch.take(column_bytes(target))
-        self.offsets = scratch.take(8 * PASSES * y.taps * self.pieces)
-        self.rounds = rounds(at, scratch, self._before(), self._shared, self._piece)
+        kept = self.packed if p.owned else scratch
+        self.rows, self.modes = kept.take(m * ROW), kept.take(MODES)
+        self.weights, self.column = kept.take(m * self.of_channel), kept.take(column_bytes(target))
+        self.offsets = kept.take(8 * PASSES * y.taps * self.pieces)
+        before = self._before()
+        self.packing = before if p.owned else []
+        self.rounds = rounds(at, scratch, [] if p.owned else before, self._shared, self._piece)
 
     def _shared(self, part: Part) -> list[Part]:
         return cut(part, self.threads, "outer" if len(part.outer) >= self.threads else "rows")
@@ -130,7 +136,7 @@ class Channels:
         _, y, x = w.axes
         most = min(len(part.rows), max(1, CHUNK // self.fours))
         fours = scratch.take(most * self.fours)
-        make = engine.compiled(fours_of_lines.fours, at.target, p.b_signed, x.stride, self.narrow)
+        make = engine.compiled(fours_of_lines.fours, at.target, p.b_signed, x.stride, self.narrow, x.dilation == 1)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:
             def channels(rows: range) -> Iterator[Step]:

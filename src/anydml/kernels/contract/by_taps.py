@@ -34,10 +34,8 @@ def serves(p: ByChannel, target: Target) -> bool:
 class Taps:
     """The steps of a convolution by channels, as `Plan` has them for products."""
 
-    owned = False
-
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
-        self.of, self.packing = p, list[Step | Repeat]()
+        self.of, self.owned = p, p.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
         self.at = at = Layout(p.problem, target)
         at.row_products, at.panels = p.problem.k * at.panels, 1  # only channels are shared out
@@ -51,11 +49,14 @@ class Taps:
         self.most = max(1, min(m, CHUNK // (x.phases * self.image + self.output)))
         self.of_phase = BEFORE + -(-self.most * self.image // 64) * 64 + BEHIND
         self.of_channel = 4 * self.pairs
-        self.rows, self.modes = scratch.take(m * ROW), scratch.take(MODES)
-        self.weights = scratch.take(m * self.of_channel + 2)
-        self.column = scratch.take(column_bytes(target))
-        self.offsets = scratch.take(16 * self.pairs)
-        self.rounds = rounds(at, scratch, self._before(), self._shared, self._piece)
+        kept = self.packed if p.owned else scratch
+        self.rows, self.modes = kept.take(m * ROW), kept.take(MODES)
+        self.weights = kept.take(m * self.of_channel + 2)
+        self.column = kept.take(column_bytes(target))
+        self.offsets = kept.take(16 * self.pairs)
+        before = self._before()
+        self.packing = before if p.owned else []
+        self.rounds = rounds(at, scratch, [] if p.owned else before, self._shared, self._piece)
 
     def _shared(self, part: Part) -> list[Part]:
         return cut(part, self.threads, "outer" if len(part.outer) >= self.threads else "rows")

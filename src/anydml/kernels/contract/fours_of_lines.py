@@ -14,16 +14,23 @@ FOURS = (
 )
 
 
-def fours(target: Target, flipped: bool, stride: int, narrow: bool) -> str:
+def parts(stride: int, narrow: bool) -> int:
+    """The reads of a line whose fours are side by side."""
+    return 1 if stride == 1 or narrow else 2
+
+
+def fours(target: Target, flipped: bool, stride: int, narrow: bool, beside: bool) -> str:
     """For each line of windows, and each piece of four elements of a filter's line, what they meet at every place.
 
     Arguments: FOURS. channel, step: bytes between channels and between lines. Lines are those of an image (see `image`), by
     phases; what is outside the input is the zero point. piece: bytes of a line's fours of one piece, of whole vectors.
     flipped: elements are INT8, and become UINT8, 128 larger. stride: of STRIDES, between places. narrow: there are no more
-    places than a vector holds.
+    places than a vector holds. beside: the elements of a four lie side by side: each is read once.
     """
     columns = panel_columns(target) // (2 if narrow else 1)
-    span = columns * stride
+    span = (
+        target.vector_bytes // 2 if beside and narrow and stride == 1 else target.vector_bytes if beside else columns * stride
+    )
     wide = "i64" if span < 64 else "i128"
     kind, mask = f"<{span} x i8>", f"<{span} x i1>"
     text = Text()
@@ -42,18 +49,32 @@ def fours(target: Target, flipped: bool, stride: int, narrow: bool) -> str:
         above = text.op(f"shl {wide} 1, {count}")
         return text.op(f"trunc {wide} {text.op(f'sub {wide} {above}, 1')} to i{span}")
 
+    def masked(image: str, place: str) -> tuple[str, str]:
+        """A place of a line and what is inside it, from there on."""
+        inside = ones_below(text.op(f"sub i64 %size_x, {place}"))
+        before = ones_below(text.op(f"sub i64 0, {place}"))
+        return text.at(image, place), text.op(f"and i{span} {inside}, {text.op(f'xor i{span} {before}, -1')}")
+
     def some(image: str, into: str, g: str, x: str) -> None:
         """So many columns of every line."""
         first = text.op(f"sub i64 {text.op(f'mul i64 {x}, {stride}')}, %start_x")
-        places, masks = [], []
-        for i in range(4):
-            tap = text.op(f"add i64 {text.op(f'mul i64 {g}, 4')}, {i}")
-            tap = text.op(f"call i64 @llvm.umin.i64(i64 {tap}, i64 {last})")  # beyond the last, a weight is 0
-            place = text.op(f"add i64 {first}, {text.op(f'mul i64 {tap}, %dilation_x')}")
-            places.append(text.at(image, place))
-            inside = ones_below(text.op(f"sub i64 %size_x, {place}"))
-            before = ones_below(text.op(f"sub i64 0, {place}"))
-            masks.append(text.op(f"and i{span} {inside}, {text.op(f'xor i{span} {before}, -1')}"))
+        taps = [text.op(f"add i64 {text.op(f'mul i64 {g}, 4')}, {i}") for i in range(1 if beside else 4)]
+        if beside:
+            hop = target.vector_bytes // 4 * stride
+            read = [
+                text.op(f"add i64 {text.op(f'add i64 {first}, {taps[0]}')}, {n * hop}") for n in range(parts(stride, narrow))
+            ]
+        else:  # beyond the last, a weight is 0
+            taps = [text.op(f"call i64 @llvm.umin.i64(i64 {tap}, i64 {last})") for tap in taps]
+            read = [text.op(f"add i64 {first}, {text.op(f'mul i64 {tap}, %dilation_x')}") for tap in taps]
+        places, masks = zip(*(masked(image, place) for place in read), strict=True)
+
+        def put(rows: list[str]) -> list[str]:
+            if not beside:
+                return by_column_of_sixteen(text, rows) if narrow else by_column(text, rows, target)
+            if stride == 1:
+                return [of_neighbours(text, rows[0], span, n) for n in range(columns // 16)]
+            return [of_every_second(text, row) for row in rows]
 
         def phase(p: str, state: list[str]) -> list[str]:
             rest = text.op(f"urem i64 {text.op(f'mul i64 {p}, %dilation')}, %stride")
@@ -70,8 +91,8 @@ def fours(target: Target, flipped: bool, stride: int, narrow: bool) -> str:
                     row = text.op(
                         f"call {kind} @llvm.masked.load.v{span}i8.p0(ptr {at}, i32 1, {mask} {chosen}, {kind} {blank})"
                     )
-                    rows.append(row if stride == 1 else shuffle(text, row, row, kind, range(0, span, stride)))
-                found = by_column_of_sixteen(text, rows) if narrow else by_column(text, rows, target)
+                    rows.append(row if stride == 1 or beside else shuffle(text, row, row, kind, range(0, span, stride)))
+                found = put(rows)
                 vector = f"<{columns // len(found)} x i32>"
                 for n, value in enumerate(found):
                     if flipped:
@@ -103,3 +124,20 @@ def fours(target: Target, flipped: bool, stride: int, narrow: bool) -> str:
     text.do("ret i64 0")
     declarations = [f"declare i64 @llvm.{how}.i64(i64, i64)" for how in ("smax", "smin", "umin")]
     return kernel(text, [*declarations, f"declare {kind} @llvm.masked.load.v{span}i8.p0(ptr, i32, {mask}, {kind})"])
+
+
+def of_neighbours(text: Text, line: str, span: int, n: int) -> str:
+    """The n-th sixteen of the fours that begin at each of a line's bytes."""
+    words = text.op(f"bitcast <{span} x i8> {line} to <{span // 4} x i32>")
+    lanes = [4 * n + lane + i for lane in range(4) for i in range(4)]  # each four lanes have what four fours need
+    there = shuffle(text, words, words, f"<{span // 4} x i32>", lanes)
+    order = [16 * lane + first + i for lane in range(4) for first in range(4) for i in range(4)]
+    bytes_ = text.op(f"bitcast <16 x i32> {there} to <64 x i8>")
+    return text.op(f"bitcast <64 x i8> {shuffle(text, bytes_, bytes_, '<64 x i8>', order)} to <16 x i32>")
+
+
+def of_every_second(text: Text, line: str) -> str:
+    """Sixteen fours, which begin at every second of a line's bytes."""
+    words = text.op(f"bitcast <64 x i8> {line} to <32 x i16>")
+    order = [i + k for i in range(16) for k in range(2)]
+    return text.op(f"bitcast <32 x i16> {shuffle(text, words, words, '<32 x i16>', order)} to <16 x i32>")

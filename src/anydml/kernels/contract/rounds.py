@@ -17,7 +17,7 @@ def rounds(
     pieces: Callable[[Part], list[Part]],
     steps: Callable[[Part], list[Step | Repeat]],
 ) -> list[Rounds]:
-    """The rounds: `before`, and then every part, the pieces of which may run side by side."""
+    """The rounds: `before`, if there is anything, and then every part, the pieces of which may run side by side."""
     mark = top = scratch.size
 
     def phase(part: Part) -> list[list[Step | Repeat]]:
@@ -28,10 +28,11 @@ def rounds(
         return made
 
     grid = list(partition.grid(at))
-    found = [Rounds([[list(before)]])]
+    begun = [[list(before)]] if before else []
+    found = [Rounds(begun)] if before else []
     if len(grid) == 1 and not grid[0][1]:
         last = phase(grid[0][0])
-        found = [Rounds([[list(before)], last] if len(last) > 1 else [[[*before, *last[0]]]])]
+        found = [Rounds([*begun, last] if len(last) > 1 else [[[*before, *last[0]]]])]
     else:
         for part, moves in grid:
             found.append(Rounds([phase(part)], tuple(n for n, _ in moves), tuple([phase(moved)] for _, moved in moves)))

@@ -11,6 +11,7 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import settled
+from anydml.kernels.elementwise.estimated import Estimate, quantised_sum
 from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits
 from anydml.kernels.elementwise.shape import Shape, names
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
@@ -29,6 +30,7 @@ class Kernel:
         self.shape, self.count = shape, len(shape.types)
         self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
         self.streams = Streams(self.body, self.kinds, shape.lies)
+        self.estimate: Estimate | None = None  # of a row
 
     def text(self) -> str:
         body, shape = self.body, self.shape
@@ -52,7 +54,7 @@ class Kernel:
         return kernel(body, [*declared, *(text for text, _ in finer)])
 
     def _fence(self) -> None:
-        if self.shape.stream:  # stores past the cache become visible before the call returns
+        if self.shape.stream:  # stores past the cache are seen before the call returns
             self.body.do("fence seq_cst")
 
     def _finer(self) -> str:
@@ -93,6 +95,10 @@ class Kernel:
         streams = self.streams
         streams.bases = starts(body, shape.lies, [f"%p{k}" for k in range(self.count)], number, shape.outer, "n", "o")
         self.constants = streams.constants(k for k in range(self.count - 1) if shape.lies[k] == CONSTANT)
+        if shape.levels[0] == "estimated":
+            found = quantised_sum(shape.formula, shape.types[-1])
+            assert found is not None
+            self.estimate = Estimate(body, found, self.constants, shape.lanes, shape.types[-1])
         head = None
         if shape.stream:
             boundary, size = body.target.vector_bytes, self.kinds[-1].bits // 8
@@ -123,7 +129,7 @@ class Kernel:
         take = body.op(f"select i1 {some}, i64 {left}, i64 {most}")
         full = body.op(f"icmp eq i64 {take}, {lanes}")
         streams = self._loads(i, take, full)
-        made, undecided = element(body, self.shape, streams, self.shape.levels[0])
+        made, undecided = self._element(streams)
         if undecided is not None:
             assert self.shape.listed
             bits = self._within(take, lanes_as_bits(undecided))
@@ -136,6 +142,11 @@ class Kernel:
         body.do(f"{j} = add i64 {i}, {take}")
         body.branch(body.op(f"icmp ult i64 {j}, %n"), top, done)
         body.label(done)
+
+    def _element(self, streams: Sequence[Value]) -> tuple[Value, Value | None]:
+        if self.estimate is not None:
+            return self.estimate.element(streams)
+        return element(self.body, self.shape, streams, self.shape.levels[0])
 
     def _stop_if_full(self, i: str) -> None:
         body = self.body

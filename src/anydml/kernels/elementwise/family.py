@@ -14,6 +14,7 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit, emit_lines
 from anydml.kernels.elementwise.combined import combined
+from anydml.kernels.elementwise.estimated import quantised_sum
 from anydml.kernels.elementwise.four_bit import in_bytes
 from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.geometry import Part, parts, shares
@@ -82,6 +83,8 @@ def mapped(m: Map, places: Mapping[str, Place], target: Target, most_threads: in
         levels: tuple[str, ...] = ("wide",)
         if listed and _paired(target, m.formula, types):
             levels, lanes = ("paired", "wide"), lanes_in_pairs(target)
+        elif listed and _estimated(m.formula, types[-1], strides):
+            levels, lanes = ("estimated", "wide"), lanes_in_pairs(target)
     cut = list(parts(m.sizes, strides, itemsizes))
     if levels == ("wide",) and target.vector_bytes == 64 and all(_by_line(m, part) is not m.formula for part in cut):
         lanes *= 2  # of registers there are enough, and what is done once for a group is half as much
@@ -161,6 +164,12 @@ def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bo
     except engine.Uncompilable:
         return False
     return any(n.op in paired.MIXED or n.op == "pow" for n in formula) or not any(" x double>" in line for line in body.lines)
+
+
+def _estimated(formula: Formula, data_type: DataType, strides: Sequence[Sequence[int]]) -> bool:
+    """Whether float32 serves a sum of scaled bytes: scales and zero points are the same for all elements."""
+    found = quantised_sum(formula, data_type)
+    return found is not None and not any(any(strides[k]) for k in found.constants)
 
 
 def _step(

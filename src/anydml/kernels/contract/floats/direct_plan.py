@@ -75,7 +75,9 @@ def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> I
     none = plan.counter  # of what the epilogue of other sums reads
     where = (len(rows), columns.start, len(columns), *found.flat[1:], plan.sums, plan.block_row, factor)
     code = engine.compiled(epilogue.block, target, shape)
-    yield Step(code, (*where, none, plan.sizes, plan.list, plan.counter, found.terms, none, none, none, *streams))
+    yield Step(
+        code, (*where, none, plan.sizes, plan.list, plan.counter, found.terms, none, none, none, plan.constants.none, *streams)
+    )
     known = (plan.sums, plan.block_row, none, none, 0, 0, none, 0, 0)
     yield plan.refine(batch, rows, columns, plan.shape, known, streams)
 

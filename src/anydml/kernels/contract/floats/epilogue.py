@@ -38,12 +38,13 @@ from anydml.tensor import DataType
 AHEAD = 4  # rows whose elements are fetched before they are written
 OWN = 2  # streams before those of the formula: the sums, and the columns' norms
 MAGNITUDES, PAIRS = "magnitudes", "pairs"
-# counter: entries on the list, then what is known of the sums. rests: of pairs, or magnitudes; a_low, b_low: of pairs
+# counter: entries on the list, then what is known of the sums. done: as `tile` has it. rests: of pairs, or magnitudes;
+# a_low, b_low: of pairs
 ARGUMENTS = (
     "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "list", "counter", "terms",
-    "rests", "a_low", "b_low",
+    "rests", "a_low", "b_low", "done",
 )  # fmt: skip
-POINTERS = {"sums", "a_norms", "b_norms", "list", "counter", "rests", "a_low", "b_low"}
+POINTERS = {"sums", "a_norms", "b_norms", "list", "counter", "rests", "a_low", "b_low", "done"}
 
 
 class Shape(NamedTuple):
@@ -104,7 +105,7 @@ class _Block:
         if self.shape.again:
             when(body, body.op(f"icmp ne i64 {body.load('i64', '%counter', DENSE)}, 0"), rows)
         else:
-            rows()
+            when(body, body.op(f"icmp eq i64 {body.load('i64', '%done')}, 0"), rows)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 

@@ -13,7 +13,7 @@ from anydml.kernels.elementwise.formula import Walk
 from anydml.kernels.elementwise.items import Item, stored_item
 from anydml.kernels.elementwise.numbers import Number, U, odd_of, of_single
 from anydml.kernels.elementwise.precise_arithmetic import Precise
-from anydml.kernels.match.maps import Formula, formula
+from anydml.kernels.match.maps import Formula, Node, formula
 from anydml.tensor import DataType
 
 QUANTUM = -298  # products of two float32 are multiples of 2^-298
@@ -75,6 +75,13 @@ class Stored(NamedTuple):
         return None
 
 
+def _keeps_numbers(node: Node) -> bool:
+    """Whether what comes of numbers is no NaN."""
+    if node.op == "constant":
+        return bool(node.data.value == node.data.value)
+    return node.op in _KEEPING - {"stream"}
+
+
 class _SumWalk(Walk):
     """known: what a stream, or a node, is known to be."""
 
@@ -95,11 +102,15 @@ def stored(
 
 
 def stored_rounded(
-    body: Body, s: Stored, streams: Mapping[int, Value], place: int, bits: Value, lanes: int
+    body: Body, s: Stored, streams: Mapping[int, Value], place: int, bits: Value, lanes: int, *, number: bool = False
 ) -> tuple[Value, Value | None]:
-    """As `stored`, from the bits of the float32 that a node has rounded."""
+    """As `stored`, from the bits of the float32 that a node has rounded. number: it is no NaN."""
     single = of_single(bits.cast(bits.kind.of("float")))
     item = _walked(body, s, streams, {p: single for p in s.of_sum if p <= place}, lanes)
+    if number and s.types[-1] == DataType.FLOAT32 and all(_keeps_numbers(n) for n in s.formula[place + 1 :]):
+        assert isinstance(item, Number)
+        if item.single is not None and item.guard is None:
+            return item.single.bits(), None
     return stored_item(body, item, s.types[-1], lanes, integral=False)
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.contract.floats.filled import RUN, Filled
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.contract.floats.tile import LINE
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 
 # the last ones: the columns for which all terms count, from .. to before .. in each dimension
@@ -24,7 +24,6 @@ ARGUMENTS = (
     "from0", "end0", "from1", "end1", "from2", "end2",
 )  # fmt: skip
 POINTERS = {"b", "table", "into", "norms"}
-RUN = 40  # bytes of a run: where it begins in the panel, its length, its place in the outer dimensions and its first column
 
 
 def packed(target: Target, data_type: DataType, across: int, step: int, padded: bool) -> str:
@@ -37,21 +36,13 @@ def packed(target: Target, data_type: DataType, across: int, step: int, padded: 
     return Panels(target, data_type, across, step, padded).text()
 
 
-class Panels:
-    def __init__(self, target: Target, data_type: DataType, across: int, step: int, padded: bool) -> None:
-        self.body, self.target = Body(target), target
-        self.data_type, self.step, self.padded = data_type, step, padded
-        self.wide = target.vector_bytes // 8  # float64 of a vector
-        self.width, self.across = across * self.wide, across
-        # that are stored at once: of each other element, a vector that is read has half as many
-        self.lanes = target.vector_bytes // 4 // max(step, 1)
-        self.places = [n // max(step, 1) for n in range(self.lanes * max(step, 1))]
-
+class Panels(Filled):
     def text(self) -> str:
         body, width = self.body, self.width
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         arguments(body, ARGUMENTS, POINTERS)
         self.runs = body.op(f"alloca [{RUN * width} x i8], align 64")
+        self.channel = body.op(f"mul i64 %positions, {4 * width}")  # bytes of a channel's terms in a panel
         up = body.op(f"add i64 %count, {width - 1}")
 
         def panel(p: str, _: list[Value]) -> list[Value]:
@@ -61,12 +52,12 @@ class Panels:
             norms = body.at("%norms", body.op(f"mul i64 {done}, 8"))
             into = body.at("%into", body.op(f"mul i64 {p}, %panel"))
             count = self._cut(body.op(f"add i64 %first, {done}"), columns, norms)
-            if self.step != 1:
+            if not self.step:
                 self._fill(into, count)
                 self._measure(into, norms)
                 return []
             self.one = body.op(f"and i1 {body.op(f'icmp eq i64 {count}, 1')}, {body.op(f'icmp eq i64 {columns}, {width}')}")
-            straight = body.op(f"and i1 {self.one}, {str(not self.padded).lower()}")
+            straight = body.op(f"and i1 {self.one}, {str(not self.padded and self.step == 1).lower()}")
             when(body, straight, lambda: self._copy(into, norms))
 
             def others() -> None:
@@ -143,106 +134,6 @@ class Panels:
         squares = self._terms(into, [body.constant(wide, 0.0)] * self.across, term)
         for n, square in enumerate(squares):
             body.stored(square.root() * NORM_SLACK, norms, 8 * self.wide * n)
-
-    def _straight(self, from_: str, to: str) -> list[Value]:
-        """The elements of a panel's row, which lie side by side, from one place to another."""
-        body, size = self.body, self.data_type.dtype.itemsize
-        kind = Kind(f"i{8 * size}", self.wide)
-        singles = [self._single(body.loaded(kind, from_, size * self.wide * n)) for n in range(self.across)]
-        for n, single in enumerate(singles):
-            body.stored(single, to, 4 * self.wide * n)
-        return singles
-
-    def _single(self, bits: Value) -> Value:
-        return halves.widened(bits) if self.data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
-
-    def _offset(self, z: str, y: str, x: str) -> str:
-        body = self.body
-        offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %s0')}, {body.op(f'mul i64 {y}, %s1')}")
-        return body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s2')}")
-
-    def _fill(self, into: str, runs: str) -> None:
-        body = self.body
-
-        def term(entry: str, from_: str, to: str, _: list[Value]) -> list[Value]:
-            def run(n: str, _: list[Value]) -> list[Value]:
-                self._run(body.at(self.runs, body.op(f"mul i64 {n}, {RUN}")), entry, from_, to)
-                return []
-
-            body.loop("0", runs, 1, [], run)
-            return []
-
-        self._terms(into, [], term)
-
-    def _run(self, record: str, entry: str, from_: str, to: str) -> None:
-        """The elements of a run for one term; in vectors, so that zeros, or what the next run writes over, follow."""
-        body, lanes, size = self.body, self.lanes, self.data_type.dtype.itemsize
-        done, length, z, y, x = (body.load("i64", record, 8 * k) for k in range(5))
-        start, end = "0", length
-        if self.padded:
-            inside = []
-            for k, value in ((0, z), (1, y)):
-                low, high = body.load("i64", entry, 16 + 16 * k), body.load("i64", entry, 24 + 16 * k)
-                inside.append(body.op(f"icmp sge i64 {value}, {low}"))
-                inside.append(body.op(f"icmp slt i64 {value}, {high}"))
-            all_ = inside[0]
-            for condition in inside[1:]:
-                all_ = body.op(f"and i1 {all_}, {condition}")
-            low, high = (body.op(f"sub i64 {body.load('i64', entry, at)}, {x}") for at in (48, 56))
-            start = body.call("llvm.smax.i64", Kind("i64"), f"i64 {low}", "i64 0").name
-            high = body.call("llvm.smin.i64", Kind("i64"), f"i64 {high}", f"i64 {length}").name
-            end = body.op(f"select i1 {all_}, i64 {high}, i64 0")
-        from_ = body.at(from_, self._offset(z, y, x))
-        to = body.at(to, body.op(f"mul i64 {done}, 4"))
-        kind, many = Kind(f"i{8 * size}", lanes), len(self.places)
-
-        def group(i: str, _: list[Value]) -> list[Value]:
-            at = body.splat(Value(body, i, Kind("i64")), many) + body.constants("i64", self.places)
-            active = at.compared("slt", body.splat(Value(body, end, Kind("i64")), many))
-            if self.padded:
-                active = active & at.compared("sge", body.splat(Value(body, start, Kind("i64")), many))
-            if self.step:
-                place = body.at(from_, body.op(f"mul i64 {i}, {size * self.step}"))
-                if self.step > 1:
-                    active = active & body.constants("i1", [n % self.step == 0 for n in range(many)])
-                bits = self._masked(Kind(kind.element, many), place, active)
-                if self.step > 1:
-                    order = ", ".join(f"i32 {n}" for n in range(0, many, self.step))
-                    bits = body.value(f"shufflevector {bits!r}, {bits!r}, <{lanes} x i32> <{order}>", kind)
-            else:
-                bits = self._gathered(kind, from_, at, active)
-            body.stored(self._single(bits), to, body.op(f"mul i64 {i}, 4"))
-            return []
-
-        # the last group may be a part: it is counted up to whole ones
-        up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
-        if self.step == 1 and self.padded:  # the whole panel, all of which counts, is copied as it lies
-            all_ = body.op(f"and i1 {self.one}, {body.op(f'icmp eq i64 {start}, 0')}")
-            all_ = body.op(f"and i1 {all_}, {body.op(f'icmp eq i64 {end}, {self.width}')}")
-
-            def straight() -> None:
-                self._straight(from_, to)
-
-            when(body, all_, straight)
-            up = body.op(f"select i1 {all_}, i64 0, i64 {up}")
-        body.loop("0", up, lanes, [], group)
-
-    def _masked(self, kind: Kind, place: str, active: Value) -> Value:
-        body = self.body
-        name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
-        body.declared[f"declare {kind.text} @{name}(ptr, i32, <{kind.lanes} x i1>, {kind.text})"] = None
-        call = f"call {kind.text} @{name}(ptr {place}, i32 1, {active!r}, {kind.text} zeroinitializer)"
-        return body.value(call, kind)
-
-    def _gathered(self, kind: Kind, from_: str, at: Value, active: Value) -> Value:
-        body = self.body
-        offsets = at * body.splat(Value(body, "%s2", Kind("i64")), kind.lanes)
-        places = body.op(f"getelementptr i8, ptr {from_}, {offsets!r}")
-        name = f"llvm.masked.gather.v{kind.lanes}{kind.element}.v{kind.lanes}p0"
-        pointers = f"<{kind.lanes} x ptr>"
-        body.declared[f"declare {kind.text} @{name}({pointers}, i32, <{kind.lanes} x i1>, {kind.text})"] = None
-        call = f"call {kind.text} @{name}({pointers} {places}, i32 1, {active!r}, {kind.text} zeroinitializer)"
-        return body.value(call, kind)
 
     def _measure(self, panel: str, norms: str) -> None:
         """The norms of a panel's columns, with the signs that are there."""

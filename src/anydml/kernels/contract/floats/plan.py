@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import direct_plan, doubled, epilogue, magnitudes, packed, refine, tile
+from anydml.kernels.contract.floats import at_once, direct_plan, doubled, epilogue, magnitudes, packed, refine, tile
 from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout, Place
@@ -44,7 +44,9 @@ Steps = Iterable[Step | Repeat]
 
 
 class Constants:
-    """Tables that steps read, in one array."""
+    """Tables that steps read, in one array. none: where it begins, with zeros."""
+
+    none = At("constants")
 
     def __init__(self) -> None:
         self.parts: list[bytes] = [bytes(64)]
@@ -263,12 +265,18 @@ class Plan:
         sums_row = panels_ * width * 8
         elements = len(some) * len(columns)
         packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
-        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH))
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
-        norms = (a_norms, b_norms)
+        norms, stored = (a_norms, b_norms), self.constants.none
+        additions = min(found.terms, DEPTH) + -(-found.terms // DEPTH)
+        longest = _factor(additions)
+        if at_once.serves(target, found, self.shape, columns, width):
+            stored = self.counter + at_once.DONE
+            code = engine.compiled(at_once.stored, target, height, across, self.shape)
+            blocks = (a, a_tile, tiles, b, b_panel, panels_, found.terms, columns.start, _factor(additions + 3))
+            yield Step(code, (*blocks, *norms, self.counter, self.a_low, self.rests, *streams))
+        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH, stored))
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
-        rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, *streams)
-        longest = _factor(min(found.terms, DEPTH) + -(-found.terms // DEPTH))
+        rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, stored, *streams)
         yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
         code = engine.compiled(magnitudes.sums, target, height, across)
         yield Step(code, (*packed, self.rests, elements // MANY, elements, longest))

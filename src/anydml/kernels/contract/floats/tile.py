@@ -15,7 +15,7 @@ from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.copy.text import prefetch
 
 SUMMED = ("a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "sums", "sums_row", "counter")
-ARGUMENTS = (*SUMMED, "depth")
+ARGUMENTS = (*SUMMED, "depth", "done")
 LINE = 64  # bytes that are fetched at once
 BOUND = 8  # where the counter has the factor of the sums' bounds: 0 where they are exact, else 1
 
@@ -50,11 +50,13 @@ def sums(target: Target, rows: int, across: int) -> str:
 
     a: tile after tile, `a_tile` bytes apart, float64, term by term; b: panels, float32, row by row. sums: rows of float64,
     `sums_row` bytes apart. counter: as `epilogue` has it, of which BOUND is written.
+    done: where a number is that is not 0 if all elements are stored already: nothing is done then.
     depth: terms that are added up before they are added to others, so that what tiles and panels have of them stays in the
     caches, and so that errors grow with these and not with all terms.
     """
     body = Body(target)
-    arguments(body, ARGUMENTS, {"a", "b", "sums", "counter"})
+    arguments(body, ARGUMENTS, {"a", "b", "sums", "counter", "done"})
+    when(body, body.op(f"icmp ne i64 {body.load('i64', '%done')}, 0"), lambda: leave(body))
     note = Note(body)
     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
     before = body.op("sub i64 %depth, 1")
@@ -73,6 +75,12 @@ def sums(target: Target, rows: int, across: int) -> str:
     return kernel(body, list(body.declared))
 
 
+def leave(body: Body) -> None:
+    """Return: nothing is left to do."""
+    body.do("ret i64 0")
+    body.label(body.name("never"))
+
+
 def block(body: Body, rows: int, across: int, first: str, count: str) -> None:
     """Sums of so many terms, from the first one on: they are stored, and those of later terms are added to them.
 
@@ -80,8 +88,7 @@ def block(body: Body, rows: int, across: int, first: str, count: str) -> None:
     terms.
     """
     lanes = body.target.vector_bytes // 8
-    wide, single = Kind("double", lanes), Kind("float", lanes)
-    row_bytes = across * lanes * 4
+    wide, row_bytes = Kind("double", lanes), across * lanes * 4
     a_first = body.at("%a", body.op(f"mul i64 {first}, {8 * rows}"))
     b_first = body.at("%b", body.op(f"mul i64 {first}, {row_bytes}"))
     a_after, b_after = body.op(f"mul i64 {count}, {8 * rows}"), body.at(b_first, body.op(f"mul i64 {count}, {row_bytes}"))
@@ -95,24 +102,9 @@ def block(body: Body, rows: int, across: int, first: str, count: str) -> None:
 
         def tile(t: str, _: list[Value]) -> list[Value]:
             a = body.at(a_first, body.op(f"mul i64 {t}, %a_tile"))
-            part = body.at(b_next, body.op(f"mul i64 {body.op(f'mul i64 {t}, {count}')}, {LINE}"))
-            each = body.op(f"select i1 {body.op(f'icmp ult i64 {t}, {-(-row_bytes // LINE)}')}, i64 {LINE}, i64 0")
-
-            def step(k: str, carried: list[Value]) -> list[Value]:
-                at = body.at(b, body.op(f"mul i64 {k}, {row_bytes}"))
-                right = [body.loaded(single, at, 4 * lanes * n).converted("fpext", wide) for n in range(across)]
-                left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
-                prefetch(body, 1, left, a_next)
-                prefetch(body, 2, part, body.op(f"mul i64 {k}, {each}"))
-                made = []
-                for m in range(rows):
-                    x = body.splat(body.loaded(Kind("double"), left, 8 * m), lanes)
-                    made += [body.fused(x, y, carried[m * across + n]) for n, y in enumerate(right)]
-                return made
-
             # a sum is -0 where all of its terms are
             zero = body.constant(wide, -0.0)
-            found = body.loop("0", count, 1, [zero] * (rows * across), step)[1]
+            found = multiplied(body, rows, across, count, a, a_next, b, (b_next, t), [zero] * (rows * across))
             into = body.at(columns, body.op(f"mul i64 {body.op(f'mul i64 {t}, {rows}')}, %sums_row"))
 
             def store(*, add: bool) -> None:
@@ -130,3 +122,31 @@ def block(body: Body, rows: int, across: int, first: str, count: str) -> None:
         return []
 
     body.loop("0", "%panels", 1, [], panel)
+
+
+def multiplied(
+    body: Body, rows: int, across: int, count: str, a: str, a_next: str, b: str, fetched: tuple[str, str], begun: list[Value]
+) -> list[Value]:
+    """The sums of a tile, row by row, with so many terms more. a_next: bytes from this tile to the next one.
+
+    fetched: the next panel, and the number of the tile, which tells what of that it fetches.
+    """
+    lanes = body.target.vector_bytes // 8
+    wide, row_bytes = Kind("double", lanes), across * lanes * 4
+    panel, t = fetched
+    part = body.at(panel, body.op(f"mul i64 {body.op(f'mul i64 {t}, {count}')}, {LINE}"))
+    each = body.op(f"select i1 {body.op(f'icmp ult i64 {t}, {-(-row_bytes // LINE)}')}, i64 {LINE}, i64 0")
+
+    def step(k: str, carried: list[Value]) -> list[Value]:
+        at = body.at(b, body.op(f"mul i64 {k}, {row_bytes}"))
+        right = [body.loaded(wide.of("float"), at, 4 * lanes * n).converted("fpext", wide) for n in range(across)]
+        left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
+        prefetch(body, 1, left, a_next)
+        prefetch(body, 2, part, body.op(f"mul i64 {k}, {each}"))
+        made = []
+        for m in range(rows):
+            x = body.splat(body.loaded(Kind("double"), left, 8 * m), lanes)
+            made += [body.fused(x, y, carried[m * across + n]) for n, y in enumerate(right)]
+        return made
+
+    return body.loop("0", count, 1, begun, step)[1]

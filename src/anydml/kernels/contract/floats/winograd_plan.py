@@ -260,7 +260,7 @@ class WinogradPlan(Plan):
         factor = _bits(self.roundings * winograd.SLACK * 2.0**-53)
         yield Step(
             engine.compiled(epilogue.block, target, shape),
-            (*where, factor, norms, self.b_norms, self.list, self.counter, 0, 0, 0, 0, *streams),
+            (*where, factor, norms, self.b_norms, self.list, self.counter, 0, 0, 0, 0, self.constants.none, *streams),
         )
         shape = self.shape._replace(padded=False)
         code = engine.compiled(winograd_redo.summed, target, shape, self.factors, self._contiguous)

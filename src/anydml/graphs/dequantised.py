@@ -1,0 +1,141 @@
+"""What a graph dequantises, and of which constants: float tensors by the integers, scales and zero points they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.exact.float32 import round_to_float32
+from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.plan import Use, Work, lie_alike
+from anydml.graphs.quantised_parts import Unmatched, exact_product, places, read_at
+from anydml.schema.expression import Expr, lift, walk
+from anydml.schema.statement import Nest, stated
+from anydml.tensor import DataType
+
+EIGHT_BIT, FLOAT32 = (DataType.INT8, DataType.UINT8), DataType.FLOAT32
+
+
+class Dequantised(NamedTuple):
+    """A tensor (source - zero) * scale. scale, zero: arrays that are broadcast; zero_use: where the zero points are, if any."""
+
+    source: Use
+    scale: NDArray[np.float32]
+    zero: NDArray[np.int64]
+    zero_use: Use | None
+
+
+class Reading:
+    """The works of a graph and its constants; what is none of the kind that is asked for is Unmatched."""
+
+    def __init__(self, checked: CheckedGraph, works: Sequence[Work]) -> None:
+        self.checked = checked
+        self.writers = {use.buffer: work for work in works for use in work.writes.values()}
+        self.kept = {bound.buffer for bound in checked.outputs}
+        self.readers: dict[int, int] = {}
+        for work in works:
+            for buffer in {use.buffer for use in work.reads.values()}:
+                self.readers[buffer] = self.readers.get(buffer, 0) + 1
+
+    def nest(self, work: Work) -> Nest:
+        operator = self.checked.nodes[work.node]
+        assert operator is not None
+        if operator.desc.spec.data_rules or len(work.writes) != 1:
+            raise Unmatched
+        (nest,) = stated(operator.desc.as_newest()).values()
+        if nest.moves or any(e.op == "read" and e.data[0].definition is not None for e in walk(nest.body)):
+            raise Unmatched
+        return nest
+
+    def before(self, use: Use) -> Work:
+        """The work that writes a float tensor for one reader."""
+        work = self.writers.get(use.buffer)
+        if work is None or use.buffer in self.kept or self.readers[use.buffer] != 1 or len(work.writes) != 1:
+            raise Unmatched
+        (written,) = work.writes.values()
+        if written.tensor.data_type is not FLOAT32 or not lie_alike(use, written):
+            raise Unmatched
+        return work
+
+    def constant(self, use: Use) -> bool:
+        """Whether a float tensor is a constant, or dequantised of some."""
+        if self.checked.constant(use.buffer) is not None:
+            return True
+        work = self.writers.get(use.buffer)
+        return work is not None and all(self.checked.constant(u.buffer) is not None for u in work.reads.values())
+
+    def fixed(self, use: Use) -> bool:
+        """Whether a float tensor is a constant, or dequantised of constants and of bytes that are owned."""
+        work = self.writers.get(use.buffer)
+        if work is None or self.constant(use):
+            return self.constant(use)
+        others = [u for u in work.reads.values() if self.checked.constant(u.buffer) is None]
+        return all(self.checked.buffers[u.buffer].owned and u.tensor.data_type in EIGHT_BIT for u in others)
+
+    def product(self, use: Use) -> tuple[Work, Nest, Expr, Expr, Expr]:
+        """The work that dequantises a float tensor, its statement, the integer element, the zero point and the scale."""
+        work = self.writers.get(use.buffer)
+        if work is None:
+            raise Unmatched
+        nest = self.nest(work)
+        (written,) = work.writes.values()
+        if nest.body.op != "mul" or written.tensor.data_type is not FLOAT32 or not lie_alike(use, written):
+            raise Unmatched
+        centred, scale = nest.body.args
+        element, zero = centred.args if centred.op == "sub" else (centred, lift(0))
+        return work, nest, element, zero, scale
+
+    def dequantised(self, use: Use) -> Dequantised:
+        """The tensor of 8 bits that a float tensor is dequantised of."""
+        work, nest, element, zero, scale = self.product(use)
+        source = work.reads[read_at(element, nest)]
+        if source.tensor.data_type not in EIGHT_BIT:
+            raise Unmatched
+        zero_use = work.reads[zero.data[0].name] if zero.op == "read" else None
+        return Dequantised(source, self.scale(work, scale, nest), self.integers(work, zero, nest), zero_use)
+
+    def made(self, use: Use) -> NDArray[np.float32]:
+        """The elements of a float tensor that is dequantised of constants: a bias."""
+        work, nest, element, zero, scale = self.product(use)
+        integers = np.subtract(self.integers(work, element, nest), self.integers(work, zero, nest))
+        q, s = np.broadcast_arrays(integers, self.scale(work, scale, nest))
+        made = np.array([exact_product(int(n), float(x)) for n, x in zip(q.flat, s.flat, strict=True)])
+        return round_to_float32(made).reshape(q.shape)
+
+    def integers(self, work: Work, e: Expr, nest: Nest) -> NDArray[np.int64]:
+        if e.op == "constant":
+            return np.full((1,) * len(nest.index), int(e.data.value), np.int64)
+        found = self.array(work, e, nest)
+        if found.dtype.kind not in "iu" or found.dtype.itemsize > 4:
+            raise Unmatched
+        return found.astype(np.int64)
+
+    def scale(self, work: Work, e: Expr, nest: Nest) -> NDArray[np.float32]:
+        found = self.array(work, e, nest)
+        if found.dtype != np.float32 or not np.isfinite(found).all():
+            raise Unmatched
+        return found
+
+    def data(self, use: Use) -> NDArray[Any]:
+        """The elements of a constant, in which a dimension of equal elements, of stride 0, has size 1."""
+        constant, t = self.checked.constant(use.buffer), use.tensor
+        if constant is None or t.data_type.element_bits < 8:
+            raise Unmatched
+        sizes = [1 if stride == 0 else n for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
+        dtype = t.data_type.dtype
+        strides = [stride * dtype.itemsize for stride in t.explicit_strides]
+        elements: NDArray[Any] = np.ndarray(sizes, dtype, constant.data, strides=strides)
+        return elements
+
+    def array(self, work: Work, e: Expr, nest: Nest) -> NDArray[Any]:
+        """The numbers that an expression reads of a constant, or of what is dequantised of some, for every index of a nest."""
+        if e.op != "read" or e.data[1] != "inside" or len(e.args) != len(nest.index):
+            raise Unmatched
+        use = work.reads[e.data[0].name]
+        data = self.made(use) if use.buffer in self.writers and self.constant(use) else self.data(use)
+        at = [places(a, i, n) for a, i, n in zip(e.args, nest.index, data.shape, strict=True)]
+        found: NDArray[Any] = data[np.ix_(*at)]
+        return found

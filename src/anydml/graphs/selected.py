@@ -1,0 +1,49 @@
+"""Elements that are picked of a dequantised tensor, as the largest of a window, and quantised again as they were.
+
+With the scale s > 0 and the zero point z, a byte of the centred integer d is dequantised to fl(s d), which never decreases
+where d grows. Picked among these, it is quantised to the integer next to fl(fl(s d) / s), and z is added. The product and the
+quotient are rounded once each, so that the quotient is within 2^-22 |d| < 1/2 of d, and d comes out, unless fl(s d) is
+infinite. So bytes may be picked as they are; and what stands for no element, the least number, saturates to the least byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.dequantised import EIGHT_BIT, Reading
+from anydml.graphs.plan import Selection, Work
+from anydml.graphs.quantised_parts import REACH, Unmatched, one, quantised, read_at
+
+
+def selections(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+    """The works that would do for others where what is between picks elements: each reads and writes bytes."""
+    reading = Reading(checked, works)
+    found = []
+    for work in works:
+        try:
+            found.append(_selection(reading, work))
+        except Unmatched:
+            continue
+    return tuple(found)
+
+
+def _selection(reading: Reading, work: Work) -> Work:
+    outputs = [use for use in work.writes.values() if use.tensor.data_type in EIGHT_BIT]
+    if len(outputs) != 1 or len(work.writes) != 1:
+        raise Unmatched
+    nest, (output,) = reading.nest(work), outputs
+    inner, scale, zero = quantised(nest.body, output.tensor.data_type)
+    rounding = one(reading.scale(work, scale, nest)), one(reading.integers(work, zero, nest))
+    picking = reading.before(work.reads[read_at(inner, nest)])
+    if len(picking.reads) != 1:
+        raise Unmatched
+    ((name, use),), (written,) = picking.reads.items(), picking.writes
+    given = reading.dequantised(use)
+    same = given.source.tensor.data_type is output.tensor.data_type and (one(given.scale), one(given.zero)) == rounding
+    if not same or not 0 < rounding[0] * REACH <= float(np.finfo(np.float32).max):
+        raise Unmatched
+    nodes = picking.node, work.node
+    return Work(nodes, {name: given.source}, {written: output}, None, Selection(picking.node), (use.buffer,))
