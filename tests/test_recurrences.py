@@ -83,7 +83,7 @@ def drawn(name: str, rng: Rng) -> Any:
     data_type, direction = pick(rng, FLOATS), pick(rng, ("FORWARD", "BACKWARD", "BIDIRECTIONAL"))
     directions = 2 if direction == "BIDIRECTIONAL" else 1
     steps, sequences, width = (int(rng.integers(1, most)) for most in (6, 4, 6))
-    hidden = int(rng.choice((1, 2, 5, 9, 17)))
+    hidden = int(rng.choice((1, 2, 5, 9, 17 if name == "RNN" or SOAK > 1 else 3)))  # which takes the oracle seconds
     given: dict[str, Any] = {
         field: laid_out(rng, data_type, sizes, output=False)
         for field, sizes in tensors(name, directions, steps, sequences, width, hidden).items()
@@ -146,7 +146,7 @@ def untouched(array: NDArray[Any], buffer: NDArray[np.uint8]) -> bool:
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_states_have_the_oracles_bits(isa: str, name: str, ran: Any) -> None:
     rng = np.random.default_rng([7, ISAS.index(isa), len(name)])
-    wanted, compared, drawings = 1000 * SOAK if isa == ISAS[-1] else 250 * SOAK, 0, 0
+    wanted, compared, drawings = 1000 * SOAK if isa == ISAS[-1] else 120 * SOAK, 0, 0
     while compared < wanted:
         desc = drawn(name, rng)
         compiled = dml.Device("cpu", isa=isa, threads=1 + drawings % 2).compile(desc)
