@@ -21,9 +21,9 @@ from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.recurrence import finer, plan
 from anydml.kernels.recurrence.undecided import Deciding
 from anydml.schema.check import check
-from anydml.schema.expression import Indices, Sum, Tensor, each, select, tanh
+from anydml.schema.expression import Indices, Sum, Tensor, each, number, select, tanh
 from anydml.schema.operator import Desc
-from anydml.schema.statement import Nest, meaning, nest, number, stored
+from anydml.schema.statement import Nest, meaning, nest, stored
 from contracted import activations, named, pick
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -46,7 +46,7 @@ def usual(name: str, directions: int = 1) -> list[Desc]:
 
 def tensors(name: str, directions: int, steps: int, sequences: int, width: int, hidden: int) -> dict[str, tuple[int, ...]]:
     gates = GATES[name][0]
-    found = {
+    found: dict[str, tuple[int, ...]] = {
         "input_tensor": (1, steps, sequences, width),
         "weight_tensor": (1, directions, gates * hidden, width),
         "recurrence_tensor": (1, directions, gates * hidden, hidden),
@@ -61,7 +61,7 @@ def tensors(name: str, directions: int, steps: int, sequences: int, width: int, 
 
 def results(name: str, directions: int, steps: int, sequences: int, hidden: int) -> dict[str, tuple[int, ...]]:
     last = (1, directions, sequences, hidden)
-    found = {"output_sequence_tensor": (steps, *last[1:]), "output_single_tensor": last}
+    found: dict[str, tuple[int, ...]] = {"output_sequence_tensor": (steps, *last[1:]), "output_single_tensor": last}
     return found | ({"output_cell_single_tensor": last} if name == "LSTM" else {})
 
 
@@ -375,5 +375,6 @@ def test_what_is_out_of_bounds_is_refused() -> None:
     desc = plain("RNN", 2, 1, 1, 1)
     checked = check(desc)
     short = {**checked.tensors, "bias_tensor": TensorDesc(F32, (1, 1, 1, 1)).spelled_out()}
-    answer: Any = lower(meaning(desc), SimpleNamespace(tensors=short), Machine(None, 1))
+    with_short: Any = SimpleNamespace(tensors=short)
+    answer: Any = lower(meaning(desc), with_short, Machine(None, 1))
     assert answer == Refused("an element lies outside of an input")
