@@ -19,9 +19,9 @@ from anydml.kernels.elementwise.four_bit import in_bytes
 from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.geometry import Part, parts, shares
 from anydml.kernels.elementwise.levels import element, finer_kernel, finer_stage
+from anydml.kernels.elementwise.regrouping import regrouped
 from anydml.kernels.elementwise.runs import Place, Run, in_order
 from anydml.kernels.elementwise.shape import Shape, lanes_in_pairs, names
-from anydml.kernels.elementwise.standardised import regrouped
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, STRIDED
 from anydml.kernels.elementwise.undecided import Open, words
 from anydml.kernels.kernel import Lowered, Machine, Refused

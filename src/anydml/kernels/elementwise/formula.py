@@ -10,11 +10,22 @@ from typing import cast
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import arithmetic, choices, items, rounding, scaled, standardised, transcendental, wholes
+from anydml.kernels.elementwise import (
+    arithmetic,
+    choices,
+    items,
+    rounding,
+    scaled,
+    sloped,
+    standardised,
+    transcendental,
+    wholes,
+)
 from anydml.kernels.elementwise.comparisons import against, compared
 from anydml.kernels.elementwise.items import Element, Item, Truth, as_bits, as_number, as_whole, value_of, whole_number
 from anydml.kernels.elementwise.modular import RING, integral_at, modular
 from anydml.kernels.elementwise.numbers import Number, U, either, settled
+from anydml.kernels.elementwise.regrouping import ELEMENT, LINE, SLOPED, SLOPED_LINE, differing
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.match.maps import Formula
 from anydml.schema.expression import Constant
@@ -76,7 +87,7 @@ class Walk:
 
     def run_line(self, constant: Collection[int]) -> dict[int, Item]:
         """The items of the nodes that are the same along a line, for groups anywhere in it; constant: the streams that are."""
-        for place, inside in enumerate(standardised.differing(self.formula, constant)):
+        for place, inside in enumerate(differing(self.formula, constant)):
             if not inside:
                 op, args, data = self.formula[place]
                 self.items[place] = self._settled(self._item(place, op, args, data))
@@ -126,7 +137,7 @@ class Walk:
         if op == "held":
             assert isinstance(data, DataType)
             return self._held(args[0], data)
-        if op in (standardised.LINE, standardised.ELEMENT):
+        if op in (LINE, ELEMENT, SLOPED_LINE, SLOPED):
             return self._standardised(place, op, args, cast("str", data))
         if op in ("max", "min") and self.cut and (found := self._cut_extreme(op, *args)) is not None:
             return found
@@ -142,11 +153,16 @@ class Walk:
         return self._of_numbers(place, op, args, data)
 
     def _standardised(self, place: int, op: str, args: tuple[int, ...], roles: str) -> Item:
-        if op == standardised.LINE:
+        if op == LINE:
             return standardised.line(self.like, roles, [self.number(a) for a in args])
-        shared = self.items[args[0]]
-        assert isinstance(shared, standardised.Line)
-        made = standardised.element(shared, roles, [self.number(a) for a in args[1:]])
+        if op == SLOPED_LINE:
+            return sloped.line(roles, [self.number(a) for a in args])
+        shared, numbers = self.items[args[0]], [self.number(a) for a in args[1:]]
+        if isinstance(shared, sloped.SlopedLine):
+            made = standardised.Standardised(sloped.element(shared, *numbers), None, None)
+        else:
+            assert isinstance(shared, standardised.Line)
+            made = standardised.element(shared, roles, numbers)
         if self.asks_last and place == len(self.formula) - 1:
             self.last = made
             return made.number

@@ -13,6 +13,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves, numbers, rounding, wholes
 from anydml.kernels.elementwise.numbers import Number
+from anydml.kernels.elementwise.sloped import SlopedLine
 from anydml.kernels.elementwise.standardised import Line
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.schema.expression import Constant
@@ -33,7 +34,7 @@ class Element(NamedTuple):
     data_type: DataType
 
 
-Item: TypeAlias = Number | Whole | Truth | Element | Constant | Line
+Item: TypeAlias = Number | Whole | Truth | Element | Constant | Line | SlopedLine
 
 
 def value_of(c: Constant) -> Fraction | float:

@@ -14,171 +14,22 @@ room for its roundings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Kind, Value, part
-from anydml.kernels.elementwise.combined import SINGLE, used
 from anydml.kernels.elementwise.functions.approximate import at_least
 from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, either, once
-from anydml.kernels.match.maps import Formula, Node
-from anydml.schema.expression import Constant
 
-LINE, ELEMENT = "line", "standardised"  # nodes: what is the same for a line, and the elements
 LARGEST = 2.0**400  # of factors, and their reciprocals, that are moderate
 MOST_DIGITS = 700
 MOST = 2.0**MOST_DIGITS  # elements, and the reciprocals of products, are less
-TERMS = 3  # at most so many are added
 ROUNDED = 7 * U
 KNOWN = 2.0**-38
 ROOM = int(KNOWN * 2**53)  # last places of float64
 INFINITE = 255 << 23  # the bits of a float32
 LEAST, FINEST = 2.0**-125, 2.0**-100  # what a float32 is to be larger than at least, and factors: none of them is subnormal
-
-
-def differing(formula: Formula, constant: Collection[int]) -> tuple[bool, ...]:
-    """By node: whether it differs along a line; constant: the streams that don't."""
-    found: list[bool] = []
-    for op, args, data in formula:
-        found.append(data[0] not in constant if op == "stream" else not op.startswith("row_") and any(found[a] for a in args))
-    return tuple(found)
-
-
-class _Product(NamedTuple):
-    """Nodes: factors that differ along a line, others, and divisors."""
-
-    inside: list[int]
-    above: list[int]
-    below: list[int]
-
-
-class _Element(NamedTuple):
-    """Nodes, each None or empty where there is none: see the module's docstring."""
-
-    x: int
-    m: int | None
-    factors: _Product
-    g: int | None
-    fixed: list[int]  # terms that are the same for a line
-    added: list[int]
-
-
-@lru_cache(maxsize=256)
-def regrouped(formula: Formula, constant: frozenset[int]) -> Formula:
-    """The formula with a "line" and a "standardised" element wherever that is what it computes.
-
-    constant: streams that are the same along a line.
-    """
-    before = 0
-    while True:
-        found = _regrouped(formula, constant)
-        if found is None:
-            return formula
-        formula = used(found)
-        count = sum(node.op == ELEMENT for node in formula)
-        assert count > before, "an element replaces none"
-        before = count
-
-
-def _regrouped(formula: Formula, constant: frozenset[int]) -> list[Node] | None:
-    inside = differing(formula, constant)
-    for p in range(len(formula) - 1, -1, -1):
-        if inside[p] and (found := _element(formula, inside, p)) is not None:
-            return _written(formula, p, found)
-    return None
-
-
-def _written(formula: Formula, p: int, e: _Element) -> list[Node]:
-    """The formula with an element in the place of a node."""
-    made = list(formula[:p])
-
-    def add(op: str, *args: int, data: object = None) -> int:
-        made.append(Node(op, args, data))
-        return len(made) - 1
-
-    a = None
-    for factor in e.factors.above:
-        a = factor if a is None else add("mul", a, factor)
-    below = None
-    for divisor in e.factors.below:
-        below = divisor if below is None else add("mul", below, divisor)
-    if below is not None:
-        a = add("constant", data=Constant(Fraction(1), False)) if a is None else a
-        a = add("div", a, below)
-    roles = [("m", e.m), ("a", a), *(("b", b) for b in e.fixed)]
-    there = [(role, place) for role, place in roles if place is not None]
-    line = add(LINE, *(place for _, place in there), data="".join(role for role, _ in there))
-    others = [("x", e.x), ("g", e.g), *(("b", b) for b in e.added)]
-    there = [(role, place) for role, place in others if place is not None]
-    element = add(ELEMENT, line, *(place for _, place in there), data="".join(role for role, _ in there))
-    moved = {p: element}
-    for place in range(p + 1, len(formula)):
-        op, args, data = formula[place]
-        moved[place] = add(op, *(moved.get(a, a) for a in args), data=data)
-    return made
-
-
-def _element(formula: Formula, inside: Sequence[bool], p: int) -> _Element | None:
-    """The element that a node is, if it is one that gains by that: a line has more than elements, or what they are less."""
-    terms = list(_terms(formula, p))
-    products = [t for t in terms if not _is_single(formula[t])]
-    if len(products) != 1 or len(terms) > 1 + TERMS:
-        return None
-    factors = _factors(formula, inside, products[0])
-    centres = [f for f in factors.inside if formula[f].op == "sub"]
-    singles = [f for f in factors.inside if _is_single(formula[f])]
-    if not factors.inside or len(factors.inside) > 2 or len(centres) + len(singles) < len(factors.inside) or len(centres) > 1:
-        return None
-    x, m = singles[0] if singles else -1, None
-    if centres:
-        x, m = formula[centres[0]].args
-        if not (inside[x] and _is_single(formula[x])) or inside[m]:
-            return None
-    others = singles if centres else singles[1:]
-    computed = [f for f in (*factors.above, *factors.below, *([m] if m is not None else [])) if not _is_read(formula[f])]
-    terms.remove(products[0])
-    if not computed or not (factors.above or factors.below or others or terms):
-        return None
-    fixed, added = ([t for t in terms if inside[t] == there] for there in (False, True))
-    return _Element(x, m, factors, others[0] if others else None, fixed, added)
-
-
-def _terms(formula: Formula, p: int) -> Iterator[int]:
-    op, args, _ = formula[p]
-    if op in ("add", "same"):
-        for a in args:
-            yield from _terms(formula, a)
-    else:
-        yield p
-
-
-def _factors(formula: Formula, inside: Sequence[bool], p: int) -> _Product:
-    op, args, _ = formula[p]
-    if not inside[p]:
-        return _Product([], [p], [])
-    if op == "same":
-        return _factors(formula, inside, args[0])
-    if op == "mul":
-        one, two = (_factors(formula, inside, a) for a in args)
-        return _Product(one.inside + two.inside, one.above + two.above, one.below + two.below)
-    if op == "div" and not inside[args[1]]:
-        one = _factors(formula, inside, args[0])
-        return one._replace(below=[*one.below, args[1]])
-    return _Product([p], [], [])
-
-
-def _is_single(node: Node) -> bool:
-    return node.op == "stream" and node.data[1] in SINGLE
-
-
-def _is_read(node: Node) -> bool:
-    return node.op in ("stream", "constant")
-
-
-# --- as instructions ---
 
 
 class Line(NamedTuple):
@@ -211,18 +62,11 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
     for m_number in map(decided_size, of.get("m", ())):
         m = m_number.wide()
         near = None if m_number.exact else m_number.error()
-        guards += [m_number.guard, _far(m)]
+        guards += [m_number.guard, far(m)]
     for a_number in map(decided_size, of.get("a", ())):
         a = a_number.wide()
-        size = a.magnitude()
-        guards += [a_number.guard, _far(a), size.compared("olt", 1 / LARGEST) & a.compared("une", 0.0)]
-        if a_number.err is not None:
-            error = a_number.error()
-            share = body.chosen(error.compared("oeq", 0.0), 0.0, error / size)
-            guards.append(share.compared("ogt", 0.25))
-            share = (share + ROUNDED) * SLACK
-        elif not a_number.exact:
-            share = body.constant(kind, (a_number.rel + ROUNDED) * SLACK)
+        share, unsure = shares(a_number)
+        guards.append(unsure)
     if near is not None:
         off = near if a is None else near * a.magnitude() * (1 + share) * SLACK
     b = base = None
@@ -255,7 +99,18 @@ def _limits(share: Value, off: Value | None, base: Value | None, guard: Value | 
     return limit(share, FINEST), limit(off, FINEST), least
 
 
-def _far(x: Value) -> Value:
+def shares(a: Number) -> tuple[Value, Value | None]:
+    """What elements that are multiplied by a number are off by, for their magnitude, and where it is not moderate."""
+    body, size = a.body, a.wide().magnitude()
+    unsure = either(a.guard, far(a.wide()), size.compared("olt", 1 / LARGEST) & size.compared("une", 0.0))
+    if a.err is None:
+        return body.constant(size.kind, (a.rel + ROUNDED) * SLACK), unsure
+    error = a.error()
+    share = body.chosen(error.compared("oeq", 0.0), 0.0, error / size)
+    return (share + ROUNDED) * SLACK, either(unsure, share.compared("ogt", 0.25))
+
+
+def far(x: Value) -> Value:
     """Whether a number is finite, and more than moderate."""
     size = x.magnitude()
     return size.compared("ogt", LARGEST) & size.compared("olt", float("inf"))

@@ -13,7 +13,8 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits, stored_quickly
-from anydml.kernels.elementwise.standardised import ELEMENT
+from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED
+from anydml.kernels.reduce.joint import JOINT
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.listed import List
 from anydml.kernels.reduce.moments import MOMENTS
@@ -24,7 +25,7 @@ from anydml.kernels.reduce.shape import Shape, names, pointers, same_along
 from anydml.kernels.reduce.staging import Staging
 from anydml.kernels.reduce.walk import RowWalk
 
-FINE = (MOMENTS, ELEMENT)  # nodes whose formulas have a stage in twice float64's precision
+FINE = (MOMENTS, JOINT, ELEMENT, SLOPED)  # nodes whose formulas have a stage in twice float64's precision
 
 
 def emitted(target: Target, shape: Shape) -> str:

@@ -11,14 +11,15 @@ from anydml.forks import guard
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
-from anydml.kernels.elementwise import standardised
 from anydml.kernels.elementwise.family import mapped
 from anydml.kernels.elementwise.geometry import Dimension, merged
+from anydml.kernels.elementwise.regrouping import regrouped
 from anydml.kernels.elementwise.runs import Place, Run, in_order
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.match.several import several
 from anydml.kernels.reduce import emit, softmax, whole
+from anydml.kernels.reduce.joint import with_joint
 from anydml.kernels.reduce.layout import shape_of
 from anydml.kernels.reduce.moments import with_moments
 from anydml.kernels.reduce.shape import Shape, same_along
@@ -99,8 +100,8 @@ def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, t
     if lines * row.size > longest and ops & {"row_sum", "row_product", "row_rest"}:
         return Refused(f"rows are longer than {longest} elements")
     shape = shape_of(target, r, types, row, outer, around)
-    regrouped = standardised.regrouped(r.formula, same_along(shape))
-    shape = shape._replace(formula=with_moments(regrouped, lines * row.size))
+    count = lines * row.size
+    shape = shape._replace(formula=regrouped(with_moments(with_joint(r.formula, count), count), same_along(shape)))
     with guard:
         code = engine.compiled(emit.emitted, target, shape)
     kept = (row.size + 2 * shape.lanes) * lines * _keeps(shape) + 8

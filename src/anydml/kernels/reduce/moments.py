@@ -37,7 +37,7 @@ def with_moments(formula: Formula, count: int) -> Formula:
 
 def _squares(formula: Formula, node: Node, count: int) -> tuple[int, int] | None:
     """The mean and the elements of a row if a node is the mean of the squares of their differences."""
-    total = _mean(formula, node, count)
+    total = mean_of(formula, node, count)
     if total is None:
         return None
     op, args, data = formula[total]
@@ -48,11 +48,11 @@ def _squares(formula: Formula, node: Node, count: int) -> tuple[int, int] | None
         return None
     x, mean = args
     element = formula[x]
-    same = _mean(formula, formula[mean], count) == x
+    same = mean_of(formula, formula[mean], count) == x
     return (mean, x) if same and element.op == "stream" and element.data[1] in SINGLE else None
 
 
-def _mean(formula: Formula, node: Node, count: int) -> int | None:
+def mean_of(formula: Formula, node: Node, count: int) -> int | None:
     """What a node is the mean of, over a row of so many elements."""
     if node.op != "div":
         return None

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.reduce.accumulator import Accumulator
+from anydml.kernels.reduce.joint import Joint
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.walk import RowWalk
@@ -28,7 +29,8 @@ class Passes:
         accumulators = walk.accumulators(s, self.shape.depth)
         del body.lines[mark:]  # nothing of it is used but the accumulators' kinds
         walk.forget()
-        times = 1 if walk.costly(s) else shape.unroll
+        # five values of each of four groups are more than there are registers
+        times = 1 if walk.costly(s) else 2 if any(isinstance(a, Joint) for a in accumulators) else shape.unroll
         starts = [v for a in accumulators for v in a.starts]
 
         def step(i: str, values: list[Value], active: Value | None, loaded: dict[int, Value]) -> list[Value]:

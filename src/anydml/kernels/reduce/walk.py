@@ -23,6 +23,7 @@ from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
 from anydml.kernels.reduce.extremes import Extreme
+from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint, known_sign
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE, Moments
 from anydml.kernels.reduce.shape import Shape
 from anydml.kernels.reduce.stages import COSTLY, inner, stages
@@ -44,7 +45,7 @@ class RowWalk(Walk):
         self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
         self.reciprocals: dict[int, Number] = {}
         self.first: dict[int, Value] = {}  # the first elements of the row, by their places, where moments are taken
-        self.variances: dict[int, Number] = {}
+        self.beside: dict[tuple[int, str], Number] = {}  # what else is known of a pass's result, by its place and the node
         # softmax of float32, by the place of its powers
         single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in shape.types)
         e = softmax.powers(shape.formula) if shape.mapped and single else None
@@ -107,13 +108,13 @@ class RowWalk(Walk):
 
     @property
     def has_moments(self) -> bool:
-        return any(op == MOMENTS for op, _, _ in self.formula)
+        return any(op in (MOMENTS, JOINT) for op, _, _ in self.formula)
 
     def begin_row(self) -> None:
         """Take note of elements that are those of the row's first place."""
         for op, args, _ in self.formula:
-            if op == MOMENTS:
-                self._fill(args)
+            if op in (MOMENTS, JOINT):
+                self._fill(args[:1])
                 self.first[args[0]] = self.number(args[0]).wide() + 0.0  # no zero but +0
         self.forget()
 
@@ -160,9 +161,10 @@ class RowWalk(Walk):
                 assert m is not None
                 made.append(Rest(self.body, self.shape.lanes, self.shares, m, self.shape.most, depth))
                 continue
-            if op == MOMENTS:
+            if op in (MOMENTS, JOINT):
                 assert isinstance(data, int)
-                made.append(Moments(self.body, self.shape.lanes, self.first[args[0]], data, depth))
+                kind = Moments if op == MOMENTS else Joint
+                made.append(kind(self.body, self.shape.lanes, self.first[args[0]], data, depth))
                 continue
             term = self._term(args[0])
             modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
@@ -231,6 +233,9 @@ class RowWalk(Walk):
             first += len(a.starts)
             args = self.formula[passes[k]].args
             mask = active
+            if isinstance(a, Joint):
+                made += a.together(own, self.number(args[0]), self.number(args[1]), active)
+                continue
             if len(args) > 1 and not isinstance(a, Rest):
                 truth = self.truth(args[1])
                 if truth.guard is not None:
@@ -253,7 +258,11 @@ class RowWalk(Walk):
             item = a.finished(values)
             p = passes[k]
             if isinstance(a, Moments):
-                self.variances[p] = settled(a.variance)
+                self.beside[p, VARIANCE] = settled(a.variance)
+            if isinstance(a, Joint):
+                self.beside[p, OTHER_MEAN] = settled(a.other)
+                total = a.total if known_sign(self.formula) else a.total.guarded(a.total.wide().compared("oeq", 0.0))
+                self.beside[p, TOTAL] = settled(total)
             alone = p == root or (p == root - 1 and self.formula[root].op == "same")
             if isinstance(item, Number) and isinstance(a, Sum) and a.careful and not alone:
                 # of what is computed from the sum, only an exact one is of use
@@ -279,8 +288,8 @@ class RowWalk(Walk):
         return self.items[last]
 
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
-        if op == VARIANCE:
-            return self.variances[args[0]]
+        if op in (VARIANCE, OTHER_MEAN, TOTAL):
+            return self.beside[args[0], op]
         if op == "sub" and args[0] == args[1]:
             x = self.number(args[0])
             nothing = x.wide() - x.wide()  # NaN of infinities

@@ -1,0 +1,213 @@
+"""Formulas whose elements a line standardises, regrouped: what is the same for a line is computed once for it.
+
+(x - m) a g + b, where m and a are the same for a line, is a "standardised" element of a "line". ((x - m) + (z - n) c) a is a
+"sloped" one of a "sloped_line". `standardised` and `sloped` have their instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from anydml.kernels.elementwise.combined import SINGLE, used
+from anydml.kernels.match.maps import Formula, Node
+from anydml.schema.expression import Constant
+
+LINE, ELEMENT = "line", "standardised"
+SLOPED_LINE, SLOPED = "sloped_line", "sloped"
+TERMS = 3  # at most so many are added
+
+
+def differing(formula: Formula, constant: Collection[int]) -> tuple[bool, ...]:
+    """By node: whether it differs along a line; constant: the streams that don't."""
+    found: list[bool] = []
+    for op, args, data in formula:
+        found.append(data[0] not in constant if op == "stream" else not op.startswith("row_") and any(found[a] for a in args))
+    return tuple(found)
+
+
+class _Product(NamedTuple):
+    """Nodes: factors that differ along a line, others, and divisors."""
+
+    inside: list[int]
+    above: list[int]
+    below: list[int]
+
+
+class _Element(NamedTuple):
+    """Nodes, each None or empty where there is none."""
+
+    x: int
+    m: int | None
+    factors: _Product
+    g: int | None
+    fixed: list[int]  # terms that are the same for a line
+    added: list[int]
+
+    def written(self, formula: Formula, p: int) -> list[Node]:
+        made = _Written(formula, p)
+        a = made.factor(self.factors.above, self.factors.below)
+        line = made.of_roles(LINE, ("m", self.m), ("a", a), *(("b", b) for b in self.fixed))
+        roles = (("x", self.x), ("g", self.g), *(("b", b) for b in self.added))
+        return made.ended(made.of_roles(ELEMENT, *roles, first=line))
+
+
+class _Sloped(NamedTuple):
+    """Nodes: two differences, the second times a factor that is subtracted where it says so, and a factor of both."""
+
+    x: int
+    m: int
+    z: int
+    n: int
+    slope: _Product
+    less: bool
+    factors: _Product
+
+    def written(self, formula: Formula, p: int) -> list[Node]:
+        made = _Written(formula, p)
+        c = made.factor(self.slope.above, self.slope.below)
+        assert c is not None
+        a = made.factor(self.factors.above, self.factors.below)
+        line = made.of_roles(SLOPED_LINE, ("m", self.m), ("n", self.n), ("c", made.add("neg", c) if self.less else c), ("a", a))
+        return made.ended(made.of_roles(SLOPED, ("x", self.x), ("z", self.z), first=line))
+
+
+@lru_cache(maxsize=256)
+def regrouped(formula: Formula, constant: frozenset[int]) -> Formula:
+    """The formula with elements, and what is the same for their lines; constant: the streams that are.
+
+    Each takes the place of a node, so that there is an end.
+    """
+    while (found := _regrouped(formula, constant)) is not None:
+        formula = used(found)
+    return formula
+
+
+def _regrouped(formula: Formula, constant: frozenset[int]) -> list[Node] | None:
+    inside = differing(formula, constant)
+    for p in range(len(formula) - 1, -1, -1):
+        if inside[p] and (found := _element(formula, inside, p) or _sloped(formula, inside, p)) is not None:
+            return found.written(formula, p)
+    return None
+
+
+class _Written:
+    """A formula that is written anew from a node on."""
+
+    def __init__(self, formula: Formula, p: int) -> None:
+        self.formula, self.p = formula, p
+        self.nodes = list(formula[:p])
+
+    def add(self, op: str, *args: int, data: object = None) -> int:
+        self.nodes.append(Node(op, args, data))
+        return len(self.nodes) - 1
+
+    def factor(self, above: Sequence[int], below: Sequence[int]) -> int | None:
+        """What elements are multiplied by, if anything."""
+        found = None
+        for factor in above:
+            found = factor if found is None else self.add("mul", found, factor)
+        under = None
+        for divisor in below:
+            under = divisor if under is None else self.add("mul", under, divisor)
+        if under is None:
+            return found
+        return self.add("div", self.add("constant", data=Constant(Fraction(1), False)) if found is None else found, under)
+
+    def of_roles(self, op: str, *roles: tuple[str, int | None], first: int | None = None) -> int:
+        """A node whose data are the roles of its arguments, one letter each; first: an argument before these."""
+        there = [(role, place) for role, place in roles if place is not None]
+        before = () if first is None else (first,)
+        return self.add(op, *before, *(place for _, place in there), data="".join(role for role, _ in there))
+
+    def ended(self, element: int) -> list[Node]:
+        """The nodes with another one in the place of p."""
+        moved = {self.p: element}
+        for place in range(self.p + 1, len(self.formula)):
+            op, args, data = self.formula[place]
+            moved[place] = self.add(op, *(moved.get(a, a) for a in args), data=data)
+        return self.nodes
+
+
+def _element(formula: Formula, inside: Sequence[bool], p: int) -> _Element | None:
+    """The element that a node is, if it is one that gains by that: a line has more than elements, or what they are less."""
+    terms = list(_terms(formula, p))
+    products = [t for t in terms if not _is_single(formula[t])]
+    if len(products) != 1 or len(terms) > 1 + TERMS:
+        return None
+    factors = _factors(formula, inside, products[0])
+    centres = [f for f in factors.inside if formula[f].op == "sub"]
+    singles = [f for f in factors.inside if _is_single(formula[f])]
+    if not factors.inside or len(factors.inside) > 2 or len(centres) + len(singles) < len(factors.inside) or len(centres) > 1:
+        return None
+    x, m = singles[0] if singles else -1, None
+    if centres:
+        found = _centre(formula, inside, centres[0])
+        if found is None:
+            return None
+        x, m = found
+    others = singles if centres else singles[1:]
+    computed = [f for f in (*factors.above, *factors.below, *([m] if m is not None else [])) if not _is_read(formula[f])]
+    terms.remove(products[0])
+    if not computed or not (factors.above or factors.below or others or terms):
+        return None
+    fixed, added = ([t for t in terms if inside[t] == there] for there in (False, True))
+    return _Element(x, m, factors, others[0] if others else None, fixed, added)
+
+
+def _sloped(formula: Formula, inside: Sequence[bool], p: int) -> _Sloped | None:
+    """The sloped element that a node is, if it is one."""
+    factors = _factors(formula, inside, p)
+    if len(factors.inside) != 1 or formula[factors.inside[0]].op not in ("add", "sub"):
+        return None
+    op, (one, two), _ = formula[factors.inside[0]]
+    for first, second in ((one, two),) if op == "sub" else ((one, two), (two, one)):
+        slope = _factors(formula, inside, second)
+        if len(slope.inside) != 1 or not (slope.above or slope.below):
+            continue
+        centres = [_centre(formula, inside, place) for place in (first, slope.inside[0])]
+        if centres[0] is not None and centres[1] is not None:
+            return _Sloped(*centres[0], *centres[1], slope, op == "sub", factors)
+    return None
+
+
+def _centre(formula: Formula, inside: Sequence[bool], p: int) -> tuple[int, int] | None:
+    """The arguments of an element less what is the same for a line."""
+    op, args, _ = formula[p]
+    if op != "sub" or inside[args[1]] or not (inside[args[0]] and _is_single(formula[args[0]])):
+        return None
+    return args[0], args[1]
+
+
+def _terms(formula: Formula, p: int) -> Iterator[int]:
+    op, args, _ = formula[p]
+    if op in ("add", "same"):
+        for a in args:
+            yield from _terms(formula, a)
+    else:
+        yield p
+
+
+def _factors(formula: Formula, inside: Sequence[bool], p: int) -> _Product:
+    op, args, _ = formula[p]
+    if not inside[p]:
+        return _Product([], [p], [])
+    if op == "same":
+        return _factors(formula, inside, args[0])
+    if op == "mul":
+        one, two = (_factors(formula, inside, a) for a in args)
+        return _Product(one.inside + two.inside, one.above + two.above, one.below + two.below)
+    if op == "div" and not inside[args[1]]:
+        one = _factors(formula, inside, args[0])
+        return one._replace(below=[*one.below, args[1]])
+    return _Product([p], [], [])
+
+
+def _is_single(node: Node) -> bool:
+    return node.op == "stream" and node.data[1] in SINGLE
+
+
+def _is_read(node: Node) -> bool:
+    return node.op in ("stream", "constant")

@@ -1,0 +1,64 @@
+"""Sloped elements y = (d + e c) a of a line, where d = x - m and e = z - n are differences: with one bound for all of it.
+
+u is 2^-53. m, n and c are off by o, p and q, and a by r of itself, r <= 1/4. Then d is off by o + u |d|; e c by
+|c| (p + 2 u |e|) + q (|e| + p), with its own rounding; and |d| is at most that of the sum, and |e c|. So the sum is off by
+2 u of itself, and by s = o + |c| p + q p + |e| (q + 4 u |c|), and y by (r + 7 u) |y| + (1 + r) |a| s, with room for ends beside
+it. Elements are FLOAT32 or FLOAT16, and what they are computed with is moderate, so that nothing leaves float64's range.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, either, once
+from anydml.kernels.elementwise.standardised import MOST, ROUNDED, far, shares
+
+
+class SlopedLine(NamedTuple):
+    """What is the same for a line; an element is off by share |y| + slope |e| + base. None is nothing."""
+
+    m: Value
+    n: Value
+    c: Value
+    a: Value | None
+    share: Value
+    slope: Value
+    base: Value
+    guard: Value | None
+
+
+def line(roles: str, numbers: Sequence[Number]) -> SlopedLine:
+    """A line of these numbers, by their roles."""
+    of = {role: decided_size(number) for role, number in zip(roles, numbers, strict=True)}
+    m, n, c = (of[role] for role in "mnc")
+    guards = [x.guard for x in of.values()] + [far(x.wide()) for x in (m, n, c)]
+    # infinities: which of them meet depends on what is left out here
+    guards += [x.wide().magnitude().compared("oeq", math.inf) for x in of.values()]
+    o, p, q = (x.error() for x in (m, n, c))
+    size = c.wide().magnitude()
+    slope = q + size * (4 * U)
+    base = o + (size + q) * p
+    share, a = m.body.constant(size.kind, ROUNDED * SLACK), None
+    if "a" in of:
+        share, unsure = shares(of["a"])
+        a = of["a"].wide()
+        factor = a.magnitude() * (1 + share) * SLACK
+        slope, base = slope * factor, base * factor
+        guards.append(unsure)
+    return SlopedLine(m.wide(), n.wide(), c.wide(), a, share, slope * SLACK, base * SLACK, either(*guards))
+
+
+def element(shared: SlopedLine, x: Number, z: Number) -> Number:
+    """The elements of a group in a line."""
+    body = x.body
+    d, e = x.wide() - shared.m, z.wide() - shared.n
+    y = body.fused(e, shared.c, d)
+    if shared.a is not None:
+        y = y * shared.a
+    bound = once(lambda: body.fused(y.magnitude(), shared.share, body.fused(e.magnitude(), shared.slope, shared.base)))
+    # beside a difference of -0, the sign of e c decides, and c may be a sum of zeros, whose sign is not known
+    odd = d.bits().compared("eq", -(1 << 63))
+    return Number(body, lambda: y, low=-MOST, high=MOST, err=bound, guard=either(shared.guard, odd))
