@@ -82,7 +82,10 @@ def run() -> list[dict[str, Any]]:
             calls[way] = device.compile(desc, fuse=way != "unfused").bind(x=image, output=output).execute
             calls[way]()
         assert outputs["dequantised"].tobytes() == outputs["unfused"].tobytes()
-        row: dict[str, Any] = {"network": name, **{way: seconds * 1e3 for way, seconds in best(calls, clock=time.thread_time).items()}}
+        row: dict[str, Any] = {
+            "network": name,
+            **{way: seconds * 1e3 for way, seconds in best(calls, clock=time.thread_time).items()},
+        }
         row["ratio"] = row["dequantised"] / row["integers"]
         print(f"{name:30} {row['dequantised']:14.2f} {row['integers']:9.2f} {row['unfused']:9.2f} {row['ratio']:11.2f}")
         rows.append(row)

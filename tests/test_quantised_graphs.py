@@ -18,7 +18,7 @@ from anydml.devices.graph import CompiledGraph
 from anydml.exact.float32 import round_to_float32
 from anydml.graphs.check import check_graph
 from anydml.graphs.lattice import integers_of
-from anydml.graphs.plan import works_of
+from anydml.graphs.plan import Region, works_of
 from anydml.graphs.quantised import regions
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
@@ -147,7 +147,7 @@ def test_bounds_hold_and_are_no_wider_than_that(ran: Ran) -> None:
         recipe = Recipe(UINT8, INT8, UINT8, (1, 400), (8,), bias="int32", zero="any", spread=100.0)
         (work,) = regions(checked := check_graph(make(recipe, seed).desc), works_of(checked))
         region = work.region
-        assert region is not None
+        assert isinstance(region, Region)
         numbers = bounds.estimate(region, dml.DataType.UINT8, None, dml.DataType.UINT8)
         assert not isinstance(numbers, str)
         constant = checked.constant(work.reads["weights"].buffer)
