@@ -211,7 +211,7 @@ def linear(name: str) -> dict[str, Any]:
 
 @needs_code
 @pytest.mark.parametrize("isa", {ISAS[0], ISAS[-1]} if ISAS else ())
-@pytest.mark.parametrize("name", ["GRU", "LSTM"])
+@pytest.mark.parametrize("name", ["GRU", "LSTM", "GRU with other functions"])
 def test_what_bounds_leave_open_is_decided_in_machine_code(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With bounds that are far too large, nearly all elements go there, and none to the reference."""
     monkeypatch.setattr(plan, "ONE", 2.0**-30)
@@ -225,7 +225,9 @@ def test_what_bounds_leave_open_is_decided_in_machine_code(name: str, isa: str, 
         run(self, *arguments)
 
     monkeypatch.setattr(Deciding, "_finer", counted)
-    desc = plain(name, 3, 2, 3, 11)
+    name, *other = name.split(" ", 1)
+    functions = [named("ACTIVATION_SOFTPLUS")(), named("ACTIVATION_GELU")()] if other else usual(name)
+    desc = plain(name, 3, 2, 3, 11, activation_descs=functions)
     inputs, outputs = filled(desc, np.random.default_rng(3))
     dml.Device("cpu", isa=isa).compile(desc).bind(**inputs, **outputs).execute()
     want = expected(desc, inputs)
