@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,9 @@ import guarded
 import hurting
 from agreement import SOAK, bits, expected
 from anydml import DataType, TensorDesc
-from anydml.kernels.code import engine, targets
+from anydml.kernels.code import engine, llvm, targets
+from anydml.kernels.code.targets import ARM, X86, Target
+from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Machine, Refused
 from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.recurrence import finer, plan
@@ -25,6 +28,7 @@ from anydml.schema.expression import Indices, Sum, Tensor, each, number, select,
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, meaning, nest, stored
 from contracted import activations, named, pick
+from test_instructions import FORBIDDEN, TRIPLES, frame, instructions
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 COMPILED = "recurrence:compiled"
@@ -211,7 +215,7 @@ def linear(name: str) -> dict[str, Any]:
 
 @needs_code
 @pytest.mark.parametrize("isa", {ISAS[0], ISAS[-1]} if ISAS else ())
-@pytest.mark.parametrize("name", ["GRU", "LSTM"])
+@pytest.mark.parametrize("name", ["GRU", "LSTM", "GRU with other functions"])
 def test_what_bounds_leave_open_is_decided_in_machine_code(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With bounds that are far too large, nearly all elements go there, and none to the reference."""
     monkeypatch.setattr(plan, "ONE", 2.0**-30)
@@ -225,7 +229,9 @@ def test_what_bounds_leave_open_is_decided_in_machine_code(name: str, isa: str, 
         run(self, *arguments)
 
     monkeypatch.setattr(Deciding, "_finer", counted)
-    desc = plain(name, 3, 2, 3, 11)
+    name, *other = name.split(" ", 1)
+    functions = [named("ACTIVATION_SOFTPLUS")(), named("ACTIVATION_GELU")()] if other else usual(name)
+    desc = plain(name, 3, 2, 3, 11, activation_descs=functions)
     inputs, outputs = filled(desc, np.random.default_rng(3))
     dml.Device("cpu", isa=isa).compile(desc).bind(**inputs, **outputs).execute()
     want = expected(desc, inputs)
@@ -282,6 +288,37 @@ def test_a_call_that_was_broken_off_begins_anew(monkeypatch: pytest.MonkeyPatch)
     assert len(calls) >= 5
     for field, x in outputs.items():
         np.testing.assert_array_equal(bits(x), first[field])
+
+
+ROWS = [row for row in X86 + ARM if row.name in ("generic", "avx2", "avx512bw")]  # others are like one of these
+
+
+@pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.architecture}-{row.name}")
+def test_code_is_of_its_row_and_takes_less_than_a_page_of_the_stack(row: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    forbidden = re.compile("|".join(f"(?:{x})" for x in FORBIDDEN[row.architecture, row.name]))
+    many = ("SOFTPLUS", "GELU", "ELU")
+    for functions in (usual("LSTM"), [named(f"ACTIVATION_{name}")() for name in many]):
+        texts: list[str] = []
+
+        def kept(emit: Any, target: Target, *arguments: Any, texts: list[str] = texts) -> engine.Code:
+            texts.append(emit(target, *arguments))
+            return engine.Code(None, 0)
+
+        desc = plain("LSTM", 2, 3, 3, 40, activation_descs=functions)
+        found = recurrence(meaning(desc))
+        assert not isinstance(found, str)
+        monkeypatch.setattr(engine, "compiled", kept)
+        opened = plan.Planner(found, 0, range(3), check(desc).tensors, row, Scratch("scratch")).piece().open
+        texts += [finer.emitted(row, opened.shape, 0)]
+        for text in texts:
+            assembly = engine.assembly(text, row, TRIPLES[row.architecture][0])
+            for function in re.split(r"\n(?=\w+:)", assembly):
+                assert frame(instructions(function)) < 4096, function[:60]
+            assert not [line for line in instructions(assembly) if forbidden.match(line)]
+            own = set(re.findall(r"^(\w+):", assembly, re.MULTILINE))
+            called = {line.split()[-1] for line in instructions(assembly) if re.match(r"(callq?|bl) (?!\*)", line)}
+            assert called <= own
 
 
 # --- what is one, and what only looks like one ---

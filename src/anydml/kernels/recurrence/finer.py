@@ -28,6 +28,7 @@ from anydml.kernels.recurrence.shape import (
     SUM,
     Leaf,
     Shape,
+    lanes,
     names,
     pointers,
 )
@@ -63,9 +64,9 @@ def _needed(shape: Shape, number: int) -> list[int]:
 def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Body:
     """Go through the list; what stays open is kept on it."""
     body, size = Body(target), shape.data_type.dtype.itemsize
-    lanes, i64 = target.vector_bytes // 8, Kind("i64")
+    i64, stage = Kind("i64"), shape.stages[number]
+    together = lanes(target, stage.formula, finer=True)
     arguments(body, names(shape), pointers(shape))
-    stage = shape.stages[number]
     assert stage.state is not None
     position = body.op(f"sub i64 {body.load('i64', '%state', 8 * POSITION)}, 1")
     t = body.op(f"udiv i64 {position}, {len(shape.operations)}")
@@ -75,7 +76,7 @@ def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Bod
         kept, row, group, mask = carried
         word = body.load("i64", body.at("%state", 8 * ENTRIES), body.op(f"mul i64 {e}, 8"))
         b, j = body.op(f"lshr i64 {word}, 32"), body.op(f"and i64 {word}, {(1 << 32) - 1}")
-        first = body.op(f"and i64 {j}, {-lanes}")
+        first = body.op(f"and i64 {j}, {-together}")
         before, fresh, same, other, after = (body.name(x) for x in ("before", "fresh", "same", "other", "after"))
         body.jump(before)
         body.label(before)
@@ -114,8 +115,8 @@ def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Bod
 def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
     """`void @fine{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts."""
     body, source = Body(target), shape.sources[n]
-    lanes = target.vector_bytes // 8
-    wide, single = Kind("double", lanes), Kind("float", lanes)
+    count = target.vector_bytes // 8
+    wide, single = Kind("double", count), Kind("float", count)
     arguments(body, names(shape), pointers(shape))
     row = "%b"
     if source.kind == INPUT:
@@ -124,19 +125,19 @@ def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
     apart = 8 * source.rows
     tile = body.op(f"mul i64 {body.op(f'udiv i64 {row}, {source.rows}')}, {body.op(f'mul i64 %terms{n}, {apart}')}")
     from_ = body.at(body.at(f"%packed{n}", tile), body.op(f"mul i64 {body.op(f'urem i64 {row}, {source.rows}')}, 8"))
-    panel_row = 4 * lanes * source.across
+    panel_row = 4 * count * source.across
     part = f"%fine_part{n}"
 
     def number(k: str) -> tuple[Value, Value, Value]:
         """A term's factor in three parts."""
         at = [body.at(f"%pairs{n}", body.op(f"mul i64 %pairs_part{n}, {p}")) for p in range(PARTS)]
         offset = body.op(f"mul i64 {k}, 8")
-        head, tail, lost = (body.splat(body.loaded(Kind("double"), p, offset), lanes) for p in at)
+        head, tail, lost = (body.splat(body.loaded(Kind("double"), p, offset), count) for p in at)
         return head, tail, lost
 
     def term(k: str, weight: Value, values: list[Value]) -> list[Value]:
         if source.kind != NUMBERS:
-            x = body.splat(body.loaded(Kind("double"), from_, body.op(f"mul i64 {k}, {apart}")), lanes)
+            x = body.splat(body.loaded(Kind("double"), from_, body.op(f"mul i64 {k}, {apart}")), count)
             return plus(values, x * weight)
         head, tail, lost = number(k)
         product, rest = exact_product(head, weight)
@@ -172,7 +173,17 @@ class _Formula:
 
     def __init__(self, body: Body, shape: Shape, number: int) -> None:
         self.body, self.shape, self.stage = body, shape, shape.stages[number]
-        self.lanes = body.target.vector_bytes // 8
+        self.lanes = lanes(body.target, self.stage.formula, finer=True)
+
+    def sums(self, i: str) -> None:
+        """Make the sums of a vector of units."""
+        body = self.body
+        for leaf in self.stage.leaves:
+            if leaf.kind == SUM:
+                place = body.op(
+                    f"add i64 {body.op(f'mul i64 {i}, 8')}, {body.op(f'mul i64 {leaf.block}, %block{leaf.number}')}"
+                )
+                body.do(f"call void @fine{leaf.number}(ptr %arguments, i64 %t, i64 %b, i64 {place})")
 
     def computed(self, i: str) -> Precise:
         streams, known = self._read(i)
@@ -206,7 +217,6 @@ class _Formula:
     def _sum(self, leaf: Leaf, i: str) -> Precise:
         body, n, wide = self.body, leaf.number, Kind("double", self.lanes)
         place = body.op(f"add i64 {body.op(f'mul i64 {i}, 8')}, {body.op(f'mul i64 {leaf.block}, %block{n}')}")
-        body.do(f"call void @fine{n}(ptr %arguments, i64 %t, i64 %b, i64 {place})")
         head, tail, lost = (
             body.loaded(wide, body.at(f"%fine{n}", body.op(f"mul i64 %fine_part{n}, {k}")), place) for k in range(PARTS)
         )
@@ -225,23 +235,27 @@ def _numbers(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
     formula = _Formula(body, shape, shape.sources[n].number)
-    lanes = formula.lanes
-    iota = body.constants("i64", range(lanes))
+    vector, together = target.vector_bytes // 8, formula.lanes
+    iota = body.constants("i64", range(together))
 
     def group(i: str, carried: list[Value]) -> list[Value]:
         x = formula.computed(i)
         size = x.pair.head.magnitude()
         nothing = size.compared("oeq", 0.0) & x.err.compared("olt", NOTHING)
         far = ~(size.compared("olt", FAR) & x.err.compared("olt", FAR)) | (size.compared("olt", 1 / FAR) & ~nothing)
-        left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), lanes)
+        left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), together)
         open_ = (either(x.guard, far) or far) & iota.compared("slt", left)
         for k, value in enumerate((x.pair.head, x.pair.tail, x.err)):
             at = body.at(f"%pairs{n}", body.op(f"mul i64 %pairs_part{n}, {k}"))
             body.stored(value, at, body.op(f"mul i64 {i}, 8"))
         return [carried[0] | Value(body, lanes_as_bits(open_), Kind("i64"))]
 
-    up = body.op(f"and i64 {body.op(f'add i64 %units, {lanes - 1}')}, {-lanes}")
-    _, (open_,) = body.loop("0", up, lanes, [body.constant(Kind("i64"), 0)], group)
+    def of_vector(i: str, carried: list[Value]) -> list[Value]:
+        formula.sums(i)
+        return body.loop(i, body.op(f"add i64 {i}, {vector}"), together, carried, group)[1]
+
+    up = body.op(f"and i64 {body.op(f'add i64 %units, {vector - 1}')}, {-vector}")
+    _, (open_,) = body.loop("0", up, vector, [body.constant(Kind("i64"), 0)], of_vector)
     body.stored(open_, f"%open{n}", body.op("mul i64 %b, 8"))
     body.do("ret void")
     return defined(body, f"void @numbers{n}(ptr %arguments, i64 %t, i64 %b)"), [*body.declared]
@@ -251,7 +265,9 @@ def _group(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]:
     """`i64 @group(arguments, t, b, i)`: the elements of a group of units, and the lanes that stay open."""
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
-    made, open_ = _Formula(body, shape, number).stored("%i")
+    formula = _Formula(body, shape, number)
+    formula.sums(body.op(f"and i64 %i, {-(target.vector_bytes // 8)}"))
+    made, open_ = formula.stored("%i")
     body.stored(made, "%made")
     body.do(f"ret i64 {'0' if open_ is None else lanes_as_bits(open_)}")
     return defined(body, "i64 @group(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]

@@ -150,7 +150,6 @@ class Planner:
             steps=steps,
             sequences=count,
             units=units,
-            up=up,
             most=most,
             row=self.row,
             slot=slot,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.code.targets import Target
+from anydml.kernels.elementwise.transcendental import KINDS
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
@@ -83,10 +84,10 @@ class Shape(NamedTuple):
 def names(shape: Shape) -> list[str]:
     """The arguments of the kernel, in order; distances are in bytes.
 
-    most: operations of a call. up: units, counted up to whole groups. row, slot: from one sequence, and from one step, of a
+    most: operations of a call. row, slot: from one sequence, and from one step, of a
     state to the next. chunk: steps whose sums over an input are made at once. made: a group of elements.
     """
-    found = ["state", "steps", "sequences", "units", "up", "most", "row", "slot", "chunk", "made"]
+    found = ["state", "steps", "sequences", "units", "most", "row", "slot", "chunk", "made"]
     if shape.lengths:
         found += ["lengths", "length_step"]
     for n, given in enumerate(shape.starts):
@@ -122,8 +123,19 @@ def pointers(shape: Shape) -> set[str]:
 
 
 def lanes_of(target: Target) -> int:
-    """Units that are computed together: two registers of float64."""
+    """Units that groups are counted in."""
     return target.vector_bytes // 4
+
+
+def lanes(target: Target, formula: Formula, *, finer: bool = False) -> int:
+    """Units that a formula is computed for together, so that its values and constants do not fill the stack's frame.
+
+    finer: in twice float64's precision.
+    """
+    usual = {node.op for node in formula if node.op in KINDS} <= {"sigmoid", "tanh"}
+    if finer:
+        return target.vector_bytes // (16 if usual else 32) if target.vector_bytes == 64 else 2 if usual else 1
+    return lanes_of(target) if usual else max(2, target.vector_bytes // 16)
 
 
 def tiles(target: Target, rows: int, vectors: int) -> tuple[int, int]:

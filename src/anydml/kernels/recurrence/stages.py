@@ -27,7 +27,7 @@ from anydml.kernels.recurrence.shape import (
     SUM,
     Leaf,
     Shape,
-    lanes_of,
+    lanes,
     names,
     pointers,
 )
@@ -64,7 +64,7 @@ class _Stage:
     def __init__(self, target: Target, shape: Shape, number: int) -> None:
         self.body, self.shape, self.number = Body(target), shape, number
         self.stage = shape.stages[number]
-        self.lanes = lanes_of(target)
+        self.lanes = lanes(target, self.stage.formula)
         self.size = shape.data_type.dtype.itemsize
         self.element = Kind(f"i{8 * self.size}", self.lanes)
         self.wide = Kind("double", self.lanes)
@@ -177,7 +177,11 @@ class _Stage:
                 when(body, body.op(f"icmp ne i64 {bits}, 0"), lambda: self._note(i, bits))
             return []
 
-        body.loop("0", "%up", self.lanes, [], group)
+        body.loop("0", self._up(), self.lanes, [], group)
+
+    def _up(self) -> str:
+        """The units, counted up to whole groups."""
+        return self.body.op(f"and i64 {self.body.op(f'add i64 %units, {self.lanes - 1}')}, {-self.lanes}")
 
     def _within(self, i: str, bits: str) -> str:
         """The lanes of units that there are."""
@@ -227,7 +231,7 @@ class _Stage:
             return [body.fused(error, error, squares), open_ | Value(body, bits, Kind("i64"))]
 
         zeros = [body.constant(self.wide, 0.0), body.constant(Kind("i64"), 0)]
-        _, (squares, open_) = body.loop("0", "%up", self.lanes, zeros, group)
+        _, (squares, open_) = body.loop("0", self._up(), self.lanes, zeros, group)
         total = squares.lane(0)
         for lane in range(1, self.lanes):
             total = total + squares.lane(lane)
