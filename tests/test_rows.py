@@ -147,13 +147,16 @@ def between_pages(
 ) -> None:  # fmt: skip
     """Tensors at the start and at the end of mapped memory, and between bytes that stay what they are."""
     out = out if name in MAPPED else None
-    desc: Any = desc_of(name, data_type, sizes, axes, strides, out)
+    check_between_pages(desc_of(name, data_type, sizes, axes, strides, out), isa)
+
+
+def check_between_pages(desc: Any, isa: str | None = None) -> None:
     compiled = dml.Device("cpu", isa=isa, threads=1).compile(desc)
     assert compiled.kernel_name == "reduce:compiled"
     x, y = desc.input_tensor, desc.output_tensor
     for at_end in (False, True) if guarded.AVAILABLE else ():
-        given, _ = guarded.place(tuple(sizes), x.explicit_strides, x.data_type.dtype, at_end=at_end)
-        given[...] = hurting.values(data_type.name, tuple(sizes), np.random.default_rng(3), "ordinary")
+        given, _ = guarded.place(x.sizes, x.explicit_strides, x.data_type.dtype, at_end=at_end)
+        given[...] = hurting.values(x.data_type.name, x.sizes, np.random.default_rng(3), "ordinary")
         found, buffer = guarded.place(y.sizes, y.explicit_strides, y.data_type.dtype, at_end=at_end, canary=0x5A)
         compiled.bind(input_tensor=given, output_tensor=found).execute()
         want = exact(desc, given)

@@ -18,7 +18,7 @@ from anydml.kernels.elementwise.runs import Place, Run, in_order
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.match.several import several
-from anydml.kernels.reduce import emit, softmax, whole
+from anydml.kernels.reduce import across, emit, softmax, whole
 from anydml.kernels.reduce.joint import with_joint
 from anydml.kernels.reduce.layout import shape_of
 from anydml.kernels.reduce.moments import with_moments
@@ -102,10 +102,17 @@ def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, t
     shape = shape_of(target, r, types, row, outer, around)
     count = lines * row.size
     shape = shape._replace(formula=regrouped(with_moments(with_joint(r.formula, count), count), same_along(shape)))
+    lanes_are_rows = across.shape_across(shape, row, outer)
     with guard:
-        code = engine.compiled(emit.emitted, target, shape)
+        if lanes_are_rows is None:
+            code = engine.compiled(emit.emitted, target, shape)
+        else:
+            shape = lanes_are_rows
+            code = engine.compiled(across.emitted, target, shape, across.depth_of(shape.most, shape.lines))
     kept = (row.size + 2 * shape.lanes) * lines * _keeps(shape) + 8
     room = min(ROOM, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
+    if lanes_are_rows is not None:
+        room = max(room, 2 * shape.lanes)  # of which as many may be listed at once
     own = [pitch(row.size, types[k].dtype.itemsize) for k in shape.staged]
     kept = -(-kept // 8) * 8
     size = words(room, kept + sum(own) * shape.together // 8)

@@ -245,8 +245,8 @@ class RowWalk(Walk):
             made += a.step(own, term, mask, at)
         return made
 
-    def finish(self, s: int, accumulators: Sequence[Accumulator], sets: list[list[Value]]) -> None:
-        """The results of a pass from the values of all sets."""
+    def finish(self, s: int, accumulators: Sequence[Accumulator], sets: list[list[Value]], *, across: bool = False) -> None:
+        """The results of a pass from the values of all sets; across: each lane is of a row of its own."""
         first = 0
         passes = self.stages.passes[s]
         root = len(self.formula) - 1
@@ -255,7 +255,7 @@ class RowWalk(Walk):
             for other in sets[1:]:
                 values = a.merged(values, other[first : first + len(a.starts)])
             first += len(a.starts)
-            item = a.finished(values)
+            item = a.result(values) if across else a.finished(values)
             p = passes[k]
             if isinstance(a, Moments):
                 self.beside[p, VARIANCE] = settled(a.variance)

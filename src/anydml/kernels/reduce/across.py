@@ -1,0 +1,195 @@
+"""The kernel of rows that lie across those of a tensor: neighbouring rows are lanes, so that nothing is merged in the end.
+
+A vector has an element of each of some rows, which lie side by side; the next one is a row's step further on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.elementwise.geometry import Dimension
+from anydml.kernels.elementwise.items import stored_item
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.elementwise.streams import CONTIGUOUS, PLACE, POSITION
+from anydml.kernels.reduce.lines import Row
+from anydml.kernels.reduce.listed import List
+from anydml.kernels.reduce.pool import PoolingBody
+from anydml.kernels.reduce.shape import Shape, names, pointers
+from anydml.kernels.reduce.walk import RowWalk
+
+REDUCTIONS = {"row_sum", "row_product", "row_max", "row_min", "row_first_largest", "row_first_smallest"}
+FEWEST = 4  # rows that lie side by side
+BLOCK = 64  # elements that are added up before they are added to others
+WORD = Kind("i64")
+
+
+def shape_across(shape: Shape, row: Dimension, outer: Sequence[Dimension]) -> Shape | None:
+    """The shape for rows as lanes; None where they do not lie so, or where something else is made of them than reductions."""
+    if shape.mapped or shape.formula[-1].op == "several" or not outer or outer[-1].size < FEWEST:
+        return None
+    if any(node.op.startswith("row_") and node.op not in REDUCTIONS for node in shape.formula):
+        return None
+    sizes = [t.dtype.itemsize for t in shape.types]
+    side_by_side = all(outer[-1].strides[k] == size for k, size in enumerate(sizes))
+    apart = all(abs(row.strides[k]) > size for k, size in enumerate(sizes[:-1]))
+    if not side_by_side or not apart or any(x in (POSITION, PLACE) for x in shape.lies):
+        return None
+    lanes = min(shape.lanes, 1 << outer[-1].size.bit_length() - 1)
+    return shape._replace(lies=(CONTIGUOUS,) * len(shape.types), lanes=lanes, unroll=1, keeps=False, staged=(), together=1)
+
+
+def emitted(target: Target, shape: Shape, depth: int) -> str:
+    """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list.
+
+    depth: additions that a term of a sum goes through, at most.
+    """
+    return _Kernel(target, shape, depth).text()
+
+
+def depth_of(most: int, lines: int) -> int:
+    """Additions of a term in rows of at most so many elements and lines, both powers of two: in its block, then of blocks and
+    of what is left of a line."""
+    return BLOCK + most // BLOCK + lines * (BLOCK + 1) + 4
+
+
+class _Kernel:
+    def __init__(self, target: Target, shape: Shape, depth: int) -> None:
+        self.body, self.shape, self.depth = PoolingBody(target, shape.lanes), shape, depth
+        self.row = Row(self.body, shape)
+        self.streams = self.row.streams
+        self.list = List(self.body, self.row)
+
+    def text(self) -> str:
+        body, shape = self.body, self.shape
+        arguments(body, names(shape), pointers(shape))
+        self.streams.begin()
+        start = body.load("i64", "%state")
+        begin, end = body.op(f"add i64 %first, {start}"), body.op("add i64 %first, %rows")
+        size = f"%n{shape.outer - 1}"
+        up = body.op(f"add i64 {end}, {size}")
+        runs = body.op(f"udiv i64 {body.op(f'sub i64 {up}, 1')}, {size}")
+        last = body.op(f"sub i64 {size}, {shape.lanes}")
+
+        def run(q: str, _: list[Value]) -> list[Value]:
+            done = body.op(f"mul i64 {q}, {size}")
+            low = body.call("llvm.smax.i64", WORD, f"i64 {body.op(f'sub i64 {begin}, {done}')}", "i64 0").name
+            high = body.call("llvm.smin.i64", WORD, f"i64 {body.op(f'sub i64 {end}, {done}')}", f"i64 {size}").name
+            count = body.op(f"sub i64 {high}, {low}")
+            groups = body.op(f"udiv i64 {body.op(f'add i64 {count}, {shape.lanes - 1}')}, {shape.lanes}")
+
+            def group(g: str, _: list[Value]) -> list[Value]:
+                at = body.op(f"add i64 {low}, {body.op(f'mul i64 {g}, {shape.lanes}')}")
+                self._stop_if_full(body.op(f"sub i64 {body.op(f'add i64 {done}, {at}')}, %first"))
+                # the last ones of a line begin earlier, so that they are as many as there are lanes
+                at = body.call("llvm.umin.i64", WORD, f"i64 {at}", f"i64 {last}").name
+                self._group(body.op(f"add i64 {done}, {at}"))
+                return []
+
+            body.loop("0", groups, 1, [], group)
+            return []
+
+        body.loop(body.op(f"udiv i64 {begin}, {size}"), runs, 1, [], run)
+        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
+        # a call that began behind the end has nothing left to do, and stays there
+        over = body.op(f"icmp uge i64 {start}, %rows")
+        after = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
+        body.store("i64", after, "%state")
+        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        body.begin()
+        return kernel(body, list(body.declared))
+
+    def _stop_if_full(self, r: str) -> None:
+        body = self.body
+
+        def stop() -> None:
+            body.store("i64", r, "%state")
+            body.do("ret i64 1")
+            body.label(body.name("never"))
+
+        half = body.op("lshr i64 %room, 1")
+        self.list.noted = body.load("i64", "%state", 16)
+        when(body, body.op(f"icmp ugt i64 {self.list.noted}, {half}"), stop)
+
+    def _group(self, number: str) -> None:
+        """As many rows as there are lanes, from one on."""
+        body = self.body
+        self.row.line = None
+        bases = self.row.starts(body.op(f"sub i64 {number}, %first"))
+        made, undecided, improves = self._reduced(bases, careful=False)
+        self.streams.store("0", made)
+        if undecided is None:
+            return
+        bits = lanes_as_bits(undecided)
+
+        def again() -> None:
+            made, undecided, _ = self._reduced(bases, careful=True)
+            self.streams.store("0", made)
+            if undecided is not None:
+                self._note(number, lanes_as_bits(undecided))
+
+        when(body, body.op(f"icmp ne i64 {bits}, 0"), again if improves else lambda: self._note(number, bits))
+
+    def _note(self, number: str, bits: str) -> None:
+        """Put the undecided rows on the list."""
+        body = self.body
+
+        def one(lane: str, _: list[Value]) -> list[Value]:
+            open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+            self.row.number = body.op(f"add i64 {number}, {lane}")
+            when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self.list.append("0"))
+            return []
+
+        body.loop("0", str(self.shape.lanes), 1, [], one)
+
+    def _reduced(self, bases: list[str], *, careful: bool) -> tuple[Value, Value | None, bool]:
+        """The bits that are stored, the rows that are left open, and whether care may make a difference."""
+        body, shape = self.body, self.shape
+        walk = RowWalk(body, shape, frozenset(), careful=careful)
+        for s in range(len(walk.stages.passes)):
+            walk.fill_row(s)
+            self._pass(walk, s, bases)
+        walk.fill_row(len(walk.stages.passes))
+        self.streams.bases = bases
+        made, undecided = stored_item(body, walk.root(), shape.types[-1], shape.lanes, integral=shape.integral)
+        return made, undecided, walk.improves
+
+    def _pass(self, walk: RowWalk, s: int, bases: list[str]) -> None:
+        body, shape, row = self.body, self.shape, self.row
+        mark = len(body.lines)
+        row.put(walk, "0", {k: body.undefined(row.kinds[k]) for k in self.streams.inside})
+        accumulators = walk.accumulators(s, self.depth)
+        del body.lines[mark:]  # nothing of it is used but the accumulators' kinds
+        walk.forget()
+        starts = [v for a in accumulators for v in a.starts]
+
+        def line(values: list[Value]) -> list[Value]:
+            begun = self.streams.bases
+
+            def step(i: str, values: list[Value]) -> list[Value]:
+                moved = [body.at(p, body.op(f"mul i64 {i}, %s{k}")) for k, p in enumerate(begun[:-1])]
+                self.streams.bases = [*moved, begun[-1]]
+                row.put(walk, "0", self.streams.whole("0"))
+                walk.fill_pass(s)
+                at = body.splat(Value(body, row.in_row(i), WORD), shape.lanes)
+                made = walk.stepped(s, accumulators, values, None, at)
+                walk.forget()
+                return made
+
+            def block(i: str, values: list[Value]) -> list[Value]:
+                _, made = body.loop(i, body.op(f"add i64 {i}, {BLOCK}"), 1, starts, step)
+                found: list[Value] = []
+                for a in accumulators:
+                    first, end = len(found), len(found) + len(a.starts)
+                    found += a.merged(values[first:end], made[first:end])
+                return found
+
+            i, values = body.loop("0", "%n", BLOCK, values, block)
+            _, values = body.loop(i, "%n", 1, values, step)
+            self.streams.bases = begun
+            return values
+
+        self.streams.bases = bases
+        walk.finish(s, accumulators, [row.lines(starts, line)], across=True)
