@@ -10,12 +10,14 @@ import pytest
 
 import anydml as dml
 from anydml import TensorDesc
+from anydml.devices.graph import CompiledGraph
 from anydml.graphs.fusing import read_at_index
 from anydml.graphs.memory import laid_in_scratch, lives, most_alive
 from anydml.graphs.plan import Work
 from anydml.schema.expression import bound_by, walk
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.dequantised import graphs
 from benchmarks.network_layers import NETWORKS, Floats, Integers, Weights
 
 PART = 8  # a divisor of the channels, which every tensor but the image has
@@ -41,3 +43,15 @@ def test_networks_take_what_is_alive_at_once(name: str, writer: type[Floats] | t
     assert len(works) > 20
     assert np.prod((1, 64 // PART, 112, 112)) <= least
     assert layout.bytes <= 1.1 * least
+
+
+def test_kernels_take_turns_in_what_they_leave_nothing_in() -> None:
+    """The int32 sums of layers that are dequantised, convolved and quantised again: there is room for those of one."""
+    compiled = graphs("ResNet-18", size=64, part=8)["dequantised"].compile(dml.Device(threads=1))
+    assert isinstance(compiled, CompiledGraph)
+    every = [part.built.passing for part in compiled.call.parts]
+    own = sum(part.built.temporary_resource_size + 64 for part in compiled.call.parts)
+    taken = compiled.binding_properties.temporary_resource_size
+    print(f"{taken} bytes of scratch, and {sum(every)} of sums in {sum(map(bool, every))} layers")
+    assert 3 * max(every) < sum(every)
+    assert taken <= compiled.call.layout.bytes + own + max(every) + 64

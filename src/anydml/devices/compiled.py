@@ -60,7 +60,9 @@ class CompiledOperator:
 
     def _begin(self, owned: int) -> None:
         """owned: the bytes of inputs that initialize copies."""
-        self._properties = BindingProperties(self.built.temporary_resource_size, owned + self.built.persistent_resource_size)
+        self._properties = BindingProperties(
+            self.built.temporary_resource_size + self.built.passing, owned + self.built.persistent_resource_size
+        )
         self._persistent: dict[str, NDArray[Any]] | None = None if owned else {}
         self._initialized: dict[str, dict[str, NDArray[Any]]] = {}
         self.reports = verbose.level() > 0

@@ -81,18 +81,21 @@ class GraphCall:
     def built(self) -> Built:
         """The graph as a kernel that can be bound."""
         sharing = {self._shared[k]: part.built.temporary_resource_size + LINE for k, part in enumerate(self.parts)}
-        temporary = self.layout.bytes + sum(size for size in sharing.values() if size > LINE)
+        temporary = self.layout.bytes + sum(size for size in sharing.values() if size > LINE) + self._passing()
         kept = sum(self._checked.buffers[use.buffer].bytes for part in self._once for use in part.work.writes.values())
         kept += sum(part.built.persistent_resource_size for part in self.parts)
         kept += sum(self._checked.buffers[i].bytes for i in self._fixed if self._checked.constant(i))
         kept += sum(x.nbytes for part in self.parts for x in part.work.arrays.values())
         kept += sum(self._checked.buffers[i].bytes for i in self._seen())
-        passing = [
-            part.built.initialize_resource_size + part.built.temporary_resource_size + part.built.persistent_resource_size
+        once = [
+            part.built.initialize_resource_size
+            + part.built.temporary_resource_size
+            + part.built.passing
+            + part.built.persistent_resource_size
             for part in self._once
         ]
-        passing += [part.built.initialize_resource_size for part in self.parts]
-        return Built(self.bind, temporary, self.initialize, kept, max(passing, default=0))
+        once += [part.built.initialize_resource_size for part in self.parts]
+        return Built(self.bind, temporary, self.initialize, kept, max(once, default=0))
 
     def initialize(self, owned: Arrays) -> Arrays:
         """Persistent memory, from constants and owned inputs: buffers by `#number`, and what parts packed by `part/name`."""
@@ -110,6 +113,11 @@ class GraphCall:
                 judge()
             found |= {f"{k}/{name}": array for name, array in part.packed(views).items()}
         return found
+
+    def _passing(self) -> int:
+        """Bytes that kernels take turns in, and leave nothing in."""
+        most = max((part.built.passing for part in self.parts), default=0)
+        return most + LINE if most else 0
 
     def _seen(self) -> set[int]:
         """The owned inputs that are read at each call, beside what is packed of them: by regions, which decide outputs."""
@@ -161,6 +169,7 @@ class GraphCall:
         made: list[Sight] = []
         copies: list[Execute] = []
         spare: dict[int, NDArray[Any]] = {}
+        passing = np.empty(self._passing(), np.uint8)
         for k, part in enumerate(self.parts):
             packed = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
             if part.built.rounds is not None and (size := part.built.temporary_resource_size):
@@ -168,6 +177,8 @@ class GraphCall:
                 if first not in spare:
                     spare[first] = np.zeros(size + LINE, np.uint8)
                 packed["scratch"] = spare[first]
+            if part.built.passing:
+                packed["passing"] = passing
             made.append(Sight(part, {**self._views(part, memory), **packed}))
         for bound in later:
             tensor = self._written[bound.buffer]

@@ -23,7 +23,7 @@ NOTHING = np.zeros(0, np.int64)
 def link(lowered: Lowered) -> Built:
     """The call for any arrays. Uncompilable where the code that runs the steps cannot be made."""
     engine.compiled(runner, lowered.target)
-    target, scratch = lowered.target, lowered.scratch
+    target, scratch, passing = lowered.target, lowered.scratch, lowered.passing
     sheets = [Sheet(rounds.phases, rounds.moved) for rounds in lowered.rounds]
     # NumPy's copies have no constants, and no address is 0
     fixed = {} if lowered.constants is None else {"constants": address_of(lowered.constants)}
@@ -31,16 +31,19 @@ def link(lowered: Lowered) -> Built:
     cut = len(sheets) > 1 or lowered.interruptible
     status = lowered.fails or lowered.decide is not None
 
-    def worked_in(arrays: Arrays) -> tuple[dict[str, int], NDArray[np.int64]]:
-        """The addresses of our own memory, and the scratch."""
-        if not scratch:
-            return fixed, NOTHING
-        given = arrays.get("scratch")
-        memory, start = _aligned(scratch) if given is None else (given, _line_in(given))
-        return {**fixed, "scratch": start}, memory[start - address_of(memory) :][: scratch // 8 * 8].view(np.int64)
+    def worked_in(arrays: Arrays) -> tuple[dict[str, int], NDArray[np.int64], Arrays]:
+        """The addresses of our own memory, the scratch, and the arrays with what passes through it."""
+        own, words = {**fixed}, NOTHING
+        if scratch:
+            memory, own["scratch"] = _given(arrays.get("scratch"), scratch)
+            words = memory[: scratch // 8 * 8].view(np.int64)
+        if passing:
+            memory, own["passing"] = _given(arrays.get("passing"), passing)
+            arrays = {**arrays, "passing": memory}
+        return own, words, arrays
 
     def place(arrays: Arrays) -> Placed:
-        own, words = worked_in(arrays)
+        own, words, arrays = worked_in(arrays)
         every = [sheet.bind(_addresses(sheet, arrays, own))[0] for sheet in sheets]
         decide = None if lowered.decide is None else partial(lowered.decide, words, arrays)
         again = sum(map(len, every[:-1]))
@@ -48,7 +51,7 @@ def link(lowered: Lowered) -> Built:
         return Placed(phases, target, lowered.short, again, decide, lowered.once, words, (lowered, arrays, words))
 
     def bind(arrays: Arrays) -> Execute:
-        own, words = worked_in(arrays)
+        own, words, arrays = worked_in(arrays)
         keep = (lowered, arrays, words)
         runs = []
         for sheet, rounds in zip(sheets, lowered.rounds, strict=True):
@@ -72,9 +75,9 @@ def link(lowered: Lowered) -> Built:
     alone = single and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
     tabled = None if any(rounds.times for rounds in lowered.rounds) else place
     if not lowered.packing:
-        direct = partial(Direct, lowered, sheets[0], fixed) if alone and sheets[0].fixed else None
-        bare = alone and not scratch
-        return Built(bind, scratch, judges=lowered.judges, bare=bare, direct=direct, rounds=lowered.rounds, place=tabled)
+        direct = partial(Direct, lowered, sheets[0], fixed) if alone and sheets[0].fixed and not passing else None
+        made = Built(bind, scratch, judges=lowered.judges, bare=alone and not (scratch or passing), direct=direct)
+        return made._replace(rounds=lowered.rounds, passing=passing, place=tabled)
     packing = Sheet([[lowered.packing]])
 
     def initialize(arrays: Arrays) -> Arrays:
@@ -84,7 +87,8 @@ def link(lowered: Lowered) -> Built:
         return {"packed": memory[packed - address_of(memory) :]}
 
     kept = lowered.packed, lowered.spare
-    return Built(bind, scratch, initialize, *kept, judges=lowered.judges, rounds=lowered.rounds, place=tabled)
+    made = Built(bind, scratch, initialize, *kept, judges=lowered.judges)
+    return made._replace(rounds=lowered.rounds, passing=passing, place=tabled)
 
 
 class Direct:
@@ -171,6 +175,12 @@ def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:
     """Zeroed memory, and the address in it from which on there are so many bytes at a cache line's start."""
     memory = np.zeros(nbytes + LINE, np.uint8)
     return memory, _line_in(memory)
+
+
+def _given(memory: NDArray[np.uint8] | None, nbytes: int) -> tuple[NDArray[np.uint8], int]:
+    """So many bytes from a cache line's start on, in memory that is given or taken, and their address."""
+    memory, start = _aligned(nbytes) if memory is None else (memory, _line_in(memory))
+    return memory[start - address_of(memory) :][:nbytes], start
 
 
 def _line_in(memory: NDArray[np.uint8]) -> int:

@@ -44,7 +44,8 @@ class Lowered(NamedTuple):
     """A statement as steps of machine code: data, which the device links.
 
     rounds: what a call computes. Their addresses are from the start of a tensor by name, or of memory: "scratch",
-    "constants" and, where something is packed, "packed". scratch: bytes that each bound operator works in.
+    "constants" and, where something is packed, "packed". scratch: bytes that each bound operator works in. passing: bytes that
+    a call works in, called "passing", which others may work in before and after it; `decide` finds them among the arrays.
     packing: steps that `initialize` takes to write `packed` bytes, from owned inputs, working in `spare` bytes called
     "spare". fails: a status that is not 0 says that a value breaks a data rule, and that nothing was written. judges: every
     data rule is looked at so. short: so little work that other threads can wait for it. decide: to be called with the
@@ -56,6 +57,7 @@ class Lowered(NamedTuple):
     target: Target
     rounds: Sequence[Rounds]
     scratch: int = 0
+    passing: int = 0
     constants: NDArray[np.uint8] | None = None
     packing: Sequence[Step | Repeat] = ()
     packed: int = 0
@@ -100,7 +102,8 @@ class Built(NamedTuple):
     be made by several threads at once; None where there is none. It looks at nothing but the addresses, and is made with
     the shapes and types of the tensors besides.
     rounds: of what `Lowered` is linked to. Kernels of equal ones may take turns in one scratch, `bind` getting it as the array
-    "scratch": zeros at first, of `temporary_resource_size` and a cache line.
+    "scratch": zeros at first, of `temporary_resource_size` and a cache line. passing: so many bytes and a cache line, that any
+    kernels may take turns in, `bind` getting them as the array "passing".
     place: as `bind`, the phases for a table of several calls; None where a call is more than its phases.
     """
 
@@ -113,6 +116,7 @@ class Built(NamedTuple):
     bare: bool = False
     direct: Callable[[Sequence[str], Mapping[str, Form]], Direct] | None = None
     rounds: Sequence[Rounds] | None = None
+    passing: int = 0
     place: Callable[[Arrays], Placed] | None = None
 
 

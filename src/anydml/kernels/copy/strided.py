@@ -39,7 +39,7 @@ def layered(
         phases.append(_shared(steps, threads))
         scratch = max(scratch, needed)
     words = np.array([[value, 0] for value in constants], np.uint64).view(np.uint8).ravel() if constants else None
-    return Lowered(target, [Rounds(phases)], scratch, words, short=short)
+    return Lowered(target, [Rounds(phases)], scratch, constants=words, short=short)
 
 
 def _phase(

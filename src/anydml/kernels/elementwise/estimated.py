@@ -7,6 +7,9 @@ squares of 2^-24, and for what a quotient loses that is no normal number. The bo
 more. Where v is nearer than 1/2, less this, to an integer, no other one can come out. A v that is no number is near to
 nothing, and so is one whose bound is 1/2: hence |v| < 2^23 wherever something is certain, and its integer is an int32.
 
+Where this leaves a lane of a group open, its sums are made again in float64, with quotients in float64: there the same holds
+with 2^-53 and 2^-52 for 2^-24 and 2^-23, and 2^-40 in place of 2^-20.
+
 Where every c_k is the quotient itself and a multiple of 2^-13, and they add up to 8 or less, v is r, ties included: each
 partial sum is a multiple of 2^-13 of at most 2^11.
 """
@@ -17,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
 from anydml.kernels.elementwise.rounding import rounded_to_whole
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.match.maps import Formula
@@ -143,9 +147,11 @@ class Estimate:
 
         divisor = scale(of.scale)
         self.factors = [scale(t.scale) / divisor for t in of.terms]
+        doubled = divisor.converted("fpext", wide)
+        self.wide_factors = [scale(t.scale).converted("fpext", wide) / doubled for t in of.terms]
         exact, reach = None, body.constant(single, 0.0)
         for term, factor in zip(of.terms, self.factors, strict=True):
-            product = factor.converted("fpext", wide) * divisor.converted("fpext", wide)  # of 48 bits
+            product = factor.converted("fpext", wide) * doubled  # of 48 bits
             fine = factor * FINEST
             same = product.compared("oeq", scale(term.scale).converted("fpext", wide))
             same = same & fine.magnitude().compared("olt", 2.0**22) & self._whole(fine)
@@ -153,8 +159,9 @@ class Estimate:
             reach = reach + factor.magnitude()
         assert exact is not None
         exact = exact & reach.compared("ole", MOST)
-        bound = reach * (REACH * (len(of.terms) + 2) * 2.0**-23)
-        self.threshold = body.chosen(exact, body.constant(single, 2.0), (0.5 - 2.0**-20) - bound)
+        terms = REACH * (len(of.terms) + 2)
+        self.threshold = body.chosen(exact, body.constant(single, 2.0), (0.5 - 2.0**-20) - reach * (terms * 2.0**-23))
+        self.wide_threshold = (0.5 - 2.0**-40) - reach.converted("fpext", wide) * (terms * 2.0**-52)
         self.taken = [None if t.zero is None else self._integer(constants[t.zero].lane(0), t.zero) for t in of.terms]
         self.added = None if of.zero is None else self._integer(constants[of.zero].lane(0), of.zero)
 
@@ -167,16 +174,38 @@ class Estimate:
 
     def element(self, streams: Sequence[Value]) -> tuple[Value, Value]:
         """The bits that are stored, and the lanes that are left open."""
+        body, lanes = self.body, self.lanes
+        made, open_ = self._estimated(streams, "float", self.factors, self.threshold)
+        bits = lanes_as_bits(open_)
+        before, again, after = (body.name(x) for x in ("before", "again", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(body.op(f"icmp ne i64 {bits}, 0"), again, after)
+        body.label(again)
+        finer, open_ = self._estimated(streams, "double", self.wide_factors, self.wide_threshold)
+        left, end = lanes_as_bits(open_), body.name("made")
+        body.jump(end)
+        body.label(end)
+        body.jump(after)
+        body.label(after)
+        kind = made.kind
+        made = body.value(f"phi {kind.text} [ {made.name}, %{before} ], [ {finer.name}, %{end} ]", kind)
+        return made, bits_as_lanes(body, body.op(f"phi i64 [ {bits}, %{before} ], [ {left}, %{end} ]"), lanes)
+
+    def _estimated(
+        self, streams: Sequence[Value], element: str, factors: Sequence[Value], threshold: Value
+    ) -> tuple[Value, Value]:
+        """The same in floats of a kind."""
         body, total = self.body, None
-        for term, factor, zero in zip(self.of.terms, self.factors, self.taken, strict=True):
+        for term, factor, zero in zip(self.of.terms, factors, self.taken, strict=True):
             x = self._integer(streams[term.read], term.read)
             if zero is not None:
                 x = x - body.splat(zero, self.lanes)
-            number, by = x.converted("sitofp", x.kind.of("float")), body.splat(factor, self.lanes)
+            number, by = x.converted("sitofp", x.kind.of(element)), body.splat(factor, self.lanes)
             total = number * by if total is None else body.fused(number, by, total)
         assert total is not None
         nearest = rounded_to_whole("half_to_even", total)
-        certain = (total - nearest).magnitude().compared("olt", body.splat(self.threshold, self.lanes))
+        certain = (total - nearest).magnitude().compared("olt", body.splat(threshold, self.lanes))
         made = nearest.converted("fptosi", nearest.kind.of("i32"))
         if self.added is not None:
             made = made + body.splat(self.added, self.lanes)

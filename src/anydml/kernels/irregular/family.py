@@ -60,7 +60,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         target,
         [Rounds(phases)],
         scratch,
-        constants,
+        constants=constants,
         fails=True,
         judges=judged <= {found.indices.tensor},
         short=size < SHORT,

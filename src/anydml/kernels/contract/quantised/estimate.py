@@ -85,12 +85,7 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
                 text.store(f"<{step} x i8>", bytes_, text.at("%output", at))
             else:
                 text.store(f"<{step} x i8>", bytes_, spare)
-
-                def one(k: str, _: list[str]) -> list[str]:
-                    text.store("i8", text.load("i8", spare, k), text.at("%output", text.op(f"add i64 {at}, {k}")))
-                    return []
-
-                fold(text, "0", most, 1, [], one)
+                _copied(text, spare, text.at("%output", at), most, step)
             some_open = masks[0]
             for mask in masks[1:]:
                 some_open = text.op(f"or <{lanes} x i1> {some_open}, {mask}")
@@ -162,13 +157,21 @@ def _beside(text: Text, at: str, step: int, most: str | None, spare: str) -> str
     here = text.at("%other", at)
     if most is None:
         return here
-
-    def one(k: str, _: list[str]) -> list[str]:
-        text.store("i8", text.load("i8", here, k), spare, k)
-        return []
-
-    fold(text, "0", most, 1, [], one)
+    _copied(text, here, spare, most, step)
     return spare
+
+
+def _copied(text: Text, from_: str, to: str, count: str, below: int) -> None:
+    """Copy so many bytes, fewer than a power of two, by halves of it."""
+    at, size = "0", below // 2
+    while size:
+        kind, rest = f"<{size} x i8>", text.op(f"and i64 {count}, {size}")
+
+        def some(at: str = at, kind: str = kind) -> None:
+            text.store(kind, text.load(kind, from_, at), text.at(to, at))
+
+        when(text, text.op(f"icmp ne i64 {rest}, 0"), some)
+        at, size = text.op(f"add i64 {at}, {rest}"), size // 2
 
 
 def _bytes(text: Text, target: Target, vectors: list[str]) -> str:

@@ -26,8 +26,8 @@ def decide(
     scratch: NDArray[np.int64],
     arrays: Arrays,
 ) -> None:
-    """Decide the outputs on each list: in the scratch, the word that counts them, and the int32 from which on they are."""
-    output, small = arrays["output"], scratch.view(np.int32)
+    """Decide the outputs on each list: the word of the scratch that counts them, and the int32 in passing where it begins."""
+    output, small = arrays["output"], arrays["passing"].view(np.int32)
     elements = elements_of(x_type, *region.x)[1]
     other = arrays.get(OTHER)
     of_other = None if other is None or region.other is None else elements_of(DataType.of(other.dtype), *region.other)[1]

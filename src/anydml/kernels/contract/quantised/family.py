@@ -68,7 +68,7 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
     constants = _Constants()
     scratch = Scratch("scratch")
     scratch.size = plan.scratch.size
-    sums = scratch.take(4 * count + 4 * SIDE * target.vector_bytes)
+    sums = At("passing")
     rounding = _Rounding(region, target, constants, numbers, geometry, tensors, slack)
     threads = 1 if count < FEW else plan.threads
     pieces = [rounding.piece(rows, sums, scratch) for rows in rounding.cut(output.sizes, threads)]
@@ -87,6 +87,7 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
         target,
         [*before, last],
         scratch.size,
+        4 * count + 4 * SIDE * target.vector_bytes,
         constants=constants.array(),
         packing=plan.packing if plan.owned else (),
         packed=plan.packed.size,
