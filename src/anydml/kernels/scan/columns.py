@@ -211,23 +211,25 @@ class _Strip:
         body.stored(body.constant(Kind("i32", lanes), LEFT), self._leasts(c))
         body.stored(body.loaded(self.sum, self._sums(c)), "%begun")
         rest = body.op(f"sub i64 %n, {row}")
-        numbers = (lanes * size, row, rest, "%source_step", "%target_step", size, size)
+        numbers = (row, rest, "%source_step", "%target_step", size, size)
         whole = body.op(f"icmp uge i64 {left}, {lanes}")
         line = body.op(f"add i64 {self.first}, {c}")
 
         def together() -> None:
-            mask = called(body, lanes, ("%begun", "%kept", *real), numbers)
-            self.items.stop_if(mask, lanes, line, row)
+            mask = called(body, lanes, ("%begun", "%kept", *real), (lanes * size, *numbers))
+            self.items.stop_if(mask, str(lanes), line, row)
 
         def one_by_one() -> None:
+            apart = body.op(f"mul i64 {left}, {size}")
+
             def step(i: str, masks: list[Value]) -> list[Value]:
                 offset = body.op(f"mul i64 {i}, {size}")
                 begun = body.at("%begun", body.op(f"mul i64 {i}, 8"))
-                mask = called(body, 1, (begun, *(body.at(p, offset) for p in ("%kept", *real))), numbers)
+                mask = called(body, 1, (begun, *(body.at(p, offset) for p in ("%kept", *real))), (apart, *numbers))
                 return [masks[0] | Value(body, body.op(f"shl i64 {mask}, {i}"), Kind("i64"))]
 
             _, (mask,) = body.loop("0", left, 1, [body.constant(Kind("i64"), 0)], step)
-            self.items.stop_if(mask.name, lanes, line, row)
+            self.items.stop_if(mask.name, left, line, row)
 
         when(body, whole, together)
         when(body, body.op(f"xor i1 {whole}, true"), one_by_one)

@@ -49,7 +49,7 @@ class Resumed:
         self._increased(self._number)
         when(self.body, self.body.op(f"icmp uge i64 {now}, {self._begun}"), compute)
 
-    def stop_if(self, mask: str, count: int, line: str, row: str) -> None:
+    def stop_if(self, mask: str, count: str, line: str, row: str) -> None:
         """End the call behind an item where lines of it are open."""
         body = self.body
 
@@ -58,7 +58,7 @@ class Resumed:
                 NEXT: body.op(f"load i64, ptr {self._number}, align 8"),
                 TURN: body.op(f"load i64, ptr {self._turn}, align 8"),
             }
-            for word, value in {**words, OPEN: mask, COUNT: str(count), LINE: line, ROW: row}.items():
+            for word, value in {**words, OPEN: mask, COUNT: count, LINE: line, ROW: row}.items():
                 body.store("i64", value, "%state", 8 * word)
             body.do("ret i64 1")
             body.label(body.name("dead"))
@@ -96,7 +96,7 @@ def emitted(target: Target, shape: Shape) -> str:
                         body.stored(body.constant(Kind("double", lanes), -0.0), "%begun")
                     numbers = (shape.size * lanes, 0, "%n", "%source_step", "%target_step", "%source_line", "%target_line")
                     mask = called(body, lanes, ("%begun", "%kept", *places), numbers)
-                    items.stop_if(mask, lanes, i, "0")
+                    items.stop_if(mask, str(lanes), i, "0")
 
                 items.item(run)
                 return []

@@ -272,4 +272,4 @@ class _Line:
         places = [along(body, at, f"%{side}_step", i) for side, at in (("source", self.source), ("target", self.target))]
         rest = body.op(f"sub i64 %n, {i}")
         mask = called(body, 1, ("%begun", "%kept", *places), (size, i, rest, "%source_step", "%target_step", 0, 0))
-        self.items.stop_if(mask, 1, "0", i)
+        self.items.stop_if(mask, "1", "0", i)
