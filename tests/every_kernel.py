@@ -27,15 +27,15 @@ from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.product import Product, product
+from anydml.kernels.match.random_words import random_words
 from anydml.kernels.match.ranked import ranked
+from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.match.rows import rows
 from anydml.kernels.match.scans import scan
 from anydml.kernels.match.several import several
 from anydml.kernels.match.staged import staged
 from anydml.kernels.match.turned import turned
 from anydml.kernels.match.windows import windows
-from anydml.kernels.numpy.random import NO_BITS
-from anydml.schema.expression import walk
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import Statement, stated
 
@@ -127,7 +127,8 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(copies, str) else statement),
         "scan": scan(statement),
         "order": nonzeros(statement) if isinstance(in_lines := ranked(statement), str) else in_lines,
-        "random": statement if any(e.op == "philox" for nest in statement.values() for e in walk(nest.body)) else NO_BITS,
+        "random": random_words(statement),
+        "recurrence": recurrence(statement),
     }
     # products are rows, too, which the kernels of products are there for
     is_product = any(not isinstance(patterns[name], str) for name in ("contract:compiled", "contract.floats"))

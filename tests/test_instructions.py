@@ -45,6 +45,7 @@ from anydml.kernels.irregular import emit as irregular_emit
 from anydml.kernels.irregular import turning as irregular_turning
 from anydml.kernels.order import emit as order_emit
 from anydml.kernels.order import listing as order_listing
+from anydml.kernels.random import emit as random_emit
 from anydml.kernels.scan import columns as scan_columns
 from anydml.kernels.scan import emit as scan_emit
 from anydml.kernels.scan import lines as scan_lines
@@ -217,6 +218,8 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         add(scan_lines.emitted, Shape(data_type, multiplies, multiplies, True), multiplies)
     for data_type, few in ((DataType.FLOAT32, True), (DataType.FLOAT16, False), (DataType.INT64, True)):
         add(order_emit.emitted, order_emit.Shape(data_type, DataType.UINT32, few, few, few, few))
+    word, key = (("element", k, 32, False) for k in range(2))
+    add(random_emit.emitted, random_emit.Shape(("add", word, ("mul", key, ("constant", 2**32))), key))
     add(order_listing.emitted, order_listing.Shape(DataType.FLOAT32, DataType.UINT32, DataType.UINT32, 3))
     return found
 

@@ -247,6 +247,32 @@ def test_positions_in_sorted_lines_are_those_of_a_stable_sort(ran: Any) -> None:
     ran(count, 120)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_random_words_are_compiled(isa: str, threads: int) -> None:
+    """More words than a thread's share, from counters that carry, in order and otherwise; and the state afterwards."""
+    operator: Any = operators.find("RANDOM_GENERATOR")
+    low = (2**32 - 9, 2**32 - 1, 2**32 - 1, 2**32 - 1)
+    for case, sizes in enumerate(((1,), (3, 7), (1, 2, 5, 13), (5, 40_000))):
+        strides = (1, 7) if case == 1 else (40_003, 1) if case == 3 else None
+        t, six = TensorDesc("UINT32", sizes, strides=strides), TensorDesc("UINT32", (1, 6))
+        after = six if case % 2 else None
+        desc = operator(input_state_tensor=six, output_tensor=t, output_state_tensor=after)
+        compiled = dml.Device(isa=isa, threads=threads).compile(desc)
+        assert compiled.kernel_name == "random:compiled"
+        state = np.array([[*low, 3, 2**31 + case]], np.uint32)
+        arrays = {"output_tensor": guarded.place(sizes, t.explicit_strides, np.dtype(np.uint32), at_end=True, canary=CANARY)[0]}
+        if after is not None:
+            arrays["output_state_tensor"] = np.empty((1, 6), np.uint32)
+        compiled.bind(input_state_tensor=state, **arrays).execute()
+        counter, key = (sum(int(w) << 32 * k for k, w in enumerate(part)) for part in (state[0, :4], state[0, 4:]))
+        np.testing.assert_array_equal(arrays["output_tensor"].ravel(), words(counter, key, math.prod(sizes)))
+        if after is not None:
+            end = (counter + -(-math.prod(sizes) // 4)) % 2**128
+            ended = [*(end >> 32 * k & 2**32 - 1 for k in range(4)), *state[0, 4:].tolist()]
+            assert arrays["output_state_tensor"].ravel().tolist() == ended
+
+
 def test_random_words_follow_any_counter() -> None:
     key = 0x0123456789ABCDEF
     for counter in (0, 5, 2**64 - 2, 2**127 + 12345, 2**128 - 3):

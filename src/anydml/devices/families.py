@@ -93,6 +93,13 @@ def irregular_numpy() -> Lower:
 
 
 @cache
+def random_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.random.family import lower
+    return lower
+
+
+@cache
 def random_numpy() -> Lower:
     with guard:
         from anydml.kernels.numpy.random import lower
@@ -148,6 +155,7 @@ DEVICES: Mapping[str, Families] = {
         "scan:compiled": scan_compiled,
         "order:compiled": order_compiled,
         "recurrence:compiled": recurrence_compiled,
+        "random:compiled": random_compiled,
         "irregular:numpy": irregular_numpy,
         "random:numpy": random_numpy,
         "reference": reference,

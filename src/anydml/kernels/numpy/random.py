@@ -12,19 +12,18 @@ from numpy.typing import NDArray
 from anydml.exact.philox import INCREMENTS, MULTIPLIERS, WORD
 from anydml.forks import guard
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
-from anydml.kernels.match.affine import affine
+from anydml.kernels.match.random_words import NO_BITS, counted
 from anydml.schema.check import Checked
-from anydml.schema.expression import Expr, Variable, is_integer
-from anydml.schema.statement import Nest, Statement
+from anydml.schema.expression import Expr
+from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 
-NO_BITS = "there are no random bits in it"
 LIMB = 2**64 - 1
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
     """The words of consecutive counters; other outputs, which are small, by the reference."""
-    found = {name: _counted(nest) for name, nest in statement.items()}
+    found = {name: counted(nest) for name, nest in statement.items()}
     if not any(found.values()):
         return Refused(NO_BITS)
     most = 0
@@ -47,7 +46,7 @@ def _computed(statement: Statement, tensors: Any, arrays: Arrays) -> None:
 
     made: dict[str, NDArray[Any]] = {}
     for name, nest in statement.items():
-        found = _counted(nest)
+        found = counted(nest)
         if found is None:
             types: dict[str, DataType] = {name: tensors[name].data_type}
             made[name] = evaluators({name: nest}, types, arrays)[name].all(nest.sizes)
@@ -56,35 +55,6 @@ def _computed(statement: Statement, tensors: Any, arrays: Arrays) -> None:
             made[name] = words(counter, key, prod(nest.sizes)).reshape(nest.sizes)
     for name, values in made.items():
         arrays[name][...] = values
-
-
-def _counted(nest: Nest) -> tuple[Expr, Expr] | None:
-    """The first counter and the key of words that follow one another in row-major order."""
-    body = nest.body.args[0] if nest.body.op == "position" else nest.body
-    if body.op != "philox":
-        return None
-    counter, key, word = body.args
-    if counter.op != "add" or counter.args[1].op != "floordiv" or word.op != "mod":
-        return None
-    first, (place, four) = counter.args[0], counter.args[1].args
-    if word.args[0] is not place or not (is_integer(four) and word.args[1] is four and four.data.value == 4):
-        return None
-    step, factors = 1, dict[Variable, int]()
-    for v in reversed(nest.variables):
-        factors[v] = step
-        step *= v.size
-    along = affine(place)
-    if along is None or along.constant or along.factors != factors or not (_is_constant(first) and _is_constant(key)):
-        return None
-    return first, key
-
-
-def _is_constant(e: Expr) -> bool:
-    """Whether an integer is made of constants, and of elements at constant places, by additions and multiplications."""
-    if e.op == "read":
-        integers = e.data[0].data_type.dtype.kind in "iu" and e.data[0].definition is None
-        return integers and e.data[1] == "inside" and all(map(is_integer, e.args))
-    return is_integer(e) or (e.op in ("add", "mul", "index") and all(map(_is_constant, e.args)))
 
 
 def _whole(e: Expr, arrays: Arrays) -> int:

@@ -17,14 +17,15 @@ from anydml.kernels.elementwise.halves import narrowed, odd_single, widened
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import walk
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
-from anydml.kernels.scan.group import Shape, called, finished, group, zero_of_none
+from anydml.kernels.scan.group import Shape, called, finished, group, picked, zero_of_none
 
 ROWS = 4  # of a block: with more, rows that are 4 KiB apart drive one another out of the cache
 STRIP = 1024  # lines whose sums are in the cache
 NAMES = (*FIRST, "lines", "columns", "staged")
 NONE, LEFT = 0x7FFFFFFF, -1  # instead of the bits of a least element: where there is none, and where a group has done the rest
 INFINITY = 0x7F800000
-PLACES = 29 << 23  # how far the exponents of a sum and of an element may be apart: 53 places, less the 24 that an element has
+STEP = 1 << 23  # of an exponent, in the bits of a float32
+PLACES = 29 * STEP  # how far the exponents of a sum and of an element may be apart: 53 places, less the 24 that an element has
 
 
 def columns_bytes(target: Target, shape: Shape, lines: int) -> tuple[int, int]:
@@ -102,17 +103,16 @@ class _Strip:
 
         def step(c: str, _: list[Value]) -> list[Value]:
             if not self.shape.floating:
-                self.items.item(lambda: self._block(row, rows, c, places))
+                self._block(row, rows, c, places)
                 return []
             left = body.op(f"icmp eq i32 {body.load('i32', self._leasts(c))}, {LEFT}")
-
-            def unless_left() -> None:
-                when(body, body.op(f"xor i1 {left}, true"), lambda: self._block(row, rows, c, places))
-
-            self.items.item(unless_left)
+            when(body, body.op(f"xor i1 {left}, true"), lambda: self._block(row, rows, c, places))
             return []
 
-        body.loop("0", self.padded, self.lanes, [], step)
+        def lines(first: str) -> None:
+            body.loop(first, self.padded, self.lanes, [], step)
+
+        self.items.lines(lines)
         return []
 
     def _block(self, row: str, rows: int, c: str, places: list[str]) -> None:
@@ -159,11 +159,12 @@ class _Strip:
         """stored: what is to be done where the block is stored; otherwise: where it is not."""
         body, shape = self.body, self.shape
         (source, source_step), (target, target_step) = ends
-        loaded = [body.loaded(self.element, along(body, source, source_step, str(r))) for r in range(rows)]
+        read = [along(body, source, source_step, str(r)) for r in range(rows)]
+        loaded = [body.loaded(self.element, place) for place in read]
         at = [along(body, target, target_step, str(r)) for r in range(rows)]
-        sums = body.loaded(self.sum, self._sums(c))
-        made = []
         if not shape.floating:
+            sums = body.loaded(self.sum, self._sums(c))
+            made = []
             for x in loaded:
                 after = sums * x if shape.product else sums + x
                 made.append(sums if shape.exclusive else after)
@@ -173,37 +174,51 @@ class _Strip:
             body.stored(sums, self._sums(c))
             stored()
             return
-        word, single = Kind("i32", self.lanes), Kind("float", self.lanes)
+        word, half = Kind("i32", self.lanes), self.lanes // 2
         least = body.loaded(word, self._leasts(c))
         largest = body.constant(word, 0)
-        for r, bits in enumerate(loaded):
-            x = widened(bits) if bits.kind.bits == 16 else bits.cast(single)
-            after = sums + x.converted("fpext", self.sum)
-            narrow = after.converted("fptrunc", single)
-            largest = body.intrinsic("umax", largest, narrow.bits() & NONE)
-            least = body.intrinsic("umin", least, (x.bits() & NONE) - 1)  # of 0, it is all ones
-            value = zero_of_none(body, sums, body.op(f"add i64 {row}, {r}")) if shape.exclusive else after
-            if bits.kind.bits == 16:
-                made.append(narrowed(odd_single(value)))
-            else:
-                made.append((value.converted("fptrunc", single) if shape.exclusive else narrow).bits())
-            sums = after
-        # differences of such numbers have a sign
-        lost = (largest - least).compared("sgt", PLACES) | largest.compared("uge", INFINITY)
+        singles = [widened(bits) if bits.kind.bits == 16 else bits.cast(Kind("float", self.lanes)) for bits in loaded]
+        for x in singles:
+            size = x.bits() & NONE
+            largest = body.intrinsic("umax", largest, size)
+            least = body.intrinsic("umin", least, size - 1)  # of 0, it is all ones
+        # a sum of so many floats takes two registers
+        stores: list[tuple[Value, str, int]] = []
+        after_all, begins = list[tuple[Value, int]](), list[Value]()
+        for first in (0, half):
+            sums = body.loaded(Kind("double", half), self._sums(c), 8 * first)
+            begins.append(sums.converted("fptrunc", Kind("float", half)))
+            for r, x in enumerate(singles):
+                if shape.size == 4:
+                    part = body.loaded(Kind("float", half), read[r], 4 * first)
+                else:
+                    part = picked(x, x, range(first, first + half))
+                after = sums + part.converted("fpext", sums.kind)
+                value = zero_of_none(body, sums, body.op(f"add i64 {row}, {r}")) if shape.exclusive else after
+                single = value.kind.of("float")
+                bits = value.converted("fptrunc", single).bits() if shape.size == 4 else narrowed(odd_single(value))
+                stores.append((bits, at[r], shape.size * first))
+                sums = after
+            after_all.append((sums, first))
+        begun = picked(begins[0], begins[1], range(self.lanes)).bits() & NONE
+        # the sum before, and four of the largest: each half of what may be; differences of such numbers have a sign
+        lost = (begun - least).compared("sgt", PLACES - STEP) | (largest - least).compared("sgt", PLACES - 3 * STEP)
+        lost = lost | body.intrinsic("umax", begun, largest).compared("uge", INFINITY)
         some = body.op(f"icmp ne i64 {lanes_as_bits(lost)}, 0")
-        exactly, inexactly, after_all = (body.name(x) for x in ("exactly", "inexactly", "done"))
+        exactly, inexactly, done = (body.name(x) for x in ("exactly", "inexactly", "done"))
         body.branch(some, inexactly, exactly, seldom=True)
         body.label(exactly)
-        for value, place in zip(made, at, strict=True):
-            body.stored(value, place)
-        body.stored(sums, self._sums(c))
+        for value, place, offset in stores:
+            body.stored(value, place, offset)
+        for value, first in after_all:
+            body.stored(value, self._sums(c), 8 * first)
         body.stored(least, self._leasts(c))
         stored()
-        body.jump(after_all)
+        body.jump(done)
         body.label(inexactly)
         otherwise()
-        body.jump(after_all)
-        body.label(after_all)
+        body.jump(done)
+        body.label(done)
 
     def _left_to_group(self, row: str, c: str, real: tuple[str, str], left: str) -> None:
         """The rest of lines, from a row on."""
@@ -211,23 +226,25 @@ class _Strip:
         body.stored(body.constant(Kind("i32", lanes), LEFT), self._leasts(c))
         body.stored(body.loaded(self.sum, self._sums(c)), "%begun")
         rest = body.op(f"sub i64 %n, {row}")
-        numbers = (lanes * size, row, rest, "%source_step", "%target_step", size, size)
+        numbers = (row, rest, "%source_step", "%target_step", size, size)
         whole = body.op(f"icmp uge i64 {left}, {lanes}")
-        line = body.op(f"add i64 {self.first}, {c}")
+        line, further = body.op(f"add i64 {self.first}, {c}"), body.op(f"add i64 {c}, {lanes}")
 
         def together() -> None:
-            mask = called(body, lanes, ("%begun", "%kept", *real), numbers)
-            self.items.stop_if(mask, lanes, line, row)
+            mask = called(body, lanes, ("%begun", "%kept", *real), (lanes * size, *numbers))
+            self.items.stop_if(mask, str(lanes), line, row, further)
 
         def one_by_one() -> None:
+            apart = body.op(f"mul i64 {left}, {size}")
+
             def step(i: str, masks: list[Value]) -> list[Value]:
                 offset = body.op(f"mul i64 {i}, {size}")
                 begun = body.at("%begun", body.op(f"mul i64 {i}, 8"))
-                mask = called(body, 1, (begun, *(body.at(p, offset) for p in ("%kept", *real))), numbers)
+                mask = called(body, 1, (begun, *(body.at(p, offset) for p in ("%kept", *real))), (apart, *numbers))
                 return [masks[0] | Value(body, body.op(f"shl i64 {mask}, {i}"), Kind("i64"))]
 
             _, (mask,) = body.loop("0", left, 1, [body.constant(Kind("i64"), 0)], step)
-            self.items.stop_if(mask.name, lanes, line, row)
+            self.items.stop_if(mask.name, left, line, row, further)
 
         when(body, whole, together)
         when(body, body.op(f"xor i1 {whole}, true"), one_by_one)

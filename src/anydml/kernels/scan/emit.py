@@ -14,8 +14,9 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.irregular.loops import walk
 from anydml.kernels.scan.group import Shape, called, finished, group
 
-# state: the item to go on with; where lines are open: which of how many, in the lines of which turn, from which line and row on
-NEXT, OPEN, COUNT, TURN, LINE, ROW = range(6)
+# state: the item to go on with; where lines are open: which of how many, in the lines of which turn, from which line and row
+# on; and at which of its lines to go on with the item
+NEXT, OPEN, COUNT, TURN, LINE, ROW, FROM = range(7)
 STATE_WORDS = 8
 DONE = (1 << 63) - 1
 # begun: the sums before the first row that is kept, of the lines that are open; kept: their elements, those of a row together
@@ -37,7 +38,7 @@ class Resumed:
         self._number, self._turn = body.op("alloca i64, align 8"), body.op("alloca i64, align 8")
         body.do(f"store i64 0, ptr {self._number}, align 8")
         body.do(f"store i64 -1, ptr {self._turn}, align 8")
-        self._begun = body.load("i64", "%state")
+        self._begun, self._from = body.load("i64", "%state", 8 * NEXT), body.load("i64", "%state", 8 * FROM)
 
     def turn(self) -> None:
         """Count a turn of the loops around lines that are numbered together."""
@@ -49,16 +50,29 @@ class Resumed:
         self._increased(self._number)
         when(self.body, self.body.op(f"icmp uge i64 {now}, {self._begun}"), compute)
 
-    def stop_if(self, mask: str, count: int, line: str, row: str) -> None:
-        """End the call behind an item where lines of it are open."""
+    def lines(self, compute: Callable[[str], None]) -> None:
+        """Compute the next item from a line on, which is the first one of it unless some are done."""
+        body = self.body
+
+        def some() -> None:
+            now = body.op(f"load i64, ptr {self._number}, align 8")  # which counts this item, too
+            here = body.op(f"icmp eq i64 {now}, {body.op(f'add i64 {self._begun}, 1')}")
+            compute(body.op(f"select i1 {here}, i64 {self._from}, i64 0"))
+
+        self.item(some)
+
+    def stop_if(self, mask: str, count: str, line: str, row: str, further: str | None = None) -> None:
+        """End the call where lines are open; further: the line to go on from with the item, None where it is done."""
         body = self.body
 
         def stop() -> None:
+            number = body.op(f"load i64, ptr {self._number}, align 8")
             words = {
-                NEXT: body.op(f"load i64, ptr {self._number}, align 8"),
+                NEXT: number if further is None else body.op(f"sub i64 {number}, 1"),
+                FROM: further or "0",
                 TURN: body.op(f"load i64, ptr {self._turn}, align 8"),
             }
-            for word, value in {**words, OPEN: mask, COUNT: str(count), LINE: line, ROW: row}.items():
+            for word, value in {**words, OPEN: mask, COUNT: count, LINE: line, ROW: row}.items():
                 body.store("i64", value, "%state", 8 * word)
             body.do("ret i64 1")
             body.label(body.name("dead"))
@@ -96,7 +110,7 @@ def emitted(target: Target, shape: Shape) -> str:
                         body.stored(body.constant(Kind("double", lanes), -0.0), "%begun")
                     numbers = (shape.size * lanes, 0, "%n", "%source_step", "%target_step", "%source_line", "%target_line")
                     mask = called(body, lanes, ("%begun", "%kept", *places), numbers)
-                    items.stop_if(mask, lanes, i, "0")
+                    items.stop_if(mask, str(lanes), i, "0")
 
                 items.item(run)
                 return []

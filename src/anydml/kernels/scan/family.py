@@ -111,7 +111,7 @@ def _laid_out(found: Scan, strides: Sequence[tuple[int, int]], target: Target) -
         return Layout(strides, None, others, 1), None
     others.remove(longest)
     if shape is not None and strides[longest] == contiguous:
-        return Layout(strides, longest, others, lanes * floating), shape
+        return Layout(strides, longest, others, min(lanes, found.sizes[longest]) * floating), shape
     return Layout(strides, longest, others, lanes if found.sizes[longest] >= lanes else 1), None
 
 

@@ -73,6 +73,14 @@ def called(body: Body, lanes: int, pointers: Sequence[str], numbers: Sequence[st
     return body.op(f"call i64 @group{lanes}({', '.join(given)})")
 
 
+def picked(x: Value, y: Value, which: Sequence[int]) -> Value:
+    """Lanes of two vectors, those of the second one numbered on."""
+    kind = x.kind.text
+    mask = ", ".join(f"i32 {i}" for i in which)
+    made = Kind(x.kind.element, len(which))
+    return x.body.value(f"shufflevector {kind} {x.name}, {kind} {y.name}, <{len(which)} x i32> <{mask}>", made)
+
+
 def zero_of_none(body: Body, value: Value, row: str) -> Value:
     """A sum before the element of a row: +0 before the first one, of nothing."""
     first, kind = body.op(f"icmp eq i64 {row}, 0"), value.kind.text

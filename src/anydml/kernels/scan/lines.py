@@ -16,7 +16,7 @@ from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import walk
 from anydml.kernels.scan.columns import INFINITY, NONE, PLACES
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
-from anydml.kernels.scan.group import Shape, called, finished, group
+from anydml.kernels.scan.group import Shape, called, finished, group, picked
 
 NAMES = (*FIRST, "staged")
 LEAST = 16  # elements of a line: shorter ones are better computed side by side
@@ -169,18 +169,12 @@ class _Line:
         return self._turned(self.body.loaded(self.element, self._vector(base, k)))
 
     def _turned(self, x: Value) -> Value:
-        return self._picked(x, x, range(x.kind.lanes)[::-1]) if self.backward else x
-
-    def _picked(self, x: Value, y: Value, which: range | list[int]) -> Value:
-        kind = x.kind.text
-        mask = ", ".join(f"i32 {i}" for i in which)
-        instruction = f"shufflevector {kind} {x.name}, {kind} {y.name}, <{len(which)} x i32> <{mask}>"
-        return self.body.value(instruction, Kind(x.kind.element, len(which)))
+        return picked(x, x, range(x.kind.lanes)[::-1]) if self.backward else x
 
     def _moved(self, x: Value, by: int) -> Value:
         """The lanes so many places further on, behind neutral ones."""
         lanes = x.kind.lanes
-        return self._picked(x, self.neutral, [lanes + i if i < by else i - by for i in range(lanes)])
+        return picked(x, self.neutral, [lanes + i if i < by else i - by for i in range(lanes)])
 
     def _summed(self, vectors: list[Value], sums: Value) -> tuple[list[Value], Value, Sizes | None]:
         """The elements to store, the sums after them, and the sizes of floats."""
@@ -199,7 +193,7 @@ class _Line:
             sizes.append(x.bits() & NONE)
             through, stored = [], []
             for first in (0, half):
-                part = self._picked(x, x, range(first, first + half)).converted("fpext", self.sum)
+                part = picked(x, x, range(first, first + half)).converted("fpext", self.sum)
                 value, after = self._prefixes(part, sums)
                 through.append(value + sums)
                 stored.append(self._exclusive(value, sums) if self.shape.exclusive else through[-1])
@@ -223,13 +217,13 @@ class _Line:
         by = 1
         while by < x.kind.lanes:
             x, by = self._joined(x, self._moved(x, by)), 2 * by
-        return x, self._joined(self._picked(x, x, [x.kind.lanes - 1] * x.kind.lanes), sums)
+        return x, self._joined(picked(x, x, [x.kind.lanes - 1] * x.kind.lanes), sums)
 
     def _exclusive(self, prefixes: Value, sums: Value) -> Value:
         return self._joined(self._moved(prefixes, 1), sums)
 
     def _whole(self, parts: list[Value]) -> Value:
-        return self._picked(parts[0], parts[1], range(self.lanes))
+        return picked(parts[0], parts[1], range(self.lanes))
 
     def _folded(self, name: str, xs: list[Value]) -> Value:
         found = xs[0]
@@ -272,4 +266,4 @@ class _Line:
         places = [along(body, at, f"%{side}_step", i) for side, at in (("source", self.source), ("target", self.target))]
         rest = body.op(f"sub i64 %n, {i}")
         mask = called(body, 1, ("%begun", "%kept", *places), (size, i, rest, "%source_step", "%target_step", 0, 0))
-        self.items.stop_if(mask, 1, "0", i)
+        self.items.stop_if(mask, "1", "0", i)

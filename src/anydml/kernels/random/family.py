@@ -1,0 +1,71 @@
+"""Random words by machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import mul
+from typing import Any
+
+from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import wanted
+from anydml.kernels.copy.copies import copy
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.random_words import WORDS, random_words
+from anydml.kernels.random import emit
+from anydml.schema.check import Checked
+from anydml.schema.expression import Expr
+from anydml.schema.statement import Statement
+from anydml.tensor import DataType, TensorDesc
+
+ALONE = 1 << 16  # words below which a second thread costs more than it brings
+SHORT = 1 << 14  # words below which other threads can wait
+PIECE = 64  # counters: of all threads' shares but the last, a multiple
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """The words in row-major order, and a copy to where they lie, if that is another one."""
+    found = random_words(statement)
+    if isinstance(found, str):
+        return Refused(found)
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    into, state = checked.tensors[found.target], checked.tensors[found.state]
+    after = None if found.after is None else checked.tensors[found.after]
+    if any(t is not None and t.data_type != DataType.UINT32 for t in (into, after, None if after is None else state)):
+        return Refused("random bits are stored otherwise")
+    named: list[Expr] = []
+    shape = emit.Shape(emit.arithmetic(found.counter, named), emit.arithmetic(found.key, named))
+    code = engine.compiled(emit.emitted, target, shape)
+    count = prod(into.sizes)
+    packed = TensorDesc(into.data_type, into.sizes).explicit_strides
+    in_order = all(n == 1 or a == b for n, a, b in zip(into.sizes, into.explicit_strides, packed, strict=True))
+    base = At(found.target) if in_order else At("scratch")
+    threads = machine.threads if count >= ALONE else 1
+    share = -(-count // (WORDS * PIECE * threads)) * PIECE  # counters of a thread
+    places = [_place(e, state) for e in named]
+    afterwards: tuple[At | int, ...] = (0, 0, 0, 0, 0)
+    if after is not None and found.after is not None:
+        steps = [4 * t.explicit_strides[-1] for t in (after, state)]
+        afterwards = (At(found.after), steps[0], At(found.state), steps[1], after.sizes[-1])
+    pieces: list[Sequence[Step]] = []
+    for first in range(0, -(-count // WORDS), share):
+        words = min(WORDS * share, count - WORDS * first)
+        here = afterwards if first == 0 else (0, 0, 0, 0, 0)
+        pieces.append([Step(code, (base + 16 * first, first, words, count, *here, *places))])
+    phases: list[Sequence[Sequence[Step]]] = [pieces]
+    scratch = 0
+    if not in_order:
+        scratch = -(-4 * count // 64) * 64
+        made = copy(target, into.sizes, [4 * s for s in packed], [4 * s for s in into.explicit_strides], 4)
+        phases.append([made.steps(base, At(found.target), At("scratch", scratch))])
+        scratch += made.scratch * len(made.blocks)
+    return Lowered(target, [Rounds(phases)], scratch=scratch, short=count < SHORT)
+
+
+def _place(e: Expr, state: TensorDesc) -> At:
+    """Where an element of the state lies, whose indices are constants."""
+    index = [int(a.data.value) for a in e.args]
+    return At(e.data[0].name, sum(map(mul, index, state.explicit_strides)) * state.data_type.dtype.itemsize)
