@@ -7,7 +7,6 @@ from contextlib import nullcontext
 
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.reduce.accumulator import Accumulator
-from anydml.kernels.reduce.joint import Joint
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.walk import RowWalk
@@ -26,11 +25,10 @@ class Passes:
         self.row.put(walk, "0", {k: body.undefined(self.row.kinds[k]) for k in self.row.streams.inside})
         for p in walk.kept_before(s):
             walk.put(p, body.undefined(Kind("double", shape.lanes)))
-        accumulators = walk.accumulators(s, self.shape.depth)
+        times = walk.groups(s)
+        accumulators = walk.accumulators(s, self.shape.depth(times))
         del body.lines[mark:]  # nothing of it is used but the accumulators' kinds
         walk.forget()
-        # five values of each of four groups are more than there are registers
-        times = 1 if walk.costly(s) else 2 if any(isinstance(a, Joint) for a in accumulators) else shape.unroll
         starts = [v for a in accumulators for v in a.starts]
 
         def step(i: str, values: list[Value], active: Value | None, loaded: dict[int, Value]) -> list[Value]:
@@ -73,10 +71,18 @@ class Passes:
             return made
 
         def line(values: list[Value]) -> list[Value]:
-            """A line after others; where there are some, its own values are merged with theirs."""
-            if not shape.inner:
-                return alone(values)
-            return _merged(accumulators * times, values, alone(starts * times))
+            """The values of all lines so far, with those of one."""
+            made = alone(starts * times)
+            own = made[: len(starts)]
+            for u in range(1, times):
+                own = _merged(accumulators, own, made[u * len(starts) : (u + 1) * len(starts)])
+            found: list[Value] = []
+            first = 0
+            for a in accumulators:
+                kept = values[len(found) : len(found) + len(a.over_lines)]
+                found += a.joined(kept, own[first : first + len(a.starts)])
+                first += len(a.starts)
+            return found
 
         def alone(values: list[Value]) -> list[Value]:
             if shares is None:
@@ -98,8 +104,16 @@ class Passes:
             _, own = body.loop("0", some, 1, own, rest)
             return own + others
 
-        values = self.row.lines(starts * times, line)
-        walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
+        if not shape.inner:
+            values = alone(starts * times)
+            walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
+            return
+        values = self.row.lines([v for a in accumulators for v in a.over_lines], line)
+        found: list[Value] = []
+        for a in accumulators:
+            found += a.of_lines(values[: len(a.over_lines)])
+            values = values[len(a.over_lines) :]
+        walk.finish(s, accumulators, [found])
 
     def _blocks(
         self,
@@ -114,7 +128,7 @@ class Passes:
         """
         body = self.body
         starts = [v for a in accumulators for v in a.starts]
-        size = self.shape.block * step
+        size = self.shape.block(step // self.shape.lanes) * step
 
         def block(i: str, values: list[Value]) -> list[Value]:
             end = body.op(f"add i64 {i}, {size}")

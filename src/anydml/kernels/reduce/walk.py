@@ -98,6 +98,13 @@ class RowWalk(Walk):
         needed = inner(self.formula, self.stages.within, [len(self.formula) - 1] if last else self._targets(s))
         return [p for p in sorted(needed) if self.keeper.get(p, s) < s]
 
+    def groups(self, s: int) -> int:
+        """The groups of elements that a turn of a pass takes together."""
+        if self.costly(s):
+            return 1
+        # five values of each of four groups are more than there are registers
+        return 2 if any(self.formula[p].op == JOINT for p in self.stages.passes[s]) else self.shape.unroll
+
     def costly(self, s: int) -> bool:
         """Whether a pass computes functions."""
         return any(self.formula[p].op == "row_rest" for p in self.stages.passes[s]) or any(
@@ -164,7 +171,8 @@ class RowWalk(Walk):
             if op in (MOMENTS, JOINT):
                 assert isinstance(data, int)
                 kind = Moments if op == MOMENTS else Joint
-                made.append(kind(self.body, self.shape.lanes, self.first[args[0]], data, depth))
+                own = depth - self.shape.lines + 2  # what is added from line to line is exact
+                made.append(kind(self.body, self.shape.lanes, self.first[args[0]], data, own))
                 continue
             term = self._term(args[0])
             modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
