@@ -6,9 +6,10 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.reduce.accumulator import Accumulator
+from anydml.kernels.reduce.accumulator import Accumulator, Compensated
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.pool import PoolingBody
+from anydml.kernels.reduce.shape import SHORT
 from anydml.kernels.reduce.walk import RowWalk
 
 
@@ -76,13 +77,7 @@ class Passes:
             own = made[: len(starts)]
             for u in range(1, times):
                 own = _merged(accumulators, own, made[u * len(starts) : (u + 1) * len(starts)])
-            found: list[Value] = []
-            first = 0
-            for a in accumulators:
-                kept = values[len(found) : len(found) + len(a.over_lines)]
-                found += a.joined(kept, own[first : first + len(a.starts)])
-                first += len(a.starts)
-            return found
+            return _joined(accumulators, values, own)
 
         def alone(values: list[Value]) -> list[Value]:
             if shares is None:
@@ -109,11 +104,7 @@ class Passes:
             walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
             return
         values = self.row.lines([v for a in accumulators for v in a.over_lines], line)
-        found: list[Value] = []
-        for a in accumulators:
-            found += a.of_lines(values[: len(a.over_lines)])
-            values = values[len(a.over_lines) :]
-        walk.finish(s, accumulators, [found])
+        walk.finish(s, accumulators, [_of_lines(accumulators, values)])
 
     def _blocks(
         self,
@@ -128,6 +119,15 @@ class Passes:
         """
         body = self.body
         starts = [v for a in accumulators for v in a.starts]
+        if all(isinstance(a, Compensated) for a in accumulators):
+            size = SHORT * step
+
+            def exact(i: str, kept: list[Value]) -> list[Value]:
+                _, made = body.loop(i, body.op(f"add i64 {i}, {size}"), step, starts, group)
+                return _joined(accumulators, kept, made)
+
+            i, kept = body.loop("0", "%n", size, [v for a in accumulators for v in a.over_lines], exact)
+            return body.loop(i, "%n", step, _of_lines(accumulators, kept), group)
         size = self.shape.block(step // self.shape.lanes) * step
 
         def block(i: str, values: list[Value]) -> list[Value]:
@@ -165,3 +165,23 @@ def _merged(accumulators: list[Accumulator], a: list[Value], b: list[Value]) -> 
         last = first + len(accumulator.starts)
         found += accumulator.merged(a[first:last], b[first:last])
     return found + b[len(found) :]
+
+
+def _joined(accumulators: list[Accumulator], kept: list[Value], values: list[Value]) -> list[Value]:
+    """What accumulators carry from line to line, with the values of one more."""
+    found: list[Value] = []
+    first = 0
+    for a in accumulators:
+        found += a.joined(kept[len(found) : len(found) + len(a.over_lines)], values[first : first + len(a.starts)])
+        first += len(a.starts)
+    return found
+
+
+def _of_lines(accumulators: list[Accumulator], kept: list[Value]) -> list[Value]:
+    """The values of accumulators from what they carry from line to line."""
+    found: list[Value] = []
+    first = 0
+    for a in accumulators:
+        found += a.of_lines(kept[first : first + len(a.over_lines)])
+        first += len(a.over_lines)
+    return found

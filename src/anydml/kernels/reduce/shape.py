@@ -9,6 +9,7 @@ from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
 STATE = ("row", "unused", "count")  # int64 each: the row where a kernel that stopped goes on, and how many are on its list
+SHORT = 16  # turns of a block, where additions of blocks are exact
 ALL = -1  # a place in a row that means every one
 
 
@@ -42,6 +43,10 @@ class Shape(NamedTuple):
     def block(self, times: int) -> int:
         """Turns of a block, of so many groups each: a line is added up in blocks, so that a term goes through few additions."""
         return 1 << max(-(-self.additions // times).bit_length() // 2, 2)
+
+    def short_depth(self, times: int) -> int:
+        """As `depth`, where blocks of `SHORT` turns are added up, and lines, so that nothing is lost but once at the end."""
+        return 2 * SHORT + 2 * times + self.lanes.bit_length() + 8
 
     def depth(self, times: int) -> int:
         """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them.

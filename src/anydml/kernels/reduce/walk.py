@@ -171,7 +171,7 @@ class RowWalk(Walk):
             if op in (MOMENTS, JOINT):
                 assert isinstance(data, int)
                 kind = Moments if op == MOMENTS else Joint
-                own = depth - self.shape.lines + 2  # what is added from line to line is exact
+                own = self.shape.short_depth(self.groups(s))
                 made.append(kind(self.body, self.shape.lanes, self.first[args[0]], data, own))
                 continue
             term = self._term(args[0])
