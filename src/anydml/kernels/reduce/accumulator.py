@@ -66,7 +66,8 @@ class Compensated(Accumulator):
         return [total for total, _ in sums] + [a + left for a, (_, left) in zip(kept[len(values) :], sums, strict=True)]
 
     def of_lines(self, kept: list[Value]) -> list[Value]:
-        some = [x.compared("une", 0.0) for x in kept[len(self.starts) :]]  # a sum of -0 stays what it is
+        # a sum of -0 stays what it is, and so does infinity, of which NaN is left over
+        some = [x.compared("one", 0.0) for x in kept[len(self.starts) :]]
         added = [a + left for a, left in zip(kept, kept[len(self.starts) :], strict=False)]
         return [self.body.chosen(s, x, a) for s, x, a in zip(some, added, kept, strict=False)]
 

@@ -119,7 +119,7 @@ class Joint(Compensated):
         off_g = size_g * share
         off = (values[1] * values[3]).root() * ((3 * self.depth + 10) * U * SLACK)
         # an infinite g beside finite x: what there is to add is no number that this tells
-        infinite = size_x.compared("ord", size_x) & ~values[3].compared("olt", float("inf"))
+        infinite = size_x.compared("ord", size_x) & values[3].compared("oeq", float("inf"))
         self.other = Number(body, lambda: mean_g, err=lambda: off_g, guard=infinite)
         self.total = Number(body, lambda: total, err=lambda: off, guard=infinite)
         return Number(body, lambda: mean, err=lambda: off_x)
