@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.code.values import Kind, Value, part
 from anydml.kernels.reduce.accumulator import Accumulator, Compensated
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.pool import PoolingBody
@@ -21,6 +21,41 @@ class Passes:
 
     def run(self, walk: RowWalk, s: int) -> None:
         """Emit a pass along the row, and give the walk its results."""
+        self._pass(walk, s)
+        for p in walk.unsigned_totals(s):
+            walk.sign_total(p, self._adds_up_to_plus_zero(walk, p))
+
+    def _adds_up_to_plus_zero(self, walk: RowWalk, p: int) -> Value:
+        """Whether zeros g (x - mean of x), whose total is 0, are not all -0; a pass of its own, where there is such a total.
+
+        Terms whose sign is not certain count as -0.
+        """
+        body, lanes = self.body, self.shape.lanes
+        mean, total = walk.total(p)
+        off, none = mean.error(), body.constant(Kind("double", lanes), -0.0)
+        up = body.op(f"and i64 {body.op(f'add i64 %n, {lanes - 1}')}, {-lanes}")
+
+        def group(i: str, values: list[Value]) -> list[Value]:
+            left = body.op(f"sub i64 %n, {i}")
+            take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {lanes}')}, i64 {left}, i64 {lanes}")
+            self.row.put(walk, i, self.row.streams.partial(i, take))
+            x, g = walk.both(p)
+            walk.forget()
+            d = x - mean.wide()
+            certain = d.magnitude().compared("ogt", off) | off.compared("oeq", 0.0)
+            return [values[0] + body.chosen(certain & self.row.streams.first(take), g * d, none)]
+
+        def again(_: str, values: list[Value]) -> list[Value]:
+            return self.row.lines(values, lambda v: body.loop("0", up, lanes, v, group)[1])
+
+        some = body.op(f"zext i1 {total.wide().compared('oeq', 0.0).lane(0).name} to i64")
+        _, (found,) = body.loop("0", some, 1, [none], again)
+        while found.kind.lanes > 1:
+            half = found.kind.lanes // 2
+            found = part(found, 0, half) + part(found, half, half)
+        return part(found, 0, 1, lanes).bits().compared("eq", 0)
+
+    def _pass(self, walk: RowWalk, s: int) -> None:
         body, shape = self.body, self.shape
         mark = len(body.lines)
         self.row.put(walk, "0", {k: body.undefined(self.row.kinds[k]) for k in self.row.streams.inside})

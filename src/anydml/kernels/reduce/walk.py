@@ -269,8 +269,7 @@ class RowWalk(Walk):
                 self.beside[p, VARIANCE] = settled(a.variance)
             if isinstance(a, Joint):
                 self.beside[p, OTHER_MEAN] = settled(a.other)
-                total = a.total if known_sign(self.formula) else a.total.guarded(a.total.wide().compared("oeq", 0.0))
-                self.beside[p, TOTAL] = settled(total)
+                self.beside[p, TOTAL] = settled(a.total)
             alone = p == root or (p == root - 1 and self.formula[root].op == "same")
             if isinstance(item, Number) and isinstance(a, Sum) and a.careful and not alone:
                 # of what is computed from the sum, only an exact one is of use
@@ -279,6 +278,24 @@ class RowWalk(Walk):
                 rest = odd().bits().compared("ne", wide.bits())
                 item = replace(item.guarded(rest), exact=True, rel=0.0)
             self.items[p] = item if alone else self._settled(item)
+
+    def unsigned_totals(self, s: int) -> list[int]:
+        """The reductions of a pass with a total that is not told the sign of, where it is 0 and that shows."""
+        return [] if known_sign(self.formula) else [p for p in self.stages.passes[s] if self.formula[p].op == JOINT]
+
+    def total(self, p: int) -> tuple[Number, Number]:
+        """The mean and the total of a reduction."""
+        return self.number(p), self.beside[p, TOTAL]
+
+    def sign_total(self, p: int, positive: Value) -> None:
+        """Say where a total that is 0 is +0; elsewhere, one has to be decided in another way."""
+        total = self.beside[p, TOTAL]
+        self.beside[p, TOTAL] = total.guarded(total.wide().compared("oeq", 0.0) & ~positive)
+
+    def both(self, p: int) -> list[Value]:
+        """The elements of a group that a reduction is of."""
+        self._fill(self.formula[p].args)
+        return [self.number(a).wide() for a in self.formula[p].args]
 
     # --- items ---
 
