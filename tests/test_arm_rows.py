@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import emulated
 import hurting
 from agreement import bits_of
-from anydml import DataType, TensorDesc, check
+from anydml import DataType, TensorDesc, check, operators
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
@@ -111,5 +111,18 @@ def test_layouts(name: str, recorder: Recorder, tmp_path: Path) -> None:
         desc = of_kind(name, F32, *layout)
         x = hurting.values("FLOAT32", layout[0], np.random.default_rng(3), "ordinary")
         cases.append(case_of(desc, x, seen))
+    run(recorder, cases, tmp_path)
+    assert seen.left < seen.compared / 20
+
+
+def test_normalisation(recorder: Recorder, tmp_path: Path) -> None:
+    """By a row's own mean and variance, along rows, across them and over axes apart."""
+    normalise: Any = operators.find("MEAN_VARIANCE_NORMALIZATION2")
+    seen, cases = Open(), []
+    for sizes, axes in (((3, 21), (1,)), ((21, 18), (0,)), ((3, 2, 19), (0, 2))):
+        t = TensorDesc(F32, sizes)
+        desc = normalise(input_tensor=t, output_tensor=t, axes=axes)
+        drawn = [hurting.values("FLOAT32", sizes, np.random.default_rng(4), kind) for kind in hurting.KINDS]
+        cases += [case_of(desc, x, seen) for x in drawn]
     run(recorder, cases, tmp_path)
     assert seen.left < seen.compared / 20

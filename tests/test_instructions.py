@@ -172,7 +172,7 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
             add(matmul_places.multiply, Kind(*max(packed), output, lines == 1, output != "i32"), lines, height)
             add(matmul_lines.multiply, output, output != "i32", lines, lines == 1)
         for a, b in signs:
-            add(matmul_fours.fours, a, 1 + b, a == b)
+            add(matmul_fours.fours, a, 1 + b, a == b, a)
             add(matmul_weights.weights, a, b, a)
             add(matmul_filters.pack, a, b, a)
             add(matmul_terms.filters, a, b, a, b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -144,8 +145,8 @@ def test_lines_by_their_norms_beside_the_oracle(data_type: str, ran: Any) -> Non
 PER_CHANNEL = (((6, 3, 4, 5), (1, 3, 1, 1)), ((2, 37), (1, 37)), ((40, 3), (40, 1)))  # of images; down columns; along rows
 
 
-def training(operator: str, rng: Rng, data_type: str, sizes: tuple[int, ...], per: tuple[int, ...]) -> Any:
-    """A desc of one of the operators of training, and its inputs, of any kind."""
+def training(operator: str, data_type: str, sizes: tuple[int, ...], per: tuple[int, ...]) -> Any:
+    """A desc of one of the operators of training, and the descs of its inputs."""
     x, p = TensorDesc(DataType[data_type], sizes), TensorDesc(DataType[data_type], per)
     if operator == "BATCH_NORMALIZATION_TRAINING":
         tensors = dict(input_tensor=x, scale_tensor=p, bias_tensor=p, fused_add_tensor=x)
@@ -164,7 +165,7 @@ def test_training_beside_the_oracle(operator: str, sizes: tuple[int, ...], per: 
     rng = np.random.default_rng(5)
     compared = 0
     for data_type in FLOATS if SOAK > 1 or len(sizes) > 2 else FLOATS[:1]:
-        desc, tensors = training(operator, rng, data_type, sizes, per)
+        desc, tensors = training(operator, data_type, sizes, per)
         for kind in hurting.KINDS * SOAK:
             inputs = {name: hurting.values(data_type, t.sizes, rng, kind) for name, t in tensors.items()}
             compared += all_outputs_agree(desc, inputs, "reduce:compiled", threads=1 + compared % 2)
@@ -175,6 +176,9 @@ def test_training_beside_the_oracle(operator: str, sizes: tuple[int, ...], per: 
 
 ISAS = [target.name for target in without_dot_products()]
 BOUNDS = {"at once": {}, "by ends": {"KNOWN": 2.0**-60}, "in pairs": {"ROUNDED": 2.0**-26}}
+
+
+PARAMETERS = ("mean", "variance", "scale", "bias")
 
 
 def standardising(data_type: str) -> list[tuple[Any, str]]:
@@ -188,10 +192,8 @@ def standardising(data_type: str) -> list[tuple[Any, str]]:
         (mean(input_tensor=lines, scale_tensor=one, bias_tensor=one, output_tensor=lines, axes=(1,)), "reduce:compiled"),
         (mean(**both, scale_tensor=channel, bias_tensor=channel, axes=(2, 3)), "reduce:compiled"),
         (named("BATCH_NORMALIZATION")(**both, **{f"{p}_tensor": channel for p in PARAMETERS}), "elementwise:compiled"),
+        (training("BATCH_NORMALIZATION_TRAINING_GRAD", data_type, (3, 2, 41), (1, 2, 1))[0], "reduce:compiled"),
     ]
-
-
-PARAMETERS = ("mean", "variance", "scale", "bias")
 
 
 @pytest.fixture
@@ -222,6 +224,8 @@ def test_standardised_elements(isa: str, bounds: str, monkeypatch: pytest.Monkey
         for desc, kernel in standardising(data_type):
             tensors = {t.name: t.desc for t in desc.tensors() if not t.name.startswith("output")}
             inputs = {name: rng.standard_normal(t.sizes).astype(t.data_type.dtype) for name, t in tensors.items()}
+            if "variance_tensor" in inputs:
+                inputs["variance_tensor"] = np.abs(inputs["variance_tensor"])
             compared += all_outputs_agree(desc, inputs, kernel, isa=isa)
             decided = sum(in_python)
             assert decided == 0, "random elements are no ties"
@@ -238,3 +242,37 @@ def test_a_row_far_from_zero_is_one_pass() -> None:
     (found,) = dml.mean_variance_normalization2(x, axes=(1,))
     exact = x.astype(float)[0] - x.astype(float).mean()
     np.testing.assert_array_equal(found, (exact / np.sqrt((exact**2).mean() + float(np.float32(1e-5)))).astype(np.float32))
+
+
+ZEROS = ([-0.0] * 3, [0.0, -0.0, -0.0], [-0.0, 0.0, 0.0], [0.0] * 3, [1.0] * 3, [-2.0, -2.0, 1.0])
+
+
+def test_the_signs_of_zeros_are_those_of_the_oracle(ran: Any) -> None:
+    """Rows of zeros of either sign, and of equal elements, as elements and as gradients."""
+    rows, one = TensorDesc(DataType.FLOAT32, (len(ZEROS) ** 2, 3)), TensorDesc(DataType.FLOAT32, (len(ZEROS) ** 2, 1))
+    x, g = (np.array([pair[k] for pair in product(ZEROS, repeat=2)], np.float32) for k in (0, 1))
+    compared = 0
+    for operator in ("BATCH_NORMALIZATION_TRAINING", "BATCH_NORMALIZATION_TRAINING_GRAD"):
+        desc, tensors = training(operator, "FLOAT32", rows.sizes, one.sizes)
+        for scale in (1.0, -1.0, -0.0):
+            inputs = {name: np.full(t.sizes, scale, np.float32) for name, t in tensors.items()}
+            inputs |= {"input_tensor": x, next(name for name, t in tensors.items() if t == rows and name != "input_tensor"): g}
+            inputs |= {name: np.abs(array) for name, array in inputs.items() if name == "variance_tensor"}
+            compared += all_outputs_agree(desc, inputs, "reduce:compiled")
+    ran(compared, 1000)
+
+
+def test_long_rows_are_those_of_float64_rounded() -> None:
+    """Of many lines, and of many blocks: no result here is so near to a tie that float64 would tell another side."""
+    for sizes in ((37, 2, 300), (1, 2, 9000)):
+        desc, tensors = training("BATCH_NORMALIZATION_TRAINING", "FLOAT32", sizes, (1, 2, 1))
+        rng = np.random.default_rng(7)
+        inputs = {name: rng.standard_normal(t.sizes, np.float32) for name, t in tensors.items()}
+        outputs = {f.name: np.empty(getattr(desc, f.name).sizes, np.float32) for f in desc.spec.outputs}
+        dml.Device("cpu").compile(desc).bind(**inputs, **outputs).execute()
+        x, scale, bias, added = (inputs[f"{name}_tensor"].astype(float) for name in ("input", "scale", "bias", "fused_add"))
+        mean = x.mean((0, 2), keepdims=True)
+        variance = ((x - mean) ** 2).mean((0, 2), keepdims=True)
+        made = scale * (x - mean) / np.sqrt(variance + desc.epsilon) + bias + added
+        for name, exact in zip(("output", "output_mean", "output_variance"), (made, mean, variance), strict=True):
+            np.testing.assert_array_equal(outputs[f"{name}_tensor"], exact.astype(np.float32), err_msg=name)

@@ -225,7 +225,9 @@ def divide(a: Number, b: Number) -> Number:
     if a.err is None and b.err is None:
         made = replace(x, rel=(a.rel + b.rel) * SLACK + U)
         return ranged(made, a)
-    guard = either(None if b.exact else (b.error() * 2.0).compared("uge", b.wide().magnitude()))
+    guard = None
+    if not b.exact:  # by NaN, it is NaN
+        guard = (b.error() * 2.0).compared("uge", b.wide().magnitude()) & b.wide().compared("ord", b.wide())
 
     def err() -> Value:
         # |a/b - v| <= (A + |v| B) / (|b| - B)

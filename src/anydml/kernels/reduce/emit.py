@@ -103,7 +103,7 @@ class _Kernel:
         walk = self._walk(careful=False)
         self._reduce(walk)
         if shape.mapped:
-            walk.prepare(shape.depth)
+            walk.prepare(shape.depth(1))
             self._map(walk)
             if self.finer is not None:
                 self._decide_finer(r)

@@ -101,7 +101,8 @@ def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, t
         return Refused(f"rows are longer than {longest} elements")
     shape = shape_of(target, r, types, row, outer, around)
     count = lines * row.size
-    shape = shape._replace(formula=regrouped(with_moments(with_joint(r.formula, count), count), same_along(shape)))
+    plain = with_moments(with_joint(r.formula, count), count)
+    shape = shape._replace(formula=regrouped(plain, same_along(shape)), plain=plain)
     lanes_are_rows = across.shape_across(shape, row, outer)
     with guard:
         if lanes_are_rows is None:

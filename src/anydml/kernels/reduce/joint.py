@@ -16,7 +16,7 @@ from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.elementwise.regrouping import SLOPED_LINE
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.match.maps import formula as formula_of
-from anydml.kernels.reduce.accumulator import Accumulator, masked
+from anydml.kernels.reduce.accumulator import Compensated, masked
 from anydml.kernels.reduce.moments import mean_of
 
 JOINT, OTHER_MEAN, TOTAL = "row_joint", "other_mean", "joint_total"  # nodes: the mean of x, of which the others are had
@@ -82,7 +82,7 @@ def known_sign(formula: Formula) -> bool:
     return not reaches(len(formula) - 1)
 
 
-class Joint(Accumulator):
+class Joint(Compensated):
     """Sums of x - near, of g, of the squares of both, and of their products. depth: additions that one term goes through.
 
     other, total: known when there is a result, which is the mean of x. near: an element of the row.
@@ -107,9 +107,6 @@ class Joint(Accumulator):
         fused = self.body.fused
         return [values[0] + d, fused(d, d, values[1]), values[2] + f, fused(f, f, values[3]), fused(d, f, values[4])]
 
-    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
-        return [x + y for x, y in zip(a, b, strict=True)]
-
     def result(self, values: list[Value]) -> Item:
         body, n = self.body, float(self.count)
         offset, mean_g = values[0] / n, values[2] / n
@@ -122,7 +119,7 @@ class Joint(Accumulator):
         off_g = size_g * share
         off = (values[1] * values[3]).root() * ((3 * self.depth + 10) * U * SLACK)
         # an infinite g beside finite x: what there is to add is no number that this tells
-        infinite = size_x.compared("ord", size_x) & ~values[3].compared("olt", float("inf"))
+        infinite = size_x.compared("ord", size_x) & values[3].compared("oeq", float("inf"))
         self.other = Number(body, lambda: mean_g, err=lambda: off_g, guard=infinite)
         self.total = Number(body, lambda: total, err=lambda: off, guard=infinite)
         return Number(body, lambda: mean, err=lambda: off_x)

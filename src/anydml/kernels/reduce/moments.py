@@ -16,7 +16,7 @@ from anydml.kernels.elementwise.combined import SINGLE, used
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.match.maps import Formula, Node
-from anydml.kernels.reduce.accumulator import Accumulator, masked
+from anydml.kernels.reduce.accumulator import Compensated, masked
 from anydml.schema.expression import Constant
 
 MOMENTS, VARIANCE = "row_moments", "variance"  # nodes: the mean, from which the other is had
@@ -62,7 +62,7 @@ def mean_of(formula: Formula, node: Node, count: int) -> int | None:
     return total.args[0] if divisor.data == Constant(Fraction(count), True) else None
 
 
-class Moments(Accumulator):
+class Moments(Compensated):
     """Sums of differences from an element of the row, and of their squares. depth: additions that one term goes through.
 
     near: that element; of zeros, +0, beside which they are themselves.
@@ -82,9 +82,6 @@ class Moments(Accumulator):
         assert isinstance(term, Number)
         d = masked(active, term.wide() - self.near, -0.0)
         return [values[0] + d, self.body.fused(d, d, values[1])]
-
-    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
-        return [x + y for x, y in zip(a, b, strict=True)]
 
     def result(self, values: list[Value]) -> Item:
         body = self.body

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.reduce.accumulator import Accumulator
-from anydml.kernels.reduce.joint import Joint
+from anydml.kernels.code.values import Kind, Value, part
+from anydml.kernels.reduce.accumulator import Accumulator, Compensated
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.pool import PoolingBody
+from anydml.kernels.reduce.shape import SHORT
 from anydml.kernels.reduce.walk import RowWalk
 
 
@@ -21,16 +21,50 @@ class Passes:
 
     def run(self, walk: RowWalk, s: int) -> None:
         """Emit a pass along the row, and give the walk its results."""
+        self._pass(walk, s)
+        for p in walk.unsigned_totals(s):
+            walk.sign_total(p, self._adds_up_to_plus_zero(walk, p))
+
+    def _adds_up_to_plus_zero(self, walk: RowWalk, p: int) -> Value:
+        """Whether zeros g (x - mean of x), whose total is 0, are not all -0; a pass of its own, where there is such a total.
+
+        Terms whose sign is not certain count as -0.
+        """
+        body, lanes = self.body, self.shape.lanes
+        mean, total = walk.total(p)
+        off, none = mean.error(), body.constant(Kind("double", lanes), -0.0)
+        up = body.op(f"and i64 {body.op(f'add i64 %n, {lanes - 1}')}, {-lanes}")
+
+        def group(i: str, values: list[Value]) -> list[Value]:
+            left = body.op(f"sub i64 %n, {i}")
+            take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {lanes}')}, i64 {left}, i64 {lanes}")
+            self.row.put(walk, i, self.row.streams.partial(i, take))
+            x, g = walk.both(p)
+            walk.forget()
+            d = x - mean.wide()
+            certain = d.magnitude().compared("ogt", off) | off.compared("oeq", 0.0)
+            return [values[0] + body.chosen(certain & self.row.streams.first(take), g * d, none)]
+
+        def again(_: str, values: list[Value]) -> list[Value]:
+            return self.row.lines(values, lambda v: body.loop("0", up, lanes, v, group)[1])
+
+        some = body.op(f"zext i1 {total.wide().compared('oeq', 0.0).lane(0).name} to i64")
+        _, (found,) = body.loop("0", some, 1, [none], again)
+        while found.kind.lanes > 1:
+            half = found.kind.lanes // 2
+            found = part(found, 0, half) + part(found, half, half)
+        return part(found, 0, 1, lanes).bits().compared("eq", 0)
+
+    def _pass(self, walk: RowWalk, s: int) -> None:
         body, shape = self.body, self.shape
         mark = len(body.lines)
         self.row.put(walk, "0", {k: body.undefined(self.row.kinds[k]) for k in self.row.streams.inside})
         for p in walk.kept_before(s):
             walk.put(p, body.undefined(Kind("double", shape.lanes)))
-        accumulators = walk.accumulators(s, self.shape.depth)
+        times = walk.groups(s)
+        accumulators = walk.accumulators(s, self.shape.depth(times))
         del body.lines[mark:]  # nothing of it is used but the accumulators' kinds
         walk.forget()
-        # five values of each of four groups are more than there are registers
-        times = 1 if walk.costly(s) else 2 if any(isinstance(a, Joint) for a in accumulators) else shape.unroll
         starts = [v for a in accumulators for v in a.starts]
 
         def step(i: str, values: list[Value], active: Value | None, loaded: dict[int, Value]) -> list[Value]:
@@ -73,10 +107,12 @@ class Passes:
             return made
 
         def line(values: list[Value]) -> list[Value]:
-            """A line after others; where there are some, its own values are merged with theirs."""
-            if not shape.inner:
-                return alone(values)
-            return _merged(accumulators * times, values, alone(starts * times))
+            """The values of all lines so far, with those of one."""
+            made = alone(starts * times)
+            own = made[: len(starts)]
+            for u in range(1, times):
+                own = _merged(accumulators, own, made[u * len(starts) : (u + 1) * len(starts)])
+            return _joined(accumulators, values, own)
 
         def alone(values: list[Value]) -> list[Value]:
             if shares is None:
@@ -98,8 +134,12 @@ class Passes:
             _, own = body.loop("0", some, 1, own, rest)
             return own + others
 
-        values = self.row.lines(starts * times, line)
-        walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
+        if not shape.inner:
+            values = alone(starts * times)
+            walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
+            return
+        values = self.row.lines([v for a in accumulators for v in a.over_lines], line)
+        walk.finish(s, accumulators, [_of_lines(accumulators, values)])
 
     def _blocks(
         self,
@@ -114,7 +154,16 @@ class Passes:
         """
         body = self.body
         starts = [v for a in accumulators for v in a.starts]
-        size = self.shape.block * step
+        if all(isinstance(a, Compensated) for a in accumulators):
+            size = SHORT * step
+
+            def exact(i: str, kept: list[Value]) -> list[Value]:
+                _, made = body.loop(i, body.op(f"add i64 {i}, {size}"), step, starts, group)
+                return _joined(accumulators, kept, made)
+
+            i, kept = body.loop("0", "%n", size, [v for a in accumulators for v in a.over_lines], exact)
+            return body.loop(i, "%n", step, _of_lines(accumulators, kept), group)
+        size = self.shape.block(step // self.shape.lanes) * step
 
         def block(i: str, values: list[Value]) -> list[Value]:
             end = body.op(f"add i64 {i}, {size}")
@@ -151,3 +200,23 @@ def _merged(accumulators: list[Accumulator], a: list[Value], b: list[Value]) -> 
         last = first + len(accumulator.starts)
         found += accumulator.merged(a[first:last], b[first:last])
     return found + b[len(found) :]
+
+
+def _joined(accumulators: list[Accumulator], kept: list[Value], values: list[Value]) -> list[Value]:
+    """What accumulators carry from line to line, with the values of one more."""
+    found: list[Value] = []
+    first = 0
+    for a in accumulators:
+        found += a.joined(kept[len(found) : len(found) + len(a.over_lines)], values[first : first + len(a.starts)])
+        first += len(a.starts)
+    return found
+
+
+def _of_lines(accumulators: list[Accumulator], kept: list[Value]) -> list[Value]:
+    """The values of accumulators from what they carry from line to line."""
+    found: list[Value] = []
+    first = 0
+    for a in accumulators:
+        found += a.of_lines(kept[first : first + len(a.over_lines)])
+        first += len(a.over_lines)
+    return found

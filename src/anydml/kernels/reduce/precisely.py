@@ -13,10 +13,11 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, part
 from anydml.kernels.elementwise import precise
-from anydml.kernels.elementwise.functions.pairs import Pair
-from anydml.kernels.elementwise.numbers import either
-from anydml.kernels.elementwise.precise_arithmetic import Condition, Precise, add
+from anydml.kernels.elementwise.precise_arithmetic import Condition, Precise
+from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL
 from anydml.kernels.reduce.lines import Row
+from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
+from anydml.kernels.reduce.precise_sums import Differences, Plain, Sums
 from anydml.kernels.reduce.shape import ALL, Shape, names, pointers, same_along
 from anydml.kernels.reduce.stages import inner, stages
 
@@ -42,6 +43,8 @@ class _Finer:
         self.formula = shape.plain
         self.stages = stages(self.formula, same_along(shape), mapped=shape.mapped)
         self.items: dict[int, Precise | Condition] = {}
+        self.beside: dict[tuple[int, str], Precise] = {}  # what else is known of a pass's result, by its place and the node
+        self.additions = 2 * shape.additions * shape.lines * max(shape.lanes // self.lanes, 1) + 2 * self.lanes
         self.read: list[Value] = [self.body.undefined(kind) for kind in self.row.kinds[:-1]]
 
     def text(self) -> tuple[str, list[str]]:
@@ -67,6 +70,9 @@ class _Finer:
         for p in sorted(places):
             if p not in self.items:
                 op, args, data = self.formula[p]
+                if op in (VARIANCE, OTHER_MEAN, TOTAL):
+                    self.items[p] = self.beside[args[0], op]
+                    continue
                 self.items[p] = precise.item(self.body, op, [self.items[a] for a in args], data, self.read, self.lanes)
 
     def _fill_row(self, s: int) -> None:
@@ -94,39 +100,49 @@ class _Finer:
         """A pass along the row, and its sums."""
         body, lanes = self.body, self.lanes
         places = self.stages.passes[s]
-        terms = []
-        for p in places:
-            op, args, _ = self.formula[p]
-            if op != "row_sum" or len(args) > 1:
-                raise Uncompilable(f"{op} in twice float64's precision")
-            terms.append(args[0])
-        zero, no = body.constant(Kind("double", lanes), 0.0), body.constant(Kind("i1", lanes), False)
+        sums = [self._sums(p) for p in places]
+        terms = [a for own in sums for a in own.args]
         up = body.op(f"and i64 {body.op(f'add i64 %n, {lanes - 1}')}, {-lanes}")
 
         def group(i: str, values: list[Value]) -> list[Value]:
             left = body.op(f"sub i64 %n, {i}")
             take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {lanes}')}, i64 {left}, i64 {lanes}")
             self._put(i, self.streams.partial(i, take))
-            active = self.streams.first(take)
             self._fill_within(terms)
+            active = self.streams.first(take)
             made: list[Value] = []
-            for k, p in enumerate(terms):
-                term = self.items[p]
-                assert isinstance(term, Precise)
-                pair, err = term.pair.where(active, 0.0), body.chosen(active, term.err, 0.0)
-                guard = None if term.guard is None else term.guard & active
-                made += _values(add(_sum(values[4 * k : 4 * k + 4]), Precise(pair, err, guard)))
+            for own in sums:
+                made += own.step(values[len(made) : len(made) + len(own.starts)], self.items, active)
             self._forget()
             return made
 
-        values = self.row.lines([zero, zero, zero, no] * len(terms), lambda v: body.loop("0", up, lanes, v, group)[1])
-        for k, p in enumerate(places):
-            own = values[4 * k : 4 * k + 4]
+        starts = [v for own in sums for v in own.starts]
+        values = self.row.lines(starts, lambda v: body.loop("0", up, lanes, v, group)[1])
+        first = 0
+        for own, p in zip(sums, places, strict=True):
+            made = values[first : first + len(own.starts)]
+            first += len(own.starts)
             width = lanes
             while width > 1:
                 width //= 2
-                own = _values(add(*(_sum([part(v, first, width) for v in own]) for first in (0, width))))
-            self.items[p] = _sum([part(v, 0, 1, lanes) for v in own])
+                made = own.merged(*([part(v, at, width) for v in made] for at in (0, width)))
+            for name, x in own.results([part(v, 0, 1, lanes) for v in made]).items():
+                self.beside[p, name] = x
+            self.items[p] = self.beside[p, ""]
+
+    def _sums(self, p: int) -> Sums:
+        """What a reduction carries."""
+        op, args, data = self.formula[p]
+        if op == "row_sum" and len(args) == 1:
+            return Plain(self.body, self.lanes, args)
+        if op not in (MOMENTS, JOINT):
+            raise Uncompilable(f"{op} in twice float64's precision")
+        self._put("0", self.streams.alone("0"))
+        self._fill_within([args[0]])
+        near = self.items[args[0]]
+        assert isinstance(near, Precise)
+        self._forget()
+        return Differences(self.body, self.lanes, args, near.pair.head, data, self.additions)
 
     # --- elements ---
 
@@ -157,13 +173,3 @@ class _Finer:
 
         _, (left,) = body.loop("%noted", "%count", 1, [Value(body, "%noted", Kind("i64"))], entry)
         return left.name
-
-
-def _sum(values: list[Value]) -> Precise:
-    return Precise(Pair(values[0], values[1]), values[2], values[3])
-
-
-def _values(x: Precise) -> list[Value]:
-    guard = either(x.guard)
-    assert guard is not None, "a sum carries its guard"
-    return [x.pair.head, x.pair.tail, x.err, guard]

@@ -9,6 +9,7 @@ from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
 STATE = ("row", "unused", "count")  # int64 each: the row where a kernel that stopped goes on, and how many are on its list
+SHORT = 16  # turns of a block, where additions of blocks are exact
 ALL = -1  # a place in a row that means every one
 
 
@@ -19,7 +20,7 @@ class Shape(NamedTuple):
     two, at least a row's length; additions: one that is at least those of a lane's sum in a line; inner: dimensions within
     rows beside the one that lines run along; lines: a power of two, at least their number; keeps: whether there is memory for
     a row of values that several passes need; staged: the streams whose rows lie side by side, element by element, and are
-    copied to memory, where they are contiguous, `together` at a time; plain: the formula as it was before it was made faster.
+    copied to memory, where they are contiguous, `together` at a time; plain: the formula before it was regrouped.
     """
 
     formula: Formula
@@ -39,19 +40,23 @@ class Shape(NamedTuple):
     together: int
     plain: Formula
 
-    @property
-    def block(self) -> int:
-        """Groups of a block: a line is added up in blocks, so that a term goes through few additions."""
-        return 1 << max(self.additions.bit_length() // 2, 2)
+    def block(self, times: int) -> int:
+        """Turns of a block, of so many groups each: a line is added up in blocks, so that a term goes through few additions."""
+        return 1 << max(-(-self.additions // times).bit_length() // 2, 2)
 
-    @property
-    def depth(self) -> int:
+    def short_depth(self, times: int) -> int:
+        """As `depth`, where blocks of `SHORT` turns are added up, and lines, so that nothing is lost but once at the end."""
+        return 2 * SHORT + 2 * times + self.lanes.bit_length() + 8
+
+    def depth(self, times: int) -> int:
         """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them.
 
-        They are those of a block, then of blocks, of groups after the last block of a line, and of lines.
+        They are those of a block, of blocks, of turns and of groups after the last block of a line, of sets, of lines and of
+        lanes.
         """
-        of_line = self.block + self.additions // self.block + self.block + self.unroll + 2
-        return of_line + self.lines + 2 * self.lanes.bit_length() + self.unroll + 2
+        block = self.block(times)
+        of_line = block + -(-self.additions // times) // block + block + times + 2
+        return of_line + times + self.lines + self.lanes.bit_length() + 2
 
 
 def same_along(shape: Shape) -> frozenset[int]:

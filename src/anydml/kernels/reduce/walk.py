@@ -98,6 +98,13 @@ class RowWalk(Walk):
         needed = inner(self.formula, self.stages.within, [len(self.formula) - 1] if last else self._targets(s))
         return [p for p in sorted(needed) if self.keeper.get(p, s) < s]
 
+    def groups(self, s: int) -> int:
+        """The groups of elements that a turn of a pass takes together."""
+        if self.costly(s):
+            return 1
+        # five values of each of four groups are more than there are registers
+        return 2 if any(self.formula[p].op == JOINT for p in self.stages.passes[s]) else self.shape.unroll
+
     def costly(self, s: int) -> bool:
         """Whether a pass computes functions."""
         return any(self.formula[p].op == "row_rest" for p in self.stages.passes[s]) or any(
@@ -164,7 +171,8 @@ class RowWalk(Walk):
             if op in (MOMENTS, JOINT):
                 assert isinstance(data, int)
                 kind = Moments if op == MOMENTS else Joint
-                made.append(kind(self.body, self.shape.lanes, self.first[args[0]], data, depth))
+                own = self.shape.short_depth(self.groups(s))
+                made.append(kind(self.body, self.shape.lanes, self.first[args[0]], data, own))
                 continue
             term = self._term(args[0])
             modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
@@ -261,8 +269,7 @@ class RowWalk(Walk):
                 self.beside[p, VARIANCE] = settled(a.variance)
             if isinstance(a, Joint):
                 self.beside[p, OTHER_MEAN] = settled(a.other)
-                total = a.total if known_sign(self.formula) else a.total.guarded(a.total.wide().compared("oeq", 0.0))
-                self.beside[p, TOTAL] = settled(total)
+                self.beside[p, TOTAL] = settled(a.total)
             alone = p == root or (p == root - 1 and self.formula[root].op == "same")
             if isinstance(item, Number) and isinstance(a, Sum) and a.careful and not alone:
                 # of what is computed from the sum, only an exact one is of use
@@ -271,6 +278,24 @@ class RowWalk(Walk):
                 rest = odd().bits().compared("ne", wide.bits())
                 item = replace(item.guarded(rest), exact=True, rel=0.0)
             self.items[p] = item if alone else self._settled(item)
+
+    def unsigned_totals(self, s: int) -> list[int]:
+        """The reductions of a pass with a total that is not told the sign of, where it is 0 and that shows."""
+        return [] if known_sign(self.formula) else [p for p in self.stages.passes[s] if self.formula[p].op == JOINT]
+
+    def total(self, p: int) -> tuple[Number, Number]:
+        """The mean and the total of a reduction."""
+        return self.number(p), self.beside[p, TOTAL]
+
+    def sign_total(self, p: int, positive: Value) -> None:
+        """Say where a total that is 0 is +0; elsewhere, one has to be decided in another way."""
+        total = self.beside[p, TOTAL]
+        self.beside[p, TOTAL] = total.guarded(total.wide().compared("oeq", 0.0) & ~positive)
+
+    def both(self, p: int) -> list[Value]:
+        """The elements of a group that a reduction is of."""
+        self._fill(self.formula[p].args)
+        return [self.number(a).wide() for a in self.formula[p].args]
 
     # --- items ---
 
