@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     every x; room: how far from x it may be more than twice that, None where that is anywhere; outside: of x and what it
     lacks, more than 0 beyond the domain; local: from x, half of the derivative's largest magnitude within |x| / 4 of x,
     where that may be far below the slope; level: beyond it, f is its limit within 2^-70; steeper: by what factor the derivative
-    may be above the slope, wherever an argument may be.
+    may be above the slope, wherever an argument may be; smooth: as the slope, but for bounds of arguments below `STEEP`.
     """
 
     low: float
@@ -43,6 +43,7 @@ class Kind(NamedTuple):
     local: Callable[[Value], Value] | None = None
     level: float = math.inf
     steeper: float = 2.0
+    smooth: Callable[[Value, Value], Value] | None = None
 
 
 def _beside_one(x: Value) -> Value:
@@ -65,6 +66,11 @@ def _below_one(x: Value, rest: Value) -> Value:
     return (1.0 - x) - rest
 
 
+def _of_tanh(x: Value, y: Value) -> Value:
+    """1 - y^2, which is off by less than 2^-48, and whose logarithm changes by 2 at most where x does by 1."""
+    return ((1.0 - y * y) + 2.0**-48) * (1 + 2.0**-18)
+
+
 _BIG = 2.0**1023
 KINDS = {
     "exp": Kind(0, _BIG, None, lambda x, y: y, saturated=1000),
@@ -79,7 +85,7 @@ KINDS = {
     "atan": Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0)),
     "sinh": Kind(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
     "cosh": Kind(1, _BIG, 0, lambda x, y: y, saturated=1000),
-    "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True, level=30.0, steeper=1.0),
+    "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True, level=30.0, steeper=1.0, smooth=_of_tanh),
     "asinh": Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0).root()),
     "acosh": Kind(0, 800, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_below_one),
     "atanh": Kind(-40, 40, -152, lambda x, y: 1.0 / _of_squares(x), room=_beside_one, outside=_beyond_one),
@@ -145,7 +151,10 @@ def _of_rounded(op: str, kind: Kind, x: Number, made: Number) -> Number:
     delta = _error_in_lanes(x) if kind.room else x.error()
     size = x.wide().magnitude()
     finite = size.compared("one", math.inf)
-    change = delta * kind.slope(x.wide(), made.wide()) * (kind.steeper * SLACK)
+    slope = kind.slope(x.wide(), made.wide())
+    if kind.smooth is not None:
+        slope = x.body.chosen(delta.compared("olt", STEEP), kind.smooth(x.wide(), made.wide()), slope)
+    change = delta * slope * (kind.steeper * SLACK)
     if kind.room:  # beside a lane that is exact, a slope may be infinite
         change = x.body.chosen(delta.compared("une", 0.0), change, 0.0)
     if kind.local is not None:

@@ -28,6 +28,7 @@ from anydml.kernels.recurrence.shape import (
     SUM,
     Leaf,
     Shape,
+    Stage,
     lanes,
     names,
     pointers,
@@ -41,12 +42,20 @@ PARTS = 3  # of a sum and of a number: a head, a tail, and the bound of what the
 def emitted(target: Target, shape: Shape, number: int) -> str:
     """The kernel for the list of a stage; arguments: `shape.names`. It returns how many elements are still on the list."""
     needed = _needed(shape, number)
-    functions = [_sums(target, shape, n) for n in needed]
-    functions += [_numbers(target, shape, n) for n in needed if shape.sources[n].kind == NUMBERS]
+    numbers = [n for n in needed if shape.sources[n].kind == NUMBERS]
+    stages = [shape.stages[shape.sources[n].number] for n in numbers]
+    functions = [_sums(target, shape, n, "fine") for n in sorted(_read(shape.stages[number]))]
+    functions += [_sums(target, shape, n, "quick") for n in sorted(set[int]().union(*map(_read, stages)))]
+    functions += [_numbers(target, shape, n) for n in numbers]
     functions.append(_group(target, shape, number))
     body = _listed(target, shape, number, needed)
     declared = dict.fromkeys([*body.declared, *(line for _, lines in functions for line in lines)])
     return kernel(body, [*declared, *(text for text, _ in functions)])
+
+
+def _read(stage: Stage) -> set[int]:
+    """The sources whose sums a stage reads."""
+    return {leaf.number for leaf in stage.leaves if leaf.kind == SUM}
 
 
 def _needed(shape: Shape, number: int) -> list[int]:
@@ -112,8 +121,11 @@ def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Bod
     return body
 
 
-def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
-    """`void @fine{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts."""
+def _sums(target: Target, shape: Shape, n: int, name: str) -> tuple[str, list[str]]:
+    """`void @{name}{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts.
+
+    "fine": with a bound that is 0 wherever nothing is lost; "quick": with one that never is, of what is added up beside a sum.
+    """
     body, source = Body(target), shape.sources[n]
     count = target.vector_bytes // 8
     wide, single = Kind("double", count), Kind("float", count)
@@ -138,7 +150,10 @@ def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
     def term(k: str, weight: Value, values: list[Value]) -> list[Value]:
         if source.kind != NUMBERS:
             x = body.splat(body.loaded(Kind("double"), from_, body.op(f"mul i64 {k}, {apart}")), count)
-            return plus(values, x * weight)
+            if name == "fine":
+                return plus(values, x * weight)
+            total, rest = two_sum(values[0], x * weight)
+            return [total, values[1] + rest, values[2] + rest.magnitude()]
         head, tail, lost = number(k)
         product, rest = exact_product(head, weight)
         more = tail * weight
@@ -160,19 +175,22 @@ def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
 
     zeros = [body.constant(wide, x) for x in (-0.0, 0.0, 0.0)]
     _, (head, left, lost) = body.loop("0", f"%terms{n}", 1, zeros, one)
+    if name == "quick" and source.kind != NUMBERS:  # each addition of what is left over is off by u of all that is
+        terms = Value(body, f"%terms{n}", Kind("i64")).converted("uitofp", Kind("double"))
+        lost = lost * body.splat(terms * 2.0**-52, count)
     # of an infinity, NaN is left over
     made, tail = two_sum(head, left)
     for k, value in enumerate((made, tail, lost * SLACK)):
         body.stored(value, body.at(f"%fine{n}", body.op(f"mul i64 {part}, {k}")), "%place")
     body.do("ret void")
-    return defined(body, f"void @fine{n}(ptr %arguments, i64 %t, i64 %b, i64 %place)"), [*body.declared]
+    return defined(body, f"void @{name}{n}(ptr %arguments, i64 %t, i64 %b, i64 %place)"), [*body.declared]
 
 
 class _Formula:
     """A stage's formula for a group of units of a sequence, in twice float64's precision."""
 
-    def __init__(self, body: Body, shape: Shape, number: int) -> None:
-        self.body, self.shape, self.stage = body, shape, shape.stages[number]
+    def __init__(self, body: Body, shape: Shape, number: int, sums: str) -> None:
+        self.body, self.shape, self.stage, self.name = body, shape, shape.stages[number], sums
         self.lanes = lanes(body.target, self.stage.formula, finer=True)
 
     def sums(self, i: str) -> None:
@@ -183,7 +201,7 @@ class _Formula:
                 place = body.op(
                     f"add i64 {body.op(f'mul i64 {i}, 8')}, {body.op(f'mul i64 {leaf.block}, %block{leaf.number}')}"
                 )
-                body.do(f"call void @fine{leaf.number}(ptr %arguments, i64 %t, i64 %b, i64 {place})")
+                body.do(f"call void @{self.name}{leaf.number}(ptr %arguments, i64 %t, i64 %b, i64 {place})")
 
     def computed(self, i: str) -> Precise:
         streams, known = self._read(i)
@@ -234,7 +252,7 @@ def _numbers(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
     """
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
-    formula = _Formula(body, shape, shape.sources[n].number)
+    formula = _Formula(body, shape, shape.sources[n].number, "quick")
     vector, together = target.vector_bytes // 8, formula.lanes
     iota = body.constants("i64", range(together))
 
@@ -265,7 +283,7 @@ def _group(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]:
     """`i64 @group(arguments, t, b, i)`: the elements of a group of units, and the lanes that stay open."""
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
-    formula = _Formula(body, shape, number)
+    formula = _Formula(body, shape, number, "fine")
     formula.sums(body.op(f"and i64 %i, {-(target.vector_bytes // 8)}"))
     made, open_ = formula.stored("%i")
     body.stored(made, "%made")

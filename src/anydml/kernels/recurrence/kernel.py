@@ -9,6 +9,7 @@ from __future__ import annotations
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.rows import AT_ONCE
 from anydml.kernels.recurrence import rows, stages
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.shape import DONE, FINER, INPUT, LONGEST, NUMBERS, POSITION, STATE, Shape, names, pointers
@@ -20,6 +21,7 @@ def emitted(target: Target, shape: Shape) -> str:
     """The kernel; arguments: `shape.names`. It returns 1 where it has stopped."""
     functions = [
         rows.packed(target, shape.data_type, "packed"),
+        rows.tiled(target, shape.data_type, "tiled"),
         rows.copied(target, shape.data_type),
         _begin(target, shape),
         _finish(target, shape),
@@ -29,6 +31,7 @@ def emitted(target: Target, shape: Shape) -> str:
     ]
     if any(s.kind == NUMBERS for s in shape.sources):
         functions.append(rows.packed(target, DataType.FLOAT64, "packed_numbers"))
+        functions.append(rows.tiled(target, DataType.FLOAT64, "tiled_numbers"))
     body = _main(target, shape)
     declared = dict.fromkeys([*body.declared, *(line for _, lines in functions for line in lines)])
     return kernel(body, [*declared, *(text for text, _ in functions)])
@@ -198,7 +201,26 @@ def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
                 sequence(b, i)
                 return []
 
-            body.loop("0", "%sequences", 1, [], one)
+            def tile_of(b: str, _: list[Value]) -> list[Value]:
+                """Rows that fill a tile: sequences that all have the step."""
+                t = body.op(f"add i64 %t, {i}")
+                at = body.op(f"sub i64 {body.op('sub i64 %steps, 1')}, {t}") if source.backward else t
+                from_ = body.at(f"%input{n}", body.op(f"mul i64 {b}, %input_sequence{n}"))
+                from_ = body.at(from_, body.op(f"mul i64 {at}, %input_step{n}"))
+                row = body.op(f"add i64 {body.op(f'mul i64 {i}, %sequences')}, {b}")
+                into = body.at(f"%packed{n}", body.op(f"mul i64 {body.op(f'udiv i64 {row}, {AT_ONCE}')}, {tile}"))
+                norms = body.at(f"%norms{n}", body.op(f"mul i64 {row}, 8"))
+                values = f"ptr {from_}, i64 %input_sequence{n}, i64 %terms{n}, ptr {into}, ptr {norms}"
+                body.do(f"call void @tiled({values})")
+                return []
+
+            begun = "0"
+            if source.rows == AT_ONCE and not shape.lengths:
+                fits = body.op(f"icmp eq i64 {body.op(f'urem i64 %sequences, {AT_ONCE}')}, 0")
+                near = body.op(f"icmp eq i64 %input_term{n}, {shape.data_type.dtype.itemsize}")
+                together = body.op(f"select i1 {body.op(f'and i1 {fits}, {near}')}, i64 %sequences, i64 0")
+                begun = body.loop("0", together, AT_ONCE, [], tile_of)[0]
+            body.loop(begun, "%sequences", 1, [], one)
             return []
 
         def chunk() -> None:
@@ -207,19 +229,28 @@ def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
 
         when(body, first, chunk)
     else:
-        size = shape.data_type.dtype.itemsize
-        before = body.op("mul i64 %t, %slot")
+        size, numbers = shape.data_type.dtype.itemsize, ""
+        if source.kind == STATE:
+            start, apart_rows = body.at(f"%history{source.number}", body.op("mul i64 %t, %slot")), "%row"
+        else:
+            start, apart_rows, size, numbers = f"%numbers{n}", f"%numbers_row{n}", 8, "_numbers"
 
-        def row(b: str, _: list[Value]) -> list[Value]:
-            if source.kind == STATE:
-                from_ = body.at(body.at(f"%history{source.number}", before), body.op(f"mul i64 {b}, %row"))
-                pack(b, from_, str(size), f"%terms{n}")
-            else:
-                from_ = body.at(f"%numbers{n}", body.op(f"mul i64 {b}, %numbers_row{n}"))
-                pack(b, from_, "8", f"%terms{n}", "packed_numbers")
+        def tile_of(first: str, _: list[Value]) -> list[Value]:
+            """Rows that fill a tile."""
+            from_ = body.at(start, body.op(f"mul i64 {first}, {apart_rows}"))
+            into = body.at(f"%packed{n}", body.op(f"mul i64 {body.op(f'udiv i64 {first}, {AT_ONCE}')}, {tile}"))
+            norms = body.at(f"%norms{n}", body.op(f"mul i64 {first}, 8"))
+            values = f"ptr {from_}, i64 {apart_rows}, i64 %terms{n}, ptr {into}, ptr {norms}"
+            body.do(f"call void @tiled{numbers}({values})")
             return []
 
-        body.loop("0", "%sequences", 1, [], row)
+        def row(b: str, _: list[Value]) -> list[Value]:
+            from_ = body.at(start, body.op(f"mul i64 {b}, {apart_rows}"))
+            pack(b, from_, str(size), f"%terms{n}", f"packed{numbers}")
+            return []
+
+        begun = body.loop("0", "%sequences", AT_ONCE, [], tile_of)[0] if source.rows == AT_ONCE else "0"
+        body.loop(begun, "%sequences", 1, [], row)
         add_up("%sequences")
     body.do("ret i64 0")
     return defined(body, f"i64 @summed{n}(ptr %arguments, i64 %t)"), [*body.declared]

@@ -6,10 +6,9 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import tile
 from anydml.kernels.contract.floats.compensated import wide
-from anydml.kernels.contract.floats.rows import NORM_SLACK
+from anydml.kernels.contract.floats.rows import AT_ONCE, NORM_SLACK, SQUARES, transposed
+from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
-
-AT_ONCE = 8
 
 
 def defined(body: Body, head: str) -> str:
@@ -80,6 +79,44 @@ def packed(target: Target, data_type: DataType, name: str) -> tuple[str, list[st
     assert double == total.kind
     head = f"void @{name}(ptr %from, i64 %step, i64 %n, ptr %into, i64 %apart, ptr %norm)"
     return defined(body, head), [*body.declared]
+
+
+def tiled(target: Target, data_type: DataType, name: str) -> tuple[str, list[str]]:
+    """`void @{name}(from, row, n, into, norms)`: eight rows of n contiguous elements as a tile of float64, and their norms."""
+    body, size = Body(target), data_type.dtype.itemsize
+    kind, wide_kind = Kind(f"i{8 * size}", AT_ONCE), Kind("double", AT_ONCE)
+    rows = [body.at("%from", body.op(f"mul i64 %row, {m}")) for m in range(AT_ONCE)]
+
+    def read(bits: Value) -> Value:
+        if data_type == DataType.FLOAT16:
+            return halves.widened(bits)
+        return bits.cast(bits.kind.of("double" if data_type == DataType.FLOAT64 else "float"))
+
+    def put(k: str, columns: list[Value], squares: list[Value]) -> list[Value]:
+        made, to = list(squares), body.at("%into", body.op(f"mul i64 {k}, {8 * AT_ONCE}"))
+        for n, column in enumerate(columns):
+            x = column.converted("fpext", wide_kind)
+            body.stored(x, to, 8 * AT_ONCE * n)
+            made[n % SQUARES] = body.fused(x, x, made[n % SQUARES])
+        return made
+
+    def several(k: str, squares: list[Value]) -> list[Value]:
+        offset = body.op(f"mul i64 {k}, {size}")
+        return put(k, transposed([read(body.loaded(kind, body.at(row, offset))) for row in rows]), squares)
+
+    def one(k: str, squares: list[Value]) -> list[Value]:
+        offset, column = body.op(f"mul i64 {k}, {size}"), body.undefined(kind)
+        for m, row in enumerate(rows):
+            column = column.replaced(m, body.loaded(Kind(kind.element), body.at(row, offset)))
+        return put(k, [read(column)], squares)
+
+    begun, squares = body.loop("0", "%n", AT_ONCE, [body.constant(wide_kind, 0.0)] * SQUARES, several)
+    _, (total, *others) = body.loop(begun, "%n", 1, squares, one)
+    for square in others:
+        total = total + square
+    body.stored(total.root() * NORM_SLACK, "%norms")
+    body.do("ret void")
+    return defined(body, f"void @{name}(ptr %from, i64 %row, i64 %n, ptr %into, ptr %norms)"), [*body.declared]
 
 
 def copied(target: Target, data_type: DataType) -> tuple[str, list[str]]:
