@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from anydml.kernels.attention import products, results, rows, weights
+from anydml.kernels.attention import finer, products, results, rows, weights
 from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.shape import ABOUT, LARGEST_KEY, LEFT, LIST, LOST, Shape
 from anydml.kernels.code.emit import module
@@ -34,6 +34,10 @@ def emitted(target: Target, shape: Shape) -> str:
         weights.weighed,
         results.results,
         results.left_open,
+        finer.sums_of_products,
+        finer.weights,
+        finer.elements,
+        finer.refined,
         _keys,
         _values,
         _queries,
@@ -182,10 +186,8 @@ def _queries(target: Target, shape: Shape) -> Function:
     _panels(f, key_row, tile.vectors(target), score)
 
     def weigh(j: str) -> None:
-        s, end = f.plus("%s", j), keys
-        if shape.seen:
-            length = f.length("%o", "%p")
-            end = f.least(f.least(f.plus(length, f.plus(s, 1)), f.plus(length, f.argument("seen"))), keys)
+        s = f.plus("%s", j)
+        end = f.seen(s)
         added = f.argument("added")
         if shape.adds:
             f.call_of("added", f"ptr {added}", f"i64 {end}", *(f"i64 {x}" for x in (*at.values(), s)))
@@ -216,7 +218,12 @@ def _queries(target: Target, shape: Shape) -> Function:
 
     f.each("0", "%count", finish)
     some = f.op(f"icmp ne i64 {f.load('i64', f.argument('state'), LIST)}, 0")
-    f.when(some, lambda: f.call_of("left_open", "ptr %open"))
+
+    def again() -> None:
+        f.call_of("refined", *(f"i64 %{x}" for x in "oprs"))
+        f.call_of("left_open", "ptr %open")
+
+    f.when(some, again)
     return f
 
 

@@ -142,6 +142,14 @@ class Function(Body):
         found = self.loaded(Kind("i32"), self.place("length", o=o, p=p)).converted("sext", WORD).name
         return self.least(self.most(found, "0"), self.argument("most"))
 
+    def seen(self, s: str) -> str:
+        """The keys that query s sees; %o and %p are parameters."""
+        keys = self.argument("keys")
+        if not (isinstance(self.shape, Shape) and self.shape.seen):
+            return keys
+        length = self.length("%o", "%p")
+        return self.least(self.least(self.plus(length, self.plus(s, 1)), self.plus(length, self.argument("seen"))), keys)
+
     def run(
         self, width: str, contiguous: str, carried: Sequence[Value], body: Callable[[str, int, list[Value]], list[Value]]
     ) -> list[Value]:

@@ -204,6 +204,7 @@ class Plan:
             query_rows=together * head, query_norms=8 * together, panels=key // 8 * head, key_norms=key,
             value_rows=n["keys"] * column, largest=column, scores=together * key, added=key, sums=together * column,
             about=8 * ABOUT * together, line=column, list=ENTRY * together * (column // (8 * lanes)), heads=key, tails=key,
+            losses=key, rests=key, row=64,
         )  # fmt: skip
         self.own = sum(-(-size // 64) * 64 for size in self.sizes.values())
         self.open = self.own * self.threads

@@ -89,7 +89,8 @@ def left_open(target: Target, shape: Shape) -> Function:
             f.stored(old | Value(f, f.op(f"trunc i64 {moved} to i8"), Kind("i8")), to)
 
         f.each("0", str(f.lanes), lane)
-        f.store("i64", f.plus(f.load("i64", state, LEFT), 1), state, LEFT)
+        some = f.op(f"zext i1 {f.op(f'icmp ne i64 {mask}, 0')} to i64")
+        f.store("i64", f.plus(f.load("i64", state, LEFT), some), state, LEFT)
 
     f.each("0", f.load("i64", state, LIST), entry)
     f.store("i64", "0", state, LIST)

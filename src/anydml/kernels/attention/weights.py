@@ -33,6 +33,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.functions.approximate import at_least
 from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LOWEST, exponential
+from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import U
 
 SMALL = 2.0**-10  # errors of scores up to which e^x - 1 is x but for the slack
@@ -109,7 +110,7 @@ def added(target: Target, shape: Shape) -> Function:
     """
     f = Function(target, shape, "added", ["ptr into", "i64 end", "i64 o", "i64 p", "i64 r", "i64 s"])
     at = {axis: f"%{axis}" for axis in "oprs"}
-    infinity = f.constant(DOUBLE, math.inf)
+    infinity, rests = f.constant(DOUBLE, math.inf), f.argument("rests")
 
     kept, side_by_side = _kept(f, at) if shape.mask else (None, "")
     number: Value | None = None
@@ -132,7 +133,11 @@ def added(target: Target, shape: Shape) -> Function:
         assert number is not None
         eight, left_out = f.times(i, 8), f.splat(number, lanes) if lanes else number
         more = f.chosen(kept(i, lanes), 0.0, left_out)
-        f.stored(f.loaded_real("%into", eight, lanes) + more if shape.has("term") else more, "%into", eight)
+        if shape.has("term"):
+            more, rest = two_sum(f.loaded_real("%into", eight, lanes), more)
+            # of infinities, NaN is left over
+            f.stored(f.chosen(rest.compared("ord", rest), rest, 0.0), rests, eight)
+        f.stored(more, "%into", eight)
         return []
 
     if kept is not None:
