@@ -30,10 +30,10 @@ NOTHING = -1000.0  # and those below do not decide anything
 TOTAL, REST, ERROR, EXACT, LITTLE, ZERO = range(0, 48, 8)
 
 
-def _lost(a: Value, b: Value, more: Value) -> tuple[Value, Value, Value]:
-    """A tail with something added to it, and the loss that this adds up to."""
-    total, rest = two_sum(a, b)
-    return total, rest, more + rest.magnitude()
+def _added(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
+    """A tail with something added to it, and what has been lost by then."""
+    total, rest = two_sum(tail, more)
+    return total, lost + rest.magnitude()
 
 
 def sums_of_products(target: Target, shape: Shape) -> Function:
@@ -56,10 +56,14 @@ def sums_of_products(target: Target, shape: Shape) -> Function:
             high, low, lost = values
             x = f.all(f.loaded(DOUBLE, "%query", f.times(h, 8)))
             y = f.loaded(wide, place, f.times(h, width))
+            if not shape.biased:  # products of two elements are exact
+                high, left = two_sum(high, x * y)
+                low, lost = _added(low, left, lost)
+                return [high, low, lost]
             product, rest = exact_product(x, y)
             high, left = two_sum(high, product)
-            low, _, lost = _lost(low, left, lost)
-            low, _, lost = _lost(low, rest, lost)
+            low, lost = _added(low, left, lost)
+            low, lost = _added(low, rest, lost)
             return [high, low, lost + lost_product(x, y, product)]
 
         zero = f.constant(wide, 0.0)
@@ -188,8 +192,8 @@ def elements(target: Target, shape: Shape) -> Function:
         product, rest = exact_product(w, v)
         more = w_rest * v
         high, left = two_sum(high, product)
-        small, _, lost = _lost(left, rest + more, lost)
-        low, _, lost = _lost(low, small, lost)
+        small, lost = _added(left, rest + more, lost)
+        low, lost = _added(low, small, lost)
         lost = f.fused(rest.magnitude() + more.magnitude(), 4 * U, lost)
         return [high, low, lost + lost_product(w, v, product)]
 

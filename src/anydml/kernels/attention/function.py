@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from anydml.kernels.attention.shape import MEMORY, STRIDES, KeptShape, Shape
-from anydml.kernels.code.emit import fold, when
+from anydml.kernels.code.emit import fold, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves
@@ -98,11 +98,13 @@ class Function(Body):
         when(self, condition, body)
 
     def combined(self, x: Value, how: Callable[[Value, Value], Value]) -> Value:
-        """The lanes of a vector as one scalar."""
-        found = x.lane(0)
-        for i in range(1, self.lanes):
-            found = how(found, x.lane(i))
-        return found
+        """The lanes of a vector as one scalar, by halves."""
+        lanes = self.lanes
+        while lanes > 1:
+            lanes //= 2
+            order = [k if k >= 0 else -1 for k in (*range(lanes, 2 * lanes), *[-1] * (self.lanes - lanes))]
+            x = how(x, Value(self, shuffle(self, x.name, x.name, x.kind.text, order), x.kind))
+        return x.lane(0)
 
     def loaded_real(self, pointer: str, offset: int | str = 0, lanes: int = 0) -> Value:
         return self.loaded(Kind("double", lanes), pointer, offset)

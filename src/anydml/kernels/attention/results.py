@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.attention.function import Function
-from anydml.kernels.attention.shape import COEFFICIENT, LEFT, LIST, SUM, ZERO, Shape
+from anydml.kernels.attention.shape import LEFT, LIST, OWN, SUM, VALUES, ZERO, Shape
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -23,13 +23,14 @@ def results(target: Target, shape: Shape) -> Function:
     line, largest, columns, pitch = (f.argument(x) for x in ("line", "largest", "columns", "column_row"))
     total = f.loaded_real("%about", SUM)
     reciprocal = f.all(1.0 / total)
-    coefficient = f.all(f.loaded_real("%about", COEFFICIENT))
+    # the shares of the largest value and of the element that this may be off by
+    shares = [f.all(f.loaded_real("%about", at)) for at in (VALUES, OWN)]
     zero = f.all(f.loaded_real("%about", ZERO)).compared("one", 0.0)
 
     def group(i: str) -> None:  # bytes along a row of float64
         x = f.loaded(wide, "%sums", i) * reciprocal
         most = f.loaded(wide, largest, i)
-        bits, open_ = rounded(f, x, coefficient * most.magnitude(), most, zero)
+        bits, open_ = rounded(f, x, f.fused(shares[0], most.magnitude(), shares[1] * x.magnitude()), most, zero)
         f.stored(bits, f.at(line, f.over(i, 8 // f.itemsize)))
         left = f.minus(columns, f.over(i, 8))
         inside = f.splat(f.word(left), lanes).compared("sgt", f.lane_numbers())

@@ -2,8 +2,8 @@
 
 A norm is made for the bound of a sum of products that are added one after the other: the sum of n products is off by u times
 what each addition comes to, at most, and this is at most the product of the norms of the terms so far. So a bound is u times
-the product of the roots of the sums of (n - j + 4) x[j]^2; 4 stands for the first addition, and for what biases and products
-without fused operations are rounded by.
+the product of the roots of the sums of (n - j + c) x[j]^2, where c is how many roundings besides are of the size of products:
+those of the biases' additions, of products without fused operations, and of what is added to the score.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def filled(target: Target, shape: Shape, *, biased: bool) -> Function:
 def normed(target: Target, shape: Shape) -> Function:
     """The norms of `count` rows of `width` numbers: see above. They are at least 0, or NaN."""
     f = Function(target, shape, "normed", ["ptr rows", "i64 count", "i64 width", "i64 pitch", "ptr into"])
-    width = f.word("%width").converted("uitofp", DOUBLE) + 4.0
+    more = 2 * int(shape.biased) + 2 * int(not f.has_fma) + int(shape.both)
+    width = f.word("%width").converted("uitofp", DOUBLE) + float(more)
     first = f.all(width) - f.constants("double", range(f.lanes))
 
     def row(r: str) -> None:

@@ -29,7 +29,7 @@ MEMORY = (
 LIST, LOST, LARGEST_KEY = 0, 8, 16  # in the state: elements on the list, what biases lost, the largest norm of a key
 LEFT = 24  # and elements that are left open
 ABOUT = 4  # float64 about a query: see `weights`
-SUM, COEFFICIENT, ZERO, TOP = 0, 8, 16, 24
+SUM, VALUES, OWN, ZERO = 0, 8, 16, 24
 
 
 class Shape(NamedTuple):
@@ -48,6 +48,11 @@ class Shape(NamedTuple):
         """Whether anything is added to a product of a query and a key."""
         return self.has("term") or bool(self.mask)
 
+
+    @property
+    def biased(self) -> bool:
+        """Whether anything is added to queries, keys or values."""
+        return any(self.has(f"{name}_bias") for name in ("query", "key", "value"))
 
     @property
     def both(self) -> bool:

@@ -1,12 +1,12 @@
 """The weights of a query's keys: e^(score - top), and what is known about their errors.
 
-u is 2^-53. A score is scale * sum + added, of which the sum is off by u |q| |k| (see `rows`). Its own rounding and that of what
-is added (two numbers, of which one is 0 or read) are off by u of themselves, so by u (2 |score| + |scale * sum|); the difference
-from the top is off by u of itself, too. The top may be any number: it is a factor of all weights, and of their sum.
+u is 2^-53. A score is scale * sum + added, of which the product is off by u |scale| |q| |k| (see `rows`), the sum by u of itself, and
+what is added, if that is two numbers, by u (|score| + |scale * sum|), the second part of which is counted in the norms. The
+difference from the top is off by u of itself. The top may be any number: it is a factor of all weights, and of their sum.
 
-With |score| <= |top| + |d|, a weight w has the relative error EXP_REL + u (|scale| |q| |k| (1 + 3 / 4) + 2 |top| + 3 |d|), for a norm
-counts every term 4 times at least. What the weights of a row have on average of this is what counts: the mean of |k| is
-summed beside the weights, and that of |d| is at most the logarithm of their number, as entropy is.
+With |score| <= |top| + |d|, a weight has the relative error EXP_REL + u (|scale| |q| |k| + a |top| + (a + 1) |d|), where a is how many
+roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of |k| is summed
+beside the weights, and that of |d| is at most the logarithm of their number, as entropy is.
 
 This holds as long as the errors of all scores are small, also those of keys that hardly count, and for weights that are not
 below 2^-1000, which are off by less than that.
@@ -15,23 +15,13 @@ below 2^-1000, which are off by less than that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import (
-    ABOUT,
-    BETWEEN,
-    COEFFICIENT,
-    LARGEST_KEY,
-    SUM,
-    TOP,
-    TRUTHS,
-    ZERO,
-    Shape,
-)
+from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, OWN, SUM, TRUTHS, VALUES, ZERO, Shape
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.elementwise.functions.approximate import at_least
+from anydml.kernels.elementwise.functions.approximate import at_least, at_most
 from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LOWEST, exponential
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import U
@@ -51,56 +41,73 @@ def weighed(target: Target, shape: Shape) -> Function:
     f = Function(target, shape, "weighed", ["ptr scores", "ptr added", "i64 end", "ptr norm", "ptr about"])
     lanes, wide = f.lanes, f.wide
     scale, keys, norms, pitch = f.real("scale"), f.argument("keys"), f.argument("key_norms"), f.argument("key_row")
-    infinite = f.constant(DOUBLE, -math.inf)
+    scales = f.all(scale)
+    infinite = -math.inf
 
-    def scores(i: str, lanes_: int, values: list[Value]) -> list[Value]:
+    def score(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
         at = f.times(i, 8)
-        x = f.loaded_real("%scores", at, lanes_)
-        factor = f.splat(scale, lanes_) if lanes_ else scale
-        x = f.fused(x, factor, f.loaded_real("%added", at, lanes_)) if shape.adds else x * factor
-        f.stored(x, "%scores", at)
-        low, high = values
-        return [f.chosen(x.compared("olt", low), x, low), f.chosen(x.compared("ogt", high), x, high)]
+        x = f.loaded(wide, "%scores", at)
+        if shape.adds:
+            x = f.fused(x, scales, f.loaded(wide, "%added", at))
+            f.stored(x, "%scores", at)
+        low, high = x, x
+        if mask is not None:
+            low, high = f.chosen(mask, x, math.inf), f.chosen(mask, x, infinite)
+        return [at_most(values[0], low), at_least(values[1], high)]
 
-    ends = [f.constant(wide, math.inf), f.constant(wide, -math.inf)]
-    low, high = f.run("%end", "true", ends, scores)
-    padded = f.over(pitch, 8)
-    f.each("%end", padded, lambda i: f.stored(infinite, "%scores", f.times(i, 8)))
-    top = f.combined(high, lambda a, b: f.chosen(b.compared("ogt", a), b, a))
-    bottom = f.combined(low, lambda a, b: f.chosen(b.compared("olt", a), b, a))
-    tops = f.all(top)
+    low, high = _through(f, "%end", [f.constant(wide, math.inf), f.constant(wide, infinite)], score)
+    top, bottom = f.combined(high, at_least), f.combined(low, at_most)
+    if not shape.adds:
+        ends = top * scale, bottom * scale
+        top, bottom = at_least(*ends), at_most(*ends)
+    minus = f.all(-top)
 
-    def weights(i: str, values: list[Value]) -> list[Value]:
-        d = f.loaded(wide, "%scores", i) - tops
+    def weight(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
+        at = f.times(i, 8)
+        x = f.loaded(wide, "%scores", at)
+        d = x + minus if shape.adds else f.fused(x, scales, minus)
+        if mask is not None:
+            d = f.chosen(mask, d, infinite)
         w = exponential(at_least(d, LOWEST))
-        f.stored(w, "%scores", i)
-        return [values[0] + w, f.fused(w, f.loaded(wide, norms, i), values[1])]
+        f.stored(w, "%scores", at)
+        return [values[0] + w, f.fused(w, f.loaded(wide, norms, at), values[1])]
 
     zero = f.constant(wide, 0.0)
-    _, (total, mean) = f.loop("0", pitch, 8 * lanes, [zero, zero], weights)
-    total, mean = (f.combined(x, lambda a, b: a + b) for x in (total, mean))
+    total, mean = (f.combined(x, lambda a, b: a + b) for x in _through(f, "%end", [zero, zero], weight))
+    seen = f.times(f.over(f.plus("%end", lanes - 1), lanes), lanes)
+    f.each(seen, f.over(pitch, 8), lambda i: f.stored(zero, "%scores", f.times(i, 8)), lanes)
 
     count = f.word(keys).converted("uitofp", DOUBLE)
+    sized = int(shape.adds) + int(shape.both)  # roundings of a score's size
     product = f.loaded_real("%norm") * (scale.magnitude() * U)
-    size = top.magnitude() * (3 * U)
-    mean_error = f.fused(product * 1.75, mean / total, size + (EXP_REL + 3 * U * LOG_COUNT))
+    size = top.magnitude() * (sized * U)
+    mean_error = f.fused(product, mean / total, size + (EXP_REL + (sized + 1) * U * LOG_COUNT))
     # additions of values: in a block, of blocks; of weights: in a lane, of lanes. Then the reciprocal, its product, the ends
-    blocks, groups = count * (U / DEPTH), count * (U / lanes)
-    coefficient = (mean_error * 2 + (blocks + groups + (DEPTH + lanes + 14) * U)) * SLACK + count * 2.0**-900
-    worst = f.fused(product * 1.75, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
-    coefficient = f.chosen(worst.compared("ole", SMALL), coefficient, math.inf)
+    values = (mean_error + (count * (U / DEPTH) + (DEPTH + 4) * U)) * SLACK + count * 2.0**-900
+    own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
+    worst = f.fused(product, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
+    values = f.chosen(worst.compared("ole", SMALL), values, math.inf)
     all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
     none_zero = (bottom - top).compared("ogt", ZEROED) & all_seen
-    # of a sum that is NaN, nothing else matters
-    plain = none_zero | total.compared("uno", total)
+    # of a sum that is NaN, or 0 where nothing is seen, nothing else matters
+    plain = none_zero | total.compared("ueq", 0.0)
     f.stored(total, "%about", SUM)
-    f.stored(coefficient, "%about", COEFFICIENT)
+    f.stored(values, "%about", VALUES)
+    f.stored(own, "%about", OWN)
     f.stored(f.chosen(plain, f.constant(DOUBLE, 0.0), 1.0), "%about", ZERO)
-    f.stored(top, "%about", TOP)
     return f
 
 
-assert TOP == 8 * (ABOUT - 1)
+def _through(
+    f: Function, end: str, carried: Sequence[Value], body: Callable[[str, Value | None, list[Value]], list[Value]]
+) -> list[Value]:
+    """`body(i, mask, values)` for vectors up to an end; the last one perhaps in part, which has a mask."""
+    i, values = f.loop("0", end, f.lanes, carried, lambda i, values: body(i, None, values))
+    left = f.minus(end, i)
+    mask = f.lane_numbers().compared("slt", f.all(f.word(left)))
+    some = f.op(f"icmp ne i64 {left}, 0")
+    stop = f.plus(i, f.op(f"select i1 {some}, i64 {f.lanes}, i64 0"))
+    return f.loop(i, stop, f.lanes, values, lambda i, values: body(i, mask, values))[1]
 
 
 def added(target: Target, shape: Shape) -> Function:
