@@ -168,6 +168,7 @@ def _queries(target: Target, shape: Shape) -> Function:
     height = tile.height(target)
     at = {axis: f"%{axis}" for axis in "opr"}
     head, head_row, key_row, column_row, keys = (f.argument(x) for x in ("head", "head_row", "key_row", "column_row", "keys"))
+    score_row = f.argument("score_row")
     rows_, norms, scores, sums, about = (f.argument(x) for x in ("query_rows", "query_norms", "scores", "sums", "about"))
     tiles = f.over(f.plus('%count', height - 1), height)
     own = f.argument("own_query_bias") if shape.has("query_bias") else ""
@@ -181,7 +182,7 @@ def _queries(target: Target, shape: Shape) -> Function:
     def score(place: str, vectors: int) -> None:  # bytes of a row of scores before the panel
         panel = f.at(f.argument("panels"), f.times(f.over(place, 8), head_row))
         b = (f"ptr {panel}", f"i64 {8 * f.lanes * vectors}", f"i64 {head}")
-        f.call_of(products.title(vectors), *a, *b, f"ptr {f.at(scores, place)}", f"i64 {key_row}", "i64 0")
+        f.call_of(products.title(vectors), *a, *b, f"ptr {f.at(scores, place)}", f"i64 {score_row}", "i64 0")
 
     _panels(f, key_row, tile.vectors(target), score)
 
@@ -191,7 +192,7 @@ def _queries(target: Target, shape: Shape) -> Function:
         added = f.argument("added")
         if shape.adds:
             f.call_of("added", f"ptr {added}", f"i64 {end}", *(f"i64 {x}" for x in (*at.values(), s)))
-        row, norm = f.at(scores, f.times(j, key_row)), f.at(norms, f.times(j, 8))
+        row, norm = f.at(scores, f.times(j, score_row)), f.at(norms, f.times(j, 8))
         f.call_of("weighed", f"ptr {row}", f"ptr {added}", f"i64 {end}", f"ptr {norm}", f"ptr {f.at(about, f.times(j, 8 * ABOUT))}")
 
     f.each("0", "%count", weigh)
@@ -199,7 +200,7 @@ def _queries(target: Target, shape: Shape) -> Function:
     def block(n: str) -> None:
         t = f.times(n, BLOCK)
         terms = f.least(f.minus(keys, t), str(BLOCK))
-        weights_ = (f"ptr {f.at(scores, f.times(t, 8))}", f"i64 {key_row}", f"i64 {tiles}")
+        weights_ = (f"ptr {f.at(scores, f.times(t, 8))}", f"i64 {score_row}", f"i64 {tiles}")
 
         def add(place: str, vectors: int) -> None:
             b = f.at(f.at(f.argument("value_rows"), f.times(t, column_row)), place)

@@ -195,14 +195,15 @@ class Plan:
         part = -(-part // together) * together
         self.parts = -(-n["queries"] // part)
         self.items, self.threads = batches * self.parts, min(threads, batches * self.parts)
+        apart = key + 64 * (1 - key // 64 % 2)  # an odd number of cache lines, so that rows share no places of a cache
         self.rows: Numbers = dict(
-            parts=self.parts, part=part, together=together, head_row=head, column_row=column, key_row=key,
+            parts=self.parts, part=part, together=together, head_row=head, column_row=column, key_row=key, score_row=apart,
             open_row=self.open_row,
         )  # fmt: skip
         self.sizes = dict(
             state=64, own_query_bias=head, own_key_bias=head, own_value_bias=column, rows=across * lanes * head,
             query_rows=together * head, query_norms=8 * together, panels=key // 8 * head, key_norms=key,
-            value_rows=n["keys"] * column, largest=column, scores=together * key, added=key, sums=together * column,
+            value_rows=n["keys"] * column, largest=column, scores=together * apart, added=key, sums=together * column,
             about=8 * ABOUT * together, line=column, list=ENTRY * together * (column // (8 * lanes)), heads=key, tails=key,
             losses=key, rests=key, row=64,
         )  # fmt: skip

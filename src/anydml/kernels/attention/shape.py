@@ -20,8 +20,9 @@ STRIDES = {
 COUNTS = (
     "inner", "groups", "queries", "keys", "head", "columns", "scale", "filter", "fixed", "most", "later", "seen",
 )  # fmt: skip
-# the batches from .. to before .., each in so many parts, of so many queries; queries that are taken together; bytes of a row
-WORK = ("first", "end", "parts", "part", "together", "head_row", "column_row", "key_row", "open_row")
+# the batches from .. to before .., each in so many parts, of so many queries; queries that are taken together; bytes of a row,
+# and from one row of scores to the next
+WORK = ("first", "end", "parts", "part", "together", "head_row", "column_row", "key_row", "score_row", "open_row")
 MEMORY = (
     "state", "own_query_bias", "own_key_bias", "own_value_bias", "rows", "query_rows", "query_norms", "panels", "key_norms",
     "value_rows", "largest", "scores", "added", "sums", "about", "line", "list", "heads", "tails", "losses", "rests", "row", "open",
