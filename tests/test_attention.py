@@ -89,7 +89,7 @@ def described(inputs: Arrays, outputs: Arrays, fields: dict[str, Any], **others:
 
 def executed(desc: Desc, inputs: Arrays, outputs: Arrays, isa: str | None = None, threads: int = 1) -> Arrays:
     compiled = dml.Device("cpu", isa=isa, threads=threads).compile(desc)
-    assert compiled.kernel_name == "attention:compiled"
+    assert compiled.kernel_name == "attention:compiled", attention(stated(desc))
     found = {name: np.full_like(x, 85) for name, x in outputs.items()}
     bound = compiled.bind(**inputs, **found)
     bound.execute()

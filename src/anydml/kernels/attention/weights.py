@@ -65,7 +65,8 @@ def weighed(target: Target, shape: Shape) -> Function:
     def weight(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
         at = f.times(i, 8)
         x = f.loaded(wide, "%scores", at)
-        d = x + minus if shape.adds else f.fused(x, scales, minus)
+        # the top is rounded, and so far off that this shows only where the errors are not small
+        d = x + minus if shape.adds else at_most(f.fused(x, scales, minus), 1.0)
         if mask is not None:
             d = f.chosen(mask, d, infinite)
         w = exponential(at_least(d, LOWEST))
@@ -86,11 +87,13 @@ def weighed(target: Target, shape: Shape) -> Function:
     values = (mean_error + (count * (U / DEPTH) + (DEPTH + 4) * U)) * SLACK + count * 2.0**-900
     own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
     worst = f.fused(product, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
-    values = f.chosen(worst.compared("ole", SMALL), values, math.inf)
+    small = worst.compared("ole", SMALL)
+    values = f.chosen(small, values, math.inf)
     all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
     none_zero = (bottom - top).compared("ogt", ZEROED) & all_seen
-    # of a sum that is NaN, or 0 where nothing is seen, nothing else matters
-    plain = none_zero | total.compared("ueq", 0.0)
+    # of a sum that is NaN, or of nothing, nothing else matters
+    nothing = f.value("icmp eq i64 %end, 0", Kind("i1"))
+    plain = (none_zero & small) | nothing | total.compared("uno", total)
     f.stored(total, "%about", SUM)
     f.stored(values, "%about", VALUES)
     f.stored(own, "%about", OWN)

@@ -360,14 +360,11 @@ class _Matching:
         _need(len(column) <= 1 and len(outer) <= 2 and len(rest) <= 2, "there are more than batches, heads, queries and columns")
         _need((keys | values | queries) - own <= {self.row, made.head, self.reading.shifted})
         number = seen[0].args[1].args[1].data if seen else None
-        if number is not None and number.size > 1:
-            _need(number in rest)
-            rest.sort(key=lambda v: v is number)
-        elif len(rest) == 2:
-            rest.reverse()  # those of one head follow one another
+        biases = set() if made.query.bias is None else of(Source(made.query.bias, None))
+        # a group comes before its queries, which have one bias; those of one head follow one another
+        rest.sort(key=lambda v: (v is number, v not in biases, -self.reading.variables.index(v)))
+        together = rest and (number is None or rest[-1] is number) and rest[-1] not in biases
+        group, query = (rest[:-1], rest[-1]) if together else (rest, None)
+        _need(len(group) <= 1 and (number is None or number.size == 1 or query is number))
         first: list[Variable | None] = [*[None] * (2 - len(outer)), *outer]
-        if number is not None and number.size == 1:
-            _need(len(rest) <= 1)
-            return (*first, rest[0] if rest else None, None, column[0] if column else None)
-        middle: list[Variable | None] = [*[None] * (2 - len(rest)), *rest]
-        return (*first, *middle, column[0] if column else None)
+        return (*first, group[0] if group else None, query, column[0] if column else None)
