@@ -18,6 +18,7 @@ from anydml.kernels.contract.plan import Plan
 from anydml.kernels.contract.problem import of_convolution, of_product
 from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
+from anydml.kernels.match.attention import attention
 from anydml.kernels.match.contraction import contractions
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.displaced import displaced
@@ -119,6 +120,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "contract": product(statement, checked),
         "contract:compiled": contraction(statement, checked),
         "contract.floats": products_of_floats(statement),
+        "attention": attention(statement),
         "elementwise": one_map(statement),
         "windows": windows(statement),
         "irregular:compiled": turned(statement)

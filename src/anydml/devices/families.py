@@ -58,6 +58,13 @@ def contract_floats() -> Lower:
 
 
 @cache
+def attention_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.attention.family import lower
+    return lower
+
+
+@cache
 def elementwise_compiled() -> Lower:
     with guard:
         from anydml.kernels.elementwise.family import lower
@@ -148,6 +155,7 @@ DEVICES: Mapping[str, Families] = {
         "contract:compiled": contract_compiled,
         "contract:numpy": contract_numpy,
         "contract.floats:compiled": contract_floats,
+        "attention:compiled": attention_compiled,
         "elementwise:compiled": elementwise_compiled,
         "reduce:compiled": reduce_compiled,
         "windows:compiled": windows_compiled,

@@ -1,0 +1,74 @@
+"""The family of compiled attention of FLOAT32 and FLOAT16: values weighted by exponentials of scores, correctly rounded."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from anydml.forks import guard
+from anydml.kernels.attention import emit, kept
+from anydml.kernels.attention.layout import Plan, count, placed, same_type
+from anydml.kernels.attention.layout import kept as kept_placed
+from anydml.kernels.attention.shape import LEFT, KeptShape, Shape
+from anydml.kernels.attention.undecided import Open, deciding
+from anydml.kernels.call.steps import Rounds, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import wanted
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.attention import attention
+from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
+from anydml.tensor import DataType
+
+MOST = 1 << 20  # keys, and elements of a head; of more, bounds would be of no use
+SHORT = 1 << 16  # products so few that other threads can wait for them
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """Steps for a statement of attention."""
+    found = attention(statement)
+    if isinstance(found, str):
+        return Refused(found)
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    tensors = checked.tensors
+    data_type = same_type(found, tensors)
+    if data_type not in (DataType.FLOAT32, DataType.FLOAT16):
+        return Refused("the elements are no floats of 32 or 16 bits, all of one type")
+    if max(found.row.size, found.head.size) > MOST:
+        return Refused(f"sums have more than {MOST} terms")
+    made = placed(found, tensors)
+    if isinstance(made, str):
+        return Refused(made)
+    plan = Plan(target, made, count(*found.variables[:2]), machine.threads)
+    shape = made.shape
+    assert isinstance(shape, Shape)
+    with guard:
+        code = engine.compiled(emit.emitted, target, shape)
+    phases = [[[Step(code, numbers)] for numbers in pieces] for pieces in plan.phases(shape.names)]
+    for k in found.kept:
+        more = kept_placed(k, tensors)
+        if isinstance(more, str):
+            return Refused(more)
+        (own, numbers), batches = more
+        assert isinstance(own, KeptShape)
+        with guard:
+            code = engine.compiled(kept.emitted, target, own)
+        for first, end in pairwise(batches * i // plan.threads for i in range(plan.threads + 1)):
+            given = {**numbers, "first": first, "end": end}
+            phases[0].append([Step(code, tuple(given[name] for name in own.names))])
+    name = found.output.name
+    bits = Open(found, plan.open, plan.open_rows, plan.open_row)
+    return Lowered(
+        target,
+        [Rounds(phases)],
+        scratch=plan.scratch,
+        short=plan.work < SHORT,
+        decide=deciding(bits, statement[name], data_type),
+        once=True,
+        interruptible=len(phases) > 1,
+    )
+
+
+assert LEFT % 8 == 0

@@ -1,0 +1,166 @@
+"""Functions of a module that call one another: each takes the kernel's arguments, and numbers of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from anydml.kernels.attention.shape import MEMORY, STRIDES, KeptShape, Shape
+from anydml.kernels.code.emit import fold, shuffle, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import halves
+from anydml.tensor import DataType
+
+DOUBLE, WORD = Kind("double"), Kind("i64")
+
+
+class Function(Body):
+    """The body of a function by name; parameters: "ptr x", "i64 y", .., which are %x, %y."""
+
+    def __init__(self, target: Target, shape: Shape | KeptShape, name: str, parameters: Sequence[str] = ()) -> None:
+        super().__init__(target)
+        self.shape, self.title = shape, name
+        self.parameters = [p.split()[0] + " %" + p.split()[1] for p in parameters]
+        self.places = {name: 8 * i for i, name in enumerate(shape.names)}
+        self.lanes = target.vector_bytes // 8
+        self.wide = Kind("double", self.lanes)
+
+    def text(self) -> str:
+        """The function; it returns nothing."""
+        start = ", ".join(["ptr %arguments", *self.parameters])
+        return "\n".join([f"define internal void @{self.title}({start}) {{", "entry:", *self.lines, "  ret void", "}"])
+
+    def entry(self, status: Callable[[], str] | None = None) -> str:
+        """The function as the kernel, which returns a status, 0 if none is given."""
+        self.do(f"ret i64 {status() if status else 0}")
+        return "\n".join(["define i64 @kernel(ptr %arguments) {", "entry:", *self.lines, "}"])
+
+    def argument(self, name: str) -> str:
+        """One of the kernel's arguments: an address, or a number."""
+        kind = "ptr" if name in STRIDES or name in MEMORY else "i64"
+        return self.op(f"load {kind}, ptr {self.at('%arguments', self.places[name])}, align 8")
+
+    def real(self, name: str) -> Value:
+        """An argument that is the bits of a float64."""
+        return self.value(f"bitcast i64 {self.argument(name)} to double", DOUBLE)
+
+    def call_of(self, name: str, *arguments: str) -> None:
+        """Call another function; arguments: with their types."""
+        self.do(f"call void @{name}({', '.join(['ptr %arguments', *arguments])})")
+
+    def place(self, name: str, **index: str) -> str:
+        """The address of an element of a tensor; index: by axis, 0 of the others."""
+        found = self.argument(name)
+        for axis in STRIDES[name]:
+            if axis in index:
+                found = self.at(found, self.times(index[axis], self.argument(f"{name}_{axis}")))
+        return found
+
+    def times(self, a: str, b: str | int) -> str:
+        return self.op(f"mul i64 {a}, {b}")
+
+    def plus(self, a: str, b: str | int) -> str:
+        return self.op(f"add i64 {a}, {b}")
+
+    def minus(self, a: str, b: str | int) -> str:
+        return self.op(f"sub i64 {a}, {b}")
+
+    def over(self, a: str, b: str | int) -> str:
+        """A quotient of numbers that are not negative, rounded down."""
+        return self.op(f"udiv i64 {a}, {b}")
+
+    def least(self, a: str, b: str) -> str:
+        return self.call("llvm.smin.i64", WORD, f"i64 {a}", f"i64 {b}").name
+
+    def most(self, a: str, b: str) -> str:
+        return self.call("llvm.smax.i64", WORD, f"i64 {a}", f"i64 {b}").name
+
+    def word(self, name: str) -> Value:
+        return Value(self, name, WORD)
+
+    def all(self, scalar: Value) -> Value:
+        """A scalar in every lane."""
+        return self.splat(scalar, self.lanes)
+
+    def lane_numbers(self) -> Value:
+        return self.constants("i64", range(self.lanes))
+
+    def each(self, start: str, end: str, body: Callable[[str], None], step: int = 1) -> str:
+        """A loop that carries nothing; where it ended."""
+
+        def inside(i: str, _: list[str]) -> list[str]:
+            body(i)
+            return []
+
+        return fold(self, start, end, step, [], inside)[0]
+
+    def when(self, condition: str, body: Callable[[], None]) -> None:
+        when(self, condition, body)
+
+    def combined(self, x: Value, how: Callable[[Value, Value], Value]) -> Value:
+        """The lanes of a vector as one scalar, by halves."""
+        lanes = self.lanes
+        while lanes > 1:
+            lanes //= 2
+            order = [k if k >= 0 else -1 for k in (*range(lanes, 2 * lanes), *[-1] * (self.lanes - lanes))]
+            x = how(x, Value(self, shuffle(self, x.name, x.name, x.kind.text, order), x.kind))
+        return x.lane(0)
+
+    def loaded_real(self, pointer: str, offset: int | str = 0, lanes: int = 0) -> Value:
+        return self.loaded(Kind("double", lanes), pointer, offset)
+
+    def element(self, pointer: str, lanes: int = 0) -> Value:
+        """Elements of the tensors' type, as float64."""
+        return self.widened(self.loaded(self.bits_kind(lanes), pointer))
+
+    def bits_kind(self, lanes: int = 0) -> Kind:
+        return Kind(f"i{self.shape.data_type.element_bits}", lanes)
+
+    def widened(self, bits: Value) -> Value:
+        half = self.shape.data_type == DataType.FLOAT16
+        single = halves.widened(bits) if half else bits.cast(bits.kind.of("float"))
+        return single.converted("fpext", bits.kind.of("double"))
+
+    @property
+    def itemsize(self) -> int:
+        return self.shape.data_type.dtype.itemsize
+
+    def fill(self, name: str, own: str, width: str, **index: str) -> None:
+        """A bias as a row of float64 of our own."""
+        place, step = self.place(name, **index), self.argument(f"{name}_{STRIDES[name][-1]}")
+        pitch = self.argument("head_row" if width == "head" else "column_row")
+        self.fill_rows(self.argument(own), place, "1", "0", step, self.argument(width), pitch, "")
+
+    def fill_rows(self, into: str, source: str, count: str, row: str, step: str, width: str, pitch: str, bias: str) -> None:
+        """Rows of float64 of our own: see `rows.filled`."""
+        numbers = (f"i64 {x}" for x in (count, row, step, width, pitch))
+        biased = ("filled_biased", f"ptr {bias}") if bias else ("filled",)
+        self.call_of(biased[0], f"ptr {into}", f"ptr {source}", *numbers, *biased[1:])
+
+    def length(self, o: str, p: str) -> str:
+        """The number of rows that come before others."""
+        if not self.shape.has("length"):
+            return self.argument("fixed")
+        found = self.loaded(Kind("i32"), self.place("length", o=o, p=p)).converted("sext", WORD).name
+        return self.least(self.most(found, "0"), self.argument("most"))
+
+    def seen(self, s: str) -> str:
+        """The keys that query s sees; %o and %p are parameters."""
+        keys = self.argument("keys")
+        if not (isinstance(self.shape, Shape) and self.shape.seen):
+            return keys
+        length = self.length("%o", "%p")
+        return self.least(self.least(self.plus(length, self.plus(s, 1)), self.plus(length, self.argument("seen"))), keys)
+
+    def run(
+        self, width: str, contiguous: str, carried: Sequence[Value], body: Callable[[str, int, list[Value]], list[Value]]
+    ) -> list[Value]:
+        """`body(i, lanes, values)` for elements, in vectors where they lie side by side, and one by one (lanes = 0) elsewhere.
+
+        Carried values are vectors, of which the first lane is that of single elements.
+        """
+        whole = self.op(f"select i1 {contiguous}, i64 {width}, i64 0")
+        i, made = self.loop("0", whole, self.lanes, carried, lambda i, values: body(i, self.lanes, values))
+        scalars = [x.lane(0) for x in made]
+        rest = self.loop(i, width, 1, scalars, lambda i, values: body(i, 0, values))[1]
+        return [x.replaced(0, y) for x, y in zip(made, rest, strict=True)]

@@ -1,0 +1,247 @@
+"""Attention on tensors: the arguments of its kernel, the memory that it works in, and how it is shared out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from anydml.kernels.attention.results import ENTRY
+from anydml.kernels.attention.shape import ABOUT, BELOW, BETWEEN, STRIDES, TRUTHS, KeptShape, Shape
+from anydml.kernels.call.steps import At
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.floats import tile
+from anydml.kernels.match.attention import Attention, Element, Joined, Kept
+from anydml.schema.expression import Variable
+from anydml.tensor import DataType, TensorDesc
+
+SCORES = 1 << 18  # bytes of scores of queries that are taken together, at most, if these are more than a tile has
+ALONE = 1 << 19  # products below which one thread computes
+CUT = 1 << 31  # products between which signals are handled
+MOST_PHASES = 64
+Tensors = Mapping[str, TensorDesc]
+Numbers = dict[str, "At | int"]
+
+
+class Placed(NamedTuple):
+    """The arguments of a kernel by name, but for work and memory."""
+
+    shape: Shape | KeptShape
+    numbers: Numbers
+
+
+def _address(e: Element, tensors: Tensors, roles: Mapping[str, Variable | None], name: str) -> Numbers:
+    """The first element of a tensor's role, and its strides."""
+    t = tensors[e.name]
+    itemsize = t.data_type.dtype.itemsize
+    first = sum(x.constant * s for x, s in zip(e.at, t.explicit_strides, strict=True)) * itemsize
+    found: Numbers = {name: At(e.name, first)}
+    for axis in STRIDES[name]:
+        v = roles[axis]
+        steps = [] if v is None else [x.factors.get(v, 0) * s for x, s in zip(e.at, t.explicit_strides, strict=True)]
+        found[f"{name}_{axis}"] = sum(steps) * itemsize
+    return found
+
+
+def _reads(e: Element | None, roles: Mapping[str, Variable | None], axes: str) -> bool:
+    """Whether an element varies along these axes alone."""
+    if e is None:
+        return True
+    allowed = {roles[axis] for axis in axes}
+    return all(v in allowed for x in e.at for v in x.factors)
+
+
+def _based(e: Element, length: int | Element, row: Variable | None, shifted: Sequence[Variable]) -> Element:
+    """An element that is read by the row less a length, as by a row of its own."""
+    made = []
+    for x in e.at:
+        factors = {v: f for v, f in x.factors.items() if v not in shifted}
+        constant = x.constant
+        if isinstance(length, int) and row is not None:
+            constant += length * factors.get(row, 0)
+        made.append(x._replace(constant=constant, factors=factors))
+    return e._replace(at=tuple(made))
+
+
+def _joined(
+    found: Joined, tensors: Tensors, roles: Mapping[str, Variable | None], names: tuple[str, str, str], axes: str
+) -> Numbers | str:
+    """The numbers of joined rows; axes: those of their elements."""
+    made: Numbers = {}
+    before, after, bias = names
+    row = roles["t"]
+    if found.before is not None:
+        if found.before.bias is not None or not _reads(found.before.element, roles, axes):
+            return "rows are joined in another way"
+        made |= _address(found.before.element, tensors, roles, before)
+    if found.after is not None:
+        allowed = {roles[axis] for axis in axes}
+        shifted = [v for x in found.after.element.at for v in x.factors if v not in allowed]
+        for x in found.after.element.at:  # by the row less the length
+            moved = sum(x.factors[v] for v in x.factors if v in shifted)
+            own = x.factors.get(row, 0) if row is not None else 0
+            if len(set(shifted)) > 1 or (shifted and row is not None and moved != -own):
+                return "rows are joined in another way"
+        element = _based(found.after.element, found.length, row, shifted)
+        made |= _address(element, tensors, roles, after)
+        if found.after.bias is not None:
+            if not _reads(found.after.bias, roles, axes.replace("t", "")):
+                return "a bias varies along rows"
+            made |= _address(found.after.bias, tensors, roles, bias)
+    return made
+
+
+def _lengths(length: int | Element, tensors: Tensors, roles: Mapping[str, Variable | None], most: int) -> Numbers | str:
+    if isinstance(length, int):
+        return {"fixed": length, "most": most}
+    if not _reads(length, roles, "op"):
+        return "lengths vary along more than batches"
+    return {**_address(length, tensors, roles, "length"), "fixed": 0, "most": most}
+
+
+def placed(a: Attention, tensors: Tensors) -> Placed | str:
+    """The arguments for attention, or why its tensors are read in other ways than they are here."""
+    o, p, r, s, c = a.variables
+    roles = {"o": o, "p": p, "r": r, "s": s, "c": c, "h": _more_than_one(a.head), "t": _more_than_one(a.row)}
+    numbers = _address(a.output, tensors, roles, "output")
+    if not _reads(a.query.element, roles, "oprsh") or not _reads(a.query.bias, roles, "oprh"):
+        return "queries are read in another way"
+    numbers |= _address(a.query.element, tensors, roles, "query")
+    if a.query.bias is not None:
+        numbers |= _address(a.query.bias, tensors, roles, "query_bias")
+    for joined, axis, name in ((a.key, "h", "key"), (a.value, "c", "value")):
+        found = _joined(joined, tensors, roles, (f"{name}_before", f"{name}_after", f"{name}_bias"), "opt" + axis)
+        if isinstance(found, str):
+            return found
+        numbers |= found
+    length = a.key.length if a.seen is None else a.seen.length
+    lengths = _lengths(length, tensors, roles, a.key.most if a.seen is None else a.seen.most)
+    if isinstance(lengths, str):
+        return lengths
+    numbers |= lengths
+    # rows of the past alone have no end, and lengths say but what is seen
+    joined_at = "length" if a.key.before is not None else ""
+    if not joined_at and "length" in numbers:
+        return "rows that are not joined have lengths"
+    masks = {} if a.mask is None else {TRUTHS: a.mask.truths, BELOW: a.mask.below, "least": a.mask.least}
+    elements = [("term", a.term), *masks.items()]
+    for name, e in elements:
+        if e is not None:
+            if not _reads(e, roles, "oprst" if name in ("term", TRUTHS) else "oprs"):
+                return "what is added to scores is read in another way"
+            numbers |= _address(e, tensors, roles, name)
+    mask = "" if a.mask is None else TRUTHS if a.mask.truths is not None else BELOW if a.mask.least is None else BETWEEN
+    numbers |= {
+        "inner": _size(p), "groups": _size(r), "queries": _size(s), "keys": a.row.size, "head": a.head.size,
+        "columns": _size(c), "scale": _bits(a.scale), "filter": _bits(0.0 if a.mask is None else a.mask.filter),
+        "later": a.key.count, "seen": 0 if a.seen is None else a.seen.count,
+    }  # fmt: skip
+    data_type = tensors[a.output.name].data_type
+    present = tuple(name for name in STRIDES if name in numbers)
+    return Placed(Shape(data_type, present, mask, a.seen is not None), numbers)
+
+
+def kept(k: Kept, tensors: Tensors) -> tuple[Placed, int] | str:
+    """The arguments for an output of joined rows, and how many batches there are."""
+    o, p, t, c = k.variables
+    assert t is not None
+    roles = {"o": o, "p": p, "t": _more_than_one(t), "c": None if c is None else _more_than_one(c)}
+    numbers = _address(k.target, tensors, roles, "target")
+    found = _joined(k.elements, tensors, roles, ("before", "after", "bias"), "optc")
+    lengths = _lengths(k.elements.length, tensors, roles, k.elements.most)
+    if isinstance(found, str):
+        return found
+    if isinstance(lengths, str):
+        return lengths
+    numbers |= found | lengths
+    numbers |= {"inner": _size(p), "keys": t.size, "columns": _size(c), "later": k.elements.count}
+    shape = KeptShape(tensors[k.target.name].data_type, tuple(n for n in STRIDES if n in numbers), k.moves)
+    return Placed(shape, numbers), _size(o) * _size(p)
+
+
+def _more_than_one(v: Variable) -> Variable | None:
+    return v if v.size > 1 else None
+
+
+def _size(v: Variable | None) -> int:
+    return 1 if v is None else v.size
+
+
+def _bits(x: float) -> int:
+    return int(np.float64(x).view(np.int64))
+
+
+class Plan:
+    """What the pieces of a call do, and where in the scratch."""
+
+    def __init__(self, target: Target, made: Placed, batches: int, threads: int) -> None:
+        self.numbers = made.numbers
+        n = {name: int(x) for name, x in made.numbers.items() if not isinstance(x, At)}
+        lanes, height, across = target.vector_bytes // 8, tile.height(target), tile.vectors(target)
+        head, column, key = (-(-n[x] // lanes) * lanes * 8 for x in ("head", "columns", "keys"))
+        self.open_row = -(-n["columns"] // 64) * 8
+        together = height
+        while together < 4 * height and 2 * together * key <= SCORES and together < n["queries"]:
+            together *= 2
+        self.work = batches * n["groups"] * n["queries"] * n["keys"] * (n["head"] + n["columns"])
+        threads = threads if self.work >= ALONE else 1
+        # keys are made ready again for each part of a batch
+        most_parts = max(1, n["queries"] // (4 * together))
+        self.parts = 1 if batches >= 2 * threads else min(most_parts, -(-2 * threads // batches))
+        part = -(-n["queries"] // self.parts)
+        part = -(-part // together) * together
+        self.parts = -(-n["queries"] // part)
+        self.items, self.threads = batches * self.parts, min(threads, batches * self.parts)
+        apart = key + 64 * (1 - key // 64 % 2)  # an odd number of cache lines, so that rows share no places of a cache
+        self.rows: Numbers = dict(
+            parts=self.parts, part=part, together=together, head_row=head, column_row=column, key_row=key, score_row=apart,
+            open_row=self.open_row,
+        )  # fmt: skip
+        self.sizes = dict(
+            state=64, own_query_bias=head, own_key_bias=head, own_value_bias=column, rows=across * lanes * head,
+            query_rows=together * head, query_norms=8 * together, panels=key // 8 * head, key_norms=key,
+            value_rows=n["keys"] * column, largest=column, scores=together * apart, added=key, sums=together * column,
+            about=8 * ABOUT * together, line=column, list=ENTRY * together * (column // (8 * lanes)), heads=key, tails=key,
+            losses=key, rests=key, row=64,
+        )  # fmt: skip
+        self.own = sum(-(-size // 64) * 64 for size in self.sizes.values())
+        self.open = self.own * self.threads
+        self.open_rows = batches * n["groups"] * n["queries"]
+        self.scratch = self.open + self.open_rows * self.open_row
+
+    def phases(self, names: Sequence[str]) -> Iterator[list[tuple[At | int, ...]]]:
+        """The arguments of the pieces of each phase."""
+        count = max(1, min(MOST_PHASES, self.work // CUT, self.items // self.threads))
+        for begin, stop in pairwise(self.items * k // count for k in range(count + 1)):
+            pieces = []
+            for piece, (first, end) in enumerate(pairwise(begin + (stop - begin) * k // self.threads for k in range(self.threads + 1))):
+                at, memory = self.own * piece, dict[str, At | int]()
+                for name, size in self.sizes.items():
+                    memory[name] = At("scratch", at)
+                    at += -(-size // 64) * 64
+                numbers = {**self.numbers, **self.rows, **memory, "first": first, "end": end, "open": At("scratch", self.open)}
+                pieces.append(tuple(numbers[name] for name in names))
+            yield pieces
+
+    def states(self) -> list[int]:
+        """Where in the scratch the state of each piece is, in bytes."""
+        return [self.own * piece for piece in range(self.threads)]
+
+
+def same_type(a: Attention, tensors: Tensors) -> DataType | None:
+    """The type of all floats, or None where there are several."""
+    sources = (a.query, a.key.before, a.key.after, a.value.before, a.value.after)
+    elements = [e for s in sources if s is not None for e in s if e is not None] + ([a.term] if a.term is not None else [])
+    types = {e.data_type for e in elements} | {tensors[a.output.name].data_type}
+    for k in a.kept:
+        joined = (k.elements.before, k.elements.after)
+        types |= {e.data_type for s in joined if s is not None for e in s if e is not None} | {tensors[k.target.name].data_type}
+    return types.pop() if len(types) == 1 else None
+
+
+def count(v: Variable | None, w: Variable | None) -> int:
+    """How many values two variables have together."""
+    return prod(_size(x) for x in (v, w))

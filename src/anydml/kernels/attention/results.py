@@ -1,0 +1,101 @@
+"""The elements of a query: sums of values divided by that of the weights, rounded where the bound decides; others are listed."""
+
+from __future__ import annotations
+
+import math
+
+from anydml.kernels.attention.function import Function
+from anydml.kernels.attention.shape import LEFT, LIST, OWN, SUM, VALUES, ZERO, Shape
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.elementwise.numbers import Number
+from anydml.kernels.elementwise.rounding import stored
+from anydml.tensor import DataType
+
+ENTRY = 24  # bytes on the list: the query's number, the place of a vector of columns in bytes, lanes
+
+
+def results(target: Target, shape: Shape) -> Function:
+    """The elements of a query, from its sums, to `out`; number: of the query among those that are together."""
+    f = Function(target, shape, "results", ["ptr sums", "ptr about", "ptr out", "i64 number"])
+    lanes, wide = f.lanes, f.wide
+    line, largest, columns, pitch = (f.argument(x) for x in ("line", "largest", "columns", "column_row"))
+    total = f.loaded_real("%about", SUM)
+    reciprocal = f.all(1.0 / total)
+    # the shares of the largest value and of the element that this may be off by
+    shares = [f.all(f.loaded_real("%about", at)) for at in (VALUES, OWN)]
+    zero = f.all(f.loaded_real("%about", ZERO)).compared("one", 0.0)
+
+    def group(i: str) -> None:  # bytes along a row of float64
+        x = f.loaded(wide, "%sums", i) * reciprocal
+        most = f.loaded(wide, largest, i)
+        bits, open_ = rounded(f, x, f.fused(shares[0], most.magnitude(), shares[1] * x.magnitude()), most, zero)
+        f.stored(bits, f.at(line, f.over(i, 8 // f.itemsize)))
+        left = f.minus(columns, f.over(i, 8))
+        inside = f.splat(f.word(left), lanes).compared("sgt", f.lane_numbers())
+        mask = lanes_as_bits(open_ & inside)
+
+        def note() -> None:
+            state = f.argument("state")
+            count = f.load("i64", state, LIST)
+            entry = f.at(f.argument("list"), f.times(count, ENTRY))
+            for k, word in enumerate(("%number", i, mask)):
+                f.store("i64", word, entry, 8 * k)
+            f.store("i64", f.plus(count, 1), state, LIST)
+
+        f.when(f.op(f"icmp ne i64 {mask}, 0"), note)
+
+    f.each("0", pitch, group, 8 * lanes)
+    step = f.argument("output_c")
+
+    def element(i: str, width: int, _: list[Value]) -> list[Value]:
+        x = f.loaded(f.bits_kind(width), f.at(line, f.times(i, f.itemsize)))
+        f.stored(x, f.at("%out", f.times(i, step)))
+        return []
+
+    f.run(columns, f.op(f"icmp eq i64 {step}, {f.itemsize}"), [], element)
+    return f
+
+
+def rounded(f: Function, x: Value, error: Value, most: Value, zero: Value) -> tuple[Value, Value]:
+    """The bits of quotients, and the lanes that are left open.
+
+    most: the largest values of the columns, see `rows.largest`. zero: where weights are 0 that are so little, or that no term
+    belongs to: an infinite value may have had one, and a zero that is no term may have changed a sign.
+    """
+    bits, open_ = stored(Number(f, lambda: x, err=lambda: error), f.shape.data_type, integral=False)
+    signs = x.compared("oeq", 0.0) & most.bits().compared("slt", 0)
+    infinite = ~(x.magnitude().compared("olt", math.inf))
+    doubtful = zero & (signs | infinite)
+    return bits, doubtful if open_ is None else open_ | doubtful
+
+
+def left_open(target: Target, shape: Shape) -> Function:
+    """Set the bits of the elements on the list; open: of the first query's row, `open_row` bytes from one to the next."""
+    f = Function(target, shape, "left_open", ["ptr open"])
+    state, row = f.argument("state"), f.argument("open_row")
+
+    def entry(k: str) -> None:
+        at = f.at(f.argument("list"), f.times(k, ENTRY))
+        number, place, mask = (f.load("i64", at, 8 * n) for n in range(3))
+        bits = f.at("%open", f.times(number, row))
+
+        def lane(n: str) -> None:
+            bit = f.op(f"and i64 {f.op(f'lshr i64 {mask}, {n}')}, 1")
+            column = f.plus(f.over(place, 8), n)
+            to = f.at(bits, f.over(column, 8))
+            moved = f.op(f"shl i64 {bit}, {f.op(f'and i64 {column}, 7')}")
+            old = f.loaded(Kind("i8"), to)
+            f.stored(old | Value(f, f.op(f"trunc i64 {moved} to i8"), Kind("i8")), to)
+
+        f.each("0", str(f.lanes), lane)
+        some = f.op(f"zext i1 {f.op(f'icmp ne i64 {mask}, 0')} to i64")
+        f.store("i64", f.plus(f.load("i64", state, LEFT), some), state, LEFT)
+
+    f.each("0", f.load("i64", state, LIST), entry)
+    f.store("i64", "0", state, LIST)
+    return f
+
+
+assert DataType.FLOAT16.dtype.itemsize * 4 == 8

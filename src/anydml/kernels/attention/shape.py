@@ -1,0 +1,87 @@
+"""Attention as its code is made for it, and the arguments of this code.
+
+o and p are batches, r a group of queries with the same keys, s a query, t a key, h an element of a head, c a column of values.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.tensor import DataType
+
+TRUTHS, BELOW, BETWEEN = "truths", "below", "between"
+STRIDES = {
+    "output": "oprsc", "query": "oprsh", "query_bias": "oprh", "key_before": "opth", "key_after": "opth", "key_bias": "oph",
+    "value_before": "optc", "value_after": "optc", "value_bias": "opc", "length": "op", "term": "oprst", "truths": "oprst",
+    "below": "oprs", "least": "oprs",
+    "target": "optc", "before": "optc", "after": "optc", "bias": "opc",
+}  # fmt: skip
+# what is counted: values of p and r, queries, keys, elements of a head, columns; scale, filter: the bits of float64
+COUNTS = (
+    "inner", "groups", "queries", "keys", "head", "columns", "scale", "filter", "fixed", "most", "later", "seen",
+)  # fmt: skip
+# the batches from .. to before .., each in so many parts, of so many queries; queries that are taken together; bytes of a row,
+# and from one row of scores to the next
+WORK = ("first", "end", "parts", "part", "together", "head_row", "column_row", "key_row", "score_row", "open_row")
+MEMORY = (
+    "state", "own_query_bias", "own_key_bias", "own_value_bias", "rows", "query_rows", "query_norms", "panels", "key_norms",
+    "value_rows", "largest", "scores", "added", "sums", "about", "line", "list", "heads", "tails", "losses", "rests", "row", "open",
+)  # fmt: skip
+LIST, LOST, LARGEST_KEY = 0, 8, 16  # in the state: elements on the list, what biases lost, the largest norm of a key
+LEFT = 24  # and elements that are left open
+ABOUT = 4  # float64 about a query: see `weights`
+SUM, VALUES, OWN, ZERO = 0, 8, 16, 24
+
+
+class Shape(NamedTuple):
+    """Attention, but for sizes and strides. tensors: which of STRIDES there are; seen: whether queries see no later keys."""
+
+    data_type: DataType
+    tensors: tuple[str, ...]
+    mask: str
+    seen: bool
+
+    def has(self, name: str) -> bool:
+        return name in self.tensors
+
+    @property
+    def adds(self) -> bool:
+        """Whether anything is added to a product of a query and a key."""
+        return self.has("term") or bool(self.mask)
+
+
+    @property
+    def biased(self) -> bool:
+        """Whether anything is added to queries, keys or values."""
+        return any(self.has(f"{name}_bias") for name in ("query", "key", "value"))
+
+    @property
+    def both(self) -> bool:
+        """Whether two numbers are added."""
+        return self.has("term") and bool(self.mask)
+
+    @property
+    def names(self) -> list[str]:
+        """The arguments of the kernel, in order."""
+        return [*addressed(self.tensors), *COUNTS, *WORK, *MEMORY]
+
+
+class KeptShape(NamedTuple):
+    """Joined rows that are an output. moves: whether their bits are stored, not the numbers that they are."""
+
+    data_type: DataType
+    tensors: tuple[str, ...]
+    moves: bool
+
+    def has(self, name: str) -> bool:
+        return name in self.tensors
+
+    @property
+    def names(self) -> list[str]:
+        """The arguments of the kernel, in order."""
+        return [*addressed(self.tensors), "inner", "keys", "columns", "fixed", "most", "later", "first", "end"]
+
+
+def addressed(tensors: tuple[str, ...]) -> list[str]:
+    """A tensor's address, then its strides, in bytes; and so on."""
+    return [x for name in tensors for x in (name, *(f"{name}_{axis}" for axis in STRIDES[name]))]

@@ -1,0 +1,180 @@
+"""The weights of a query's keys: e^(score - top), and what is known about their errors.
+
+u is 2^-53. A score is scale * sum + added, of which the product is off by u |scale| |q| |k| (see `rows`), the sum by u of itself, and
+what is added, if that is two numbers, by u (|score| + |scale * sum|), the second part of which is counted in the norms. The
+difference from the top is off by u of itself. The top may be any number: it is a factor of all weights, and of their sum.
+
+With |score| <= |top| + |d|, a weight has the relative error EXP_REL + u (|scale| |q| |k| + a |top| + (a + 1) |d|), where a is how many
+roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of |k| is summed
+beside the weights, and that of |d| is at most the logarithm of their number, as entropy is.
+
+This holds as long as the errors of all scores are small, also those of keys that hardly count, and for weights that are not
+below 2^-1000, which are off by less than that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from anydml.kernels.attention.function import DOUBLE, Function
+from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, OWN, SUM, TRUTHS, VALUES, ZERO, Shape
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.elementwise.functions.approximate import at_least, at_most
+from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LOWEST, exponential
+from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.elementwise.numbers import U
+
+SMALL = 2.0**-10  # errors of scores up to which e^x - 1 is x but for the slack
+SLACK = 1 + 2.0**-6
+LOG_COUNT = 14.0  # the logarithm of the most keys, 2^20
+DEPTH = 64  # terms that are added up before they are added to others
+ZEROED = -708.0  # what is below counts as 0
+
+
+def weighed(target: Target, shape: Shape) -> Function:
+    """The weights in place of the sums of products of a query, and what is known about the query.
+
+    added: what is added to each score, if anything is; end: the keys that are seen; norm: the query's.
+    """
+    f = Function(target, shape, "weighed", ["ptr scores", "ptr added", "i64 end", "ptr norm", "ptr about"])
+    lanes, wide = f.lanes, f.wide
+    scale, keys, norms, pitch = f.real("scale"), f.argument("keys"), f.argument("key_norms"), f.argument("key_row")
+    scales = f.all(scale)
+    infinite = -math.inf
+
+    def score(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
+        at = f.times(i, 8)
+        x = f.loaded(wide, "%scores", at)
+        if shape.adds:
+            x = f.fused(x, scales, f.loaded(wide, "%added", at))
+            f.stored(x, "%scores", at)
+        low, high = x, x
+        if mask is not None:
+            low, high = f.chosen(mask, x, math.inf), f.chosen(mask, x, infinite)
+        return [at_most(values[0], low), at_least(values[1], high)]
+
+    low, high = _through(f, "%end", [f.constant(wide, math.inf), f.constant(wide, infinite)], score)
+    top, bottom = f.combined(high, at_least), f.combined(low, at_most)
+    if not shape.adds:
+        ends = top * scale, bottom * scale
+        top, bottom = at_least(*ends), at_most(*ends)
+    minus = f.all(-top)
+
+    def weight(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
+        at = f.times(i, 8)
+        x = f.loaded(wide, "%scores", at)
+        # the top is rounded, and so far off that this shows only where the errors are not small
+        d = x + minus if shape.adds else at_most(f.fused(x, scales, minus), 1.0)
+        if mask is not None:
+            d = f.chosen(mask, d, infinite)
+        w = exponential(at_least(d, LOWEST))
+        f.stored(w, "%scores", at)
+        return [values[0] + w, f.fused(w, f.loaded(wide, norms, at), values[1])]
+
+    zero = f.constant(wide, 0.0)
+    total, mean = (f.combined(x, lambda a, b: a + b) for x in _through(f, "%end", [zero, zero], weight))
+    seen = f.times(f.over(f.plus("%end", lanes - 1), lanes), lanes)
+    f.each(seen, f.over(pitch, 8), lambda i: f.stored(zero, "%scores", f.times(i, 8)), lanes)
+
+    count = f.word(keys).converted("uitofp", DOUBLE)
+    sized = int(shape.adds) + int(shape.both)  # roundings of a score's size
+    product = f.loaded_real("%norm") * (scale.magnitude() * U)
+    size = top.magnitude() * (sized * U)
+    mean_error = f.fused(product, mean / total, size + (EXP_REL + (sized + 1) * U * LOG_COUNT))
+    # additions of values: in a block, of blocks; of weights: in a lane, of lanes. Then the reciprocal, its product, the ends
+    values = (mean_error + (count * (U / DEPTH) + (DEPTH + 4) * U)) * SLACK + count * 2.0**-900
+    own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
+    worst = f.fused(product, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
+    small = worst.compared("ole", SMALL)
+    values = f.chosen(small, values, math.inf)
+    all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
+    none_zero = (bottom - top).compared("ogt", ZEROED) & all_seen
+    # of a sum that is NaN, or of nothing, nothing else matters
+    nothing = f.value("icmp eq i64 %end, 0", Kind("i1"))
+    plain = (none_zero & small) | nothing | total.compared("uno", total)
+    f.stored(total, "%about", SUM)
+    f.stored(values, "%about", VALUES)
+    f.stored(own, "%about", OWN)
+    f.stored(f.chosen(plain, f.constant(DOUBLE, 0.0), 1.0), "%about", ZERO)
+    return f
+
+
+def _through(
+    f: Function, end: str, carried: Sequence[Value], body: Callable[[str, Value | None, list[Value]], list[Value]]
+) -> list[Value]:
+    """`body(i, mask, values)` for vectors up to an end; the last one perhaps in part, which has a mask."""
+    i, values = f.loop("0", end, f.lanes, carried, lambda i, values: body(i, None, values))
+    left = f.minus(end, i)
+    mask = f.lane_numbers().compared("slt", f.all(f.word(left)))
+    some = f.op(f"icmp ne i64 {left}, 0")
+    stop = f.plus(i, f.op(f"select i1 {some}, i64 {f.lanes}, i64 0"))
+    return f.loop(i, stop, f.lanes, values, lambda i, values: body(i, mask, values))[1]
+
+
+def added(target: Target, shape: Shape) -> Function:
+    """What is added to the scores of a query: what is read for each, and where a mask leaves it out, the filter.
+
+    Where it leaves out all that are seen, a finite filter is a factor of all weights, and nothing is added.
+    """
+    f = Function(target, shape, "added", ["ptr into", "i64 end", "i64 o", "i64 p", "i64 r", "i64 s"])
+    at = {axis: f"%{axis}" for axis in "oprs"}
+    infinity, rests = f.constant(DOUBLE, math.inf), f.argument("rests")
+
+    kept, side_by_side = _kept(f, at) if shape.mask else (None, "")
+    number: Value | None = None
+    if kept is not None:
+        test = kept
+        nothing = f.constant(Kind("i64", f.lanes), 0)
+        (some,) = f.run(
+            "%end", side_by_side, [nothing], lambda i, lanes, x: [x[0] | test(i, lanes).converted("zext", x[0].kind)]
+        )
+        given = f.real("filter")
+        finite = given.magnitude().compared("olt", infinity)
+        none = f.combined(some, lambda a, b: a | b).compared("eq", 0)
+        number = f.chosen(finite & none, f.constant(DOUBLE, 0.0), given)
+    if shape.has("term"):
+        step = f.argument("term_t")
+        f.call_of("filled", "ptr %into", f"ptr {f.place('term', **at)}", "i64 1", "i64 0", f"i64 {step}", "i64 %end", "i64 0")
+
+    def one(i: str, lanes: int, _: list[Value]) -> list[Value]:
+        assert kept is not None
+        assert number is not None
+        eight, left_out = f.times(i, 8), f.splat(number, lanes) if lanes else number
+        more = f.chosen(kept(i, lanes), 0.0, left_out)
+        if shape.has("term"):
+            more, rest = two_sum(f.loaded_real("%into", eight, lanes), more)
+            # of infinities, NaN is left over
+            f.stored(f.chosen(rest.compared("ord", rest), rest, 0.0), rests, eight)
+        f.stored(more, "%into", eight)
+        return []
+
+    if kept is not None:
+        f.run("%end", side_by_side, [], one)
+    return f
+
+
+def _kept(f: Function, at: dict[str, str]) -> tuple[Callable[[str, int], Value], str]:
+    """Whether a mask leaves the scores of keys as they are, and whether those of several are found at once."""
+    shape, word = f.shape, Kind("i64")
+    if shape.mask == TRUTHS:
+        row, step = f.place("truths", **at), f.argument("truths_t")
+
+        def truth(i: str, lanes: int) -> Value:
+            return f.loaded(Kind("i32", lanes), row, f.times(i, step)).compared("ne", 0)
+
+        return truth, f.op(f"icmp eq i64 {step}, 4")
+    end = f.loaded(Kind("i32"), f.place("below", **at)).converted("sext", word)
+    first = f.constant(word, 0)
+    if shape.mask == BETWEEN:
+        first = f.loaded(Kind("i32"), f.place("least", **at)).converted("sext", word)
+
+    def within(i: str, lanes: int) -> Value:
+        if not lanes:
+            place = f.word(i)
+            return place.compared("slt", end) & place.compared("sge", first)
+        places = f.splat(f.word(i), lanes) + f.lane_numbers()
+        return places.compared("slt", f.splat(end, lanes)) & places.compared("sge", f.splat(first, lanes))
+
+    return within, "true"
