@@ -86,6 +86,13 @@ def irregular_compiled() -> Lower:
 
 
 @cache
+def nests_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.nests.family import lower
+    return lower
+
+
+@cache
 def irregular_numpy() -> Lower:
     with guard:
         from anydml.kernels.numpy.irregular import lower
@@ -150,6 +157,7 @@ DEVICES: Mapping[str, Families] = {
         "recurrence:compiled": recurrence_compiled,
         "irregular:numpy": irregular_numpy,
         "random:numpy": random_numpy,
+        "nests:compiled": nests_compiled,
         "reference": reference,
     },
     "reference": {"reference": reference},

@@ -1,0 +1,208 @@
+"""Reductions: a few terms written out, or loops, of which each carries what the reduction has come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Value
+from anydml.kernels.nests import items, reals
+from anydml.kernels.nests.folds import Fold, Largest, RingSum, Sum, extreme
+from anydml.kernels.nests.items import Index, Item, Truth
+from anydml.kernels.nests.reals import Real, chosen, either
+
+if TYPE_CHECKING:
+    from anydml.kernels.nests.walk import Walk
+
+
+class Form(NamedTuple):
+    """The form of a reduction's terms: one of them, as an item, and its condition; in so many lanes."""
+
+    term: Item
+    condition: Truth
+    lanes: int
+
+
+def reduced(walk: Walk, p: int) -> Item:
+    """A reduction's result."""
+    op, args, data = walk.nodes[p]
+    if op == "terms":
+        return _written_out(walk, args, data)
+    if op == "first_largest":
+        variables, sizes = data
+        return _looped(walk, p, args, variables, lambda form: Largest(walk.body, form.term, form.condition, form.lanes), sizes)
+    kind, variables = data
+    count = 1 << sum(walk.program.bits[v] for v in variables)
+
+    def fold(form: Form) -> Fold:
+        if kind == "sum" and walk.program.ring:
+            return RingSum(walk.body, form.lanes)
+        assert isinstance(form.term, Real)
+        if kind == "sum":
+            return Sum(walk.body, form.term, form.condition, form.lanes, count)
+        return extreme(kind, walk.body, form.term, form.condition, form.lanes)
+
+    return _looped(walk, p, args, variables, fold, ())
+
+
+def _written_out(walk: Walk, args: Sequence[int], kind: str) -> Item:
+    body = walk.body
+    terms = [(args[k], walk.truth(args[k + 1])) for k in range(0, len(args), 2)]
+    if not terms and kind != "sum":
+        return reals.special(body, -math.inf if kind == "max" else math.inf)
+    if walk.program.ring:
+        total = items.whole(body, 0)
+        for place, there in terms:
+            term = walk.index(place)
+            value = term.value if there.known else chosen(there.mask, term.value, body.constant(items.WORD, 0))
+            total = items.arithmetic("add", total, Index(value, -items.WIDE, items.WIDE, either(term.guard, there.guard)))
+        return total
+    neutral = {"sum": -0.0, "max": -math.inf, "min": math.inf}[kind]
+    found: Real | None = None
+    some: Value | None = None
+    for place, there in terms:
+        term = masked(walk.real(place), there, neutral)
+        some = None if there.known else there.mask if found is None else either(some, there.mask) if some is not None else None
+        if found is None:
+            found = term
+        else:
+            found = reals.add(found, term) if kind == "sum" else reals.extreme(found, term, largest=kind == "max")
+    if found is None:
+        return items.whole(body, 0)
+    if kind == "sum" and some is not None:  # a sum of nothing is no -0
+        return reals.select(some, None, found, reals.fraction(body, reals.ONE * 0))
+    return found
+
+
+def masked(term: Real, there: Truth, neutral: float) -> Real:
+    """A term where its condition holds, else what changes nothing."""
+    if there.known:
+        return term
+    other = reals.special(term.body, neutral)
+    if term.factor < 0:
+        term = reals.plain(term)
+    if math.isinf(neutral):
+        term = reals.plain(term)
+    return reals.select(there.mask, there.guard, term, other)
+
+
+def conjuncts(walk: Walk, condition: int) -> list[int]:
+    """The conditions that all have to hold."""
+    op, args, _ = walk.nodes[condition]
+    return [c for a in args for c in conjuncts(walk, a)] if op == "both" else [condition]
+
+
+def _looped(
+    walk: Walk, p: int, args: Sequence[int], variables: Sequence[int], fold_of: Callable[[Form], Fold], sizes: Sequence[int]
+) -> Item:
+    term, condition = args
+    fold = fold_of(_form(walk, p, term, condition, variables))
+    conditions = conjuncts(walk, condition)
+    body = walk.body
+
+    def place(at: Sequence[Index]) -> Value:
+        found = items.whole(body, 0)
+        for x, n in zip(at, sizes, strict=True):
+            found = items.arithmetic("add", items.arithmetic("mul", found, items.whole(body, n)), x)
+        return found.value
+
+    def level(k: int, at: list[Index], carried: list[Value]) -> list[Value]:
+        if k == len(variables):
+            walk.fill(term, condition)
+            item = walk.index(term) if walk.program.ring and not sizes else walk.real(term)
+            return fold.step(carried, item, walk.truth(condition), place(at) if sizes else None)
+        v = variables[k]
+        start, end, open_ = _range(walk, p, v, conditions, variables[k:])
+        carried = fold.opened(carried, open_)
+
+        def turn(i: str, values: list[Value]) -> list[Value]:
+            index = Index(Value(body, i, items.WORD), 0, (1 << walk.program.bits[v]) - 1)
+            with walk.scope({v: index}):
+                go = _uniform(walk, conditions)
+                if go is None:
+                    return level(k + 1, [*at, index], values)
+
+                def inside(_: str, inner: list[Value]) -> list[Value]:
+                    with walk.scope({}):
+                        return level(k + 1, [*at, index], inner)
+
+                _, found = body.loop("0", go.converted("zext", items.WORD).name, 1, values, inside)
+                return found
+
+        return body.loop(start.name, end.name, 1, carried, turn)[1]
+
+    return fold.finished(level(0, [], fold.starts()))
+
+
+def _form(walk: Walk, p: int, term: int, condition: int, variables: Sequence[int]) -> Form:
+    """The form of terms, by code that is dropped."""
+    lanes_of = tuple(sorted((v, i.value.kind.lanes) for scope in walk.bound for v, i in scope.items() if v in walk.free[p]))
+    key = p, lanes_of
+    if key not in walk.forms:
+        with walk.aside():
+            made = {v: Index(Value(walk.body, "%none", items.WORD), 0, (1 << walk.program.bits[v]) - 1) for v in variables}
+            with walk.scope(made):
+                item, there = walk.item(term), walk.truth(condition)
+                if isinstance(item, Index) and not walk.program.ring:
+                    item = walk.real(term)
+                if isinstance(item, Real) and walk.nodes[p].op == "reduce" and walk.nodes[p].data[0] != "sum":
+                    item = reals.plain(item)
+                if isinstance(item, Truth) or isinstance(item, items.Bits):
+                    raise Uncompilable("a reduction of what is no number")
+                lanes = max(item.value.kind.lanes, there.mask.kind.lanes)
+        walk.forms[key] = Form(item, there, lanes)
+    found = walk.forms[key]
+    assert isinstance(found, Form)
+    return found
+
+
+def _uniform(walk: Walk, conditions: Sequence[int]) -> Value | None:
+    """Whether conditions that are known here, and the same in every lane, may hold; None where there are none."""
+    variables = frozenset(v for scope in walk.bound for v in scope)
+    newest = frozenset(walk.bound[-1])
+    found: Value | None = None
+    for c in conditions:
+        if walk.free[c] <= variables and walk.free[c] & newest and not _differs(walk, c):
+            walk.fill(c)
+            truth = walk.truth(c)
+            if truth.known is None and not truth.mask.kind.lanes and (truth.guard is None or not truth.guard.kind.lanes):
+                may = truth.mask if truth.guard is None else truth.mask | truth.guard
+                found = may if found is None else found & may
+    return found
+
+
+def _differs(walk: Walk, p: int) -> bool:
+    """Whether a node depends on a variable that differs from lane to lane."""
+    return any(i.value.kind.lanes for scope in walk.bound for v, i in scope.items() if v in walk.free[p])
+
+
+def _range(
+    walk: Walk, p: int, v: int, conditions: Sequence[int], unknown: Sequence[int]
+) -> tuple[Value, Value, Value | None]:
+    """Where a variable's loop begins and ends, and the lanes in which that is open."""
+    body = walk.body
+    start, end = body.constant(items.WORD, 0), Value(body, walk.sizes[v], items.WORD)
+    guards: list[Value | None] = []
+    for c in conditions:
+        op, args, _ = walk.nodes[c]
+        if op != "index_less" or walk.nodes[args[0]] != ("variable", (), v) or walk.free[args[1]] & set(unknown):
+            continue
+        walk.fill(args[1])
+        limit = walk.index(args[1])
+        guards.append(limit.guard)
+        end = items.extreme("min", end, widest(limit.value, "smax"))
+    for table in walk.narrowed(p, v):
+        first, last = table
+        start = items.extreme("max", start, first)
+        end = items.extreme("min", end, last)
+    end = items.extreme("max", end, start)
+    return start, end, either(*guards)
+
+
+def widest(x: Value, how: str) -> Value:
+    """The largest ("smax") or smallest of all lanes."""
+    if not x.kind.lanes:
+        return x
+    return x.body.call(f"llvm.vector.reduce.{how}.v{x.kind.lanes}i64", items.WORD, x)

@@ -1,0 +1,335 @@
+"""A program's nodes as instructions, each in the outermost loop that knows all variables it depends on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import halves, rounding, transcendental
+from anydml.kernels.elementwise.items import constant as exact_constant
+from anydml.kernels.elementwise.numbers import Number
+from anydml.kernels.match.nests import Program
+from anydml.kernels.nests import items, reals
+from anydml.kernels.nests.gather import gathered
+from anydml.kernels.nests.items import Bits, Index, Item, Truth
+from anydml.kernels.nests.reals import Real, alike, chosen, either, spread
+from anydml.schema.expression import Constant
+from anydml.tensor import DataType
+
+SINGLE = float(2**128)
+
+
+class Walk:
+    """The items of a program's nodes, in scopes: those of loops inside one another, the innermost last.
+
+    sizes: for each variable, the text of how many values it has. places: for each dimension of a tensor, the texts of its last
+    index and of its stride in bytes. bases: the texts of where tensors begin.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        program: Program,
+        data_type: DataType,
+        sizes: Mapping[int, str],
+        places: Mapping[tuple[int, int], tuple[str, str]],
+        bases: Mapping[int, str],
+    ) -> None:
+        self.body, self.program, self.data_type = body, program, data_type
+        self.sizes, self.places, self.bases = sizes, places, bases
+        self.nodes, self.free = program.nodes, program.free()
+        self.scopes: list[dict[int, Item]] = [{}]
+        self.bound: list[dict[int, Index]] = [{}]
+        self.forms: dict[int, Any] = {}  # what is known of a reduction's terms before its loops begin
+
+    # --- scopes ---
+
+    @contextmanager
+    def scope(self, variables: Mapping[int, Index], known: Mapping[int, Item] | None = None) -> Iterator[None]:
+        self.scopes.append(dict(known or {}))
+        self.bound.append(dict(variables))
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+            self.bound.pop()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Instructions that are emitted to see what they give, and dropped."""
+        lines, declared = self.body.lines, self.body.declared
+        self.body.lines, self.body.declared = [], dict(declared)
+        try:
+            yield
+        finally:
+            self.body.lines, self.body.declared = lines, declared
+
+    def narrowed(self, p: int, v: int) -> list[tuple[Value, Value]]:
+        """Where a reduction's terms along a variable begin and end, as far as that is known beforehand."""
+        return []
+
+    def found(self, place: int) -> Item | None:
+        for scope in reversed(self.scopes):
+            if place in scope:
+                return scope[place]
+        return None
+
+    def fill(self, *roots: int) -> None:
+        """Emit all nodes below some that depend on known variables alone, and are not there yet."""
+        variables = frozenset(v for scope in self.bound for v in scope)
+        needed: set[int] = set()
+        stack = list(roots)
+        while stack:
+            p = stack.pop()
+            if p in needed or self.found(p) is not None:
+                continue
+            needed.add(p)
+            stack += self.nodes[p].args
+        for p in sorted(needed):
+            if self.free[p] <= variables:
+                self.item(p)
+
+    def item(self, p: int) -> Item:
+        found = self.found(p)
+        if found is None:
+            op, args, data = self.nodes[p]
+            found = self.scopes[-1][p] = self._made(p, op, args, data)
+        return found
+
+    # --- items as what they are ---
+
+    def index(self, p: int) -> Index:
+        item = self.item(p)
+        assert isinstance(item, Index), self.nodes[p]
+        return item
+
+    def truth(self, p: int) -> Truth:
+        item = self.item(p)
+        assert isinstance(item, Truth), self.nodes[p]
+        return item
+
+    def real(self, p: int) -> Real:
+        """A number, or the number that an integer is."""
+        item = self.item(p)
+        if isinstance(item, Index):
+            return reals.fraction(self.body, Fraction(item.constant)) if item.constant is not None else items.position(item)
+        assert isinstance(item, Real), self.nodes[p]
+        return item
+
+    # --- nodes ---
+
+    def _made(self, p: int, op: str, args: tuple[int, ...], data: Any) -> Item:
+        if op == "variable":
+            return next(scope[data] for scope in reversed(self.bound) if data in scope)
+        if op == "same":
+            return self.item(args[0])
+        if op == "constant":
+            return self._constant(data)
+        if op == "truth":
+            return items.truth(self.body, data)
+        if op == "offset":
+            return self._offset(self.index(args[0]), data)
+        if op == "inside":
+            return self._inside(self.index(args[0]), data)
+        if op == "read":
+            return self._read(args, data)
+        if op == "select":
+            return self._select(*args)
+        if op in ("both", "either"):
+            return items.joined(op, self.truth(args[0]), self.truth(args[1]))
+        if op == "not":
+            return items.inverted(self.truth(args[0]))
+        if op.startswith("index_"):
+            return self._of_indices(op.removeprefix("index_"), args)
+        if op == "position":
+            return items.position(self.index(args[0]))
+        if op == "index":
+            item = self.item(args[0])
+            return item if isinstance(item, Index) else items.index(reals.plain(self.real(args[0])))
+        if op in ("reduce", "first_largest", "terms"):
+            from anydml.kernels.nests import loops
+
+            return loops.reduced(self, p)
+        if self.program.ring:
+            return self._of_indices(op, args)
+        return self._number(op, args, data)
+
+    def _constant(self, c: Constant) -> Item:
+        if isinstance(c.value, float):
+            return reals.special(self.body, c.value)
+        assert isinstance(c.value, Fraction)
+        if self.program.moves and not c.integral:
+            raise Uncompilable("the bits of a constant that is no integer")
+        return items.whole(self.body, int(c.value)) if c.integral else reals.fraction(self.body, c.value)
+
+    def _of_indices(self, op: str, args: tuple[int, ...]) -> Item:
+        x = [self.index(a) for a in args]
+        if op in ("less", "less_equal", "equal"):
+            return items.compared(op, *x)
+        if op == "neg":
+            return items.arithmetic("sub", items.whole(self.body, 0), x[0])
+        return items.arithmetic(op, *x)
+
+    def _offset(self, at: Index, data: tuple[int, int, bool]) -> Index:
+        tensor, d, inside = data
+        last, stride = (Value(self.body, text, items.WORD) for text in self.places[tensor, d])
+        value = at.value
+        if not inside:
+            value, end = alike(value, last)
+            value = items.extreme("min", items.extreme("max", value, value.lift(0)), end)
+        value, step = alike(value, stride)
+        return Index(value * step, -items.WIDE, items.WIDE, at.guard)
+
+    def _inside(self, at: Index, data: tuple[int, int]) -> Truth:
+        value, last = alike(at.value, Value(self.body, self.places[data][0], items.WORD))
+        # an index that is negative is large without its sign
+        return Truth(value.compared("ule", last), at.guard)
+
+    def _read(self, args: tuple[int, ...], tensor: int) -> Item:
+        offsets = [self.index(a) for a in args]
+        base = self.bases[tensor]
+        together: Value | None = None
+        for offset in offsets:
+            if offset.value.kind.lanes:
+                together = offset.value if together is None else together + offset.value
+            else:
+                base = self.body.at(base, offset.value.name)
+        guard = either(*(offset.guard for offset in offsets))
+        data_type = self.program.types[tensor]
+        bits = Kind(f"i{data_type.element_bits}")
+        if together is None:
+            value = self.body.loaded(bits, base)
+        else:
+            value = gathered(self.body, bits, base, together)
+        if self.program.moves and data_type == self.data_type and not self._computed(tensor):
+            return Bits(value, guard)
+        return self._element(value, data_type, guard)
+
+    def _computed(self, tensor: int) -> bool:
+        """Whether a tensor's elements serve as numbers, though bits are moved."""
+        return any(
+            node.op != "select" and node.op != "same" and any(self._reads(a, tensor) for a in node.args)
+            for node in self.nodes
+        )
+
+    def _reads(self, p: int, tensor: int) -> bool:
+        return self.nodes[p].op == "read" and self.nodes[p].data == tensor
+
+    def _element(self, bits: Value, data_type: DataType, guard: Value | None) -> Item:
+        double = bits.kind.of("double")
+        if data_type == DataType.FLOAT32:
+            value = bits.cast(bits.kind.of("float")).converted("fpext", double)
+            return Real(value, top=SINGLE, quantum=-149, digits=24, guard=guard)
+        if data_type == DataType.FLOAT16:
+            value = halves.widened(bits).converted("fpext", double)
+            return Real(value, top=2.0**16, quantum=-24, digits=11, guard=guard)
+        if data_type == DataType.FLOAT64:
+            raise Uncompilable("elements are of FLOAT64")
+        signed, size = data_type.dtype.kind == "i", data_type.element_bits
+        low, high = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if signed else (0, (1 << size) - 1)
+        value = bits.converted("sext" if signed else "zext", bits.kind.of("i64"))
+        whole = Index(value, low, high, guard)
+        if size == 64:  # those of UINT64 beyond 2^63 show as negative
+            whole = Index(value, -(1 << 63), (1 << 63) - 1, guard)
+        return whole
+
+    def _select(self, condition: int, a: int, b: int) -> Item:
+        truth = self.truth(condition)
+        one, two = self.item(a), self.item(b)
+        if isinstance(one, Bits) or isinstance(two, Bits):
+            x, y = self._bits(one), self._bits(two)
+            guard = truth.guard
+            if x.guard is not None or y.guard is not None:
+                no = self.body.constant(items.BIT, False)
+                guard = either(guard, chosen(truth.mask, x.guard or no, y.guard or no))
+            return Bits(chosen(truth.mask, x.value, y.value), guard)
+        if isinstance(one, Index) and isinstance(two, Index):
+            return items.select(truth, one, two)
+        return reals.select(truth.mask, truth.guard, self.real(a), self.real(b))
+
+    def _bits(self, item: Item) -> Bits:
+        if isinstance(item, Bits):
+            return item
+        if isinstance(item, Index) and item.constant == 0:
+            return Bits(self.body.constant(Kind(f"i{self.data_type.element_bits}"), 0))
+        raise Uncompilable("what is moved is neither an element nor 0")
+
+    def _number(self, op: str, args: tuple[int, ...], data: Any) -> Item:
+        x = [self.real(a) for a in args]
+        if op in ("less", "less_equal", "equal"):
+            return Truth(*reals.compared(op, *x))
+        if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
+            return reals.to_whole(op, *x)
+        if op in ("max", "min"):
+            return reals.extreme(*x, largest=op == "max")
+        if op == "round":
+            return self._rounded(reals.plain(x[0]), data)
+        if op == "power":
+            made = x[0]
+            for _ in range(data - 1):
+                made = reals.multiply(made, x[0])
+            if data < 1:
+                raise Uncompilable("a power with an exponent below 1")
+            return made
+        if op == "pow":
+            return self._power(*x)
+        table = {
+            "add": reals.add, "sub": reals.subtract, "mul": reals.multiply, "div": reals.divide, "neg": reals.negative,
+            "absolute": reals.absolute, "sqrt": reals.root,
+        }  # fmt: skip
+        return table[op](*x)
+
+    def _rounded(self, x: Real, data_type: DataType) -> Real:
+        if data_type != DataType.FLOAT32:
+            raise Uncompilable("a number is rounded inside to another type than FLOAT32")
+        bits, guard = rounding.nearest_single(as_number(x))
+        value = bits.converted("fpext", bits.kind.of("double"))
+        top = min(SINGLE, x.top * (1 + 2.0**-23) + 2.0**-149)
+        # what rounds to an infinity is one
+        return Real(value, None, top=top, quantum=-149, digits=24, guard=either(x.guard, guard), finite=x.finite and top < 2.0**127)
+
+    def _power(self, x: Real, y: Real) -> Real:
+        x, y = reals.plain(x), y
+        lanes = x.value.kind.lanes
+        if y.constant is not None:
+            like = x.value
+            exponent = float(y.constant)
+            if Fraction(exponent) != y.constant:
+                raise Uncompilable("an exponent that float64 does not hold")
+            second = exact_constant(y.constant, like)
+            simple = transcendental.simple_power(as_number(x), y.constant)
+            if simple is not None:
+                return of_number(simple)
+        elif y.top == 0 and y.finite:
+            second = exact_constant(Fraction(0), x.value)
+        else:
+            y = reals.plain(y)
+            lanes = max(lanes, y.value.kind.lanes)
+            second = as_number(replace(y, value=spread(y.value, lanes)))
+        first = as_number(replace(x, value=spread(x.value, lanes), err=None if x.err is None else spread(x.err, lanes)))
+        return of_number(transcendental.function("pow", [first, second], "wide"))
+
+
+def as_number(x: Real) -> Number:
+    """A number with the factor 1, as functions and roundings take it."""
+    value, err = x.value, x.err
+    if err is None:
+        top = x.top if not math.isinf(x.top) else 2.0**1000
+        return Number(
+            x.body, lambda: value, exact=True, low=-top, high=top, quantum=x.quantum, digits=x.digits, least=x.quantum,
+            odd=lambda: value,
+        )  # fmt: skip
+    value, err = alike(value, err)
+    return Number(x.body, lambda: value, err=lambda: err)
+
+
+def of_number(x: Number) -> Real:
+    value = x.wide()
+    err = None if x.exact else x.error() * (1 + reals.U * 8)
+    return Real(value, err, top=math.inf, guard=x.guard, finite=False)
