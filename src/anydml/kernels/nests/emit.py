@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from anydml.kernels.code.emit import along, arguments, kernel, when
 from anydml.kernels.code.engine import Uncompilable
@@ -10,9 +11,9 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import rounding
 from anydml.kernels.nests import items, reals
-from anydml.kernels.nests.items import BIT, WORD, Bits, Index, Item, Truth
+from anydml.kernels.nests.items import WORD, Bits, Index, Item, Truth
 from anydml.kernels.nests.reals import Real, either, spread
-from anydml.kernels.nests.shape import ARGUMENTS, DONE, Shape
+from anydml.kernels.nests.shape import DONE, Shape
 from anydml.kernels.nests.walk import Walk, as_number
 from anydml.tensor import DataType
 
@@ -24,14 +25,19 @@ def lanes_of(target: Target) -> int:
 
 
 def emitted(target: Target, shape: Shape) -> str:
-    return _Kernel(target, shape).text()
+    return _made(target, shape)[0]
 
 
 def slots(target: Target, shape: Shape) -> int:
     """The rows of the table of what is kept for the lane's variable."""
+    return _made(target, shape)[1]
+
+
+@lru_cache(maxsize=32)
+def _made(target: Target, shape: Shape) -> tuple[str, int]:
     made = _Kernel(target, shape)
-    made.text()
-    return made.slots
+    text = made.text()
+    return text, made.slots
 
 
 class _Kernel:
@@ -314,6 +320,3 @@ class _Kernel:
         append()
         body.jump(after)
         body.label(after)
-
-
-__all__ = ["ARGUMENTS", "BIT", "emitted", "lanes_of", "slots"]

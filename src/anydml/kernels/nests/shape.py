@@ -53,6 +53,4 @@ class Shape(NamedTuple):
             for a in node.args
             if free[a] == only and nodes[a].op != "variable"
         }
-        if free[-1] == only:
-            found.add(len(nodes) - 1)
         return sorted(found)

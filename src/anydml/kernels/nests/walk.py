@@ -44,6 +44,7 @@ class Walk:
         self.body, self.program, self.data_type = body, program, data_type
         self.sizes, self.places, self.bases = sizes, places, bases
         self.nodes, self.free = program.nodes, program.free()
+        self.moved = self._moved()
         self.scopes: list[dict[int, Item]] = [{}]
         self.bound: list[dict[int, Index]] = [{}]
         self.forms: dict[int, Any] = {}  # what is known of a reduction's terms before its loops begin
@@ -117,6 +118,8 @@ class Walk:
     def real(self, p: int) -> Real:
         """A number, or the number that an integer is."""
         item = self.item(p)
+        if isinstance(item, Bits):  # of an element that is moved, too
+            item = self._element(item.value, self.data_type, item.guard)
         if isinstance(item, Index):
             return reals.fraction(self.body, Fraction(item.constant)) if item.constant is not None else items.position(item)
         assert isinstance(item, Real), self.nodes[p]
@@ -138,7 +141,7 @@ class Walk:
         if op == "inside":
             return self._inside(self.index(args[0]), data)
         if op == "read":
-            return self._read(args, data)
+            return self._read(p, args, data)
         if op == "select":
             return self._select(*args)
         if op in ("both", "either"):
@@ -164,8 +167,6 @@ class Walk:
         if isinstance(c.value, float):
             return reals.special(self.body, c.value)
         assert isinstance(c.value, Fraction)
-        if self.program.moves and not c.integral:
-            raise Uncompilable("the bits of a constant that is no integer")
         return items.whole(self.body, int(c.value)) if c.integral else reals.fraction(self.body, c.value)
 
     def _of_indices(self, op: str, args: tuple[int, ...]) -> Item:
@@ -191,7 +192,7 @@ class Walk:
         # an index that is negative is large without its sign
         return Truth(value.compared("ule", last), at.guard)
 
-    def _read(self, args: tuple[int, ...], tensor: int) -> Item:
+    def _read(self, p: int, args: tuple[int, ...], tensor: int) -> Item:
         offsets = [self.index(a) for a in args]
         base = self.bases[tensor]
         together: Value | None = None
@@ -207,19 +208,20 @@ class Walk:
             value = self.body.loaded(bits, base)
         else:
             value = gathered(self.body, bits, base, together)
-        if self.program.moves and data_type == self.data_type and not self._computed(tensor):
+        if p in self.moved:
             return Bits(value, guard)
         return self._element(value, data_type, guard)
 
-    def _computed(self, tensor: int) -> bool:
-        """Whether a tensor's elements serve as numbers, though bits are moved."""
-        return any(
-            node.op != "select" and node.op != "same" and any(self._reads(a, tensor) for a in node.args)
-            for node in self.nodes
-        )
-
-    def _reads(self, p: int, tensor: int) -> bool:
-        return self.nodes[p].op == "read" and self.nodes[p].data == tensor
+    def _moved(self) -> frozenset[int]:
+        """The nodes whose bits are stored."""
+        found: set[int] = set()
+        stack = [len(self.nodes) - 1] if self.program.moves else []
+        while stack:
+            p = stack.pop()
+            found.add(p)
+            op, args, _ = self.nodes[p]
+            stack += args if op == "same" else args[1:] if op == "select" else ()
+        return frozenset(found)
 
     def _element(self, bits: Value, data_type: DataType, guard: Value | None) -> Item:
         double = bits.kind.of("double")
