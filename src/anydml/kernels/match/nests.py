@@ -59,6 +59,14 @@ class Program(NamedTuple):
             found.append(here - set(bound(op, data)))
         return found
 
+    def limited(self) -> frozenset[int]:
+        """The variables that a condition keeps below an index that is computed."""
+        return frozenset(
+            self.nodes[args[0]].data
+            for op, args, _ in self.nodes
+            if op == "index_less" and self.nodes[args[0]].op == "variable" and self.nodes[args[1]].op != "constant"
+        )
+
 
 class Matched(NamedTuple):
     """A program, and what it is run on: the sizes of its variables, and the tensors that it reads."""

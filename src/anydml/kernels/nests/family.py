@@ -32,7 +32,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(target)
     if checked.desc.spec.in_place and len(statement) > 1:
         return Refused("several outputs may be inputs")
-    pieces: list[Piece] = []
+    pieces: list[list[Piece]] = []
     phases: list[list[list[Step]]] = []
     scratch, work = 0, 0
     for name, nest in statement.items():
@@ -48,7 +48,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             return Refused(str(reason))
         steps, here, scratch = made.steps(scratch)
         phases.append(steps)
-        pieces += here
+        pieces.append(here)
         work += made.work
     types_ = {name: checked.tensors[name].data_type for name in statement}
     return Lowered(
@@ -73,7 +73,8 @@ class _Output:
         wide = [d for d in range(dims) if sizes[d] >= lanes]
         lane = max(wide, key=lambda d: (self.steps_[d] == itemsize, d)) if wide else max(range(dims), key=lambda d: (sizes[d], d))
         self.shape = Shape(found.program, output.data_type, lane, self.steps_[lane] == itemsize)
-        self.terms = prod(sizes[dims:])
+        limited = found.program.limited()
+        self.terms = prod(n for v, n in enumerate(sizes) if v >= dims and v not in limited)
         if self.terms > LONGEST:
             raise engine.Uncompilable("elements are reductions of too many terms")
         with guard:

@@ -81,8 +81,6 @@ def masked(term: Real, there: Truth, neutral: float) -> Real:
     if there.known:
         return term
     other = reals.special(term.body, neutral)
-    if term.factor < 0:
-        term = reals.plain(term)
     if math.isinf(neutral):
         term = reals.plain(term)
     return reals.select(there.mask, there.guard, term, other)

@@ -1,6 +1,6 @@
 """Real numbers in machine code: float64 values, each with a bound of its error that is 0 where the value is the number.
 
-t = factor * n for a constant factor and |value - n| <= err. The factor takes what constants multiply and divide by, so that
+t = factor * n for a constant factor above 0 and |value - n| <= err. The factor takes what constants multiply and divide by, so that
 n is often an exact integer: quotients by constants are rounded when they have to be, and then once. Errors are what a sum, a
 product or a quotient leaves over, which float64 holds exactly. Infinities and NaN stand for themselves; their err is any.
 
@@ -29,7 +29,7 @@ DOUBLE = Kind("double")
 class Real:
     """top: |n| is at most this where it is finite. quantum: n is a multiple of 2^quantum, if err is None. digits: in so many
     significant bits. err: None where it is 0 in every lane. guard: lanes in which nothing is known. constant: t, if it is
-    one, and no zero; its n is 1. finite: no lane is infinite or NaN.
+    one, and no zero; its n is 1 or -1. finite: no lane is infinite or NaN.
     """
 
     value: Value
@@ -87,7 +87,7 @@ def fraction(body: Body, x: Fraction) -> Real:
     """A constant."""
     if not x:
         return Real(body.constant(DOUBLE, 0.0), top=0.0, quantum=0, digits=1, finite=True)
-    return Real(body.constant(DOUBLE, 1.0), factor=x, top=1.0, quantum=0, digits=1, constant=x, finite=True)
+    return Real(body.constant(DOUBLE, math.copysign(1.0, x)), factor=abs(x), top=1.0, quantum=0, digits=1, constant=x, finite=True)
 
 
 def special(body: Body, x: float) -> Real:
@@ -216,7 +216,7 @@ def aligned(a: Real, b: Real) -> tuple[Real, Real]:
     if a.factor == b.factor:
         return a, b
     for zero, other, swapped in ((a, b, False), (b, a, True)):
-        if zero.top == 0 and zero.factor > 0 and other.factor > 0:  # a zero, or special, of any factor
+        if zero.top == 0:  # a zero, or special, of any factor
             made = replace(zero, factor=other.factor, constant=None)
             return (other, made) if swapped else (made, other)
     f, g = a.factor, b.factor
@@ -254,9 +254,9 @@ def subtract(a: Real, b: Real) -> Real:
 
 
 def multiply(a: Real, b: Real) -> Real:
-    for x, y in ((a, b), (b, a)):
-        if y.constant is not None:
-            return replace(x, factor=x.factor * y.constant, constant=None if x.constant is None else x.constant * y.constant)
+    for x, k in ((a, b.constant), (b, a.constant)):
+        if k is not None:
+            return _by_constant(x, k)
     x, y = alike(a.value, b.value)
     factor, top, guard = a.factor * b.factor, _raised(a.top * b.top), either(a.guard, b.guard)
     if math.isnan(top):
@@ -282,6 +282,11 @@ def multiply(a: Real, b: Real) -> Real:
     return _ranged(made, a, b, nonzero=small)
 
 
+def _by_constant(x: Real, k: Fraction) -> Real:
+    constant = None if x.constant is None else x.constant * k
+    return replace(x, value=x.value if k > 0 else -x.value, factor=x.factor * abs(k), constant=constant)
+
+
 def _times(a: Value, b: Value) -> Value:
     a, b = alike(a, b)
     return a * b
@@ -289,7 +294,7 @@ def _times(a: Value, b: Value) -> Value:
 
 def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
     if folded and b.constant is not None:
-        return replace(a, factor=a.factor / b.constant, constant=None if a.constant is None else a.constant / b.constant)
+        return _by_constant(a, 1 / b.constant)
     if not folded:
         assert b.constant is not None
         b = Real(b.body.constant(DOUBLE, float(b.constant)), top=abs(float(b.constant)), quantum=_quantum(b.constant), finite=True)
@@ -361,14 +366,12 @@ def root(a: Real) -> Real:
 
 
 def absolute(a: Real) -> Real:
-    return replace(a, value=a.value.magnitude(), factor=abs(a.factor), constant=None)
+    return replace(a, value=a.value.magnitude(), constant=None)
 
 
 def extreme(a: Real, b: Real, *, largest: bool) -> Real:
     """The larger or the smaller: NaN if either is, and -0 < +0."""
     a, b = aligned(a, b)
-    if a.factor < 0:
-        a, b = plain(a), plain(b)
     x, y = alike(a.value, b.value)
     body = x.body
     first = x.compared("ogt" if largest else "olt", y)
@@ -439,8 +442,6 @@ def compared(op: str, a: Real, b: Real) -> tuple[Value, Value | None]:
     """Where a is less than b (or at most, or equal), and the lanes in which it is open."""
     how = {"less": "olt", "less_equal": "ole", "equal": "oeq"}[op]
     a, b = aligned(a, b)
-    if a.factor < 0:
-        a, b = replace(negative(a), factor=-a.factor), replace(negative(b), factor=-b.factor)
     x, y = alike(a.value, b.value)
     mask = x.compared(how, y)
     guard = either(a.guard, b.guard)

@@ -25,20 +25,26 @@ class Piece(NamedTuple):
     order: tuple[int, ...]
 
 
-def deciding(statement: Statement, types: dict[str, DataType], pieces: Sequence[Piece]) -> Decide:
-    """A function that decides what is on the lists of all pieces."""
-    return partial(_decide, statement, types, tuple(pieces))
+def deciding(statement: Statement, types: dict[str, DataType], phases: Sequence[Sequence[Piece]]) -> Decide:
+    """A function that decides what is on the lists of all pieces, in their phases."""
+    return partial(_decide, statement, types, tuple(map(tuple, phases)))
 
 
 def _decide(
-    statement: Statement, types: dict[str, DataType], pieces: Sequence[Piece], scratch: NDArray[np.int64], arrays: Arrays
+    statement: Statement,
+    types: dict[str, DataType],
+    phases: Sequence[Sequence[Piece]],
+    scratch: NDArray[np.int64],
+    arrays: Arrays,
 ) -> None:
     with guard:
         from anydml.kernels.evaluate.evaluator import evaluators
 
     found = None
-    for piece in pieces:
-        row, place, count = (int(x) for x in scratch[piece.start : piece.start + 3])
+    # a phase begins when all pieces of the one before have ended, and leaves a trace where it stops
+    begun = max((k for k, pieces in enumerate(phases) if any(_state(scratch, piece) != [0] * 3 for piece in pieces)), default=0)
+    for piece in (piece for pieces in phases[: begun + 1] for piece in pieces):
+        row, place, count = _state(scratch, piece)
         if count:
             found = found or evaluators(statement, types, arrays)
             evaluator, output = found[piece.output], arrays[piece.output]
@@ -52,3 +58,8 @@ def _decide(
             scratch[piece.start + 2] = 0
         elif row == place == 0:
             scratch[piece.start] = DONE  # it has ended, and is not begun again
+
+
+def _state(scratch: NDArray[np.int64], piece: Piece) -> list[int]:
+    found: list[int] = scratch[piece.start : piece.start + 3].tolist()
+    return found
