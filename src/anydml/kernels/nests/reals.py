@@ -116,10 +116,14 @@ def _sum(*errors: Value | None) -> Value | None:
     return found * SLACK if several and found is not None else found
 
 
-def _kept(err: Value, unless_zero: Value) -> Value:
-    """A bound that was computed, which is 0 only where another one is."""
-    err, zero = alike(err, unless_zero)
-    return err.body.chosen(zero.compared("une", 0.0), err * SLACK + TINY, 0.0)
+def _kept(err: Value, *factors: Value) -> Value:
+    """A bound that is computed of factors: 0 only where one of them is."""
+    nonzero: Value | None = None
+    for x in factors:
+        there = x.compared("une", 0.0)
+        nonzero = there if nonzero is None else _all(nonzero, there)
+    assert nonzero is not None
+    return chosen(nonzero, err * SLACK + TINY, err.lift(0.0))
 
 
 def _raised(top: float) -> float:
@@ -270,12 +274,9 @@ def multiply(a: Real, b: Real) -> Real:
     if not a.body.has_fma and min(a.digits, b.digits) > 26:
         err = err + lost_product(x, y, value)
     others: list[Value] = []
-    if a.err is not None:
-        others.append(_kept(_times(y.magnitude(), a.err), a.err))
-    if b.err is not None:
-        others.append(_kept(_times(x.magnitude(), b.err), b.err))
-    if a.err is not None and b.err is not None:
-        others.append(_times(a.err, b.err))
+    for p, q in ((y.magnitude(), a.err), (x.magnitude(), b.err), (a.err, b.err)):
+        if p is not None and q is not None:
+            others.append(_kept(_times(p, q), p, q))
     err_ = _sum(err * SLACK if others else err, *others)
     made = Real(value, err_, factor, top, None, 53, guard, finite=finite)
     small = None if quantum is not None and quantum >= -960 and exact else x.compared("une", 0.0) & y.compared("une", 0.0)
