@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from anydml.kernels.code.emit import along, arguments, kernel, when
+from anydml.kernels.code.emit import along, arguments, fold, kernel, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import rounding
 from anydml.kernels.nests import items, reals
 from anydml.kernels.nests.items import WORD, Bits, Index, Item, Truth
+from anydml.kernels.nests.loops import widest
 from anydml.kernels.nests.reals import Real, either, spread
 from anydml.kernels.nests.shape import DONE, Shape
 from anydml.kernels.nests.walk import Walk, as_number
@@ -57,7 +59,7 @@ class _Kernel:
 
     def text(self) -> str:
         body, shape, walk = self.body, self.shape, self.walk
-        pointers = {name for name in shape.arguments if name in POINTERS or name.startswith("tensor")}
+        pointers = {name for name in shape.arguments if name in POINTERS or name.startswith(("tensor", "range"))}
         arguments(body, shape.arguments, pointers)
         self.width = f"%size{shape.lane}"
         root = len(shape.program.nodes) - 1
@@ -68,6 +70,8 @@ class _Kernel:
         when(body, done, lambda: self._return("0"))
         walk.fill(root)
         tables = self._tables()
+        for k in range(len(shape.narrowed)):
+            self._find_range(k)
         body.do("%first = add i64 %begin, %row0")
         body.do("%last = add i64 %first, %budget")
         body.jump("before")
@@ -86,6 +90,7 @@ class _Kernel:
         body.label("inrow")
         output, variables = self._places()
         with walk.scope(variables):
+            self._ranges(variables)
             walk.fill(root)
             body.jump("beforecolumns")
             body.label("beforecolumns")
@@ -94,7 +99,9 @@ class _Kernel:
             body.do("%x = phi i64 [ %start, %beforecolumns ], [ %nextx, %columnend ]")
             body.branch(body.op(f"icmp uge i64 %x, {self.width}"), "rowend", "incolumn")
             body.label("incolumn")
-            with walk.scope({shape.lane: self._column("%x")}, self._loaded(tables, "%x")):
+            column = {shape.lane: self._column("%x")}
+            with walk.scope(column, self._loaded(tables, "%x")):
+                self._ranges(column)
                 walk.fill(root)
                 bits, guard = self._stored(walk.item(root))
                 self._store(bits, output)
@@ -146,12 +153,72 @@ class _Kernel:
     def _index(self, d: int, value: Value) -> Index:
         return Index(value, 0, (1 << self.shape.program.bits[d]) - 1)
 
-    def _column(self, x: str) -> Index:
-        """The indices of a vector of elements; behind the last one, that one again."""
+    def _column(self, x: str, d: int | None = None) -> Index:
+        """The indices of a vector of elements along a dimension; behind the last one, that one again."""
         body = self.body
+        d = self.shape.lane if d is None else d
         value = spread(Value(body, x, WORD), self.lanes) + body.constants("i64", range(self.lanes))
-        last = spread(Value(body, body.op(f"sub i64 {self.width}, 1"), WORD), self.lanes)
-        return self._index(self.shape.lane, items.extreme("min", value, last))
+        last = spread(Value(body, body.op(f"sub i64 %size{d}, 1"), WORD), self.lanes)
+        return self._index(d, items.extreme("min", value, last))
+
+    # --- ranges ---
+
+    def _padded(self, d: int) -> str:
+        """The bytes of a word for each index of a dimension, in whole vectors."""
+        size = self.body.op(f"add i64 %size{d}, {self.lanes - 1}")
+        return self.body.op(f"mul i64 {self.body.op(f'and i64 {size}, {-self.lanes}')}, 8")
+
+    def _find_range(self, k: int) -> None:
+        """For every index of a dimension, the first and last value of a loop's variable for which conditions may hold."""
+        body, walk, found = self.body, self.walk, self.shape.narrowed[k]
+        end = f"%size{found.variable}"
+        beyond = self._padded(found.dimension)
+
+        def column(x: str, _: list[str]) -> list[str]:
+            index = self._column(x, found.dimension)
+            first = spread(Value(body, end, WORD), self.lanes)
+
+            def turn(i: str, ends: list[Value]) -> list[Value]:
+                value = Value(body, i, WORD)
+                with walk.scope({found.dimension: index, found.variable: self._index(found.variable, value)}):
+                    walk.fill(*found.conditions)
+                    may: Value | None = None
+                    for c in found.conditions:
+                        truth = walk.truth(c)
+                        mask = spread(truth.mask, self.lanes)
+                        if truth.guard is not None:
+                            mask = mask | spread(truth.guard, self.lanes)
+                        may = mask if may is None else may & mask
+                    assert may is not None
+                    here, behind = (spread(x, self.lanes) for x in (value, value + 1))
+                    low = body.chosen(may & here.compared("slt", ends[0]), here, ends[0])
+                    return [low, body.chosen(may, behind, ends[1])]
+
+            _, ends = body.loop("0", end, 1, [first, first.lift(0)], turn)
+            at = body.at(f"%range{k}", body.op(f"mul i64 {x}, 8"))
+            body.stored(ends[0], at)
+            body.stored(ends[1], at, beyond)
+            return []
+
+        last = body.op(f"add i64 %size{found.dimension}, {self.lanes - 1}")
+        fold(body, "0", last, self.lanes, [], column)
+
+    def _ranges(self, variables: Mapping[int, Index]) -> None:
+        """Load the ends of the loops that are known with some variables: of several lanes, the widest."""
+        body, walk = self.body, self.walk
+        for k, narrowed in enumerate(self.shape.narrowed):
+            if narrowed.dimension not in variables:
+                continue
+            index = variables[narrowed.dimension].value
+            base = f"%range{k}"
+            ends: list[Value] = []
+            for part in ("0", self._padded(narrowed.dimension)):
+                if index.kind.lanes:
+                    word = body.loaded(index.kind, body.at(body.at(base, part), body.op("mul i64 %x, 8")))
+                    ends.append(widest(word, "smax" if ends else "smin"))
+                else:
+                    ends.append(body.loaded(WORD, body.at(along(body, base, "8", index.name), part)))
+            walk.ranges.setdefault((narrowed.reduction, narrowed.variable), []).append((ends[0], ends[1]))
 
     # --- tables ---
 
@@ -174,8 +241,6 @@ class _Kernel:
                     if made is not None:
                         found[p] = made
             return []
-
-        from anydml.kernels.code.emit import fold
 
         end = body.op(f"add i64 {self.width}, {self.lanes - 1}")
         fold(body, "0", end, self.lanes, [], turn)

@@ -13,7 +13,7 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import Matched, nests
 from anydml.kernels.nests import emit
-from anydml.kernels.nests.shape import STATE_WORDS, Shape
+from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
 from anydml.kernels.nests.undecided import Piece, deciding
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
@@ -72,7 +72,7 @@ class _Output:
         self.steps_ = [s * itemsize for s in output.explicit_strides]
         wide = [d for d in range(dims) if sizes[d] >= lanes]
         lane = max(wide, key=lambda d: (self.steps_[d] == itemsize, d)) if wide else max(range(dims), key=lambda d: (sizes[d], d))
-        self.shape = Shape(found.program, output.data_type, lane, self.steps_[lane] == itemsize)
+        self.shape = Shape(found.program, output.data_type, lane, self.steps_[lane] == itemsize, narrowed(found.program, sizes))
         limited = found.program.limited()
         self.terms = prod(n for v, n in enumerate(sizes) if v >= dims and v not in limited)
         if self.terms > LONGEST:
@@ -93,6 +93,10 @@ class _Output:
         room = min(ROOM, self.rows * width) + self.lanes
         words = -(-(STATE_WORDS + room) // 8) * 8
         size = words + -(-(pitch * self.kept) // 8) * 8
+        ranges = [size]
+        for found in shape.narrowed:
+            ranges.append(ranges[-1] + 2 * 8 * -(-sizes[found.dimension] // 8))
+        size = ranges.pop()
         budget = max(1, BUDGET // max(1, width * self.terms))
         steps: list[list[Step]] = []
         pieces: list[Piece] = []
@@ -106,6 +110,7 @@ class _Output:
             for t, d in shape.places:
                 tensor = self.tensors[self.found.tensors[t]]
                 numbers += [tensor.sizes[d] - 1, tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize]
+            numbers += [state + 8 * at for at in ranges]
             steps.append([Step(self.code, tuple(numbers))])
             pieces.append(Piece(self.name, start, sizes[: shape.program.dims], (*shape.outer, shape.lane)))
             start += size

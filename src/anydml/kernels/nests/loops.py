@@ -12,6 +12,7 @@ from anydml.kernels.nests import items, reals
 from anydml.kernels.nests.folds import Fold, Largest, RingSum, Sum, extreme
 from anydml.kernels.nests.items import Index, Item, Truth
 from anydml.kernels.nests.reals import Real, chosen, either
+from anydml.kernels.nests.shape import conjuncts
 
 if TYPE_CHECKING:
     from anydml.kernels.nests.walk import Walk
@@ -86,18 +87,12 @@ def masked(term: Real, there: Truth, neutral: float) -> Real:
     return reals.select(there.mask, there.guard, term, other)
 
 
-def conjuncts(walk: Walk, condition: int) -> list[int]:
-    """The conditions that all have to hold."""
-    op, args, _ = walk.nodes[condition]
-    return [c for a in args for c in conjuncts(walk, a)] if op == "both" else [condition]
-
-
 def _looped(
     walk: Walk, p: int, args: Sequence[int], variables: Sequence[int], fold_of: Callable[[Form], Fold], sizes: Sequence[int]
 ) -> Item:
     term, condition = args
     fold = fold_of(_form(walk, p, term, condition, variables))
-    conditions = conjuncts(walk, condition)
+    conditions = conjuncts(walk.program, condition)
     body = walk.body
 
     def place(at: Sequence[Index]) -> Value:
@@ -191,8 +186,7 @@ def _range(
         limit = walk.index(args[1])
         guards.append(limit.guard)
         end = items.extreme("min", end, widest(limit.value, "smax"))
-    for table in walk.narrowed(p, v):
-        first, last = table
+    for first, last in walk.ranges.get((p, v), ()):
         start = items.extreme("max", start, first)
         end = items.extreme("min", end, last)
     end = items.extreme("max", end, start)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from anydml.kernels.match.nests import Program
+from anydml.kernels.match.nests import Program, bound
 from anydml.tensor import DataType
 
+LEAST = 5  # turns of a loop from which on its ends are looked for
+MOST = 1 << 28  # turns that may be taken for that
 STATE = ("row", "place", "count")  # words: where to go on, and the elements on the list
 STATE_WORDS = 8  # in a cache line of its own
 DONE = (1 << 63) - 1  # the row of a piece that has ended
 ARGUMENTS = ("state", "list", "memory", "pitch", "room", "budget", "begin", "end", "output", "step")
+
+
+class Narrowed(NamedTuple):
+    """A loop that is known to begin and end where conditions hold that depend on a dimension of the output besides.
+
+    reduction: its node; variable: the loop's. conditions: those of the reduction that depend on the two variables alone.
+    """
+
+    reduction: int
+    variable: int
+    dimension: int
+    conditions: tuple[int, ...]
 
 
 class Shape(NamedTuple):
@@ -20,6 +35,7 @@ class Shape(NamedTuple):
     data_type: DataType
     lane: int
     dense: bool
+    narrowed: tuple[Narrowed, ...] = ()
 
     @property
     def outer(self) -> list[int]:
@@ -40,6 +56,7 @@ class Shape(NamedTuple):
             *(f"step{d}" for d in self.outer),
             *(f"tensor{t}" for t in range(len(self.program.types))),
             *(f"{kind}{t}_{d}" for t, d in self.places for kind in ("last", "stride")),
+            *(f"range{k}" for k in range(len(self.narrowed))),
         ]
 
     def tabled(self) -> list[int]:
@@ -54,3 +71,27 @@ class Shape(NamedTuple):
             if free[a] == only and nodes[a].op != "variable"
         }
         return sorted(found)
+
+
+def conjuncts(program: Program, condition: int) -> list[int]:
+    """The conditions that all have to hold."""
+    op, args, _ = program.nodes[condition]
+    return [c for a in args for c in conjuncts(program, a)] if op == "both" else [condition]
+
+
+def narrowed(program: Program, sizes: Sequence[int]) -> tuple[Narrowed, ...]:
+    """The loops whose ends are worth to be found beforehand, for sizes of variables."""
+    free, found = program.free(), []
+    for p, (op, args, data) in enumerate(program.nodes):
+        for v in bound(op, data):
+            if sizes[v] < LEAST:
+                continue
+            conditions: dict[int, list[int]] = {}
+            for c in conjuncts(program, args[1]):
+                others = free[c] - {v}
+                if v in free[c] and len(others) == 1 and (d := min(others)) < program.dims:
+                    conditions.setdefault(d, []).append(c)
+            for d, each in conditions.items():
+                if sizes[v] * sizes[d] <= MOST:
+                    found.append(Narrowed(p, v, d, tuple(each)))
+    return tuple(found)

@@ -47,6 +47,8 @@ class Walk:
         self.moved = self._moved()
         self.scopes: list[dict[int, Item]] = [{}]
         self.bound: list[dict[int, Index]] = [{}]
+        # where loops begin and end, by their reduction and variable, as far as that is known
+        self.ranges: dict[tuple[int, int], list[tuple[Value, Value]]] = {}
         self.forms: dict[int, Any] = {}  # what is known of a reduction's terms before its loops begin
 
     # --- scopes ---
@@ -70,10 +72,6 @@ class Walk:
             yield
         finally:
             self.body.lines, self.body.declared = lines, declared
-
-    def narrowed(self, p: int, v: int) -> list[tuple[Value, Value]]:
-        """Where a reduction's terms along a variable begin and end, as far as that is known beforehand."""
-        return []
 
     def found(self, place: int) -> Item | None:
         for scope in reversed(self.scopes):
