@@ -13,13 +13,14 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from anydml.kernels.match.maps import Node
-from anydml.schema.expression import Constant, Expr, Variable, bound_by, free, integral, is_integer, walk
+from anydml.schema.expression import Constant, Expr, Variable, both, bound_by, free, integral, is_integer, make, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
-FEW = 8  # terms of a reduction that are written out
-MANY = 16  # terms, those of reductions inside one another multiplied
+FEW = 9  # terms of a reduction that are written out
+HEAVY = 4  # those of which each has loops of its own
+MANY = 36  # terms, those of reductions inside one another multiplied
 MOST = 1500  # nodes
 
 _INDICES = {"add", "sub", "mul", "neg", "max", "min", "floordiv", "mod"}
@@ -105,7 +106,7 @@ class _Builder:
         self.free = free(self.body)
         self.nodes: list[Node] = []
         self.known: dict[Node, int] = {}
-        self.made: dict[Any, int] = {}
+        self.made: dict[tuple[Expr, frozenset[tuple[Variable, int]]], int] = {}
         self.variables = {v: k for k, v in enumerate(nest.variables)}
         self.tensors: dict[str, tuple[int, DataType]] = {}
 
@@ -126,6 +127,12 @@ class _Builder:
             tuple(t for _, t in self.tensors.values()), self.nest.moves, ring,
         )  # fmt: skip
         return Matched(program, sizes, tuple(self.tensors))
+
+    def _known(self, parts: Sequence[Expr]) -> Sequence[Expr]:
+        """Expressions, with what they depend on."""
+        for part in parts:
+            self.free |= free(part)
+        return parts
 
     def _add(self, op: str, args: tuple[int, ...] = (), data: Any = None) -> int:
         node = Node(op, args, data)
@@ -155,6 +162,9 @@ class _Builder:
             return self._read(e, env, times)
         if e.op == "reduce" or e.op == "first_largest":
             return self._reduction(e, env, times)
+        if e.op == "less" and (parts := _positive_parts(e)) is not None:
+            made = [self._node(part, env, times) for part in self._known(parts)]
+            return self._joined("both", *made)
         args = tuple(self._node(a, env, times) for a in e.args)
         if e.op == "select":
             truth = self._truth_of(args[0])
@@ -260,8 +270,11 @@ class _Builder:
         kind = e.data[0] if e.op == "reduce" else e.op
         if kind not in ("sum", "max", "min", "first_largest") or (e.op == "first_largest" and e.data[1]):
             raise _Unfit(f"a reduction {kind}")
+        if kind == "sum" and len(variables) > 1 and (counted := _counted(e, self.free)) is not None:
+            return self._node(*self._known([counted]), env, times)
         terms = math.prod(int(v.size) for v in variables)
-        if e.op == "reduce" and terms <= FEW and terms * times <= MANY:
+        few = HEAVY if any(node.op == "first_largest" for node in walk(e.args[0])) else FEW
+        if e.op == "reduce" and terms <= few and terms * times <= MANY:
             made = [self._term(e, {**env, **at}, times * terms) for at in _each(variables)]
             there = [x for term in made if self._truth_of(term[1]) is not False for x in term]
             return self._add("terms", tuple(there), kind)
@@ -289,6 +302,52 @@ def _each(variables: Sequence[Variable]) -> Iterator[dict[Variable, int]]:
     """Every value of some variables, the last one first."""
     for at in product(*(range(int(v.size)) for v in variables)):
         yield dict(zip(variables, at, strict=True))
+
+
+def _counted(e: Expr, depends: Mapping[Expr, frozenset[Variable]]) -> Expr | None:
+    """A sum of ones, of which each condition depends on one variable at most, as a product of sums."""
+    bound_here = frozenset(e.data[1])
+    if len(e.args) < 2 or not is_integer(e.args[0]) or e.args[0].data.value != 1:
+        return None
+    conditions: dict[Variable, Expr] = {}
+    for c in _conjuncts(e.args[1]):
+        of = depends[c] & bound_here
+        if len(of) > 1:
+            return None
+        v = min(of, default=e.data[1][0], key=lambda v: v.name)
+        conditions[v] = both(conditions[v], c) if v in conditions else c
+    found: Expr | None = None
+    for v in e.data[1]:
+        condition = (conditions[v],) if v in conditions else ()
+        made = make("reduce", (e.args[0], *condition), ("sum", (v,)))
+        found = made if found is None else found * made
+    return found
+
+
+def _positive_parts(e: Expr) -> list[Expr] | None:
+    """The conditions that a product of numbers that are not negative is above 0: that both of them are."""
+    zero, product_ = e.args
+    if product_.op != "mul" or not all(map(_not_negative, product_.args)) or zero.op != "constant" or zero.data.value != 0:
+        return None
+    return [make("less", (zero, part), None, e.sort) for part in product_.args]
+
+
+def _not_negative(e: Expr) -> bool:
+    """Whether a number is a sum of terms that are added where they are above 0."""
+    if e.op != "reduce" or e.data[0] != "sum" or len(e.args) < 2:
+        return False
+    return any(
+        c.op == "less" and c.args[1] is e.args[0] and c.args[0].op == "constant" and c.args[0].data.value == 0
+        for c in _conjuncts(e.args[1])
+    )
+
+
+def _conjuncts(e: Expr) -> Iterator[Expr]:
+    if e.op == "both":
+        for part in e.args:
+            yield from _conjuncts(part)
+    else:
+        yield e
 
 
 def _is_ring(e: Expr) -> bool:

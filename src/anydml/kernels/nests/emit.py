@@ -13,7 +13,6 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import rounding
 from anydml.kernels.nests import items, reals
 from anydml.kernels.nests.items import WORD, Bits, Index, Item, Truth
-from anydml.kernels.nests.loops import widest
 from anydml.kernels.nests.reals import Real, either, spread
 from anydml.kernels.nests.shape import DONE, Shape
 from anydml.kernels.nests.walk import Walk, as_number
@@ -55,6 +54,7 @@ class _Kernel:
             {v: f"%size{v}" for v in range(len(program.bits))},
             {(t, d): (f"%last{t}_{d}", f"%stride{t}_{d}") for t, d in shape.places},
             {t: f"%tensor{t}" for t in range(len(program.types))},
+            self.lanes,
         )
 
     def text(self) -> str:
@@ -204,7 +204,7 @@ class _Kernel:
         fold(body, "0", last, self.lanes, [], column)
 
     def _ranges(self, variables: Mapping[int, Index]) -> None:
-        """Load the ends of the loops that are known with some variables: of several lanes, the widest."""
+        """Load the ends of the loops that are known with some variables."""
         body, walk = self.body, self.walk
         for k, narrowed in enumerate(self.shape.narrowed):
             if narrowed.dimension not in variables:
@@ -215,7 +215,7 @@ class _Kernel:
             for part in ("0", self._padded(narrowed.dimension)):
                 if index.kind.lanes:
                     word = body.loaded(index.kind, body.at(body.at(base, part), body.op("mul i64 %x, 8")))
-                    ends.append(widest(word, "smax" if ends else "smin"))
+                    ends.append(word)
                 else:
                     ends.append(body.loaded(WORD, body.at(along(body, base, "8", index.name), part)))
             walk.ranges.setdefault((narrowed.reduction, narrowed.variable), []).append((ends[0], ends[1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
@@ -91,7 +91,9 @@ def _looped(
     walk: Walk, p: int, args: Sequence[int], variables: Sequence[int], fold_of: Callable[[Form], Fold], sizes: Sequence[int]
 ) -> Item:
     term, condition = args
-    fold = fold_of(_form(walk, p, term, condition, variables))
+    # where a loop begins elsewhere in each lane, its variable differs from lane to lane
+    spans = {v: any(ends[0].kind.lanes for ends in walk.ranges.get((p, v), ())) for v in variables}
+    fold = fold_of(_form(walk, p, term, condition, variables, spans))
     conditions = conjuncts(walk.program, condition)
     body = walk.body
 
@@ -101,43 +103,56 @@ def _looped(
             found = items.arithmetic("add", items.arithmetic("mul", found, items.whole(body, n)), x)
         return found.value
 
-    def level(k: int, at: list[Index], carried: list[Value]) -> list[Value]:
+    def level(k: int, at: list[Index], there: Truth, carried: list[Value]) -> list[Value]:
         if k == len(variables):
             walk.fill(term, condition)
             item = walk.index(term) if walk.program.ring and not sizes else walk.real(term)
-            return fold.step(carried, item, walk.truth(condition), place(at) if sizes else None)
+            there = items.joined("both", there, walk.truth(condition))
+            return fold.step(carried, item, there, place(at) if sizes else None)
         v = variables[k]
         start, end, open_ = _range(walk, p, v, conditions, variables[k:])
         carried = fold.opened(carried, open_)
+        first, last = reals.alike(start, end)
+        count = widest(items.extreme("max", last - first, first.lift(0)), "smax")
 
         def turn(i: str, values: list[Value]) -> list[Value]:
-            index = Index(Value(body, i, items.WORD), 0, (1 << walk.program.bits[v]) - 1)
+            value, step = reals.alike(start, Value(body, i, items.WORD))
+            index = Index(value + step, 0, (1 << walk.program.bits[v]) - 1)
+            inside = there
+            if spans[v]:
+                inside = items.joined("both", there, Truth((value + step).compared("slt", reals.spread(end, value.kind.lanes))))
             with walk.scope({v: index}):
                 go = _uniform(walk, conditions)
                 if go is None:
-                    return level(k + 1, [*at, index], values)
+                    return level(k + 1, [*at, index], inside, values)
 
-                def inside(_: str, inner: list[Value]) -> list[Value]:
+                def once(_: str, inner: list[Value]) -> list[Value]:
                     with walk.scope({}):
-                        return level(k + 1, [*at, index], inner)
+                        return level(k + 1, [*at, index], inside, inner)
 
-                _, found = body.loop("0", go.converted("zext", items.WORD).name, 1, values, inside)
+                _, found = body.loop("0", go.converted("zext", items.WORD).name, 1, values, once)
                 return found
 
-        return body.loop(start.name, end.name, 1, carried, turn)[1]
+        return body.loop("0", count.name, 1, carried, turn)[1]
 
-    return fold.finished(level(0, [], fold.starts()))
+    return fold.finished(level(0, [], items.truth(body, True), fold.starts()))
 
 
-def _form(walk: Walk, p: int, term: int, condition: int, variables: Sequence[int]) -> Form:
+def _form(walk: Walk, p: int, term: int, condition: int, variables: Sequence[int], spans: Mapping[int, bool]) -> Form:
     """The form of terms, by code that is dropped."""
     lanes_of = tuple(sorted((v, i.value.kind.lanes) for scope in walk.bound for v, i in scope.items() if v in walk.free[p]))
-    key = p, lanes_of
+    key = p, lanes_of, tuple(spans.values())
     if key not in walk.forms:
         with walk.aside():
-            made = {v: Index(Value(walk.body, "%none", items.WORD), 0, (1 << walk.program.bits[v]) - 1) for v in variables}
+            made = {}
+            for v in variables:
+                kind = items.WORD._replace(lanes=walk.lanes if spans[v] else 0)
+                made[v] = Index(Value(walk.body, "%none", kind), 0, (1 << walk.program.bits[v]) - 1)
             with walk.scope(made):
                 item, there = walk.item(term), walk.truth(condition)
+                if any(spans.values()):
+                    mask = walk.body.constant(items.BIT._replace(lanes=walk.lanes), True)
+                    there = items.joined("both", there, Truth(mask))
                 if isinstance(item, Index) and not walk.program.ring:
                     item = walk.real(term)
                 if isinstance(item, Real) and walk.nodes[p].op == "reduce" and walk.nodes[p].data[0] != "sum":
@@ -185,11 +200,10 @@ def _range(
         walk.fill(args[1])
         limit = walk.index(args[1])
         guards.append(limit.guard)
-        end = items.extreme("min", end, widest(limit.value, "smax"))
+        end = items.extreme("min", *reals.alike(end, widest(limit.value, "smax")))
     for first, last in walk.ranges.get((p, v), ()):
-        start = items.extreme("max", start, first)
-        end = items.extreme("min", end, last)
-    end = items.extreme("max", end, start)
+        start = items.extreme("max", *reals.alike(start, first))
+        end = items.extreme("min", *reals.alike(end, last))
     return start, end, either(*guards)
 
 

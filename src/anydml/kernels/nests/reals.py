@@ -19,6 +19,7 @@ from anydml.kernels.elementwise.rounding import rounded_to_whole
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-45
+DIVISORS = 22  # integers up to here have a common multiple of 28 bits
 TINY = 2.0**-1000  # added to bounds that are products, which might vanish
 FAR = 2.0**900  # numbers up to here, and down to its reciprocal, have products and rests that float64 holds
 ONE = Fraction(1)
@@ -296,6 +297,12 @@ def _times(a: Value, b: Value) -> Value:
 def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
     if folded and b.constant is not None:
         return _by_constant(a, 1 / b.constant)
+    if folded and b.exact and b.quantum is not None and b.quantum >= 0 and b.factor == 1 and b.top <= DIVISORS:
+        # a common multiple of all divisors there may be: its quotients are integers, or infinite
+        common = math.lcm(*range(1, int(b.top) + 1))
+        value = b.value.lift(float(common)) / b.value
+        whole = Real(value, top=float(common), quantum=0, digits=common.bit_length(), guard=b.guard)
+        return replace(multiply(a, whole), factor=a.factor / common)
     if not folded:
         assert b.constant is not None
         b = Real(b.body.constant(DOUBLE, float(b.constant)), top=abs(float(b.constant)), quantum=_quantum(b.constant), finite=True)

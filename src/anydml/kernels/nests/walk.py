@@ -40,7 +40,9 @@ class Walk:
         sizes: Mapping[int, str],
         places: Mapping[tuple[int, int], tuple[str, str]],
         bases: Mapping[int, str],
+        lanes: int,
     ) -> None:
+        self.lanes = lanes
         self.body, self.program, self.data_type = body, program, data_type
         self.sizes, self.places, self.bases = sizes, places, bases
         self.nodes, self.free = program.nodes, program.free()
