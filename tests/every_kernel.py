@@ -26,6 +26,7 @@ from anydml.kernels.match.looked_up import looked_up
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.nonzeros import nonzeros
+from anydml.kernels.match.nests import nests
 from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.ranked import ranked
 from anydml.kernels.match.rows import rows
@@ -102,6 +103,11 @@ def products_of_floats(statement: Statement) -> object:
     return found if floats else "the factors are no floats"
 
 
+def in_nests(checked: Checked[Desc], statement: Statement) -> object:
+    found = [nests(nest, checked.tensors[name].data_type) for name, nest in statement.items()]
+    return next((reason for reason in found if isinstance(reason, str)), found)
+
+
 def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]:
     """Every kernel of every device that serves an operator, each once, by one of its descs, or else its first example.
 
@@ -135,6 +141,9 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     if len(statement) > 1 and isinstance(in_rows, str) and not checked.desc.spec.in_place:
         in_rows = several(statement)
     patterns["reduce"] = "a product" if is_product else in_rows
+    # nests are nearly all there is: they are looked at where nothing else is compiled
+    taken = any(not isinstance(found, str) for name, found in patterns.items() if name not in ("copy", "irregular:numpy", "random"))
+    patterns["nests"] = "another family takes it" if taken else in_nests(checked, statement)
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():
         if not isinstance(patterns.get(name, patterns.get(name.split(":")[0])), str):

@@ -117,10 +117,13 @@ def _looped(
 
         def turn(i: str, values: list[Value]) -> list[Value]:
             value, step = reals.alike(start, Value(body, i, items.WORD))
-            index = Index(value + step, 0, (1 << walk.program.bits[v]) - 1)
+            value = value + step
             inside = there
             if spans[v]:
-                inside = items.joined("both", there, Truth((value + step).compared("slt", reals.spread(end, value.kind.lanes))))
+                inside = items.joined("both", there, Truth(value.compared("slt", last)))
+                most = reals.spread(Value(body, body.op(f"sub i64 {walk.sizes[v]}, 1"), items.WORD), value.kind.lanes)
+                value = items.extreme("min", value, most)
+            index = Index(value, 0, (1 << walk.program.bits[v]) - 1)
             with walk.scope({v: index}):
                 go = _uniform(walk, conditions)
                 if go is None:
