@@ -142,7 +142,9 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         in_rows = several(statement)
     patterns["reduce"] = "a product" if is_product else in_rows
     # nests are nearly all there is: they are looked at where nothing else is compiled
-    taken = any(not isinstance(found, str) for name, found in patterns.items() if name not in ("copy", "irregular:numpy", "random"))
+    taken = any(
+        not isinstance(found, str) for name, found in patterns.items() if name not in ("copy", "irregular:numpy", "random")
+    )
     patterns["nests"] = "another family takes it" if taken else in_nests(checked, statement)
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
     for name, family in every.items():

@@ -133,9 +133,7 @@ def _windows(c: Case, rank: int, *, dilated: bool) -> tuple[list[int], list[int]
     before, after, more = c.sizes(0, 2, rank), c.sizes(0, 2, rank), c.sizes(0, 5, rank)
     extents = [(k - 1) * d + 1 for k, d in zip(window, dilations, strict=True)]
     sizes = [max(1, e - a - b + m) for e, a, b, m in zip(extents, before, after, more, strict=True)]
-    places = [
-        (n + a + b - e) // s + 1 for n, a, b, e, s in zip(sizes, before, after, extents, strides, strict=True)
-    ]
+    places = [(n + a + b - e) // s + 1 for n, a, b, e, s in zip(sizes, before, after, extents, strides, strict=True)]
     c.fields |= dict(strides=strides, start_padding=before, end_padding=after, window_size=window)
     if dilated:
         c.fields["dilations"] = dilations

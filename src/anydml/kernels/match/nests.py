@@ -7,13 +7,13 @@ indices of constants are computed. Its text depends on no size but through the b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import product
 from typing import Any, NamedTuple
 
+from anydml.kernels.match.forms import counted, each_value, is_ring, positive_parts
 from anydml.kernels.match.maps import Node
-from anydml.schema.expression import Constant, Expr, Variable, both, bound_by, free, integral, is_integer, make, walk
+from anydml.schema.expression import Constant, Expr, Variable, bound_by, free, integral, is_integer, walk
 from anydml.schema.identities import rewritten
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
@@ -29,7 +29,6 @@ _NUMBERS = {
     "add", "sub", "mul", "div", "neg", "max", "min", "absolute", "sqrt", "pow", "floor", "ceil", "truncate", "half_to_even",
     "half_away", "round", "power", "position", "index",
 }  # fmt: skip
-_RING = {"add", "sub", "mul", "neg", "read", "constant"}
 
 
 class Program(NamedTuple):
@@ -117,7 +116,7 @@ class _Builder:
         whole = self.data_type.dtype.kind in "iu" and not self.nest.moves
         if whole and not integral(self.body):
             raise _Unfit("an integer is made of real numbers")
-        ring = whole and _is_ring(self.body)
+        ring = whole and is_ring(self.body)
         root = self._node(self.body, {}, 1)
         if root != len(self.nodes) - 1:
             self.nodes.append(Node("same", (root,), None))
@@ -162,7 +161,7 @@ class _Builder:
             return self._read(e, env, times)
         if e.op == "reduce" or e.op == "first_largest":
             return self._reduction(e, env, times)
-        if e.op == "less" and (parts := _positive_parts(e)) is not None:
+        if e.op == "less" and (parts := positive_parts(e)) is not None:
             made = [self._node(part, env, times) for part in self._known(parts)]
             return self._joined("both", *made)
         args = tuple(self._node(a, env, times) for a in e.args)
@@ -174,7 +173,9 @@ class _Builder:
         if e.op == "not":
             truth = self._truth_of(args[0])
             return self._add("not", args) if truth is None else self._truth(not truth)
-        if (e.op in _INDICES and e.sort == "index") or (e.op in _COMPARED and all(a.sort == "index" or is_integer(a) for a in e.args)):
+        if (e.op in _INDICES and e.sort == "index") or (
+            e.op in _COMPARED and all(a.sort == "index" or is_integer(a) for a in e.args)
+        ):
             return self._of_indices(e.op, args)
         if e.op == "position" and (n := self._integer(args[0])) is not None:
             return self._whole(n)
@@ -233,7 +234,8 @@ class _Builder:
         at = e.args[: len(tensor.sizes)]
         args = [self._node(a, env, times) for a in at]
         offsets = tuple(
-            self._add("offset", (a,), (number, d, self._is_inside(a, n))) for d, (a, n) in enumerate(zip(args, tensor.sizes, strict=True))
+            self._add("offset", (a,), (number, d, self._is_inside(a, n)))
+            for d, (a, n) in enumerate(zip(args, tensor.sizes, strict=True))
         )
         read = self._add("read", offsets, number)
         if mode != "otherwise":
@@ -270,12 +272,12 @@ class _Builder:
         kind = e.data[0] if e.op == "reduce" else e.op
         if kind not in ("sum", "max", "min", "first_largest") or (e.op == "first_largest" and e.data[1]):
             raise _Unfit(f"a reduction {kind}")
-        if kind == "sum" and len(variables) > 1 and (counted := _counted(e, self.free)) is not None:
-            return self._node(*self._known([counted]), env, times)
+        if kind == "sum" and len(variables) > 1 and (product := counted(e, self.free)) is not None:
+            return self._node(self._known([product])[0], env, times)
         terms = math.prod(int(v.size) for v in variables)
         few = HEAVY if any(node.op == "first_largest" for node in walk(e.args[0])) else FEW
         if e.op == "reduce" and terms <= few and terms * times <= MANY:
-            made = [self._term(e, {**env, **at}, times * terms) for at in _each(variables)]
+            made = [self._term(e, {**env, **at}, times * terms) for at in each_value(variables)]
             there = [x for term in made if self._truth_of(term[1]) is not False for x in term]
             return self._add("terms", tuple(there), kind)
         if any(v in env for v in variables):
@@ -296,64 +298,3 @@ class _Builder:
         if len(e.args) > 1:
             there = self._joined("both", there, self._node(e.args[1], env, times))
         return self._node(e.args[0], env, times), there
-
-
-def _each(variables: Sequence[Variable]) -> Iterator[dict[Variable, int]]:
-    """Every value of some variables, the last one first."""
-    for at in product(*(range(int(v.size)) for v in variables)):
-        yield dict(zip(variables, at, strict=True))
-
-
-def _counted(e: Expr, depends: Mapping[Expr, frozenset[Variable]]) -> Expr | None:
-    """A sum of ones, of which each condition depends on one variable at most, as a product of sums."""
-    bound_here = frozenset(e.data[1])
-    if len(e.args) < 2 or not is_integer(e.args[0]) or e.args[0].data.value != 1:
-        return None
-    conditions: dict[Variable, Expr] = {}
-    for c in _conjuncts(e.args[1]):
-        of = depends[c] & bound_here
-        if len(of) > 1:
-            return None
-        v = min(of, default=e.data[1][0], key=lambda v: v.name)
-        conditions[v] = both(conditions[v], c) if v in conditions else c
-    found: Expr | None = None
-    for v in e.data[1]:
-        condition = (conditions[v],) if v in conditions else ()
-        made = make("reduce", (e.args[0], *condition), ("sum", (v,)))
-        found = made if found is None else found * made
-    return found
-
-
-def _positive_parts(e: Expr) -> list[Expr] | None:
-    """The conditions that a product of numbers that are not negative is above 0: that both of them are."""
-    zero, product_ = e.args
-    if product_.op != "mul" or not all(map(_not_negative, product_.args)) or zero.op != "constant" or zero.data.value != 0:
-        return None
-    return [make("less", (zero, part), None, e.sort) for part in product_.args]
-
-
-def _not_negative(e: Expr) -> bool:
-    """Whether a number is a sum of terms that are added where they are above 0."""
-    if e.op != "reduce" or e.data[0] != "sum" or len(e.args) < 2:
-        return False
-    return any(
-        c.op == "less" and c.args[1] is e.args[0] and c.args[0].op == "constant" and c.args[0].data.value == 0
-        for c in _conjuncts(e.args[1])
-    )
-
-
-def _conjuncts(e: Expr) -> Iterator[Expr]:
-    if e.op == "both":
-        for part in e.args:
-            yield from _conjuncts(part)
-    else:
-        yield e
-
-
-def _is_ring(e: Expr) -> bool:
-    """Whether a node is made of sums and products of integers."""
-    if e.op == "reduce":
-        return bool(e.data[0] == "sum" and _is_ring(e.args[0]))
-    if e.op == "read" and (e.data[1] == "otherwise" or e.data[0].data_type.dtype.kind == "f"):
-        return False
-    return e.op in _RING and (e.op == "read" or all(_is_ring(a) for a in e.args))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 
-from anydml.kernels.code.emit import along, arguments, fold, kernel, when
+from anydml.kernels.code.emit import along, arguments, kernel, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import rounding
-from anydml.kernels.nests import items, reals
-from anydml.kernels.nests.items import WORD, Bits, Index, Item, Truth
-from anydml.kernels.nests.reals import Real, either, spread
+from anydml.kernels.nests import arithmetic, items
+from anydml.kernels.nests.frame import Frame
+from anydml.kernels.nests.functions import as_number
+from anydml.kernels.nests.items import WORD, Bits, Index, Item
+from anydml.kernels.nests.loops import reduced
+from anydml.kernels.nests.ranges import Ranges
+from anydml.kernels.nests.real import Real, either, spread
 from anydml.kernels.nests.shape import DONE, Shape
-from anydml.kernels.nests.walk import Walk, as_number
+from anydml.kernels.nests.tables import Tables
+from anydml.kernels.nests.walk import Walk
 from anydml.tensor import DataType
 
 POINTERS = {"state", "list", "memory", "output"}
@@ -38,30 +41,31 @@ def slots(target: Target, shape: Shape) -> int:
 def _made(target: Target, shape: Shape) -> tuple[str, int]:
     made = _Kernel(target, shape)
     text = made.text()
-    return text, made.slots
+    return text, made.tables.slots
 
 
-class _Kernel:
+class _Kernel(Frame):
     def __init__(self, target: Target, shape: Shape) -> None:
-        self.shape, self.body = shape, Body(target)
-        self.lanes = lanes_of(target)
-        self.slots = 0
-        program = shape.program
-        self.walk = Walk(
-            self.body,
+        body, program, lanes = Body(target), shape.program, lanes_of(target)
+        walk = Walk(
+            body,
             program,
             shape.data_type,
             {v: f"%size{v}" for v in range(len(program.bits))},
             {(t, d): (f"%last{t}_{d}", f"%stride{t}_{d}") for t, d in shape.places},
             {t: f"%tensor{t}" for t in range(len(program.types))},
-            self.lanes,
+            lanes,
+            reduced,
         )
+        super().__init__(body, shape, walk, lanes)
+        self.tables = Tables(body, shape, walk, lanes)
+        self.ranges = Ranges(body, shape, walk, lanes)
+        self.width = f"%size{shape.lane}"
 
     def text(self) -> str:
         body, shape, walk = self.body, self.shape, self.walk
         pointers = {name for name in shape.arguments if name in POINTERS or name.startswith(("tensor", "range"))}
         arguments(body, shape.arguments, pointers)
-        self.width = f"%size{shape.lane}"
         root = len(shape.program.nodes) - 1
         body.do("%row0 = load i64, ptr %state, align 8")
         body.do(f"%place0 = load i64, ptr {body.at('%state', 8)}, align 8")
@@ -69,9 +73,9 @@ class _Kernel:
         done = body.op(f"icmp eq i64 %row0, {DONE}")
         when(body, done, lambda: self._return("0"))
         walk.fill(root)
-        tables = self._tables()
+        self.tables.make()
         for k in range(len(shape.narrowed)):
-            self._find_range(k)
+            self.ranges.find(k)
         body.do("%first = add i64 %begin, %row0")
         body.do("%last = add i64 %first, %budget")
         body.jump("before")
@@ -90,7 +94,7 @@ class _Kernel:
         body.label("inrow")
         output, variables = self._places()
         with walk.scope(variables):
-            self._ranges(variables)
+            self.ranges.load(variables)
             walk.fill(root)
             body.jump("beforecolumns")
             body.label("beforecolumns")
@@ -99,9 +103,9 @@ class _Kernel:
             body.do("%x = phi i64 [ %start, %beforecolumns ], [ %nextx, %columnend ]")
             body.branch(body.op(f"icmp uge i64 %x, {self.width}"), "rowend", "incolumn")
             body.label("incolumn")
-            column = {shape.lane: self._column("%x")}
-            with walk.scope(column, self._loaded(tables, "%x")):
-                self._ranges(column)
+            column = {shape.lane: self.column("%x")}
+            with walk.scope(column, self.tables.loaded("%x")):
+                self.ranges.load(column)
                 walk.fill(root)
                 bits, guard = self._stored(walk.item(root))
                 self._store(bits, output)
@@ -146,152 +150,9 @@ class _Kernel:
         for d in reversed(shape.outer):
             quotient = body.op(f"udiv i64 {rest}, %size{d}")
             i = body.op(f"sub i64 {rest}, {body.op(f'mul i64 {quotient}, %size{d}')}")
-            found[d] = self._index(d, Value(body, i, WORD))
+            found[d] = self.index(d, Value(body, i, WORD))
             at, rest = along(body, at, f"%step{d}", i), quotient
         return at, found
-
-    def _index(self, d: int, value: Value) -> Index:
-        return Index(value, 0, (1 << self.shape.program.bits[d]) - 1)
-
-    def _column(self, x: str, d: int | None = None) -> Index:
-        """The indices of a vector of elements along a dimension; behind the last one, that one again."""
-        body = self.body
-        d = self.shape.lane if d is None else d
-        value = spread(Value(body, x, WORD), self.lanes) + body.constants("i64", range(self.lanes))
-        last = spread(Value(body, body.op(f"sub i64 %size{d}, 1"), WORD), self.lanes)
-        return self._index(d, items.extreme("min", value, last))
-
-    # --- ranges ---
-
-    def _padded(self, d: int) -> str:
-        """The bytes of a word for each index of a dimension, in whole vectors."""
-        size = self.body.op(f"add i64 %size{d}, {self.lanes - 1}")
-        return self.body.op(f"mul i64 {self.body.op(f'and i64 {size}, {-self.lanes}')}, 8")
-
-    def _find_range(self, k: int) -> None:
-        """For every index of a dimension, the first and last value of a loop's variable for which conditions may hold."""
-        body, walk, found = self.body, self.walk, self.shape.narrowed[k]
-        end = f"%size{found.variable}"
-        beyond = self._padded(found.dimension)
-
-        def column(x: str, _: list[str]) -> list[str]:
-            index = self._column(x, found.dimension)
-            first = spread(Value(body, end, WORD), self.lanes)
-
-            def turn(i: str, ends: list[Value]) -> list[Value]:
-                value = Value(body, i, WORD)
-                with walk.scope({found.dimension: index, found.variable: self._index(found.variable, value)}):
-                    walk.fill(*found.conditions)
-                    may: Value | None = None
-                    for c in found.conditions:
-                        truth = walk.truth(c)
-                        mask = spread(truth.mask, self.lanes)
-                        if truth.guard is not None:
-                            mask = mask | spread(truth.guard, self.lanes)
-                        may = mask if may is None else may & mask
-                    assert may is not None
-                    here, behind = (spread(x, self.lanes) for x in (value, value + 1))
-                    low = body.chosen(may & here.compared("slt", ends[0]), here, ends[0])
-                    return [low, body.chosen(may, behind, ends[1])]
-
-            _, ends = body.loop("0", end, 1, [first, first.lift(0)], turn)
-            at = body.at(f"%range{k}", body.op(f"mul i64 {x}, 8"))
-            body.stored(ends[0], at)
-            body.stored(ends[1], at, beyond)
-            return []
-
-        last = body.op(f"add i64 %size{found.dimension}, {self.lanes - 1}")
-        fold(body, "0", last, self.lanes, [], column)
-
-    def _ranges(self, variables: Mapping[int, Index]) -> None:
-        """Load the ends of the loops that are known with some variables."""
-        body, walk = self.body, self.walk
-        for k, narrowed in enumerate(self.shape.narrowed):
-            if narrowed.dimension not in variables:
-                continue
-            index = variables[narrowed.dimension].value
-            base = f"%range{k}"
-            ends: list[Value] = []
-            for part in ("0", self._padded(narrowed.dimension)):
-                if index.kind.lanes:
-                    word = body.loaded(index.kind, body.at(body.at(base, part), body.op("mul i64 %x, 8")))
-                    ends.append(word)
-                else:
-                    ends.append(body.loaded(WORD, body.at(along(body, base, "8", index.name), part)))
-            walk.ranges.setdefault((narrowed.reduction, narrowed.variable), []).append((ends[0], ends[1]))
-
-    # --- tables ---
-
-    def _tables(self) -> dict[int, Item]:
-        """Compute what depends on the lane's variable alone, once for all rows; the items, with their slots as values."""
-        body, walk = self.body, self.walk
-        places = self.shape.tabled()
-        found: dict[int, Item] = {}
-        if not places:
-            return found
-
-        def turn(i: str, _: list[str]) -> list[str]:
-            with walk.scope({self.shape.lane: self._column(i)}):
-                walk.fill(*places)
-                for p in places:
-                    item = walk.item(p)
-                    if isinstance(item, Bits):
-                        raise Uncompilable("bits that depend on one dimension alone")
-                    made = self._kept(item, i)
-                    if made is not None:
-                        found[p] = made
-            return []
-
-        end = body.op(f"add i64 {self.width}, {self.lanes - 1}")
-        fold(body, "0", end, self.lanes, [], turn)
-        return found
-
-    def _slot(self, value: Value, i: str) -> Value:
-        """Keep a vector; the value's name is its slot's number then."""
-        body = self.body
-        row = body.at("%memory", body.op(f"mul i64 %pitch, {self.slots}"))
-        at = body.at(row, body.op(f"mul i64 {i}, 8"))
-        word = value if value.kind.element != "i1" else value.converted("zext", value.kind.of("i64"))
-        body.stored(word, at)
-        made = Value(body, str(self.slots), value.kind)
-        self.slots += 1
-        return made
-
-    def _kept(self, item: Item, i: str) -> Item | None:
-        assert not isinstance(item, Bits)
-        main = item.mask if isinstance(item, Truth) else item.value
-        if not main.kind.lanes:
-            return None
-        kept = self._slot(main, i)
-        guard = None if item.guard is None else self._slot(spread(item.guard, self.lanes), i)
-        if isinstance(item, Truth):
-            return Truth(kept, guard, item.known)
-        if isinstance(item, Index):
-            return Index(kept, item.low, item.high, guard)
-        err = None if item.err is None else self._slot(spread(item.err, self.lanes), i)
-        return replace(item, value=kept, err=err, guard=guard)
-
-    def _loaded(self, tables: dict[int, Item], x: str) -> dict[int, Item]:
-        body = self.body
-        offset = body.op(f"mul i64 {x}, 8") if tables else "0"
-
-        def load(slot: Value) -> Value:
-            at = body.at(body.at("%memory", body.op(f"mul i64 %pitch, {slot.name}")), offset)
-            word = slot.kind if slot.kind.element != "i1" else slot.kind.of("i64")
-            value = body.loaded(word, at)
-            return value if word == slot.kind else value.compared("ne", 0)
-
-        found: dict[int, Item] = {}
-        for p, item in tables.items():
-            guard = None if item.guard is None else load(item.guard)
-            if isinstance(item, Truth):
-                found[p] = Truth(load(item.mask), guard, item.known)
-            elif isinstance(item, Index):
-                found[p] = Index(load(item.value), item.low, item.high, guard)
-            elif isinstance(item, Real):
-                err = None if item.err is None else load(item.err)
-                found[p] = replace(item, value=load(item.value), err=err, guard=guard)
-        return found
 
     # --- elements ---
 
@@ -308,7 +169,7 @@ class _Kernel:
             item = items.position(item)
         if not isinstance(item, Real):
             raise Uncompilable("a truth is stored")
-        x = reals.plain(item)
+        x = arithmetic.plain(item)
         if not floating:
             whole = items.index(x)
             return spread(whole.value.converted("trunc", whole.value.kind.of(element.element)), self.lanes), whole.guard

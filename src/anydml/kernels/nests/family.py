@@ -71,7 +71,9 @@ class _Output:
         itemsize = output.data_type.dtype.itemsize
         self.steps_ = [s * itemsize for s in output.explicit_strides]
         wide = [d for d in range(dims) if sizes[d] >= lanes]
-        lane = max(wide, key=lambda d: (self.steps_[d] == itemsize, d)) if wide else max(range(dims), key=lambda d: (sizes[d], d))
+        lane = (
+            max(wide, key=lambda d: (self.steps_[d] == itemsize, d)) if wide else max(range(dims), key=lambda d: (sizes[d], d))
+        )
         self.shape = Shape(found.program, output.data_type, lane, self.steps_[lane] == itemsize, narrowed(found.program, sizes))
         limited = found.program.limited()
         self.terms = prod(n for v, n in enumerate(sizes) if v >= dims and v not in limited)

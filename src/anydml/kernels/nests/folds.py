@@ -7,9 +7,9 @@ from typing import Protocol
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.nests import items, reals
+from anydml.kernels.nests import arithmetic, decisions, items, real
 from anydml.kernels.nests.items import BIT, WORD, Index, Item, Truth
-from anydml.kernels.nests.reals import DOUBLE, FAR, SLACK, Real, chosen, either, spread
+from anydml.kernels.nests.real import DOUBLE, FAR, SLACK, Real, chosen, either, spread
 
 
 class Fold(Protocol):
@@ -59,7 +59,7 @@ class Sum(_Guarded):
         super().__init__(body, lanes, guarded=term.guard is not None or there.guard is not None)
         self.term, self.known = term, bool(there.known)
         self.top = term.top * count * (1 + 2.0**-20)
-        fits = term.exact and term.quantum is not None and reals.places(self.top, term.quantum) <= 53
+        fits = term.exact and term.quantum is not None and real.places(self.top, term.quantum) <= 53
         self.exact = fits
 
     def starts(self) -> list[Value]:
@@ -75,7 +75,7 @@ class Sum(_Guarded):
         if not there.known:
             value = chosen(some, value, self.constant(DOUBLE, -0.0))
             err = None if err is None else chosen(some, err, self.constant(DOUBLE, 0.0))
-        guard = term.guard if there.known or term.guard is None else reals.alike(term.guard, there.mask)
+        guard = term.guard if there.known or term.guard is None else real.alike(term.guard, there.mask)
         if isinstance(guard, tuple):
             guard = guard[0] & guard[1]
         if self.exact:
@@ -95,7 +95,7 @@ class Sum(_Guarded):
         term = self.term
         finite = term.finite and self.top < FAR
         if self.exact:
-            digits = reals.places(self.top, term.quantum)
+            digits = real.places(self.top, term.quantum)
             return Real(value, None, term.factor, self.top, term.quantum, digits, guard, finite=finite)
         made = Real(value, err, term.factor, self.top, None, 53, guard, finite=finite)
         if made.top < FAR or term.top < FAR / 2.0**64:
@@ -145,11 +145,11 @@ class Extreme(_Guarded):
 
     def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
         assert isinstance(term, Real)
-        term = reals.plain(term)
+        term = arithmetic.plain(term)
         before = Real(carried[0], None if self.exact else carried[1], top=term.top)
-        made = reals.extreme(before, term, largest=self.largest)
+        made = decisions.extreme(before, term, largest=self.largest)
         if not there.known:
-            made = reals.select(there.mask, None, made, before)
+            made = decisions.select(there.mask, None, made, before)
         values = [self.wide(made.value)]
         if not self.exact:
             values.append(self.constant(DOUBLE, 0.0) if made.err is None else self.wide(made.err))
@@ -182,7 +182,7 @@ class Largest(_Guarded):
         key = self.wide(term.value)
         err = None if term.err is None else self.wide(term.err)
         best = Real(carried[0], carried[1] if n == 2 else None, term.factor, term.top)
-        less, unsure = reals.compared("less", best, Real(key, err, term.factor, term.top))
+        less, unsure = decisions.compared("less", best, Real(key, err, term.factor, term.top))
         some, mask = carried[n + 1], self.wide(there.mask)
         first_nan = key.compared("uno", key) & carried[0].compared("ord", carried[0])
         better = (less | first_nan | ~some) & mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.nests.reals import Real, alike, chosen, either
+from anydml.kernels.nests.real import Real, alike, chosen, either
 
 WORD = Kind("i64")
 BIT = Kind("i1")
@@ -56,7 +56,7 @@ def truth(body: Body, known: bool) -> Truth:
 
 
 def _within(low: int, high: int) -> tuple[int, int]:
-    return (low, high) if -WIDE <= low and high <= WIDE else (-(1 << 63), (1 << 63) - 1)
+    return (low, high) if low >= -WIDE and high <= WIDE else (-(1 << 63), (1 << 63) - 1)
 
 
 def arithmetic(op: str, a: Index, b: Index) -> Index:
@@ -93,7 +93,7 @@ def quotient(a: Index, by: int) -> Index:
     low, high = a.low // by, a.high // by
     if by & (by - 1) == 0:
         return Index(x.shifted_right(by.bit_length() - 1, signed=True), low, high, a.guard)
-    if x.kind.lanes and -DOUBLED < a.low and a.high < DOUBLED:
+    if x.kind.lanes and a.low > -DOUBLED and a.high < DOUBLED:
         # no quotient that is no integer is as near to one as float64 rounds
         near = x.converted("sitofp", x.kind.of("double")) / float(by)
         cut = near.converted("fptosi", x.kind)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.nests import items, reals
+from anydml.kernels.nests import arithmetic, decisions, items, real
 from anydml.kernels.nests.folds import Fold, Largest, RingSum, Sum, extreme
 from anydml.kernels.nests.items import Index, Item, Truth
-from anydml.kernels.nests.reals import Real, chosen, either
+from anydml.kernels.nests.real import Real, chosen, either
 from anydml.kernels.nests.shape import conjuncts
-
-if TYPE_CHECKING:
-    from anydml.kernels.nests.walk import Walk
+from anydml.kernels.nests.walk import Walk
 
 
 class Form(NamedTuple):
@@ -52,13 +50,13 @@ def _written_out(walk: Walk, args: Sequence[int], kind: str) -> Item:
     body = walk.body
     terms = [(args[k], walk.truth(args[k + 1])) for k in range(0, len(args), 2)]
     if not terms and kind != "sum":
-        return reals.special(body, -math.inf if kind == "max" else math.inf)
+        return real.special(body, -math.inf if kind == "max" else math.inf)
     if walk.program.ring:
         total = items.whole(body, 0)
         for place, there in terms:
-            term = walk.index(place)
-            value = term.value if there.known else chosen(there.mask, term.value, body.constant(items.WORD, 0))
-            total = items.arithmetic("add", total, Index(value, -items.WIDE, items.WIDE, either(term.guard, there.guard)))
+            whole = walk.index(place)
+            value = whole.value if there.known else chosen(there.mask, whole.value, body.constant(items.WORD, 0))
+            total = items.arithmetic("add", total, Index(value, -items.WIDE, items.WIDE, either(whole.guard, there.guard)))
         return total
     neutral = {"sum": -0.0, "max": -math.inf, "min": math.inf}[kind]
     found: Real | None = None
@@ -69,11 +67,11 @@ def _written_out(walk: Walk, args: Sequence[int], kind: str) -> Item:
         if found is None:
             found = term
         else:
-            found = reals.add(found, term) if kind == "sum" else reals.extreme(found, term, largest=kind == "max")
+            found = arithmetic.add(found, term) if kind == "sum" else decisions.extreme(found, term, largest=kind == "max")
     if found is None:
         return items.whole(body, 0)
     if kind == "sum" and some is not None:  # a sum of nothing is no -0
-        return reals.select(some, None, found, reals.fraction(body, reals.ONE * 0))
+        return decisions.select(some, None, found, real.fraction(body, real.ONE * 0))
     return found
 
 
@@ -81,10 +79,10 @@ def masked(term: Real, there: Truth, neutral: float) -> Real:
     """A term where its condition holds, else what changes nothing."""
     if there.known:
         return term
-    other = reals.special(term.body, neutral)
+    other = real.special(term.body, neutral)
     if math.isinf(neutral):
-        term = reals.plain(term)
-    return reals.select(there.mask, there.guard, term, other)
+        term = arithmetic.plain(term)
+    return decisions.select(there.mask, there.guard, term, other)
 
 
 def _looped(
@@ -112,16 +110,16 @@ def _looped(
         v = variables[k]
         start, end, open_ = _range(walk, p, v, conditions, variables[k:])
         carried = fold.opened(carried, open_)
-        first, last = reals.alike(start, end)
+        first, last = real.alike(start, end)
         count = widest(items.extreme("max", last - first, first.lift(0)), "smax")
 
         def turn(i: str, values: list[Value]) -> list[Value]:
-            value, step = reals.alike(start, Value(body, i, items.WORD))
+            value, step = real.alike(start, Value(body, i, items.WORD))
             value = value + step
             inside = there
             if spans[v]:
                 inside = items.joined("both", there, Truth(value.compared("slt", last)))
-                most = reals.spread(Value(body, body.op(f"sub i64 {walk.sizes[v]}, 1"), items.WORD), value.kind.lanes)
+                most = real.spread(Value(body, body.op(f"sub i64 {walk.sizes[v]}, 1"), items.WORD), value.kind.lanes)
                 value = items.extreme("min", value, most)
             index = Index(value, 0, (1 << walk.program.bits[v]) - 1)
             with walk.scope({v: index}):
@@ -159,8 +157,8 @@ def _form(walk: Walk, p: int, term: int, condition: int, variables: Sequence[int
                 if isinstance(item, Index) and not walk.program.ring:
                     item = walk.real(term)
                 if isinstance(item, Real) and walk.nodes[p].op == "reduce" and walk.nodes[p].data[0] != "sum":
-                    item = reals.plain(item)
-                if isinstance(item, Truth) or isinstance(item, items.Bits):
+                    item = arithmetic.plain(item)
+                if isinstance(item, (Truth, items.Bits)):
                     raise Uncompilable("a reduction of what is no number")
                 lanes = max(item.value.kind.lanes, there.mask.kind.lanes)
         walk.forms[key] = Form(item, there, lanes)
@@ -189,9 +187,7 @@ def _differs(walk: Walk, p: int) -> bool:
     return any(i.value.kind.lanes for scope in walk.bound for v, i in scope.items() if v in walk.free[p])
 
 
-def _range(
-    walk: Walk, p: int, v: int, conditions: Sequence[int], unknown: Sequence[int]
-) -> tuple[Value, Value, Value | None]:
+def _range(walk: Walk, p: int, v: int, conditions: Sequence[int], unknown: Sequence[int]) -> tuple[Value, Value, Value | None]:
     """Where a variable's loop begins and ends, and the lanes in which that is open."""
     body = walk.body
     start, end = body.constant(items.WORD, 0), Value(body, walk.sizes[v], items.WORD)
@@ -203,10 +199,10 @@ def _range(
         walk.fill(args[1])
         limit = walk.index(args[1])
         guards.append(limit.guard)
-        end = items.extreme("min", *reals.alike(end, widest(limit.value, "smax")))
+        end = items.extreme("min", *real.alike(end, widest(limit.value, "smax")))
     for first, last in walk.ranges.get((p, v), ()):
-        start = items.extreme("max", *reals.alike(start, first))
-        end = items.extreme("min", *reals.alike(end, last))
+        start = items.extreme("max", *real.alike(start, first))
+        end = items.extreme("min", *real.alike(end, last))
     return start, end, either(*guards)
 
 

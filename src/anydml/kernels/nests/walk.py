@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves, rounding, transcendental
-from anydml.kernels.elementwise.items import constant as exact_constant
-from anydml.kernels.elementwise.numbers import Number
+from anydml.kernels.elementwise import halves
 from anydml.kernels.match.nests import Program
-from anydml.kernels.nests import items, reals
+from anydml.kernels.nests import arithmetic, decisions, functions, items, real
 from anydml.kernels.nests.gather import gathered
 from anydml.kernels.nests.items import Bits, Index, Item, Truth
-from anydml.kernels.nests.reals import Real, alike, chosen, either, spread
+from anydml.kernels.nests.real import Real, alike, chosen, either
 from anydml.schema.expression import Constant
 from anydml.tensor import DataType
 
@@ -29,7 +25,7 @@ class Walk:
     """The items of a program's nodes, in scopes: those of loops inside one another, the innermost last.
 
     sizes: for each variable, the text of how many values it has. places: for each dimension of a tensor, the texts of its last
-    index and of its stride in bytes. bases: the texts of where tensors begin.
+    index and of its stride in bytes. bases: the texts of where tensors begin. reduced: what makes a reduction's item.
     """
 
     def __init__(
@@ -41,8 +37,9 @@ class Walk:
         places: Mapping[tuple[int, int], tuple[str, str]],
         bases: Mapping[int, str],
         lanes: int,
+        reduced: Callable[[Walk, int], Item],
     ) -> None:
-        self.lanes = lanes
+        self.lanes, self.reduced = lanes, reduced
         self.body, self.program, self.data_type = body, program, data_type
         self.sizes, self.places, self.bases = sizes, places, bases
         self.nodes, self.free = program.nodes, program.free()
@@ -51,7 +48,7 @@ class Walk:
         self.bound: list[dict[int, Index]] = [{}]
         # where loops begin and end, by their reduction and variable, as far as that is known
         self.ranges: dict[tuple[int, int], list[tuple[Value, Value]]] = {}
-        self.forms: dict[int, Any] = {}  # what is known of a reduction's terms before its loops begin
+        self.forms: dict[Any, Any] = {}  # what is known of a reduction's terms before its loops begin
 
     # --- scopes ---
 
@@ -121,7 +118,7 @@ class Walk:
         if isinstance(item, Bits):  # of an element that is moved, too
             item = self._element(item.value, self.data_type, item.guard)
         if isinstance(item, Index):
-            return reals.fraction(self.body, Fraction(item.constant)) if item.constant is not None else items.position(item)
+            return real.fraction(self.body, Fraction(item.constant)) if item.constant is not None else items.position(item)
         assert isinstance(item, Real), self.nodes[p]
         return item
 
@@ -154,20 +151,18 @@ class Walk:
             return items.position(self.index(args[0]))
         if op == "index":
             item = self.item(args[0])
-            return item if isinstance(item, Index) else items.index(reals.plain(self.real(args[0])))
+            return item if isinstance(item, Index) else items.index(arithmetic.plain(self.real(args[0])))
         if op in ("reduce", "first_largest", "terms"):
-            from anydml.kernels.nests import loops
-
-            return loops.reduced(self, p)
+            return self.reduced(self, p)
         if self.program.ring:
             return self._of_indices(op, args)
         return self._number(op, args, data)
 
     def _constant(self, c: Constant) -> Item:
         if isinstance(c.value, float):
-            return reals.special(self.body, c.value)
+            return real.special(self.body, c.value)
         assert isinstance(c.value, Fraction)
-        return items.whole(self.body, int(c.value)) if c.integral else reals.fraction(self.body, c.value)
+        return items.whole(self.body, int(c.value)) if c.integral else real.fraction(self.body, c.value)
 
     def _of_indices(self, op: str, args: tuple[int, ...]) -> Item:
         x = [self.index(a) for a in args]
@@ -253,7 +248,7 @@ class Walk:
             return Bits(chosen(truth.mask, x.value, y.value), guard)
         if isinstance(one, Index) and isinstance(two, Index):
             return items.select(truth, one, two)
-        return reals.select(truth.mask, truth.guard, self.real(a), self.real(b))
+        return decisions.select(truth.mask, truth.guard, self.real(a), self.real(b))
 
     def _bits(self, item: Item) -> Bits:
         if isinstance(item, Bits):
@@ -265,73 +260,25 @@ class Walk:
     def _number(self, op: str, args: tuple[int, ...], data: Any) -> Item:
         x = [self.real(a) for a in args]
         if op in ("less", "less_equal", "equal"):
-            return Truth(*reals.compared(op, *x))
+            return Truth(*decisions.compared(op, *x))
         if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
-            return reals.to_whole(op, *x)
+            return decisions.to_whole(op, *x)
         if op in ("max", "min"):
-            return reals.extreme(*x, largest=op == "max")
+            return decisions.extreme(*x, largest=op == "max")
         if op == "round":
-            return self._rounded(reals.plain(x[0]), data)
+            return functions.rounded(arithmetic.plain(x[0]), data)
         if op == "power":
-            made = x[0]
-            for _ in range(data - 1):
-                made = reals.multiply(made, x[0])
-            if data < 1:
-                raise Uncompilable("a power with an exponent below 1")
-            return made
-        if op == "pow":
-            return self._power(*x)
-        table = {
-            "add": reals.add, "sub": reals.subtract, "mul": reals.multiply, "div": reals.divide, "neg": reals.negative,
-            "absolute": reals.absolute, "sqrt": reals.root,
-        }  # fmt: skip
-        return table[op](*x)
-
-    def _rounded(self, x: Real, data_type: DataType) -> Real:
-        if data_type != DataType.FLOAT32:
-            raise Uncompilable("a number is rounded inside to another type than FLOAT32")
-        bits, guard = rounding.nearest_single(as_number(x))
-        value = bits.converted("fpext", bits.kind.of("double"))
-        top = min(SINGLE, x.top * (1 + 2.0**-23) + 2.0**-149)
-        # what rounds to an infinity is one
-        return Real(value, None, top=top, quantum=-149, digits=24, guard=either(x.guard, guard), finite=x.finite and top < 2.0**127)
-
-    def _power(self, x: Real, y: Real) -> Real:
-        x, y = reals.plain(x), y
-        lanes = x.value.kind.lanes
-        if y.constant is not None:
-            like = x.value
-            exponent = float(y.constant)
-            if Fraction(exponent) != y.constant:
-                raise Uncompilable("an exponent that float64 does not hold")
-            second = exact_constant(y.constant, like)
-            simple = transcendental.simple_power(as_number(x), y.constant)
-            if simple is not None:
-                return of_number(simple)
-        elif y.top == 0 and y.finite:
-            second = exact_constant(Fraction(0), x.value)
-        else:
-            y = reals.plain(y)
-            lanes = max(lanes, y.value.kind.lanes)
-            second = as_number(replace(y, value=spread(y.value, lanes)))
-        first = as_number(replace(x, value=spread(x.value, lanes), err=None if x.err is None else spread(x.err, lanes)))
-        return of_number(transcendental.function("pow", [first, second], "wide"))
+            return functions.whole_power(x[0], data)
+        return _ARITHMETIC[op](*x)
 
 
-def as_number(x: Real) -> Number:
-    """A number with the factor 1, as functions and roundings take it."""
-    value, err = x.value, x.err
-    if err is None:
-        top = x.top if not math.isinf(x.top) else 2.0**1000
-        return Number(
-            x.body, lambda: value, exact=True, low=-top, high=top, quantum=x.quantum, digits=x.digits, least=x.quantum,
-            odd=lambda: value,
-        )  # fmt: skip
-    value, err = alike(value, err)
-    return Number(x.body, lambda: value, err=lambda: err)
-
-
-def of_number(x: Number) -> Real:
-    value = x.wide()
-    err = None if x.exact else x.error() * (1 + reals.U * 8)
-    return Real(value, err, top=math.inf, guard=x.guard, finite=False)
+_ARITHMETIC: Mapping[str, Callable[..., Real]] = {
+    "add": arithmetic.add,
+    "sub": arithmetic.subtract,
+    "mul": arithmetic.multiply,
+    "div": arithmetic.divide,
+    "neg": arithmetic.negative,
+    "absolute": decisions.absolute,
+    "sqrt": decisions.root,
+    "pow": functions.power,
+}
