@@ -141,15 +141,18 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     if len(statement) > 1 and isinstance(in_rows, str) and not checked.desc.spec.in_place:
         in_rows = several(statement)
     patterns["reduce"] = "a product" if is_product else in_rows
-    # nests are nearly all there is: they are looked at where nothing else is compiled
-    taken = any(
-        not isinstance(found, str) for name, found in patterns.items() if name not in ("copy", "irregular:numpy", "random")
-    )
-    patterns["nests"] = "another family takes it" if taken else in_nests(checked, statement)
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
+    taken = False
     for name, family in every.items():
-        if not isinstance(patterns.get(name, patterns.get(name.split(":")[0])), str):
-            yield Kernel(name, family, operator)
+        kernel = Kernel(name, family, operator)
+        if name == "nests:compiled":
+            # nests are nearly all there is: they are looked at where nothing else is compiled
+            if not taken and not isinstance(in_nests(checked, statement), str):
+                yield kernel
+        elif not isinstance(patterns.get(name, patterns.get(name.split(":")[0])), str):
+            if name.endswith(":compiled") and not name.startswith("copy"):
+                taken = taken or not isinstance(kernel.lower(checked, Machine(None, 1)), Refused)
+            yield kernel
 
 
 def machines_for(kernel: Kernel) -> list[Machine]:
