@@ -176,6 +176,27 @@ def local_response(c: Case, name: str) -> None:
     )
 
 
+MOMENTS = ("input_parameters_tensor", "input_first_moment_tensor", "input_second_moment_tensor", "gradient_tensor")
+
+
+def adam(c: Case, name: str) -> None:
+    """A step of any number; second moments are not negative, mostly."""
+    sizes = c.sizes(1, 12, int(c.rng.integers(1, 4)))
+    for field in MOMENTS:
+        c.input(field, sizes)
+        c.fields[field] = TensorDesc.of(c.inputs[field])
+        if "moment" not in field:
+            continue
+        c.fields[field.replace("input", "output")] = c.tensor(sizes)
+    c.fields["output_parameters_tensor"] = c.tensor(sizes)
+    if c.rng.random() < 0.8:
+        c.inputs[MOMENTS[2]] = np.abs(c.inputs[MOMENTS[2]])
+    c.input("training_step_tensor", (1,) * len(sizes), np.full((1,) * len(sizes), c.pick(0, 1, 2, 30, 2**32 - 1), np.uint32))
+    c.fields |= dict(
+        learning_rate=c.pick(0.001, 0.1), beta1=c.pick(0.9, 0.5, 0.0), beta2=c.pick(0.999, 0.75), epsilon=c.pick(1e-8, 0.0)
+    )
+
+
 OPERATORS: Mapping[str, Callable[[Case, str], None]] = {
     **dict.fromkeys(("RESAMPLE", "RESAMPLE1", "RESAMPLE2", "RESAMPLE3", "RESAMPLE_GRAD", "RESAMPLE_GRAD1"), resample),
     "UPSAMPLE_2D": upsample,
@@ -183,6 +204,7 @@ OPERATORS: Mapping[str, Callable[[Case, str], None]] = {
     **dict.fromkeys(("ROI_ALIGN", "ROI_ALIGN1", "ROI_ALIGN_GRAD"), roi_align),
     "FOLD": fold,
     **dict.fromkeys(("AVERAGE_POOLING_GRAD", "MAX_POOLING_GRAD"), pooling_gradient),
+    "ADAM_OPTIMIZER": adam,
     **dict.fromkeys(("LOCAL_RESPONSE_NORMALIZATION", "LOCAL_RESPONSE_NORMALIZATION_GRAD"), local_response),
 }
 

@@ -70,11 +70,16 @@ def resized(x: Array, scale: float, **fields: Any) -> Any:
     operator: Any = operators.find("RESAMPLE3")
     sizes = (*x.shape[:-2], *(int(n * scale) for n in x.shape[-2:]))
     rank = x.ndim
+    mode = {"interpolation_mode": "LINEAR", **fields}
     return operator(
-        input_tensor=TensorDesc.of(x), output_tensor=TensorDesc(TensorDesc.of(x).data_type, sizes), rounding_direction="DECREASING",
-        scales=(*(1,) * (rank - 2), scale, scale), input_pixel_offsets=(0.5,) * rank, output_pixel_offsets=(-0.5,) * rank,
-        **{"interpolation_mode": "LINEAR", **fields},
-    )  # fmt: skip
+        input_tensor=TensorDesc.of(x),
+        output_tensor=TensorDesc(TensorDesc.of(x).data_type, sizes),
+        rounding_direction="DECREASING",
+        scales=(*(1,) * (rank - 2), scale, scale),
+        input_pixel_offsets=(0.5,) * rank,
+        output_pixel_offsets=(-0.5,) * rank,
+        **mode,
+    )
 
 
 def run(desc: Any, x: Array, **device: Any) -> Array:
@@ -122,6 +127,27 @@ def test_ties_of_bytes_are_decided_by_the_kernel(monkeypatch: pytest.MonkeyPatch
     x = np.random.default_rng(2).integers(0, 256, (1, 1, 12, 12)).astype(np.uint8)
     desc = resized(x, 6.0)
     np.testing.assert_array_equal(run(desc, x), expected(desc, {"input_tensor": x})["output_tensor"])
+
+
+@pytest.mark.parametrize("kind", hurting.KINDS)
+def test_outputs_in_the_place_of_any_input(kind: str) -> None:
+    """What bounds leave open is decided of the elements that were there before."""
+    rng = np.random.default_rng(hurting.KINDS.index(kind))
+    inputs = {name: hurting.values("FLOAT32", (5, 13), rng, kind) for name in nest_cases.MOMENTS}
+    outputs = ["output_parameters_tensor", "output_first_moment_tensor", "output_second_moment_tensor"]
+    tensor, one = TensorDesc("FLOAT32", (5, 13)), TensorDesc("UINT32", (1, 1))
+    operator: Any = operators.find("ADAM_OPTIMIZER")
+    desc = operator(**dict.fromkeys((*inputs, *outputs), tensor), training_step_tensor=one, learning_rate=0.1)
+    made = dml.Device("cpu").compile(desc)
+    assert made.kernel_name == NAME
+    step = {"training_step_tensor": np.full((1, 1), 3, np.uint32)}
+    wanted = expected(desc, {**inputs, **step})
+    for order in ((0, 1, 2), (2, 0, 1), (3, 2, 0)):
+        arrays = {name: x.copy() for name, x in inputs.items()}
+        found = {name: arrays[nest_cases.MOMENTS[k]] for name, k in zip(outputs, order, strict=True)}
+        made.bind(**arrays, **step, **found).execute()
+        for name, x in found.items():
+            np.testing.assert_array_equal(bits(x), bits(wanted[name]), err_msg=f"{name}, {order}")
 
 
 def test_a_new_batch_compiles_nothing() -> None:

@@ -7,7 +7,7 @@ indices of constants are computed. Its text depends on no size but through the b
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ _NUMBERS = {
 
 
 class Program(NamedTuple):
-    """The nodes of an expression, the last of which is the element.
+    """The nodes of expressions, of which `roots` are the elements of the outputs.
 
     Besides those of expressions, there are "inside", a truth: whether an index lies in a tensor's dimension; "offset", bytes:
     how far along a dimension an index is from a tensor's start, or the nearest one inside is; a "read" of offsets; "terms", a
@@ -42,6 +42,7 @@ class Program(NamedTuple):
     """
 
     nodes: tuple[Node, ...]
+    roots: tuple[int, ...]
     dims: int
     bits: tuple[int, ...]
     types: tuple[DataType, ...]
@@ -58,6 +59,19 @@ class Program(NamedTuple):
             here: frozenset[int] = frozenset().union(*(found[a] for a in args))
             found.append(here - set(bound(op, data)))
         return found
+
+    def in_its_place(self, own: Collection[int]) -> bool:
+        """Whether elements of some tensors are read in the place of the output's element alone, and others at constants."""
+        for op, args, tensor in self.nodes:
+            if op in ("reduce", "first_largest"):
+                return False
+            if op == "read":
+                at = [self.nodes[self.nodes[a].args[0]] for a in args]
+                if tensor in own and at != [Node("variable", (), d) for d in range(self.dims)]:
+                    return False
+                if tensor not in own and any(node.op != "constant" for node in at):
+                    return False
+        return True
 
     def limited(self) -> frozenset[int]:
         """The variables that a condition keeps below an index that is computed."""
@@ -85,8 +99,15 @@ def bound(op: str, data: Any) -> tuple[int, ...]:
 
 def nests(nest: Nest, data_type: DataType) -> Matched | str:
     """The program of a nest that is stored as a data type; or why there is none."""
+    return together((nest,), (data_type,))
+
+
+def together(of: Sequence[Nest], types: Sequence[DataType]) -> Matched | str:
+    """The program of several nests over the same index; or why there is none."""
+    if any(nest.variables != of[0].variables for nest in of):
+        return "outputs have indices of their own"
     try:
-        return _Builder(nest, data_type).matched()
+        return _Builder(of, types).matched()
     except _Unfit as reason:
         return str(reason)
 
@@ -99,32 +120,31 @@ Env = Mapping[Variable, int]
 
 
 class _Builder:
-    def __init__(self, nest: Nest, data_type: DataType) -> None:
-        self.nest, self.data_type = nest, data_type
-        self.body = nest.body if nest.moves else rewritten(nest.body)
-        self.free = free(self.body)
+    def __init__(self, of: Sequence[Nest], types: Sequence[DataType]) -> None:
+        self.of, self.types = of, types
+        self.bodies = [nest.body if nest.moves else rewritten(nest.body) for nest in of]
+        self.free = {e: variables for body in self.bodies for e, variables in free(body).items()}
         self.nodes: list[Node] = []
         self.known: dict[Node, int] = {}
         self.made: dict[tuple[Expr, frozenset[tuple[Variable, int]]], int] = {}
-        self.variables = {v: k for k, v in enumerate(nest.variables)}
+        self.variables = {v: k for k, v in enumerate(of[0].variables)}
         self.tensors: dict[str, tuple[int, DataType]] = {}
 
     def matched(self) -> Matched:
-        for node in walk(self.body):
-            if node.op == "read" and node.data[0].definition is not None:
+        ring = moves = False
+        for nest, body, data_type in zip(self.of, self.bodies, self.types, strict=True):
+            if any(node.op == "read" and node.data[0].definition is not None for node in walk(body)):
                 raise _Unfit("a tensor that is kept inside is read")
-        whole = self.data_type.dtype.kind in "iu" and not self.nest.moves
-        if whole and not integral(self.body):
-            raise _Unfit("an integer is made of real numbers")
-        ring = whole and is_ring(self.body)
-        root = self._node(self.body, {}, 1)
-        if root != len(self.nodes) - 1:
-            self.nodes.append(Node("same", (root,), None))
+            whole = data_type.dtype.kind in "iu" and not nest.moves
+            if whole and not integral(body):
+                raise _Unfit("an integer is made of real numbers")
+            ring, moves = whole and is_ring(body), nest.moves
+            if (ring or moves) and len(self.of) > 1:
+                raise _Unfit("several outputs, of which one is moved, or made of integers")
+        roots = tuple(self._node(body, {}, 1) for body in self.bodies)
         sizes = tuple(int(v.size) for v in self.variables)
-        program = Program(
-            tuple(self.nodes), len(self.nest.variables), tuple(max(n, 1).bit_length() for n in sizes),
-            tuple(t for _, t in self.tensors.values()), self.nest.moves, ring,
-        )  # fmt: skip
+        bits, types = tuple(max(n, 1).bit_length() for n in sizes), tuple(t for _, t in self.tensors.values())
+        program = Program(tuple(self.nodes), roots, len(self.of[0].variables), bits, types, moves, ring)
         return Matched(program, sizes, tuple(self.tensors))
 
     def _known(self, parts: Sequence[Expr]) -> Sequence[Expr]:

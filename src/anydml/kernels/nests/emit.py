@@ -21,7 +21,7 @@ from anydml.kernels.nests.tables import Tables
 from anydml.kernels.nests.walk import Walk
 from anydml.tensor import DataType
 
-POINTERS = {"state", "list", "memory", "output"}
+POINTERS = {"state", "list", "memory"}
 
 
 def lanes_of(target: Target) -> int:
@@ -50,7 +50,7 @@ class _Kernel(Frame):
         walk = Walk(
             body,
             program,
-            shape.data_type,
+            shape.data_types[0],
             {v: f"%size{v}" for v in range(len(program.bits))},
             {(t, d): (f"%last{t}_{d}", f"%stride{t}_{d}") for t, d in shape.places},
             {t: f"%tensor{t}" for t in range(len(program.types))},
@@ -64,15 +64,15 @@ class _Kernel(Frame):
 
     def text(self) -> str:
         body, shape, walk = self.body, self.shape, self.walk
-        pointers = {name for name in shape.arguments if name in POINTERS or name.startswith(("tensor", "range"))}
+        pointers = {name for name in shape.arguments if name in POINTERS or name.startswith(("tensor", "range", "output"))}
         arguments(body, shape.arguments, pointers)
-        root = len(shape.program.nodes) - 1
+        roots = shape.program.roots
         body.do("%row0 = load i64, ptr %state, align 8")
         body.do(f"%place0 = load i64, ptr {body.at('%state', 8)}, align 8")
         body.do("%countat = getelementptr i8, ptr %state, i64 16")
         done = body.op(f"icmp eq i64 %row0, {DONE}")
         when(body, done, lambda: self._return("0"))
-        walk.fill(root)
+        walk.fill(*roots)
         self.tables.make()
         for k in range(len(shape.narrowed)):
             self.ranges.find(k)
@@ -92,10 +92,10 @@ class _Kernel(Frame):
         body.label("pause")
         self._stop("%row", "%start")
         body.label("inrow")
-        output, variables = self._places()
+        rows, variables = self._places()
         with walk.scope(variables):
             self.ranges.load(variables)
-            walk.fill(root)
+            walk.fill(*roots)
             body.jump("beforecolumns")
             body.label("beforecolumns")
             body.jump("columns")
@@ -106,9 +106,11 @@ class _Kernel(Frame):
             column = {shape.lane: self.column("%x")}
             with walk.scope(column, self.tables.loaded("%x")):
                 self.ranges.load(column)
-                walk.fill(root)
-                bits, guard = self._stored(walk.item(root))
-                self._store(bits, output)
+                walk.fill(*roots)
+                made = [self._stored(walk.item(p), data_type) for p, data_type in zip(roots, shape.data_types, strict=True)]
+                guard = either(*(open_ for _, open_ in made))
+                for k, (bits, _) in enumerate(made):
+                    self._store(k, bits, rows[k])
                 if guard is not None:
                     self._list(guard)
         body.jump("columnend")
@@ -142,23 +144,22 @@ class _Kernel(Frame):
 
     # --- where ---
 
-    def _places(self) -> tuple[str, dict[int, Index]]:
-        """Where a row of the output begins, and its indices."""
+    def _places(self) -> tuple[list[str], dict[int, Index]]:
+        """Where a row of each output begins, and its indices."""
         body, shape = self.body, self.shape
-        at, rest = "%output", "%row"
+        rest, at = "%row", [f"%output{k}" for k in range(len(shape.data_types))]
         found: dict[int, Index] = {}
         for d in reversed(shape.outer):
             quotient = body.op(f"udiv i64 {rest}, %size{d}")
             i = body.op(f"sub i64 {rest}, {body.op(f'mul i64 {quotient}, %size{d}')}")
             found[d] = self.index(d, Value(body, i, WORD))
-            at, rest = along(body, at, f"%step{d}", i), quotient
+            at, rest = [along(body, place, f"%step{k}_{d}", i) for k, place in enumerate(at)], quotient
         return at, found
 
     # --- elements ---
 
-    def _stored(self, item: Item) -> tuple[Value, Value | None]:
+    def _stored(self, item: Item, data_type: DataType) -> tuple[Value, Value | None]:
         """The bits of elements, and the lanes that are open."""
-        data_type = self.shape.data_type
         element = Kind(f"i{data_type.element_bits}", self.lanes)
         if isinstance(item, Bits):
             return spread(item.value, self.lanes), item.guard
@@ -185,33 +186,33 @@ class _Kernel(Frame):
         bits = self.body.chosen(nan, bits.lift(quiet), bits)
         return spread(bits, self.lanes), either(x.guard, undecided)
 
-    def _store(self, bits: Value, row: str) -> None:
+    def _store(self, output: int, bits: Value, row: str) -> None:
         body, shape = self.body, self.shape
-        size = shape.data_type.element_bits // 8
-        at = along(body, row, "%step", "%x")
+        step = f"%step{output}_{shape.lane}"
+        at = along(body, row, step, "%x")
         room = body.op(f"sub i64 {self.width}, %x")
 
         def singly() -> None:
             for k in range(self.lanes):
                 there = body.op(f"icmp ugt i64 {room}, {k}")
-                place = along(body, at, "%step", str(k))
+                place = along(body, at, step, str(k))
 
                 def one(k: int = k, place: str = place) -> None:
                     body.stored(bits.lane(k), place)
 
                 when(body, there, one)
 
-        if not shape.dense:
+        if not shape.dense[output]:
             singly()
             return
         whole = body.op(f"icmp uge i64 {room}, {self.lanes}")
         when(body, whole, lambda: body.store(bits.kind.text, bits.name, at))
         when(body, body.op(f"xor i1 {whole}, true"), singly)
-        assert size
 
     def _list(self, guard: Value) -> None:
         """Append the open elements of a vector to the list; end the call where it may not hold those of the next."""
         body = self.body
+        kept = [spread(self.walk.bits[t], self.lanes) for t in self.shape.kept]
         guard = spread(guard, self.lanes)
         room = spread(Value(body, body.op(f"sub i64 {self.width}, %x"), WORD), self.lanes)
         inside = body.constants("i64", range(self.lanes)).compared("ult", room)
@@ -225,9 +226,11 @@ class _Kernel(Frame):
 
                 def one(k: int = k) -> None:
                     count = body.op("load i64, ptr %countat, align 8")
-                    at = body.at("%list", body.op(f"mul i64 {count}, 8"))
+                    at = body.at("%list", body.op(f"mul i64 {count}, {8 * (1 + len(kept))}"))
                     place = body.op(f"add i64 {first}, {body.op(f'add i64 %x, {k}')}")
                     body.do(f"store i64 {place}, ptr {at}, align 8")
+                    for j, value in enumerate(kept):
+                        body.stored(value.lane(k).converted("zext", WORD), at, 8 * (j + 1))
                     body.do(f"store i64 {body.op(f'add i64 {count}, 1')}, ptr %countat, align 8")
 
                 when(body, open_.lane(k).name, one)

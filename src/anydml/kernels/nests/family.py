@@ -11,7 +11,7 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.nests import Matched, nests
+from anydml.kernels.match.nests import Matched, together
 from anydml.kernels.nests import emit
 from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
 from anydml.kernels.nests.undecided import Piece, deciding
@@ -30,20 +30,23 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     target = wanted(machine.isa)
     if isinstance(target, str):
         return Refused(target)
-    if checked.desc.spec.in_place and len(statement) > 1:
-        return Refused("several outputs may be inputs")
+    own = _in_place(checked)
+    groups = [list(statement)] if own else [[name] for name in statement]
     pieces: list[list[Piece]] = []
     phases: list[list[list[Step]]] = []
     scratch, work = 0, 0
-    for name, nest in statement.items():
-        found = nests(nest, checked.tensors[name].data_type)
+    for names in groups:
+        types = [checked.tensors[name].data_type for name in names]
+        found = together([statement[name] for name in names], types)
         if isinstance(found, str):
             return Refused(found)
-        types = (*found.program.types, checked.tensors[name].data_type)
-        if any(t.element_bits < 8 for t in types):
+        if any(t.element_bits < 8 for t in (*found.program.types, *types)):
             return Refused("elements are of four bits")
+        kept = tuple(k for k, tensor in enumerate(found.tensors) if tensor in own)
+        if own and not found.program.in_its_place(kept):
+            return Refused("elements of an input that an output may lie in are read elsewhere")
         try:
-            made = _Output(target, name, found, checked, machine)
+            made = _Outputs(target, tuple(names), found, kept, checked, machine)
         except engine.Uncompilable as reason:
             return Refused(str(reason))
         steps, here, scratch = made.steps(scratch)
@@ -60,21 +63,41 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     )
 
 
-class _Output:
-    """The kernel of one output, and its arguments."""
+def _in_place(checked: Checked[Any]) -> frozenset[str]:
+    """The inputs that an output may lie in the place of."""
+    wires = checked.desc.spec.in_place
+    return frozenset(name for name, field, _ in checked.fields.values() if field.wire in wires)
 
-    def __init__(self, target: Target, name: str, found: Matched, checked: Checked[Any], machine: Machine) -> None:
-        self.name, self.found, self.tensors = name, found, checked.tensors
-        output = checked.tensors[name]
+
+class _Outputs:
+    """The kernel of outputs that are computed together, and its arguments."""
+
+    def __init__(
+        self,
+        target: Target,
+        names: tuple[str, ...],
+        found: Matched,
+        kept: tuple[int, ...],
+        checked: Checked[Any],
+        machine: Machine,
+    ) -> None:
+        self.names, self.found, self.tensors = names, found, checked.tensors
+        outputs = [checked.tensors[name] for name in names]
         sizes, dims = found.sizes, found.program.dims
         lanes = emit.lanes_of(target)
-        itemsize = output.data_type.dtype.itemsize
-        self.steps_ = [s * itemsize for s in output.explicit_strides]
+        itemsizes = [t.data_type.dtype.itemsize for t in outputs]
+        self.strides = [[s * n for s in t.explicit_strides] for t, n in zip(outputs, itemsizes, strict=True)]
         wide = [d for d in range(dims) if sizes[d] >= lanes]
-        lane = (
-            max(wide, key=lambda d: (self.steps_[d] == itemsize, d)) if wide else max(range(dims), key=lambda d: (sizes[d], d))
+        dense = [all(s[d] == n for s, n in zip(self.strides, itemsizes, strict=True)) for d in range(dims)]
+        lane = max(wide or range(dims), key=lambda d: (dense[d] if wide else sizes[d], d))
+        self.shape = Shape(
+            found.program,
+            tuple(t.data_type for t in outputs),
+            lane,
+            tuple(s[lane] == n for s, n in zip(self.strides, itemsizes, strict=True)),
+            kept,
+            narrowed(found.program, sizes),
         )
-        self.shape = Shape(found.program, output.data_type, lane, self.steps_[lane] == itemsize, narrowed(found.program, sizes))
         limited = found.program.limited()
         self.terms = prod(n for v, n in enumerate(sizes) if v >= dims and v not in limited)
         if self.terms > LONGEST:
@@ -93,7 +116,8 @@ class _Output:
         width = sizes[shape.lane]
         pitch = -(-width // self.lanes) * self.lanes
         room = min(ROOM, self.rows * width) + self.lanes
-        words = -(-(STATE_WORDS + room) // 8) * 8
+        kept = tuple(self.found.tensors[t] for t in shape.kept)
+        words = -(-(STATE_WORDS + room * (1 + len(kept))) // 8) * 8
         size = words + -(-(pitch * self.kept) // 8) * 8
         ranges = [size]
         for found in shape.narrowed:
@@ -105,8 +129,8 @@ class _Output:
         for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):
             state = At("scratch", 8 * start)
             numbers: list[At | int] = [
-                state, state + 8 * STATE_WORDS, state + 8 * words, 8 * pitch, room, budget, first, end, At(self.name),
-                self.steps_[shape.lane], *sizes, *(self.steps_[d] for d in shape.outer),
+                state, state + 8 * STATE_WORDS, state + 8 * words, 8 * pitch, room, budget, first, end, *sizes,
+                *map(At, self.names), *(s for strides in self.strides for s in strides),
             ]  # fmt: skip
             numbers += [At(name) for name in self.found.tensors]
             for t, d in shape.places:
@@ -114,6 +138,6 @@ class _Output:
                 numbers += [tensor.sizes[d] - 1, tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize]
             numbers += [state + 8 * at for at in ranges]
             steps.append([Step(self.code, tuple(numbers))])
-            pieces.append(Piece(self.name, start, sizes[: shape.program.dims], (*shape.outer, shape.lane)))
+            pieces.append(Piece(self.names, start, sizes[: shape.program.dims], (*shape.outer, shape.lane), kept))
             start += size
         return steps, pieces, start

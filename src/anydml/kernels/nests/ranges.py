@@ -45,7 +45,7 @@ class Ranges(Frame):
                     low = body.chosen(may & here.compared("slt", ends[0]), here, ends[0])
                     return [low, body.chosen(may, behind, ends[1])]
 
-            _, made = body.loop("0", end, 1, [first, first.lift(0)], turn)
+            made = body.loop("0", end, 1, [first, first.lift(0)], turn)[1]
             at = body.at(f"%range{k}", body.op(f"mul i64 {x}, 8"))
             body.stored(made[0], at)
             body.stored(made[1], at, beyond)

@@ -13,7 +13,7 @@ MOST = 1 << 28  # turns that may be taken for that
 STATE = ("row", "place", "count")  # words: where to go on, and the elements on the list
 STATE_WORDS = 8  # in a cache line of its own
 DONE = (1 << 63) - 1  # the row of a piece that has ended
-ARGUMENTS = ("state", "list", "memory", "pitch", "room", "budget", "begin", "end", "output", "step")
+ARGUMENTS = ("state", "list", "memory", "pitch", "room", "budget", "begin", "end")
 
 
 class Narrowed(NamedTuple):
@@ -29,12 +29,16 @@ class Narrowed(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """lane: the dimension of the output whose elements are computed side by side. dense: they lie side by side, too."""
+    """lane: the dimension of the outputs whose elements are computed side by side. dense: they lie side by side, too.
+
+    kept: the tensors whose elements are listed with those that are open, since outputs may lie in their place.
+    """
 
     program: Program
-    data_type: DataType
+    data_types: tuple[DataType, ...]
     lane: int
-    dense: bool
+    dense: tuple[bool, ...]
+    kept: tuple[int, ...] = ()
     narrowed: tuple[Narrowed, ...] = ()
 
     @property
@@ -53,7 +57,8 @@ class Shape(NamedTuple):
         return [
             *ARGUMENTS,
             *(f"size{v}" for v in range(len(self.program.bits))),
-            *(f"step{d}" for d in self.outer),
+            *(f"output{k}" for k in range(len(self.data_types))),
+            *(f"step{k}_{d}" for k in range(len(self.data_types)) for d in range(self.program.dims)),
             *(f"tensor{t}" for t in range(len(self.program.types))),
             *(f"{kind}{t}_{d}" for t, d in self.places for kind in ("last", "stride")),
             *(f"range{k}" for k in range(len(self.narrowed))),

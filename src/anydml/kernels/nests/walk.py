@@ -32,7 +32,7 @@ class Walk:
         self,
         body: Body,
         program: Program,
-        data_type: DataType,
+        data_type: DataType,  # of what is moved
         sizes: Mapping[int, str],
         places: Mapping[tuple[int, int], tuple[str, str]],
         bases: Mapping[int, str],
@@ -44,6 +44,7 @@ class Walk:
         self.sizes, self.places, self.bases = sizes, places, bases
         self.nodes, self.free = program.nodes, program.free()
         self.moved = self._moved()
+        self.bits: dict[int, Value] = {}  # of what was read last of a tensor
         self.scopes: list[dict[int, Item]] = [{}]
         self.bound: list[dict[int, Index]] = [{}]
         # where loops begin and end, by their reduction and variable, as far as that is known
@@ -127,8 +128,6 @@ class Walk:
     def _made(self, p: int, op: str, args: tuple[int, ...], data: Any) -> Item:
         if op == "variable":
             return next(scope[data] for scope in reversed(self.bound) if data in scope)
-        if op == "same":
-            return self.item(args[0])
         if op == "constant":
             return self._constant(data)
         if op == "truth":
@@ -203,6 +202,7 @@ class Walk:
             value = self.body.loaded(bits, base)
         else:
             value = gathered(self.body, bits, base, together)
+        self.bits[tensor] = value
         if p in self.moved:
             return Bits(value, guard)
         return self._element(value, data_type, guard)
@@ -210,12 +210,12 @@ class Walk:
     def _moved(self) -> frozenset[int]:
         """The nodes whose bits are stored."""
         found: set[int] = set()
-        stack = [len(self.nodes) - 1] if self.program.moves else []
+        stack = list(self.program.roots) if self.program.moves else []
         while stack:
             p = stack.pop()
             found.add(p)
             op, args, _ = self.nodes[p]
-            stack += args if op == "same" else args[1:] if op == "select" else ()
+            stack += args[1:] if op == "select" else ()
         return frozenset(found)
 
     def _element(self, bits: Value, data_type: DataType, guard: Value | None) -> Item:
