@@ -25,8 +25,8 @@ from anydml.kernels.match.layers import layers
 from anydml.kernels.match.looked_up import looked_up
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
-from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.nests import nests
+from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.ranked import ranked
 from anydml.kernels.match.rows import rows
