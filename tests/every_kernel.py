@@ -26,6 +26,7 @@ from anydml.kernels.match.layers import layers
 from anydml.kernels.match.looked_up import looked_up
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
+from anydml.kernels.match.nests import nests
 from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.random_words import random_words
@@ -103,6 +104,11 @@ def products_of_floats(statement: Statement) -> object:
     return found if floats else "the factors are no floats"
 
 
+def in_nests(checked: Checked[Desc], statement: Statement) -> object:
+    found = [nests(nest, checked.tensors[name].data_type) for name, nest in statement.items()]
+    return next((reason for reason in found if isinstance(reason, str)), found)
+
+
 def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]:
     """Every kernel of every device that serves an operator, each once, by one of its descs, or else its first example.
 
@@ -139,9 +145,17 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         in_rows = several(statement)
     patterns["reduce"] = "a product" if is_product else in_rows
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
+    taken = False
     for name, family in every.items():
-        if not isinstance(patterns.get(name, patterns.get(name.split(":")[0])), str):
-            yield Kernel(name, family, operator)
+        kernel = Kernel(name, family, operator)
+        if name == "nests:compiled":
+            # nests are nearly all there is: they are looked at where nothing else is compiled
+            if not taken and not isinstance(in_nests(checked, statement), str):
+                yield kernel
+        elif not isinstance(patterns.get(name, patterns.get(name.split(":")[0])), str):
+            if name.endswith(":compiled") and not name.startswith("copy"):
+                taken = taken or not isinstance(kernel.lower(checked, Machine(None, 1)), Refused)
+            yield kernel
 
 
 def machines_for(kernel: Kernel) -> list[Machine]:

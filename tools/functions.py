@@ -58,9 +58,7 @@ FILES = {{  # desc class -> its file in anydml.operators
 FUNCTIONS = (
 {functions}
 )
-NOT_COMPILED = {{  # operator -> what computes it; all others are compiled
-{others}
-}}
+NOT_COMPILED: dict[str, str] = {{{others}}}  # operator -> what computes it; all others are compiled
 '''
 
 
@@ -104,7 +102,7 @@ def _catalog(every: list[type[Desc]]) -> str:
         imports="\n".join(imports),
         files="\n".join(rows),
         functions="\n".join(f'    "{name}",' for name in functions),
-        others="\n".join(others),
+        others="".join(others),
     )
 
 

@@ -1085,25 +1085,4 @@ FUNCTIONS = (
     "upsample_2d",
     "value_scale_2d",
 )
-NOT_COMPILED = {  # operator -> what computes it; all others are compiled
-    "ADAM_OPTIMIZER": "reference",
-    "AVERAGE_POOLING_GRAD": "reference",
-    "FOLD": "reference",
-    "LOCAL_RESPONSE_NORMALIZATION": "reference",
-    "LOCAL_RESPONSE_NORMALIZATION_GRAD": "reference",
-    "MAX_POOLING_GRAD": "reference",
-    "MULTIHEAD_ATTENTION": "reference",
-    "MULTIHEAD_ATTENTION1": "reference",
-    "RANDOM_GENERATOR": "NumPy",
-    "RESAMPLE": "reference",
-    "RESAMPLE1": "reference",
-    "RESAMPLE2": "reference",
-    "RESAMPLE3": "reference",
-    "RESAMPLE_GRAD": "reference",
-    "RESAMPLE_GRAD1": "reference",
-    "ROI_ALIGN": "reference",
-    "ROI_ALIGN1": "reference",
-    "ROI_ALIGN_GRAD": "reference",
-    "ROI_POOLING": "reference",
-    "UPSAMPLE_2D": "reference",
-}
+NOT_COMPILED: dict[str, str] = {}  # operator -> what computes it; all others are compiled

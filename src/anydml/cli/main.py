@@ -30,6 +30,7 @@ from anydml.explain import describe as pages
 from anydml.explain.compare import compare as compare_arrays
 from anydml.explain.comparison import NEAR, Comparison
 from anydml.feature_level import FeatureLevel
+from anydml.kernels.code.llvm import unavailable
 from anydml.names import printable
 from anydml.program import Program, files, load
 from anydml.program.model import Binding, Dispatch
@@ -178,6 +179,8 @@ def ops(json_wanted: bool) -> int:
     for name, _, since, by, summary in listed:
         result(f"{name:{width}}  {since}  {by:9}  {summary}")
     note(f"{len(listed)} of {len(DIRECTML)} operators")
+    if (reason := unavailable()) is not None:
+        note(f"nothing is compiled here, where {reason}: NumPy and the reference compute")
     return 0
 
 

@@ -93,6 +93,13 @@ def irregular_compiled() -> Lower:
 
 
 @cache
+def nests_compiled() -> Lower:
+    with guard:
+        from anydml.kernels.nests.family import lower
+    return lower
+
+
+@cache
 def irregular_numpy() -> Lower:
     with guard:
         from anydml.kernels.numpy.irregular import lower
@@ -166,6 +173,7 @@ DEVICES: Mapping[str, Families] = {
         "random:compiled": random_compiled,
         "irregular:numpy": irregular_numpy,
         "random:numpy": random_numpy,
+        "nests:compiled": nests_compiled,
         "reference": reference,
     },
     "reference": {"reference": reference},

@@ -141,7 +141,31 @@ class Axis(NamedTuple):
         """The index of the nearest element."""
         if self.is_same:
             return o if self.outputs <= self.size else minimum(o, self.size - 1)
-        return index(self.within(rounding(self.place_in_float32(o))))
+        counted = self._counted(o, rounding)
+        return counted if counted is not None else index(self.within(rounding(self.place_in_float32(o))))
+
+    def _counted(self, o: Expr, rounding: Rounding) -> Expr | None:
+        """The index in integers, where float32 operations round to the same: of whole or half scales and halves as offsets.
+
+        x is a multiple of 1 / (2 Scale), and they are nearer to it than half of that. None elsewhere.
+        """
+        numbers = self.scale, self.input_offset, self.output_offset, self.size, self.outputs
+        if not all(isinstance(n, int | float) for n in numbers):
+            return None
+        scale = Fraction(self.scale)
+        p, q = scale.numerator, scale.denominator
+        before, after = Fraction(self.input_offset) * 2, Fraction(self.output_offset) * 2
+        if min(p, q) > 1 or max(p, q) > 64 or self.outputs * q > 1 << 20:
+            return None
+        if before.denominator * after.denominator > 1 or max(abs(before), abs(after)) > 128:
+            return None
+        # x is (2 q o + first) / (2 p)
+        first = int(-after * q - before * p) + {floor: 0, halves_up: p, ceil: 2 * p - 1}[rounding]
+        common = math.gcd(2 * q, 2 * p)
+        step, first, by = 2 * q // common, first // common, 2 * p // common
+        found = (o * step + first) // by
+        inside = first >= 0 and ((self.outputs - 1) * step + first) // by < self.size
+        return found if inside else clamp(found, 0, self.size - 1)
 
 
 class Tap(NamedTuple):

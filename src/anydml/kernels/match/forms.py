@@ -1,0 +1,71 @@
+"""Forms of expressions: sums that count, conditions of products, and arithmetic of integers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from anydml.schema.expression import Expr, Variable, both, is_integer, make
+
+_RING = {"add", "sub", "mul", "neg", "read", "constant"}
+
+
+def each_value(variables: Sequence[Variable]) -> Iterator[dict[Variable, int]]:
+    """Every value of some variables, the last one first."""
+    for at in product(*(range(int(v.size)) for v in variables)):
+        yield dict(zip(variables, at, strict=True))
+
+
+def counted(e: Expr, depends: Mapping[Expr, frozenset[Variable]]) -> Expr | None:
+    """A sum of ones, of which each condition depends on one variable at most, as a product of sums."""
+    bound_here = frozenset(e.data[1])
+    if len(e.args) < 2 or not is_integer(e.args[0]) or e.args[0].data.value != 1:
+        return None
+    conditions: dict[Variable, Expr] = {}
+    for c in _conjuncts(e.args[1]):
+        of = depends[c] & bound_here
+        if len(of) > 1:
+            return None
+        v = min(of, default=e.data[1][0], key=lambda v: v.name)
+        conditions[v] = both(conditions[v], c) if v in conditions else c
+    found: Expr | None = None
+    for v in e.data[1]:
+        condition = (conditions[v],) if v in conditions else ()
+        made = make("reduce", (e.args[0], *condition), ("sum", (v,)))
+        found = made if found is None else found * made
+    return found
+
+
+def positive_parts(e: Expr) -> list[Expr] | None:
+    """The conditions that a product of numbers that are not negative is above 0: that both of them are."""
+    zero, product_ = e.args
+    if product_.op != "mul" or not all(map(_not_negative, product_.args)) or zero.op != "constant" or zero.data.value != 0:
+        return None
+    return [make("less", (zero, part), None, e.sort) for part in product_.args]
+
+
+def _not_negative(e: Expr) -> bool:
+    """Whether a number is a sum of terms that are added where they are above 0."""
+    if e.op != "reduce" or e.data[0] != "sum" or len(e.args) < 2:
+        return False
+    return any(
+        c.op == "less" and c.args[1] is e.args[0] and c.args[0].op == "constant" and c.args[0].data.value == 0
+        for c in _conjuncts(e.args[1])
+    )
+
+
+def _conjuncts(e: Expr) -> Iterator[Expr]:
+    if e.op == "both":
+        for part in e.args:
+            yield from _conjuncts(part)
+    else:
+        yield e
+
+
+def is_ring(e: Expr) -> bool:
+    """Whether a node is made of sums and products of integers."""
+    if e.op == "reduce":
+        return bool(e.data[0] == "sum" and is_ring(e.args[0]))
+    if e.op == "read" and (e.data[1] == "otherwise" or e.data[0].data_type.dtype.kind == "f"):
+        return False
+    return e.op in _RING and (e.op == "read" or all(is_ring(a) for a in e.args))

@@ -1,0 +1,320 @@
+"""Nests of reductions: statements whose elements are any expression of elements read at computed places.
+
+A program is the nodes of such an expression, each after its arguments. Reductions of a few terms are written out, term by term;
+indices of constants are computed. Its text depends on no size but through the bits that variables have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from anydml.kernels.match.forms import counted, each_value, is_ring, positive_parts
+from anydml.kernels.match.maps import Node
+from anydml.schema.expression import Constant, Expr, Variable, bound_by, free, integral, is_integer, walk
+from anydml.schema.identities import rewritten
+from anydml.schema.statement import Nest
+from anydml.tensor import DataType
+
+FEW = 9  # terms of a reduction that are written out
+HEAVY = 4  # those of which each has loops of its own
+MANY = 36  # terms, those of reductions inside one another multiplied
+MOST = 1500  # nodes
+
+_INDICES = {"add", "sub", "mul", "neg", "max", "min", "floordiv", "mod"}
+_COMPARED = {"less", "less_equal", "equal"}
+_NUMBERS = {
+    "add", "sub", "mul", "div", "neg", "max", "min", "absolute", "sqrt", "pow", "floor", "ceil", "truncate", "half_to_even",
+    "half_away", "round", "power", "position", "index",
+}  # fmt: skip
+
+
+class Program(NamedTuple):
+    """The nodes of expressions, of which `roots` are the elements of the outputs.
+
+    Besides those of expressions, there are "inside", a truth: whether an index lies in a tensor's dimension; "offset", bytes:
+    how far along a dimension an index is from a tensor's start, or the nearest one inside is; a "read" of offsets; "terms", a
+    reduction of terms and their conditions, written out. Variables are numbers: those of the output's dimensions come first.
+    bits: for each variable, how many bits its size has. types: of the tensors read. moves: the bits of elements are stored.
+    ring: the element is an integer modulo 2^64.
+    """
+
+    nodes: tuple[Node, ...]
+    roots: tuple[int, ...]
+    dims: int
+    bits: tuple[int, ...]
+    types: tuple[DataType, ...]
+    moves: bool
+    ring: bool
+
+    def free(self) -> list[frozenset[int]]:
+        """For each node, the variables that it depends on."""
+        found: list[frozenset[int]] = []
+        for op, args, data in self.nodes:
+            if op == "variable":
+                found.append(frozenset((data,)))
+                continue
+            here: frozenset[int] = frozenset().union(*(found[a] for a in args))
+            found.append(here - set(bound(op, data)))
+        return found
+
+    def in_its_place(self, own: Collection[int]) -> bool:
+        """Whether elements of some tensors are read in the place of the output's element alone, and others at constants."""
+        for op, args, tensor in self.nodes:
+            if op in ("reduce", "first_largest"):
+                return False
+            if op == "read":
+                at = [self.nodes[self.nodes[a].args[0]] for a in args]
+                if tensor in own and at != [Node("variable", (), d) for d in range(self.dims)]:
+                    return False
+                if tensor not in own and any(node.op != "constant" for node in at):
+                    return False
+        return True
+
+    def limited(self) -> frozenset[int]:
+        """The variables that a condition keeps below an index that is computed."""
+        return frozenset(
+            self.nodes[args[0]].data
+            for op, args, _ in self.nodes
+            if op == "index_less" and self.nodes[args[0]].op == "variable" and self.nodes[args[1]].op != "constant"
+        )
+
+
+class Matched(NamedTuple):
+    """A program, and what it is run on: the sizes of its variables, and the tensors that it reads."""
+
+    program: Program
+    sizes: tuple[int, ...]
+    tensors: tuple[str, ...]
+
+
+def bound(op: str, data: Any) -> tuple[int, ...]:
+    """The variables that a node binds."""
+    if op == "reduce":
+        return tuple(data[1])
+    return tuple(data[0]) if op == "first_largest" else ()
+
+
+def nests(nest: Nest, data_type: DataType) -> Matched | str:
+    """The program of a nest that is stored as a data type; or why there is none."""
+    return together((nest,), (data_type,))
+
+
+def together(of: Sequence[Nest], types: Sequence[DataType]) -> Matched | str:
+    """The program of several nests over the same index; or why there is none."""
+    if any(nest.variables != of[0].variables for nest in of):
+        return "outputs have indices of their own"
+    try:
+        return _Builder(of, types).matched()
+    except _Unfit as reason:
+        return str(reason)
+
+
+class _Unfit(Exception):
+    """Raised where a nest has no program; the message is the reason."""
+
+
+Env = Mapping[Variable, int]
+
+
+class _Builder:
+    def __init__(self, of: Sequence[Nest], types: Sequence[DataType]) -> None:
+        self.of, self.types = of, types
+        self.bodies = [nest.body if nest.moves else rewritten(nest.body) for nest in of]
+        self.free = {e: variables for body in self.bodies for e, variables in free(body).items()}
+        self.nodes: list[Node] = []
+        self.known: dict[Node, int] = {}
+        self.made: dict[tuple[Expr, frozenset[tuple[Variable, int]]], int] = {}
+        self.variables = {v: k for k, v in enumerate(of[0].variables)}
+        self.tensors: dict[str, tuple[int, DataType]] = {}
+
+    def matched(self) -> Matched:
+        ring = moves = False
+        for nest, body, data_type in zip(self.of, self.bodies, self.types, strict=True):
+            if any(node.op == "read" and node.data[0].definition is not None for node in walk(body)):
+                raise _Unfit("a tensor that is kept inside is read")
+            whole = data_type.dtype.kind in "iu" and not nest.moves
+            if whole and not integral(body):
+                raise _Unfit("an integer is made of real numbers")
+            ring, moves = whole and is_ring(body), nest.moves
+            if (ring or moves) and len(self.of) > 1:
+                raise _Unfit("several outputs, of which one is moved, or made of integers")
+        roots = tuple(self._node(body, {}, 1) for body in self.bodies)
+        sizes = tuple(int(v.size) for v in self.variables)
+        bits, types = tuple(max(n, 1).bit_length() for n in sizes), tuple(t for _, t in self.tensors.values())
+        program = Program(tuple(self.nodes), roots, len(self.of[0].variables), bits, types, moves, ring)
+        return Matched(program, sizes, tuple(self.tensors))
+
+    def _known(self, parts: Sequence[Expr]) -> Sequence[Expr]:
+        """Expressions, with what they depend on."""
+        for part in parts:
+            self.free |= free(part)
+        return parts
+
+    def _add(self, op: str, args: tuple[int, ...] = (), data: Any = None) -> int:
+        node = Node(op, args, data)
+        if node not in self.known:
+            if len(self.nodes) >= MOST:
+                raise _Unfit(f"more than {MOST} operations")
+            self.known[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self.known[node]
+
+    def _node(self, e: Expr, env: Env, times: int) -> int:
+        key = e, frozenset((v, env[v]) for v in self.free[e] if v in env)
+        if key not in self.made:
+            self.made[key] = self._make(e, env, times)
+        return self.made[key]
+
+    def _make(self, e: Expr, env: Env, times: int) -> int:
+        if e.op == "variable":
+            if e.data in env:
+                return self._whole(env[e.data])
+            return self._add("variable", (), self.variables.setdefault(e.data, len(self.variables)))
+        if e.op == "constant":
+            if not isinstance(e.data.value, Fraction | float):
+                raise _Unfit("sizes are symbols")
+            return self._add("constant", (), e.data)
+        if e.op == "read":
+            return self._read(e, env, times)
+        if e.op == "reduce" or e.op == "first_largest":
+            return self._reduction(e, env, times)
+        if e.op == "less" and (parts := positive_parts(e)) is not None:
+            made = [self._node(part, env, times) for part in self._known(parts)]
+            return self._joined("both", *made)
+        args = tuple(self._node(a, env, times) for a in e.args)
+        if e.op == "select":
+            truth = self._truth_of(args[0])
+            return self._add("select", args) if truth is None else args[1] if truth else args[2]
+        if e.op in ("both", "either"):
+            return self._joined(e.op, *args)
+        if e.op == "not":
+            truth = self._truth_of(args[0])
+            return self._add("not", args) if truth is None else self._truth(not truth)
+        if (e.op in _INDICES and e.sort == "index") or (
+            e.op in _COMPARED and all(a.sort == "index" or is_integer(a) for a in e.args)
+        ):
+            return self._of_indices(e.op, args)
+        if e.op == "position" and (n := self._integer(args[0])) is not None:
+            return self._whole(n)
+        if e.op not in _NUMBERS and e.op not in _COMPARED:
+            raise _Unfit(f"{e.op} is no operation of nests")
+        return self._add(e.op, args, e.data)
+
+    # --- indices and truths ---
+
+    def _whole(self, n: int) -> int:
+        return self._add("constant", (), Constant(Fraction(n), True))
+
+    def _integer(self, place: int) -> int | None:
+        op, _, data = self.nodes[place]
+        return int(data.value) if op == "constant" and data.integral else None
+
+    def _truth(self, value: bool) -> int:
+        return self._add("truth", (), value)
+
+    def _truth_of(self, place: int) -> bool | None:
+        op, _, data = self.nodes[place]
+        return bool(data) if op == "truth" else None
+
+    def _joined(self, op: str, a: int, b: int) -> int:
+        for x, y in ((a, b), (b, a)):
+            truth = self._truth_of(x)
+            if truth is not None:
+                return y if truth == (op == "both") else x
+        return a if a == b else self._add(op, (a, b))
+
+    def _of_indices(self, op: str, args: tuple[int, ...]) -> int:
+        numbers = [n for a in args if (n := self._integer(a)) is not None]
+        if len(numbers) < len(args):
+            if op in ("floordiv", "mod") and (self._integer(args[1]) or 0) < 1:
+                raise _Unfit("a divisor is no positive constant")
+            if op in ("add", "sub") and self._integer(args[1]) == 0:
+                return args[0]
+            return self._add(f"index_{op}", args)
+        if op in _COMPARED:
+            x, y = numbers
+            return self._truth(x < y if op == "less" else x <= y if op == "less_equal" else x == y)
+        if op == "neg":
+            return self._whole(-numbers[0])
+        x, y = numbers
+        if op in ("max", "min"):
+            return self._whole(max(x, y) if op == "max" else min(x, y))
+        if op in ("floordiv", "mod"):
+            return self._whole(x // y if op == "floordiv" else x % y)
+        return self._whole(x + y if op == "add" else x - y if op == "sub" else x * y)
+
+    # --- reads ---
+
+    def _read(self, e: Expr, env: Env, times: int) -> int:
+        tensor, mode = e.data
+        number, _ = self.tensors.setdefault(tensor.name, (len(self.tensors), tensor.data_type))
+        at = e.args[: len(tensor.sizes)]
+        args = [self._node(a, env, times) for a in at]
+        offsets = tuple(
+            self._add("offset", (a,), (number, d, self._is_inside(a, n)))
+            for d, (a, n) in enumerate(zip(args, tensor.sizes, strict=True))
+        )
+        read = self._add("read", offsets, number)
+        if mode != "otherwise":
+            return read
+        there = self._inside(e, env, times)
+        truth = self._truth_of(there)
+        otherwise = self._node(e.args[-1], env, times)
+        return self._add("select", (there, read, otherwise)) if truth is None else read if truth else otherwise
+
+    def _is_inside(self, place: int, size: int) -> bool:
+        """Whether an index is known to lie inside."""
+        op, _, data = self.nodes[place]
+        if op == "constant":
+            return bool(0 <= data.value < size)
+        return op == "variable" and int(list(self.variables)[data].size) <= size
+
+    def _inside(self, e: Expr, env: Env, times: int) -> int:
+        """Whether every index of a read lies inside."""
+        tensor = e.data[0]
+        number, _ = self.tensors.setdefault(tensor.name, (len(self.tensors), tensor.data_type))
+        found = self._truth(True)
+        for d, (a, n) in enumerate(zip(e.args, tensor.sizes, strict=False)):
+            place = self._node(a, env, times)
+            if not self._is_inside(place, n):
+                x = self._integer(place)
+                there = self._truth(0 <= x < n) if x is not None else self._add("inside", (place,), (number, d))
+                found = self._joined("both", found, there)
+        return found
+
+    # --- reductions ---
+
+    def _reduction(self, e: Expr, env: Env, times: int) -> int:
+        variables = bound_by(e)
+        kind = e.data[0] if e.op == "reduce" else e.op
+        if kind not in ("sum", "max", "min", "first_largest") or (e.op == "first_largest" and e.data[1]):
+            raise _Unfit(f"a reduction {kind}")
+        if kind == "sum" and len(variables) > 1 and (product := counted(e, self.free)) is not None:
+            return self._node(self._known([product])[0], env, times)
+        terms = math.prod(int(v.size) for v in variables)
+        few = HEAVY if any(node.op == "first_largest" for node in walk(e.args[0])) else FEW
+        if e.op == "reduce" and terms <= few and terms * times <= MANY:
+            made = [self._term(e, {**env, **at}, times * terms) for at in each_value(variables)]
+            there = [x for term in made if self._truth_of(term[1]) is not False for x in term]
+            return self._add("terms", tuple(there), kind)
+        if any(v in env for v in variables):
+            raise _Unfit("a variable is bound twice")
+        numbers = tuple(self.variables.setdefault(v, len(self.variables)) for v in variables)
+        args = self._term(e, env, times)
+        if e.op == "reduce":
+            return self._add("reduce", args, (kind, numbers))
+        return self._add("first_largest", args, (numbers, tuple(int(v.size) for v in variables)))
+
+    def _term(self, e: Expr, env: Env, times: int) -> tuple[int, int]:
+        """A reduction's body, and the condition under which it counts."""
+        there = self._truth(True)
+        inner = {node for r in walk(e.args[0]) if bound_by(r) for node in walk(r.args[0])}
+        for node in walk(e.args[0]):
+            if node.op == "read" and node.data[1] == "skipped" and node not in inner:
+                there = self._joined("both", there, self._inside(node, env, times))
+        if len(e.args) > 1:
+            there = self._joined("both", there, self._node(e.args[1], env, times))
+        return self._node(e.args[0], env, times), there

@@ -1,0 +1,138 @@
+"""Roots, choices, roundings to integers, and comparisons of real numbers, with the lanes in which bounds leave them open."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product
+from anydml.kernels.elementwise.rounding import rounded_to_whole
+from anydml.kernels.nests.arithmetic import aligned, plain
+from anydml.kernels.nests.real import (
+    DOUBLE,
+    FAR,
+    ONE,
+    SLACK,
+    TINY,
+    Real,
+    U,
+    alike,
+    chosen,
+    either,
+    kept,
+    places,
+    raised,
+    spread,
+    sum_of,
+)
+
+
+def root(a: Real) -> Real:
+    """The square root."""
+    a = plain(a)
+    body, x = a.body, a.value
+    value = x.root()
+    product, more = exact_product(value, value)
+    rest = ((x - product) - more).magnitude()
+    if not body.has_fma:
+        rest = rest + lost_product(value, value, product)
+    regular = x.compared("ogt", 0.0) & x.compared("olt", math.inf)
+    err = body.chosen(regular & rest.compared("une", 0.0), rest / value * SLACK + TINY, 0.0)
+    guard = either(a.guard, regular & x.compared("olt", 1 / FAR))
+    if a.err is not None:
+        err = err + body.chosen(regular, kept(a.err / value, a.err), 0.0)
+        unsure = a.err.compared("une", 0.0) & ~x.compared("ogt", a.err * 2.0) & x.magnitude().compared("olt", math.inf)
+        guard = either(guard, unsure)
+    top = math.sqrt(a.top) if a.top < math.inf else math.inf
+    return Real(value, err, ONE, raised(top), None, 53, guard)
+
+
+def absolute(a: Real) -> Real:
+    return replace(a, value=a.value.magnitude(), constant=None)
+
+
+def extreme(a: Real, b: Real, *, largest: bool) -> Real:
+    """The larger or the smaller: NaN if either is, and -0 < +0."""
+    a, b = aligned(a, b)
+    x, y = alike(a.value, b.value)
+    body = x.body
+    first = x.compared("ogt" if largest else "olt", y)
+    same = x.bits() & y.bits() if largest else x.bits() | y.bits()
+    found = body.chosen(first, x, y)
+    found = body.chosen(x.compared("oeq", y), same.cast(x.kind), found)
+    found = body.chosen(x.compared("uno", y), x + y, found)
+    err = None
+    if a.err is not None or b.err is not None:
+        e, f = (spread(body.constant(DOUBLE, 0.0) if z.err is None else z.err, x.kind.lanes) for z in (a, b))
+        # where it is certain which one it is, its own bound is that of the result
+        apart = (x - y).magnitude() * (1 - 2 * U)
+        sure = apart.compared("ogt", (e + f) * SLACK)
+        err = body.chosen(sure, body.chosen(first, e, f), body.chosen(e.compared("ogt", f), e, f))
+        err = body.chosen(e.compared("uno", f), e + f, err)
+    quantum = None if a.quantum is None or b.quantum is None else min(a.quantum, b.quantum)
+    top = max(a.top, b.top)
+    digits, guard = max(a.digits, b.digits), either(a.guard, b.guard)
+    return Real(found, err, a.factor, top, quantum, digits, guard, finite=a.finite and b.finite)
+
+
+def select(mask: Value, unsure: Value | None, a: Real, b: Real) -> Real:
+    """a where the mask holds, else b; unsure: lanes in which it is open."""
+    a, b = aligned(a, b)
+    err = None
+    body = a.body
+    if a.err is not None or b.err is not None:
+        e, f = (body.constant(DOUBLE, 0.0) if x.err is None else x.err for x in (a, b))
+        err = chosen(mask, e, f)
+    guard = unsure
+    if a.guard is not None or b.guard is not None:
+        no = body.constant(Kind("i1"), False)
+        guard = either(guard, chosen(mask, a.guard or no, b.guard or no))
+    quantum = None if a.quantum is None or b.quantum is None else min(a.quantum, b.quantum)
+    digits, value = max(a.digits, b.digits), chosen(mask, a.value, b.value)
+    return Real(value, err, a.factor, max(a.top, b.top), quantum, digits, guard, finite=a.finite and b.finite)
+
+
+def ends(a: Real) -> tuple[Value, Value]:
+    """Two values that a number with the factor 1 lies between."""
+    assert a.err is not None
+    v, e = alike(a.value, a.err)
+    e = v.body.fused(v.magnitude(), 2 * U, e * SLACK) * SLACK
+    return v - e, v + e
+
+
+def unequal(a: Real, differ: Value) -> Value:
+    """Where the ends of a number's interval differ, and it is not exact."""
+    assert a.err is not None
+    v, e = alike(a.value, a.err)
+    finite = v.magnitude().compared("olt", math.inf)
+    return (differ & e.compared("une", 0.0) | ~e.compared("olt", math.inf)) & finite
+
+
+def to_whole(op: str, a: Real) -> Real:
+    """floor, ceil, truncate, half_to_even or half_away."""
+    a = plain(a)
+    value = rounded_to_whole(op, a.value)
+    guard = a.guard
+    if a.err is not None:
+        low, high = (rounded_to_whole(op, end) for end in ends(a))
+        guard = either(guard, unequal(a, low.bits().compared("ne", high.bits())))
+    top = a.top if math.isinf(a.top) else float(math.ceil(a.top))
+    return Real(value, None, ONE, top, 0, min(53, places(top, 0)), guard, finite=a.finite)
+
+
+def compared(op: str, a: Real, b: Real) -> tuple[Value, Value | None]:
+    """Where a is less than b (or at most, or equal), and the lanes in which it is open."""
+    how = {"less": "olt", "less_equal": "ole", "equal": "oeq"}[op]
+    a, b = aligned(a, b)
+    x, y = alike(a.value, b.value)
+    mask = x.compared(how, y)
+    guard = either(a.guard, b.guard)
+    err = sum_of(a.err, b.err)
+    if err is None:
+        return mask, guard
+    apart = (x - y).magnitude() * (1 - 2 * U)
+    err = spread(err, x.kind.lanes)
+    finite = x.magnitude().compared("olt", math.inf) & y.magnitude().compared("olt", math.inf)
+    near = apart.compared("ule", err) & err.compared("une", 0.0) & finite
+    return mask, either(guard, near)

@@ -1,0 +1,143 @@
+"""The family of nests, compiled: any sums, extremes and places of elements read at computed places, correctly rounded."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from anydml.forks import guard
+from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.nests import Matched, together
+from anydml.kernels.nests import emit
+from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
+from anydml.kernels.nests.undecided import Piece, deciding
+from anydml.schema.check import Checked
+from anydml.schema.statement import Statement
+
+ROOM = 1 << 11  # elements on the list of a piece
+SHORT = 1 << 14  # terms below which other threads can wait
+ALONE = 1 << 16  # terms below which one thread computes
+BUDGET = 1 << 28  # terms between which signals are handled
+LONGEST = 1 << 36  # terms of one element
+
+
+def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+    """A step for each output and each thread."""
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    own = _in_place(checked)
+    groups = [list(statement)] if own else [[name] for name in statement]
+    pieces: list[list[Piece]] = []
+    phases: list[list[list[Step]]] = []
+    scratch, work = 0, 0
+    for names in groups:
+        types = [checked.tensors[name].data_type for name in names]
+        found = together([statement[name] for name in names], types)
+        if isinstance(found, str):
+            return Refused(found)
+        if any(t.element_bits < 8 for t in (*found.program.types, *types)):
+            return Refused("elements are of four bits")
+        kept = tuple(k for k, tensor in enumerate(found.tensors) if tensor in own)
+        if own and not found.program.in_its_place(kept):
+            return Refused("elements of an input that an output may lie in are read elsewhere")
+        try:
+            made = _Outputs(target, tuple(names), found, kept, checked, machine)
+        except engine.Uncompilable as reason:
+            return Refused(str(reason))
+        steps, here, scratch = made.steps(scratch)
+        phases.append(steps)
+        pieces.append(here)
+        work += made.work
+    types_ = {name: checked.tensors[name].data_type for name in statement}
+    return Lowered(
+        target,
+        [Rounds(phases)],
+        scratch=8 * scratch,
+        short=work < SHORT,
+        decide=deciding(statement, types_, pieces),
+    )
+
+
+def _in_place(checked: Checked[Any]) -> frozenset[str]:
+    """The inputs that an output may lie in the place of."""
+    wires = checked.desc.spec.in_place
+    return frozenset(name for name, field, _ in checked.fields.values() if field.wire in wires)
+
+
+class _Outputs:
+    """The kernel of outputs that are computed together, and its arguments."""
+
+    def __init__(
+        self,
+        target: Target,
+        names: tuple[str, ...],
+        found: Matched,
+        kept: tuple[int, ...],
+        checked: Checked[Any],
+        machine: Machine,
+    ) -> None:
+        self.names, self.found, self.tensors = names, found, checked.tensors
+        outputs = [checked.tensors[name] for name in names]
+        sizes, dims = found.sizes, found.program.dims
+        lanes = emit.lanes_of(target)
+        itemsizes = [t.data_type.dtype.itemsize for t in outputs]
+        self.strides = [[s * n for s in t.explicit_strides] for t, n in zip(outputs, itemsizes, strict=True)]
+        wide = [d for d in range(dims) if sizes[d] >= lanes]
+        dense = [all(s[d] == n for s, n in zip(self.strides, itemsizes, strict=True)) for d in range(dims)]
+        lane = max(wide or range(dims), key=lambda d: (dense[d] if wide else sizes[d], d))
+        self.shape = Shape(
+            found.program,
+            tuple(t.data_type for t in outputs),
+            lane,
+            tuple(s[lane] == n for s, n in zip(self.strides, itemsizes, strict=True)),
+            kept,
+            narrowed(found.program, sizes),
+        )
+        limited = found.program.limited()
+        self.terms = prod(n for v, n in enumerate(sizes) if v >= dims and v not in limited)
+        if self.terms > LONGEST:
+            raise engine.Uncompilable("elements are reductions of too many terms")
+        with guard:
+            self.code = engine.compiled(emit.emitted, target, self.shape)
+        self.lanes = lanes
+        self.kept = emit.slots(target, self.shape)
+        self.rows = prod(sizes[d] for d in self.shape.outer)
+        self.work = prod(sizes)
+        self.threads = min(machine.threads if self.work >= ALONE else 1, self.rows)
+
+    def steps(self, start: int) -> tuple[list[list[Step]], list[Piece], int]:
+        """A piece for each thread, in scratch from a word on; and the word behind."""
+        shape, sizes = self.shape, self.found.sizes
+        width = sizes[shape.lane]
+        pitch = -(-width // self.lanes) * self.lanes
+        room = min(ROOM, self.rows * width) + self.lanes
+        kept = tuple(self.found.tensors[t] for t in shape.kept)
+        words = -(-(STATE_WORDS + room * (1 + len(kept))) // 8) * 8
+        size = words + -(-(pitch * self.kept) // 8) * 8
+        ranges = [size]
+        for found in shape.narrowed:
+            ranges.append(ranges[-1] + 2 * 8 * -(-sizes[found.dimension] // 8))
+        size = ranges.pop()
+        budget = max(1, BUDGET // max(1, width * self.terms))
+        steps: list[list[Step]] = []
+        pieces: list[Piece] = []
+        for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):
+            state = At("scratch", 8 * start)
+            numbers: list[At | int] = [
+                state, state + 8 * STATE_WORDS, state + 8 * words, 8 * pitch, room, budget, first, end, *sizes,
+                *map(At, self.names), *(s for strides in self.strides for s in strides),
+            ]  # fmt: skip
+            numbers += [At(name) for name in self.found.tensors]
+            for t, d in shape.places:
+                tensor = self.tensors[self.found.tensors[t]]
+                numbers += [tensor.sizes[d] - 1, tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize]
+            numbers += [state + 8 * at for at in ranges]
+            steps.append([Step(self.code, tuple(numbers))])
+            pieces.append(Piece(self.names, start, sizes[: shape.program.dims], (*shape.outer, shape.lane), kept))
+            start += size
+        return steps, pieces, start

@@ -1,0 +1,203 @@
+"""What the loops of reductions carry: sums with the bounds of their errors, extremes, and the place of the largest."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.nests import arithmetic, decisions, items, real
+from anydml.kernels.nests.items import BIT, WORD, Index, Item, Truth
+from anydml.kernels.nests.real import DOUBLE, FAR, SLACK, Real, chosen, either, spread
+
+
+class Fold(Protocol):
+    """The values that a reduction's loops carry."""
+
+    def starts(self) -> list[Value]: ...
+
+    def opened(self, carried: list[Value], guard: Value | None) -> list[Value]:
+        """The values where the end of a loop is open in some lanes."""
+
+    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]: ...
+
+    def finished(self, carried: list[Value]) -> Item: ...
+
+
+class _Guarded:
+    """A fold whose last value, where `open` says so, is the lanes in which nothing is known."""
+
+    def __init__(self, body: Body, lanes: int, *, guarded: bool) -> None:
+        self.body, self.lanes, self.open = body, lanes, guarded
+
+    def constant(self, kind: Kind, x: float) -> Value:
+        return self.body.constant(kind._replace(lanes=self.lanes), x)
+
+    def guards(self) -> list[Value]:
+        return [self.constant(BIT, False)] if self.open else []
+
+    def opened(self, carried: list[Value], guard: Value | None) -> list[Value]:
+        return carried if guard is None else [*carried[:-1], self.more(carried, guard)]
+
+    def more(self, carried: list[Value], *guards: Value | None) -> Value:
+        found = either(carried[-1], *guards)
+        assert found is not None
+        return spread(found, self.lanes)
+
+    def wide(self, x: Value) -> Value:
+        return spread(x, self.lanes)
+
+
+class Sum(_Guarded):
+    """A sum of numbers of one factor: the value, its bound unless it is exact, and whether there is a term.
+
+    count: of terms, at most.
+    """
+
+    def __init__(self, body: Body, term: Real, there: Truth, lanes: int, count: int) -> None:
+        super().__init__(body, lanes, guarded=term.guard is not None or there.guard is not None)
+        self.term, self.known = term, bool(there.known)
+        self.top = term.top * count * (1 + 2.0**-20)
+        fits = term.exact and term.quantum is not None and real.places(self.top, term.quantum) <= 53
+        self.exact = fits
+
+    def starts(self) -> list[Value]:
+        values = [self.constant(DOUBLE, -0.0)]
+        values += [] if self.exact else [self.constant(DOUBLE, 0.0)]
+        return [*values, self.constant(BIT, False), *self.guards()]
+
+    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
+        assert isinstance(term, Real)
+        assert term.factor == self.term.factor
+        value, some = self.wide(term.value), self.wide(there.mask)
+        err = None if term.err is None else self.wide(term.err)
+        if not there.known:
+            value = chosen(some, value, self.constant(DOUBLE, -0.0))
+            err = None if err is None else chosen(some, err, self.constant(DOUBLE, 0.0))
+        guard = term.guard if there.known or term.guard is None else real.alike(term.guard, there.mask)
+        if isinstance(guard, tuple):
+            guard = guard[0] & guard[1]
+        if self.exact:
+            made = [carried[0] + value]
+        else:
+            total, rest = two_sum(carried[0], value)
+            lost = rest.magnitude() if err is None else rest.magnitude() + err
+            made = [total, (carried[1] + lost) * SLACK]
+        made.append(carried[len(made)] | some)
+        return [*made, self.more(carried, guard, there.guard)] if self.open else made
+
+    def finished(self, carried: list[Value]) -> Item:
+        err = None if self.exact else carried[1]
+        some = carried[1 if self.exact else 2]
+        value = self.body.chosen(some, carried[0], 0.0)
+        guard = carried[-1] if self.open else None
+        term = self.term
+        finite = term.finite and self.top < FAR
+        if self.exact:
+            digits = real.places(self.top, term.quantum)
+            return Real(value, None, term.factor, self.top, term.quantum, digits, guard, finite=finite)
+        made = Real(value, err, term.factor, self.top, None, 53, guard, finite=finite)
+        if made.top < FAR or term.top < FAR / 2.0**64:
+            return made
+        # of finite terms, an infinity may be one that float64 does not hold
+        return Real(value, err, term.factor, self.top, None, 53, either(guard, ~value.magnitude().compared("ole", FAR)))
+
+
+class RingSum:
+    """A sum of integers modulo 2^64."""
+
+    def __init__(self, body: Body, lanes: int) -> None:
+        self.body, self.lanes = body, lanes
+
+    def starts(self) -> list[Value]:
+        return [self.body.constant(WORD._replace(lanes=self.lanes), 0)]
+
+    def opened(self, carried: list[Value], guard: Value | None) -> list[Value]:
+        assert guard is None
+        return carried
+
+    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
+        assert isinstance(term, Index)
+        value = spread(term.value, self.lanes)
+        if not there.known:
+            value = chosen(spread(there.mask, self.lanes), value, carried[0].lift(0))
+        return [carried[0] + value]
+
+    def finished(self, carried: list[Value]) -> Item:
+        return Index(carried[0], -(1 << 63), (1 << 63) - 1)
+
+
+def extreme(kind: str, body: Body, term: Real, there: Truth, lanes: int) -> Fold:
+    return Extreme(body, term, there, lanes, largest=kind == "max")
+
+
+class Extreme(_Guarded):
+    """The largest or smallest number of the factor 1, and its bound unless it is exact."""
+
+    def __init__(self, body: Body, term: Real, there: Truth, lanes: int, *, largest: bool) -> None:
+        super().__init__(body, lanes, guarded=term.guard is not None or there.guard is not None)
+        self.term, self.largest, self.exact = term, largest, term.exact
+
+    def starts(self) -> list[Value]:
+        first = self.constant(DOUBLE, -math.inf if self.largest else math.inf)
+        return [first, *([] if self.exact else [self.constant(DOUBLE, 0.0)]), *self.guards()]
+
+    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
+        assert isinstance(term, Real)
+        term = arithmetic.plain(term)
+        before = Real(carried[0], None if self.exact else carried[1], top=term.top)
+        made = decisions.extreme(before, term, largest=self.largest)
+        if not there.known:
+            made = decisions.select(there.mask, None, made, before)
+        values = [self.wide(made.value)]
+        if not self.exact:
+            values.append(self.constant(DOUBLE, 0.0) if made.err is None else self.wide(made.err))
+        return [*values, self.more(carried, made.guard, there.guard)] if self.open else values
+
+    def finished(self, carried: list[Value]) -> Item:
+        term, guard = self.term, carried[-1] if self.open else None
+        if self.exact:
+            return Real(carried[0], None, top=term.top, quantum=term.quantum, digits=term.digits, guard=guard)
+        return Real(carried[0], carried[1], top=term.top, guard=guard)
+
+
+class Largest(_Guarded):
+    """The place of the first NaN, else of the first of the largest numbers; 0 of nothing."""
+
+    def __init__(self, body: Body, term: Item, there: Truth, lanes: int) -> None:
+        assert isinstance(term, Real)
+        guarded = term.guard is not None or there.guard is not None or term.err is not None
+        super().__init__(body, lanes, guarded=guarded)
+        self.term = term
+
+    def starts(self) -> list[Value]:
+        first = [self.constant(DOUBLE, 0.0)] * (1 if self.term.exact else 2)
+        return [*first, self.constant(WORD, 0), self.constant(BIT, False), *self.guards()]
+
+    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
+        assert isinstance(term, Real)
+        assert place is not None
+        n = 1 if self.term.exact else 2
+        key = self.wide(term.value)
+        err = None if term.err is None else self.wide(term.err)
+        best = Real(carried[0], carried[1] if n == 2 else None, term.factor, term.top)
+        less, unsure = decisions.compared("less", best, Real(key, err, term.factor, term.top))
+        some, mask = carried[n + 1], self.wide(there.mask)
+        first_nan = key.compared("uno", key) & carried[0].compared("ord", carried[0])
+        better = (less | first_nan | ~some) & mask
+        made = [chosen(better, key, carried[0])]
+        if n == 2:
+            made.append(chosen(better, self.constant(DOUBLE, 0.0) if err is None else err, carried[1]))
+        made.append(chosen(better, place, carried[n]))
+        made.append(some | mask)
+        if not self.open:
+            return made
+        if unsure is not None:
+            unsure = unsure & some & mask
+        own = None if term.guard is None else self.wide(term.guard) & mask
+        return [*made, self.more(carried, unsure, own, there.guard)]
+
+    def finished(self, carried: list[Value]) -> Item:
+        n = 1 if self.term.exact else 2
+        return Index(carried[n], 0, items.WIDE, carried[-1] if self.open else None)

@@ -1,0 +1,28 @@
+"""The frame of a nest's code: its body, and the indices of vectors of elements."""
+
+from __future__ import annotations
+
+from anydml.kernels.code.values import Body, Value
+from anydml.kernels.nests import items
+from anydml.kernels.nests.items import WORD, Index
+from anydml.kernels.nests.real import spread
+from anydml.kernels.nests.shape import Shape
+from anydml.kernels.nests.walk import Walk
+
+
+class Frame:
+    """The code of a shape in the making; lanes: of a vector of elements."""
+
+    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int) -> None:
+        self.body, self.shape, self.walk, self.lanes = body, shape, walk, lanes
+
+    def index(self, d: int, value: Value) -> Index:
+        return Index(value, 0, (1 << self.shape.program.bits[d]) - 1)
+
+    def column(self, x: str, d: int | None = None) -> Index:
+        """The indices of a vector of elements along a dimension; behind the last one, that one again."""
+        body = self.body
+        d = self.shape.lane if d is None else d
+        value = spread(Value(body, x, WORD), self.lanes) + body.constants("i64", range(self.lanes))
+        last = spread(Value(body, body.op(f"sub i64 %size{d}, 1"), WORD), self.lanes)
+        return self.index(d, items.extreme("min", value, last))

@@ -1,0 +1,80 @@
+"""Powers of real numbers, and what elementwise kernels know of functions and roundings, for these."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.elementwise import rounding, transcendental
+from anydml.kernels.elementwise.items import constant as exact_constant
+from anydml.kernels.elementwise.numbers import Number
+from anydml.kernels.nests import arithmetic
+from anydml.kernels.nests.real import Real, U, alike, either, spread
+from anydml.tensor import DataType
+
+SINGLE = float(2**128)
+
+
+def whole_power(x: Real, exponent: int) -> Real:
+    """A product of equal numbers."""
+    if exponent < 1:
+        raise Uncompilable("a power with an exponent below 1")
+    made = x
+    for _ in range(exponent - 1):
+        made = arithmetic.multiply(made, x)
+    return made
+
+
+def rounded(x: Real, data_type: DataType) -> Real:
+    """A number as a tensor of a float type holds it."""
+    if data_type != DataType.FLOAT32:
+        raise Uncompilable("a number is rounded inside to another type than FLOAT32")
+    bits, guard = rounding.nearest_single(as_number(x))
+    value = bits.converted("fpext", bits.kind.of("double"))
+    top = min(SINGLE, x.top * (1 + 2.0**-23) + 2.0**-149)
+    # what rounds to an infinity is one
+    return Real(value, None, top=top, quantum=-149, digits=24, guard=either(x.guard, guard), finite=x.finite and top < 2.0**127)
+
+
+def power(x: Real, y: Real) -> Real:
+    """x^y, as IEEE 754 defines it."""
+    x, y = arithmetic.plain(x), y
+    lanes = x.value.kind.lanes
+    if y.constant is not None:
+        like = x.value
+        exponent = float(y.constant)
+        if Fraction(exponent) != y.constant:
+            raise Uncompilable("an exponent that float64 does not hold")
+        second = exact_constant(y.constant, like)
+        simple = transcendental.simple_power(as_number(x), y.constant)
+        if simple is not None:
+            return of_number(simple)
+    elif y.top == 0 and y.finite:
+        second = exact_constant(Fraction(0), x.value)
+    else:
+        y = arithmetic.plain(y)
+        lanes = max(lanes, y.value.kind.lanes)
+        second = as_number(replace(y, value=spread(y.value, lanes)))
+    first = as_number(replace(x, value=spread(x.value, lanes), err=None if x.err is None else spread(x.err, lanes)))
+    return of_number(transcendental.function("pow", [first, second], "wide"))
+
+
+def as_number(x: Real) -> Number:
+    """A number with the factor 1, as functions and roundings take it."""
+    value, err = x.value, x.err
+    if err is None:
+        top = x.top if not math.isinf(x.top) else 2.0**1000
+        return Number(
+            x.body, lambda: value, exact=True, low=-top, high=top, quantum=x.quantum, digits=x.digits, least=x.quantum,
+            odd=lambda: value,
+        )  # fmt: skip
+    value, err = alike(value, err)
+    return Number(x.body, lambda: value, err=lambda: err)
+
+
+def of_number(x: Number) -> Real:
+    value = x.wide()
+    err = None if x.exact else x.error() * (1 + U * 8)
+    return Real(value, err, top=math.inf, guard=x.guard, finite=False)

@@ -1,0 +1,23 @@
+"""Elements at computed places, a vector of them."""
+
+from __future__ import annotations
+
+from anydml.kernels.code.values import Body, Kind, Value
+
+
+def gathered(body: Body, element: Kind, base: str, offsets: Value) -> Value:
+    """The elements so many bytes from a base."""
+    lanes = offsets.kind.lanes
+    vector = Kind(element.element, lanes)
+    if "avx512f" in body.target.features and element.bits in (32, 64):
+        pointers = body.op(f"getelementptr i8, ptr {base}, {offsets.kind.text} {offsets.name}")
+        name = f"llvm.masked.gather.v{lanes}{element.element}.v{lanes}p0"
+        mask = ", ".join(["i1 true"] * lanes)
+        kinds = f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", vector.text
+        body.declared[f"declare {vector.text} @{name}({', '.join(kinds)})"] = None
+        arguments = zip(kinds, (pointers, "1", f"<{mask}>", "poison"), strict=True)
+        return body.value(f"call {vector.text} @{name}({', '.join(' '.join(a) for a in arguments)})", vector)
+    found = body.undefined(vector)
+    for i in range(lanes):
+        found = found.replaced(i, body.loaded(element, base, offsets.lane(i).name))
+    return found

@@ -1,0 +1,172 @@
+"""Indices and truths in machine code: integers of 64 bits with the interval that they lie in, and masks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.nests.real import Real, alike, chosen, either
+
+WORD = Kind("i64")
+BIT = Kind("i1")
+WIDE = 1 << 62  # what is beyond is not known
+DOUBLED = 1 << 52  # integers up to here are divided as float64
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """An integer; low, high: where it lies. guard: lanes in which nothing is known."""
+
+    value: Value
+    low: int
+    high: int
+    guard: Value | None = None
+
+    @property
+    def constant(self) -> int | None:
+        return self.low if self.low == self.high and self.guard is None else None
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A condition; known: that it holds, or does not, in every lane. guard: lanes in which it is open."""
+
+    mask: Value
+    guard: Value | None = None
+    known: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Bits:
+    """The bits of an element that is moved."""
+
+    value: Value
+    guard: Value | None = None
+
+
+Item = Index | Truth | Real | Bits
+
+
+def whole(body: Body, n: int) -> Index:
+    return Index(body.constant(WORD, n), n, n)
+
+
+def truth(body: Body, known: bool) -> Truth:
+    return Truth(body.constant(BIT, known), None, known)
+
+
+def _within(low: int, high: int) -> tuple[int, int]:
+    return (low, high) if low >= -WIDE and high <= WIDE else (-(1 << 63), (1 << 63) - 1)
+
+
+def arithmetic(op: str, a: Index, b: Index) -> Index:
+    x, y = alike(a.value, b.value)
+    guard = either(a.guard, b.guard)
+    if op == "add":
+        return Index(x + y, *_within(a.low + b.low, a.high + b.high), guard)
+    if op == "sub":
+        return Index(x - y, *_within(a.low - b.high, a.high - b.low), guard)
+    if op == "mul":
+        corners = [p * q for p in (a.low, a.high) for q in (b.low, b.high)]
+        return Index(_scaled(x, y, a, b), *_within(min(corners), max(corners)), guard)
+    if op in ("max", "min"):
+        pick = max if op == "max" else min
+        return Index(extreme(op, x, y), pick(a.low, b.low), pick(a.high, b.high), guard)
+    assert b.constant is not None
+    return quotient(a, b.constant) if op == "floordiv" else remainder(a, b.constant)
+
+
+def _scaled(x: Value, y: Value, a: Index, b: Index) -> Value:
+    for p, n in ((x, b.constant), (y, a.constant)):
+        if n is not None and n > 0 and n & (n - 1) == 0:
+            return p << (n.bit_length() - 1)
+    return x * y
+
+
+def extreme(op: str, x: Value, y: Value) -> Value:
+    return x.body.chosen(x.compared("sgt" if op == "max" else "slt", y), x, y)
+
+
+def quotient(a: Index, by: int) -> Index:
+    """The quotient rounded down."""
+    x, body = a.value, a.value.body
+    low, high = a.low // by, a.high // by
+    if by & (by - 1) == 0:
+        return Index(x.shifted_right(by.bit_length() - 1, signed=True), low, high, a.guard)
+    if x.kind.lanes and a.low > -DOUBLED and a.high < DOUBLED:
+        # no quotient that is no integer is as near to one as float64 rounds
+        near = x.converted("sitofp", x.kind.of("double")) / float(by)
+        cut = near.converted("fptosi", x.kind)
+        down = cut.converted("sitofp", near.kind).compared("ogt", near)
+        return Index(cut - down.converted("zext", x.kind), low, high, a.guard)
+    divisor = body.constant(x.kind, by)
+    cut = body.value(f"sdiv {x.kind.text} {x.name}, {divisor.name}", x.kind)
+    below = (cut * divisor).compared("sgt", x)
+    return Index(cut - below.converted("zext", x.kind), low, high, a.guard)
+
+
+def remainder(a: Index, by: int) -> Index:
+    x = a.value
+    if by & (by - 1) == 0:
+        return Index(x & (by - 1), 0, by - 1, a.guard)
+    return Index(x - quotient(a, by).value * by, 0, by - 1, a.guard)
+
+
+def compared(op: str, a: Index, b: Index) -> Truth:
+    x, y = alike(a.value, b.value)
+    how = {"less": "slt", "less_equal": "sle", "equal": "eq"}[op]
+    return Truth(x.compared(how, y), either(a.guard, b.guard))
+
+
+def joined(op: str, a: Truth, b: Truth) -> Truth:
+    """Both, or either: open where one is, and the other does not settle it."""
+    for x, y in ((a, b), (b, a)):
+        if x.known is not None:
+            return y if x.known == (op == "both") else x
+    p, q = alike(a.mask, b.mask)
+    mask = p & q if op == "both" else p | q
+    guards = []
+    for x, y in ((a, b), (b, a)):
+        if x.guard is not None:
+            other = y.mask if op == "both" else ~y.mask
+            unsettled = other if y.guard is None else either(other, y.guard)
+            assert unsettled is not None
+            g, u = alike(x.guard, unsettled)
+            guards.append(g & u)
+    return Truth(mask, either(*guards))
+
+
+def inverted(a: Truth) -> Truth:
+    return Truth(~a.mask, a.guard, None if a.known is None else not a.known)
+
+
+def select(condition: Truth, a: Index, b: Index) -> Index:
+    guard = condition.guard
+    if a.guard is not None or b.guard is not None:
+        no = condition.mask.body.constant(BIT, False)
+        guard = either(guard, chosen(condition.mask, a.guard or no, b.guard or no))
+    return Index(chosen(condition.mask, a.value, b.value), min(a.low, b.low), max(a.high, b.high), guard)
+
+
+def position(a: Index) -> Real:
+    """An index as a number."""
+    value = a.value.converted("sitofp", a.value.kind.of("double"))
+    top = max(abs(a.low), abs(a.high))
+    guard = a.guard
+    if top > 1 << 53:
+        guard = either(guard, value.magnitude().compared("ogt", float(DOUBLED)))
+    return Real(value, top=float(top), quantum=0, digits=min(53, max(1, top.bit_length())), guard=guard, finite=True)
+
+
+def index(a: Real) -> Index:
+    """A number that is an integer as an index."""
+    value, body = a.value, a.value.body
+    guard = a.guard
+    if a.err is not None:
+        guard = either(guard, a.err.compared("une", 0.0))
+    if not (a.finite and a.top < WIDE):
+        guard = either(guard, ~value.magnitude().compared("ole", float(WIDE)))
+    limit = min(a.top, float(WIDE))
+    clipped = body.chosen(value.compared("ogt", -limit), value, -limit)  # of NaN, that too
+    clipped = body.chosen(clipped.compared("olt", limit), clipped, limit)
+    return Index(clipped.converted("fptosi", value.kind.of("i64")), -int(limit), int(limit), guard)

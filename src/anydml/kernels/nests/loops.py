@@ -1,0 +1,213 @@
+"""Reductions: a few terms written out, or loops, of which each carries what the reduction has come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Value
+from anydml.kernels.nests import arithmetic, decisions, items, real
+from anydml.kernels.nests.folds import Fold, Largest, RingSum, Sum, extreme
+from anydml.kernels.nests.items import Index, Item, Truth
+from anydml.kernels.nests.real import Real, chosen, either
+from anydml.kernels.nests.shape import conjuncts
+from anydml.kernels.nests.walk import Walk
+
+
+class Form(NamedTuple):
+    """The form of a reduction's terms: one of them, as an item, and its condition; in so many lanes."""
+
+    term: Item
+    condition: Truth
+    lanes: int
+
+
+def reduced(walk: Walk, p: int) -> Item:
+    """A reduction's result."""
+    op, args, data = walk.nodes[p]
+    if op == "terms":
+        return _written_out(walk, args, data)
+    if op == "first_largest":
+        variables, sizes = data
+        return _looped(walk, p, args, variables, lambda form: Largest(walk.body, form.term, form.condition, form.lanes), sizes)
+    kind, variables = data
+    count = 1 << sum(walk.program.bits[v] for v in variables)
+
+    def fold(form: Form) -> Fold:
+        if kind == "sum" and walk.program.ring:
+            return RingSum(walk.body, form.lanes)
+        assert isinstance(form.term, Real)
+        if kind == "sum":
+            return Sum(walk.body, form.term, form.condition, form.lanes, count)
+        return extreme(kind, walk.body, form.term, form.condition, form.lanes)
+
+    return _looped(walk, p, args, variables, fold, ())
+
+
+def _written_out(walk: Walk, args: Sequence[int], kind: str) -> Item:
+    body = walk.body
+    terms = [(args[k], walk.truth(args[k + 1])) for k in range(0, len(args), 2)]
+    if not terms and kind != "sum":
+        return real.special(body, -math.inf if kind == "max" else math.inf)
+    if walk.program.ring:
+        total = items.whole(body, 0)
+        for place, there in terms:
+            whole = walk.index(place)
+            value = whole.value if there.known else chosen(there.mask, whole.value, body.constant(items.WORD, 0))
+            total = items.arithmetic("add", total, Index(value, -items.WIDE, items.WIDE, either(whole.guard, there.guard)))
+        return total
+    neutral = {"sum": -0.0, "max": -math.inf, "min": math.inf}[kind]
+    found: Real | None = None
+    some: Value | None = None
+    for place, there in terms:
+        term = masked(walk.real(place), there, neutral)
+        some = None if there.known else there.mask if found is None else either(some, there.mask) if some is not None else None
+        if found is None:
+            found = term
+        else:
+            found = arithmetic.add(found, term) if kind == "sum" else decisions.extreme(found, term, largest=kind == "max")
+    if found is None:
+        return items.whole(body, 0)
+    if kind == "sum" and some is not None:  # a sum of nothing is no -0
+        return decisions.select(some, None, found, real.fraction(body, real.ONE * 0))
+    return found
+
+
+def masked(term: Real, there: Truth, neutral: float) -> Real:
+    """A term where its condition holds, else what changes nothing."""
+    if there.known:
+        return term
+    other = real.special(term.body, neutral)
+    if math.isinf(neutral):
+        term = arithmetic.plain(term)
+    return decisions.select(there.mask, there.guard, term, other)
+
+
+def _looped(
+    walk: Walk, p: int, args: Sequence[int], variables: Sequence[int], fold_of: Callable[[Form], Fold], sizes: Sequence[int]
+) -> Item:
+    term, condition = args
+    # where a loop begins elsewhere in each lane, its variable differs from lane to lane
+    spans = {v: any(ends[0].kind.lanes for ends in walk.ranges.get((p, v), ())) for v in variables}
+    fold = fold_of(_form(walk, p, term, condition, variables, spans))
+    conditions = conjuncts(walk.program, condition)
+    body = walk.body
+
+    def place(at: Sequence[Index]) -> Value:
+        found = items.whole(body, 0)
+        for x, n in zip(at, sizes, strict=True):
+            found = items.arithmetic("add", items.arithmetic("mul", found, items.whole(body, n)), x)
+        return found.value
+
+    def level(k: int, at: list[Index], there: Truth, carried: list[Value]) -> list[Value]:
+        if k == len(variables):
+            walk.fill(term, condition)
+            item = walk.index(term) if walk.program.ring and not sizes else walk.real(term)
+            there = items.joined("both", there, walk.truth(condition))
+            return fold.step(carried, item, there, place(at) if sizes else None)
+        v = variables[k]
+        start, end, open_ = _range(walk, p, v, conditions, variables[k:])
+        carried = fold.opened(carried, open_)
+        first, last = real.alike(start, end)
+        count = widest(items.extreme("max", last - first, first.lift(0)), "smax")
+
+        def turn(i: str, values: list[Value]) -> list[Value]:
+            value, step = real.alike(start, Value(body, i, items.WORD))
+            value = value + step
+            inside = there
+            if spans[v]:
+                inside = items.joined("both", there, Truth(value.compared("slt", last)))
+                most = real.spread(Value(body, body.op(f"sub i64 {walk.sizes[v]}, 1"), items.WORD), value.kind.lanes)
+                value = items.extreme("min", value, most)
+            index = Index(value, 0, (1 << walk.program.bits[v]) - 1)
+            with walk.scope({v: index}):
+                go = _uniform(walk, conditions)
+                if go is None:
+                    return level(k + 1, [*at, index], inside, values)
+
+                def once(_: str, inner: list[Value]) -> list[Value]:
+                    with walk.scope({}):
+                        return level(k + 1, [*at, index], inside, inner)
+
+                _, found = body.loop("0", go.converted("zext", items.WORD).name, 1, values, once)
+                return found
+
+        return body.loop("0", count.name, 1, carried, turn)[1]
+
+    return fold.finished(level(0, [], items.truth(body, True), fold.starts()))
+
+
+def _form(walk: Walk, p: int, term: int, condition: int, variables: Sequence[int], spans: Mapping[int, bool]) -> Form:
+    """The form of terms, by code that is dropped."""
+    lanes_of = tuple(sorted((v, i.value.kind.lanes) for scope in walk.bound for v, i in scope.items() if v in walk.free[p]))
+    key = p, lanes_of, tuple(spans.values())
+    if key not in walk.forms:
+        with walk.aside():
+            made = {}
+            for v in variables:
+                kind = items.WORD._replace(lanes=walk.lanes if spans[v] else 0)
+                made[v] = Index(Value(walk.body, "%none", kind), 0, (1 << walk.program.bits[v]) - 1)
+            with walk.scope(made):
+                item, there = walk.item(term), walk.truth(condition)
+                if any(spans.values()):
+                    mask = walk.body.constant(items.BIT._replace(lanes=walk.lanes), True)
+                    there = items.joined("both", there, Truth(mask))
+                if isinstance(item, Index) and not walk.program.ring:
+                    item = walk.real(term)
+                if isinstance(item, Real) and walk.nodes[p].op == "reduce" and walk.nodes[p].data[0] != "sum":
+                    item = arithmetic.plain(item)
+                if isinstance(item, (Truth, items.Bits)):
+                    raise Uncompilable("a reduction of what is no number")
+                lanes = max(item.value.kind.lanes, there.mask.kind.lanes)
+        walk.forms[key] = Form(item, there, lanes)
+    found = walk.forms[key]
+    assert isinstance(found, Form)
+    return found
+
+
+def _uniform(walk: Walk, conditions: Sequence[int]) -> Value | None:
+    """Whether conditions that are known here, and the same in every lane, may hold; None where there are none."""
+    variables = frozenset(v for scope in walk.bound for v in scope)
+    newest = frozenset(walk.bound[-1])
+    found: Value | None = None
+    for c in conditions:
+        if walk.free[c] <= variables and walk.free[c] & newest and not _differs(walk, c):
+            walk.fill(c)
+            truth = walk.truth(c)
+            if truth.known is None and not truth.mask.kind.lanes and (truth.guard is None or not truth.guard.kind.lanes):
+                may = truth.mask if truth.guard is None else truth.mask | truth.guard
+                found = may if found is None else found & may
+    return found
+
+
+def _differs(walk: Walk, p: int) -> bool:
+    """Whether a node depends on a variable that differs from lane to lane."""
+    return any(i.value.kind.lanes for scope in walk.bound for v, i in scope.items() if v in walk.free[p])
+
+
+def _range(walk: Walk, p: int, v: int, conditions: Sequence[int], unknown: Sequence[int]) -> tuple[Value, Value, Value | None]:
+    """Where a variable's loop begins and ends, and the lanes in which that is open."""
+    body = walk.body
+    start, end = body.constant(items.WORD, 0), Value(body, walk.sizes[v], items.WORD)
+    guards: list[Value | None] = []
+    for c in conditions:
+        op, args, _ = walk.nodes[c]
+        if op != "index_less" or walk.nodes[args[0]] != ("variable", (), v) or walk.free[args[1]] & set(unknown):
+            continue
+        walk.fill(args[1])
+        limit = walk.index(args[1])
+        guards.append(limit.guard)
+        end = items.extreme("min", *real.alike(end, widest(limit.value, "smax")))
+    for first, last in walk.ranges.get((p, v), ()):
+        start = items.extreme("max", *real.alike(start, first))
+        end = items.extreme("min", *real.alike(end, last))
+    return start, end, either(*guards)
+
+
+def widest(x: Value, how: str) -> Value:
+    """The largest ("smax") or smallest of all lanes."""
+    if not x.kind.lanes:
+        return x
+    return x.body.call(f"llvm.vector.reduce.{how}.v{x.kind.lanes}i64", items.WORD, x)

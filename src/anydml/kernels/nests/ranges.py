@@ -1,0 +1,72 @@
+"""The ends of loops that conditions narrow, found once a call for every index of a dimension of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from anydml.kernels.code.emit import along, fold
+from anydml.kernels.code.values import Value
+from anydml.kernels.nests.frame import Frame
+from anydml.kernels.nests.items import WORD, Index
+from anydml.kernels.nests.real import spread
+
+
+class Ranges(Frame):
+    """For each of `Shape.narrowed`, two rows of words in the scratch: where its loop begins and ends, by index."""
+
+    def _padded(self, d: int) -> str:
+        """The bytes of a word for each index of a dimension, in whole vectors."""
+        size = self.body.op(f"add i64 %size{d}, {self.lanes - 1}")
+        return self.body.op(f"mul i64 {self.body.op(f'and i64 {size}, {-self.lanes}')}, 8")
+
+    def find(self, k: int) -> None:
+        """For every index of a dimension, the first and last value of a loop's variable for which conditions may hold."""
+        body, walk, found = self.body, self.walk, self.shape.narrowed[k]
+        end = f"%size{found.variable}"
+        beyond = self._padded(found.dimension)
+
+        def column(x: str, _: list[str]) -> list[str]:
+            index = self.column(x, found.dimension)
+            first = spread(Value(body, end, WORD), self.lanes)
+
+            def turn(i: str, ends: list[Value]) -> list[Value]:
+                value = Value(body, i, WORD)
+                with walk.scope({found.dimension: index, found.variable: self.index(found.variable, value)}):
+                    walk.fill(*found.conditions)
+                    may: Value | None = None
+                    for c in found.conditions:
+                        truth = walk.truth(c)
+                        mask = spread(truth.mask, self.lanes)
+                        if truth.guard is not None:
+                            mask = mask | spread(truth.guard, self.lanes)
+                        may = mask if may is None else may & mask
+                    assert may is not None
+                    here, behind = (spread(word, self.lanes) for word in (value, value + 1))
+                    low = body.chosen(may & here.compared("slt", ends[0]), here, ends[0])
+                    return [low, body.chosen(may, behind, ends[1])]
+
+            made = body.loop("0", end, 1, [first, first.lift(0)], turn)[1]
+            at = body.at(f"%range{k}", body.op(f"mul i64 {x}, 8"))
+            body.stored(made[0], at)
+            body.stored(made[1], at, beyond)
+            return []
+
+        last = body.op(f"add i64 %size{found.dimension}, {self.lanes - 1}")
+        fold(body, "0", last, self.lanes, [], column)
+
+    def load(self, variables: Mapping[int, Index]) -> None:
+        """Load the ends of the loops that are known with some variables."""
+        body, walk = self.body, self.walk
+        for k, narrowed in enumerate(self.shape.narrowed):
+            if narrowed.dimension not in variables:
+                continue
+            index = variables[narrowed.dimension].value
+            base = f"%range{k}"
+            ends: list[Value] = []
+            for part in ("0", self._padded(narrowed.dimension)):
+                if index.kind.lanes:
+                    word = body.loaded(index.kind, body.at(body.at(base, part), body.op("mul i64 %x, 8")))
+                    ends.append(word)
+                else:
+                    ends.append(body.loaded(WORD, body.at(along(body, base, "8", index.name), part)))
+            walk.ranges.setdefault((narrowed.reduction, narrowed.variable), []).append((ends[0], ends[1]))

@@ -1,0 +1,154 @@
+"""Real numbers in machine code: float64 values, each with a bound of its error that is 0 where the value is the number.
+
+t = factor * n for a constant factor above 0 and |value - n| <= err. The factor takes what constants multiply and divide by, so
+that n is often an exact integer: quotients by constants are rounded when they have to be, and then once. Errors are what a sum,
+a product or a quotient leaves over, which float64 holds exactly. Infinities and NaN stand for themselves; their err is any.
+
+u = 2^-53. A bound is rounded up by SLACK wherever it is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from anydml.kernels.code.values import Body, Kind, Value
+
+U = 2.0**-53
+SLACK = 1 + 2.0**-45
+DIVISORS = 22  # integers up to here have a common multiple of 28 bits
+TINY = 2.0**-1000  # added to bounds that are products, which might vanish
+FAR = 2.0**900  # numbers up to here, and down to its reciprocal, have products and rests that float64 holds
+ONE = Fraction(1)
+DOUBLE = Kind("double")
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """top: |n| is at most this where it is finite. quantum: n is a multiple of 2^quantum, if err is None. digits: in so many
+    significant bits. err: None where it is 0 in every lane. guard: lanes in which nothing is known. constant: t, if it is
+    one, and no zero; its n is 1 or -1. finite: no lane is infinite or NaN.
+    """
+
+    value: Value
+    err: Value | None = None
+    factor: Fraction = ONE
+    top: float = math.inf
+    quantum: int | None = None
+    digits: int = 53
+    guard: Value | None = None
+    constant: Fraction | None = None
+    finite: bool = False
+
+    @property
+    def body(self) -> Body:
+        return self.value.body
+
+    @property
+    def exact(self) -> bool:
+        return self.err is None
+
+
+def either(*masks: Value | None) -> Value | None:
+    """The lanes of any of several masks; None is no lane."""
+    found: Value | None = None
+    for mask in masks:
+        if mask is not None:
+            found = mask if found is None else _any(*alike(found, mask))
+    return found
+
+
+def _any(a: Value, b: Value) -> Value:
+    return a | b
+
+
+def alike(a: Value, b: Value) -> tuple[Value, Value]:
+    """Two values in as many lanes as either has."""
+    lanes = max(a.kind.lanes, b.kind.lanes)
+    return spread(a, lanes), spread(b, lanes)
+
+
+def spread(a: Value, lanes: int) -> Value:
+    return a if a.kind.lanes == lanes else a.body.splat(a, lanes)
+
+
+def chosen(mask: Value, a: Value, b: Value) -> Value:
+    """a where the mask holds, else b; of any lanes."""
+    a, b = alike(a, b)
+    if mask.kind.lanes or a.kind.lanes:
+        lanes = max(mask.kind.lanes, a.kind.lanes)
+        mask, a, b = spread(mask, lanes), spread(a, lanes), spread(b, lanes)
+    return a.body.chosen(mask, a, b)
+
+
+def fraction(body: Body, x: Fraction) -> Real:
+    """A constant."""
+    if not x:
+        return Real(body.constant(DOUBLE, 0.0), top=0.0, quantum=0, digits=1, finite=True)
+    return Real(
+        body.constant(DOUBLE, math.copysign(1.0, x)), factor=abs(x), top=1.0, quantum=0, digits=1, constant=x, finite=True
+    )
+
+
+def special(body: Body, x: float) -> Real:
+    """-0, an infinity or NaN."""
+    return Real(body.constant(DOUBLE, x), top=0.0, quantum=0, digits=1)
+
+
+def places(top: float, quantum: int | None) -> int:
+    """Significant bits that hold every multiple of 2^quantum up to a magnitude."""
+    if quantum is None or math.isinf(top):
+        return 1 << 20
+    return max(1, math.frexp(top)[1] - quantum) if top else 1
+
+
+def sum_of(*errors: Value | None) -> Value | None:
+    """The sum of bounds."""
+    found: Value | None = None
+    several = False
+    for e in errors:
+        if e is not None:
+            if found is None:
+                found = e
+            else:
+                a, b = alike(found, e)
+                found, several = a + b, True
+    return found * SLACK if several and found is not None else found
+
+
+def kept(err: Value, *factors: Value) -> Value:
+    """A bound that is computed of factors: 0 only where one of them is."""
+    nonzero: Value | None = None
+    for x in factors:
+        there = x.compared("une", 0.0)
+        nonzero = there if nonzero is None else every(nonzero, there)
+    assert nonzero is not None
+    return chosen(nonzero, err * SLACK + TINY, err.lift(0.0))
+
+
+def raised(top: float) -> float:
+    return top * (1 + 2.0**-40)
+
+
+def ranged(made: Real, *operands: Real, nonzero: Value | None = None) -> Real:
+    """The number with guards where float64's range may not hold it, or what it leaves over.
+
+    nonzero: where a small result is no zero by its operands.
+    """
+    guards = [made.guard]
+    if not made.top < FAR:
+        finite: Value | None = None
+        for x in operands:
+            there = x.value.magnitude().compared("olt", math.inf)
+            finite = there if finite is None else every(finite, there)
+        big = ~made.value.magnitude().compared("ole", FAR)
+        guards.append(big if finite is None else every(big, finite))
+    if nonzero is not None:
+        guards.append(every(made.value.magnitude().compared("olt", 1 / FAR), nonzero))
+    return replace(made, guard=either(*guards))
+
+
+def every(a: Value, b: Value) -> Value:
+    a, b = alike(a, b)
+    return a & b

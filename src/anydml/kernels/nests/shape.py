@@ -1,0 +1,102 @@
+"""What the code of a nest depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from anydml.kernels.match.nests import Program, bound
+from anydml.tensor import DataType
+
+LEAST = 5  # turns of a loop from which on its ends are looked for
+MOST = 1 << 28  # turns that may be taken for that
+STATE = ("row", "place", "count")  # words: where to go on, and the elements on the list
+STATE_WORDS = 8  # in a cache line of its own
+DONE = (1 << 63) - 1  # the row of a piece that has ended
+ARGUMENTS = ("state", "list", "memory", "pitch", "room", "budget", "begin", "end")
+
+
+class Narrowed(NamedTuple):
+    """A loop that is known to begin and end where conditions hold that depend on a dimension of the output besides.
+
+    reduction: its node; variable: the loop's. conditions: those of the reduction that depend on the two variables alone.
+    """
+
+    reduction: int
+    variable: int
+    dimension: int
+    conditions: tuple[int, ...]
+
+
+class Shape(NamedTuple):
+    """lane: the dimension of the outputs whose elements are computed side by side. dense: they lie side by side, too.
+
+    kept: the tensors whose elements are listed with those that are open, since outputs may lie in their place.
+    """
+
+    program: Program
+    data_types: tuple[DataType, ...]
+    lane: int
+    dense: tuple[bool, ...]
+    kept: tuple[int, ...] = ()
+    narrowed: tuple[Narrowed, ...] = ()
+
+    @property
+    def outer(self) -> list[int]:
+        return [d for d in range(self.program.dims) if d != self.lane]
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """The dimensions of tensors, whose last index and stride are arguments."""
+        found = {node.data[:2]: None for node in self.program.nodes if node.op in ("offset", "inside")}
+        return sorted(found)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The names of the arguments."""
+        return [
+            *ARGUMENTS,
+            *(f"size{v}" for v in range(len(self.program.bits))),
+            *(f"output{k}" for k in range(len(self.data_types))),
+            *(f"step{k}_{d}" for k in range(len(self.data_types)) for d in range(self.program.dims)),
+            *(f"tensor{t}" for t in range(len(self.program.types))),
+            *(f"{kind}{t}_{d}" for t, d in self.places for kind in ("last", "stride")),
+            *(f"range{k}" for k in range(len(self.narrowed))),
+        ]
+
+    def tabled(self) -> list[int]:
+        """The nodes that depend on the lane's variable alone and serve others: their values are kept for all rows."""
+        free, only = self.program.free(), frozenset((self.lane,))
+        nodes = self.program.nodes
+        found = {
+            a
+            for p, node in enumerate(nodes)
+            if free[p] != only
+            for a in node.args
+            if free[a] == only and nodes[a].op != "variable"
+        }
+        return sorted(found)
+
+
+def conjuncts(program: Program, condition: int) -> list[int]:
+    """The conditions that all have to hold."""
+    op, args, _ = program.nodes[condition]
+    return [c for a in args for c in conjuncts(program, a)] if op == "both" else [condition]
+
+
+def narrowed(program: Program, sizes: Sequence[int]) -> tuple[Narrowed, ...]:
+    """The loops whose ends are worth to be found beforehand, for sizes of variables."""
+    free, found = program.free(), []
+    for p, (op, args, data) in enumerate(program.nodes):
+        for v in bound(op, data):
+            if sizes[v] < LEAST:
+                continue
+            conditions: dict[int, list[int]] = {}
+            for c in conjuncts(program, args[1]):
+                others = free[c] - {v}
+                if v in free[c] and len(others) == 1 and (d := min(others)) < program.dims:
+                    conditions.setdefault(d, []).append(c)
+            for d, each in conditions.items():
+                if sizes[v] * sizes[d] <= MOST:
+                    found.append(Narrowed(p, v, d, tuple(each)))
+    return tuple(found)

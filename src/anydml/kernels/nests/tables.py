@@ -1,0 +1,92 @@
+"""Tables of what depends on one dimension alone: computed once a call, kept for all rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from anydml.kernels.code.emit import fold
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Body, Value
+from anydml.kernels.nests.frame import Frame
+from anydml.kernels.nests.items import Bits, Index, Item, Truth
+from anydml.kernels.nests.real import Real, spread
+from anydml.kernels.nests.shape import Shape
+from anydml.kernels.nests.walk import Walk
+
+
+class Tables(Frame):
+    """slots: rows of words, one for each index of the lane's dimension. items: those kept, with their slots as values."""
+
+    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int) -> None:
+        super().__init__(body, shape, walk, lanes)
+        self.slots = 0
+        self.items: dict[int, Item] = {}
+
+    def make(self) -> None:
+        """Compute what depends on the lane's variable alone, once for all rows."""
+        body, walk = self.body, self.walk
+        places = self.shape.tabled()
+        if not places:
+            return
+
+        def turn(i: str, _: list[str]) -> list[str]:
+            with walk.scope({self.shape.lane: self.column(i)}):
+                walk.fill(*places)
+                for p in places:
+                    item = walk.item(p)
+                    if isinstance(item, Bits):
+                        raise Uncompilable("bits that depend on one dimension alone")
+                    made = self._kept(item, i)
+                    if made is not None:
+                        self.items[p] = made
+            return []
+
+        end = body.op(f"add i64 %size{self.shape.lane}, {self.lanes - 1}")
+        fold(body, "0", end, self.lanes, [], turn)
+
+    def _slot(self, value: Value, i: str) -> Value:
+        """Keep a vector; the value's name is its slot's number then."""
+        body = self.body
+        row = body.at("%memory", body.op(f"mul i64 %pitch, {self.slots}"))
+        at = body.at(row, body.op(f"mul i64 {i}, 8"))
+        word = value if value.kind.element != "i1" else value.converted("zext", value.kind.of("i64"))
+        body.stored(word, at)
+        made = Value(body, str(self.slots), value.kind)
+        self.slots += 1
+        return made
+
+    def _kept(self, item: Item, i: str) -> Item | None:
+        assert not isinstance(item, Bits)
+        main = item.mask if isinstance(item, Truth) else item.value
+        if not main.kind.lanes:
+            return None
+        kept = self._slot(main, i)
+        guard = None if item.guard is None else self._slot(spread(item.guard, self.lanes), i)
+        if isinstance(item, Truth):
+            return Truth(kept, guard, item.known)
+        if isinstance(item, Index):
+            return Index(kept, item.low, item.high, guard)
+        err = None if item.err is None else self._slot(spread(item.err, self.lanes), i)
+        return replace(item, value=kept, err=err, guard=guard)
+
+    def loaded(self, x: str) -> dict[int, Item]:
+        body = self.body
+        offset = body.op(f"mul i64 {x}, 8") if self.items else "0"
+
+        def load(slot: Value) -> Value:
+            at = body.at(body.at("%memory", body.op(f"mul i64 %pitch, {slot.name}")), offset)
+            word = slot.kind if slot.kind.element != "i1" else slot.kind.of("i64")
+            value = body.loaded(word, at)
+            return value if word == slot.kind else value.compared("ne", 0)
+
+        found: dict[int, Item] = {}
+        for p, item in self.items.items():
+            guard = None if item.guard is None else load(item.guard)
+            if isinstance(item, Truth):
+                found[p] = Truth(load(item.mask), guard, item.known)
+            elif isinstance(item, Index):
+                found[p] = Index(load(item.value), item.low, item.high, guard)
+            elif isinstance(item, Real):
+                err = None if item.err is None else load(item.err)
+                found[p] = replace(item, value=load(item.value), err=err, guard=guard)
+        return found

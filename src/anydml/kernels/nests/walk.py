@@ -1,0 +1,284 @@
+"""A program's nodes as instructions, each in the outermost loop that knows all variables it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import halves
+from anydml.kernels.match.nests import Program
+from anydml.kernels.nests import arithmetic, decisions, functions, items, real
+from anydml.kernels.nests.gather import gathered
+from anydml.kernels.nests.items import Bits, Index, Item, Truth
+from anydml.kernels.nests.real import Real, alike, chosen, either
+from anydml.schema.expression import Constant
+from anydml.tensor import DataType
+
+SINGLE = float(2**128)
+
+
+class Walk:
+    """The items of a program's nodes, in scopes: those of loops inside one another, the innermost last.
+
+    sizes: for each variable, the text of how many values it has. places: for each dimension of a tensor, the texts of its last
+    index and of its stride in bytes. bases: the texts of where tensors begin. reduced: what makes a reduction's item.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        program: Program,
+        data_type: DataType,  # of what is moved
+        sizes: Mapping[int, str],
+        places: Mapping[tuple[int, int], tuple[str, str]],
+        bases: Mapping[int, str],
+        lanes: int,
+        reduced: Callable[[Walk, int], Item],
+    ) -> None:
+        self.lanes, self.reduced = lanes, reduced
+        self.body, self.program, self.data_type = body, program, data_type
+        self.sizes, self.places, self.bases = sizes, places, bases
+        self.nodes, self.free = program.nodes, program.free()
+        self.moved = self._moved()
+        self.bits: dict[int, Value] = {}  # of what was read last of a tensor
+        self.scopes: list[dict[int, Item]] = [{}]
+        self.bound: list[dict[int, Index]] = [{}]
+        # where loops begin and end, by their reduction and variable, as far as that is known
+        self.ranges: dict[tuple[int, int], list[tuple[Value, Value]]] = {}
+        self.forms: dict[Any, Any] = {}  # what is known of a reduction's terms before its loops begin
+
+    # --- scopes ---
+
+    @contextmanager
+    def scope(self, variables: Mapping[int, Index], known: Mapping[int, Item] | None = None) -> Iterator[None]:
+        self.scopes.append(dict(known or {}))
+        self.bound.append(dict(variables))
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+            self.bound.pop()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Instructions that are emitted to see what they give, and dropped."""
+        lines, declared = self.body.lines, self.body.declared
+        self.body.lines, self.body.declared = [], dict(declared)
+        try:
+            yield
+        finally:
+            self.body.lines, self.body.declared = lines, declared
+
+    def found(self, place: int) -> Item | None:
+        for scope in reversed(self.scopes):
+            if place in scope:
+                return scope[place]
+        return None
+
+    def fill(self, *roots: int) -> None:
+        """Emit all nodes below some that depend on known variables alone, and are not there yet."""
+        variables = frozenset(v for scope in self.bound for v in scope)
+        needed: set[int] = set()
+        stack = list(roots)
+        while stack:
+            p = stack.pop()
+            if p in needed or self.found(p) is not None:
+                continue
+            needed.add(p)
+            stack += self.nodes[p].args
+        for p in sorted(needed):
+            if self.free[p] <= variables:
+                self.item(p)
+
+    def item(self, p: int) -> Item:
+        found = self.found(p)
+        if found is None:
+            op, args, data = self.nodes[p]
+            found = self.scopes[-1][p] = self._made(p, op, args, data)
+        return found
+
+    # --- items as what they are ---
+
+    def index(self, p: int) -> Index:
+        item = self.item(p)
+        assert isinstance(item, Index), self.nodes[p]
+        return item
+
+    def truth(self, p: int) -> Truth:
+        item = self.item(p)
+        assert isinstance(item, Truth), self.nodes[p]
+        return item
+
+    def real(self, p: int) -> Real:
+        """A number, or the number that an integer is."""
+        item = self.item(p)
+        if isinstance(item, Bits):  # of an element that is moved, too
+            item = self._element(item.value, self.data_type, item.guard)
+        if isinstance(item, Index):
+            return real.fraction(self.body, Fraction(item.constant)) if item.constant is not None else items.position(item)
+        assert isinstance(item, Real), self.nodes[p]
+        return item
+
+    # --- nodes ---
+
+    def _made(self, p: int, op: str, args: tuple[int, ...], data: Any) -> Item:
+        if op == "variable":
+            return next(scope[data] for scope in reversed(self.bound) if data in scope)
+        if op == "constant":
+            return self._constant(data)
+        if op == "truth":
+            return items.truth(self.body, data)
+        if op == "offset":
+            return self._offset(self.index(args[0]), data)
+        if op == "inside":
+            return self._inside(self.index(args[0]), data)
+        if op == "read":
+            return self._read(p, args, data)
+        if op == "select":
+            return self._select(*args)
+        if op in ("both", "either"):
+            return items.joined(op, self.truth(args[0]), self.truth(args[1]))
+        if op == "not":
+            return items.inverted(self.truth(args[0]))
+        if op.startswith("index_"):
+            return self._of_indices(op.removeprefix("index_"), args)
+        if op == "position":
+            return items.position(self.index(args[0]))
+        if op == "index":
+            item = self.item(args[0])
+            return item if isinstance(item, Index) else items.index(arithmetic.plain(self.real(args[0])))
+        if op in ("reduce", "first_largest", "terms"):
+            return self.reduced(self, p)
+        if self.program.ring:
+            return self._of_indices(op, args)
+        return self._number(op, args, data)
+
+    def _constant(self, c: Constant) -> Item:
+        if isinstance(c.value, float):
+            return real.special(self.body, c.value)
+        assert isinstance(c.value, Fraction)
+        return items.whole(self.body, int(c.value)) if c.integral else real.fraction(self.body, c.value)
+
+    def _of_indices(self, op: str, args: tuple[int, ...]) -> Item:
+        x = [self.index(a) for a in args]
+        if op in ("less", "less_equal", "equal"):
+            return items.compared(op, *x)
+        if op == "neg":
+            return items.arithmetic("sub", items.whole(self.body, 0), x[0])
+        return items.arithmetic(op, *x)
+
+    def _offset(self, at: Index, data: tuple[int, int, bool]) -> Index:
+        tensor, d, inside = data
+        last, stride = (Value(self.body, text, items.WORD) for text in self.places[tensor, d])
+        value = at.value
+        if not inside:
+            value, end = alike(value, last)
+            value = items.extreme("min", items.extreme("max", value, value.lift(0)), end)
+        value, step = alike(value, stride)
+        return Index(value * step, -items.WIDE, items.WIDE, at.guard)
+
+    def _inside(self, at: Index, data: tuple[int, int]) -> Truth:
+        value, last = alike(at.value, Value(self.body, self.places[data][0], items.WORD))
+        # an index that is negative is large without its sign
+        return Truth(value.compared("ule", last), at.guard)
+
+    def _read(self, p: int, args: tuple[int, ...], tensor: int) -> Item:
+        offsets = [self.index(a) for a in args]
+        base = self.bases[tensor]
+        together: Value | None = None
+        for offset in offsets:
+            if offset.value.kind.lanes:
+                together = offset.value if together is None else together + offset.value
+            else:
+                base = self.body.at(base, offset.value.name)
+        guard = either(*(offset.guard for offset in offsets))
+        data_type = self.program.types[tensor]
+        bits = Kind(f"i{data_type.element_bits}")
+        if together is None:
+            value = self.body.loaded(bits, base)
+        else:
+            value = gathered(self.body, bits, base, together)
+        self.bits[tensor] = value
+        if p in self.moved:
+            return Bits(value, guard)
+        return self._element(value, data_type, guard)
+
+    def _moved(self) -> frozenset[int]:
+        """The nodes whose bits are stored."""
+        found: set[int] = set()
+        stack = list(self.program.roots) if self.program.moves else []
+        while stack:
+            p = stack.pop()
+            found.add(p)
+            op, args, _ = self.nodes[p]
+            stack += args[1:] if op == "select" else ()
+        return frozenset(found)
+
+    def _element(self, bits: Value, data_type: DataType, guard: Value | None) -> Item:
+        double = bits.kind.of("double")
+        if data_type == DataType.FLOAT32:
+            value = bits.cast(bits.kind.of("float")).converted("fpext", double)
+            return Real(value, top=SINGLE, quantum=-149, digits=24, guard=guard)
+        if data_type == DataType.FLOAT16:
+            value = halves.widened(bits).converted("fpext", double)
+            return Real(value, top=2.0**16, quantum=-24, digits=11, guard=guard)
+        if data_type == DataType.FLOAT64:
+            raise Uncompilable("elements are of FLOAT64")
+        signed, size = data_type.dtype.kind == "i", data_type.element_bits
+        low, high = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if signed else (0, (1 << size) - 1)
+        value = bits.converted("sext" if signed else "zext", bits.kind.of("i64"))
+        whole = Index(value, low, high, guard)
+        if size == 64:  # those of UINT64 beyond 2^63 show as negative
+            whole = Index(value, -(1 << 63), (1 << 63) - 1, guard)
+        return whole
+
+    def _select(self, condition: int, a: int, b: int) -> Item:
+        truth = self.truth(condition)
+        one, two = self.item(a), self.item(b)
+        if isinstance(one, Bits) or isinstance(two, Bits):
+            x, y = self._bits(one), self._bits(two)
+            guard = truth.guard
+            if x.guard is not None or y.guard is not None:
+                no = self.body.constant(items.BIT, False)
+                guard = either(guard, chosen(truth.mask, x.guard or no, y.guard or no))
+            return Bits(chosen(truth.mask, x.value, y.value), guard)
+        if isinstance(one, Index) and isinstance(two, Index):
+            return items.select(truth, one, two)
+        return decisions.select(truth.mask, truth.guard, self.real(a), self.real(b))
+
+    def _bits(self, item: Item) -> Bits:
+        if isinstance(item, Bits):
+            return item
+        if isinstance(item, Index) and item.constant == 0:
+            return Bits(self.body.constant(Kind(f"i{self.data_type.element_bits}"), 0))
+        raise Uncompilable("what is moved is neither an element nor 0")
+
+    def _number(self, op: str, args: tuple[int, ...], data: Any) -> Item:
+        x = [self.real(a) for a in args]
+        if op in ("less", "less_equal", "equal"):
+            return Truth(*decisions.compared(op, *x))
+        if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
+            return decisions.to_whole(op, *x)
+        if op in ("max", "min"):
+            return decisions.extreme(*x, largest=op == "max")
+        if op == "round":
+            return functions.rounded(arithmetic.plain(x[0]), data)
+        if op == "power":
+            return functions.whole_power(x[0], data)
+        return _ARITHMETIC[op](*x)
+
+
+_ARITHMETIC: Mapping[str, Callable[..., Real]] = {
+    "add": arithmetic.add,
+    "sub": arithmetic.subtract,
+    "mul": arithmetic.multiply,
+    "div": arithmetic.divide,
+    "neg": arithmetic.negative,
+    "absolute": decisions.absolute,
+    "sqrt": decisions.root,
+    "pow": functions.power,
+}

@@ -1,0 +1,184 @@
+"""Nests of reductions: compiled, beside the oracle, in layouts of any kind and within guard pages, on data drawn to hurt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import anydml as dml
+import guarded
+import hurting
+import nest_cases
+from agreement import SOAK, expected
+from anydml import DataType, TensorDesc, operators
+from anydml.kernels.code import targets
+from anydml.kernels.match.nests import nests
+from anydml.kernels.nests import family, undecided
+from anydml.schema.expression import Sum, Tensor, each, exp, first_largest, number
+from anydml.schema.statement import nest
+
+ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
+CANARY = 0xA5
+NAME = "nests:compiled"
+F32 = DataType.FLOAT32
+Array = NDArray[Any]
+
+
+def placed(t: TensorDesc, *, at_end: bool) -> tuple[Array, NDArray[np.uint8]]:
+    return guarded.place(t.sizes, t.explicit_strides, t.data_type.dtype, at_end=at_end, canary=CANARY)
+
+
+def bits(x: Array) -> Array:
+    return x.view(f"u{x.itemsize}")
+
+
+@pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
+@pytest.mark.parametrize("name", nest_cases.OPERATORS)
+def test_nests_are_exact_and_write_nothing_else(name: str, ran: Any) -> None:
+    outputs = compiled_ = 0
+    for at in range(len(ISAS) * 2 if SOAK == 1 else 40 * SOAK):
+        rng = np.random.default_rng([at, *name.encode()])
+        desc, inputs = nest_cases.case(name, rng, hurting.KINDS[at % len(hurting.KINDS)])
+        made = dml.Device("cpu", isa=ISAS[at % len(ISAS)], threads=1 + at % 2).compile(desc)
+        if made.kernel_name != NAME:  # of one place, or one element, some are of other families
+            continue
+        compiled_ += 1
+        wanted = expected(desc, inputs)
+        tensors = {t.name: t.desc for t in desc.tensors()}
+        arrays, buffers = {}, []
+        for k, (n, t) in enumerate(tensors.items()):
+            arrays[n], buffer = placed(t, at_end=(at + k) % 2 == 0)
+            if n in inputs:
+                arrays[n][...] = inputs[n]
+            else:
+                buffers.append((n, buffer))
+        made.bind(**arrays).execute()
+        for n, buffer in buffers:
+            found = arrays[n]
+            np.testing.assert_array_equal(bits(found), bits(wanted[n]), err_msg=f"case {at}: {desc}")
+            bits(found)[...] = int.from_bytes(bytes([CANARY]) * found.itemsize, "little")
+            assert (buffer == CANARY).all(), f"case {at} wrote beside its elements: {desc}"
+            outputs += found.size
+    assert compiled_ >= len(ISAS)
+    ran(outputs, 1)
+
+
+def resized(x: Array, scale: float, **fields: Any) -> Any:
+    operator: Any = operators.find("RESAMPLE3")
+    sizes = (*x.shape[:-2], *(int(n * scale) for n in x.shape[-2:]))
+    rank = x.ndim
+    mode = {"interpolation_mode": "LINEAR", **fields}
+    return operator(
+        input_tensor=TensorDesc.of(x),
+        output_tensor=TensorDesc(TensorDesc.of(x).data_type, sizes),
+        rounding_direction="DECREASING",
+        scales=(*(1,) * (rank - 2), scale, scale),
+        input_pixel_offsets=(0.5,) * rank,
+        output_pixel_offsets=(-0.5,) * rank,
+        **mode,
+    )
+
+
+def run(desc: Any, x: Array, **device: Any) -> Array:
+    made = dml.Device("cpu", **device).compile(desc)
+    assert made.kernel_name == NAME
+    output = np.empty(desc.output_tensor.sizes, x.dtype)
+    made.bind(input_tensor=x, output_tensor=output).execute()
+    return output
+
+
+def test_all_threads_give_the_same_bits_where_many_elements_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image of large and small magnitudes, whose sums are left open, on lists that are soon full."""
+    monkeypatch.setattr(family, "ROOM", 4)
+    monkeypatch.setattr(family, "ALONE", 1)
+    decided = 0
+    decide = undecided._decide
+
+    def counted(*arguments: Any) -> None:
+        nonlocal decided
+        decided += 1
+        decide(*arguments)
+
+    monkeypatch.setattr(undecided, "_decide", counted)
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((2, 1, 9, 11)) < 0.5, np.float32(1 + 2**-23), np.float32(2.0**-60)).astype(np.float32)
+    desc = resized(x, 2.0)
+    wanted = expected(desc, {"input_tensor": x})["output_tensor"]
+    for threads in (1, 2, 3):
+        np.testing.assert_array_equal(bits(run(desc, x, threads=threads)), bits(wanted))
+    assert decided > 3
+
+
+def test_a_long_call_is_taken_up_where_it_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(family, "BUDGET", 64)
+    x = np.random.default_rng(1).standard_normal((3, 4, 5, 6)).astype(np.float32)
+    desc = resized(x, 3.0)
+    wanted = expected(desc, {"input_tensor": x})["output_tensor"]
+    np.testing.assert_array_equal(bits(run(desc, x)), bits(wanted))
+    np.testing.assert_array_equal(bits(run(desc, x)), bits(wanted))
+
+
+def test_ties_of_bytes_are_decided_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights in twelfths: every seventh output or so is halfway between integers, and exactly so."""
+    monkeypatch.setattr(undecided, "_decide", lambda *_: pytest.fail("an element was left open"))
+    x = np.random.default_rng(2).integers(0, 256, (1, 1, 12, 12)).astype(np.uint8)
+    desc = resized(x, 6.0)
+    np.testing.assert_array_equal(run(desc, x), expected(desc, {"input_tensor": x})["output_tensor"])
+
+
+@pytest.mark.parametrize("kind", hurting.KINDS)
+def test_outputs_in_the_place_of_any_input(kind: str) -> None:
+    """What bounds leave open is decided of the elements that were there before."""
+    rng = np.random.default_rng(hurting.KINDS.index(kind))
+    inputs = {name: hurting.values("FLOAT32", (5, 13), rng, kind) for name in nest_cases.MOMENTS}
+    outputs = ["output_parameters_tensor", "output_first_moment_tensor", "output_second_moment_tensor"]
+    tensor, one = TensorDesc("FLOAT32", (5, 13)), TensorDesc("UINT32", (1, 1))
+    operator: Any = operators.find("ADAM_OPTIMIZER")
+    desc = operator(**dict.fromkeys((*inputs, *outputs), tensor), training_step_tensor=one, learning_rate=0.1)
+    made = dml.Device("cpu").compile(desc)
+    assert made.kernel_name == NAME
+    step = {"training_step_tensor": np.full((1, 1), 3, np.uint32)}
+    wanted = expected(desc, {**inputs, **step})
+    for order in ((0, 1, 2), (2, 0, 1), (3, 2, 0)):
+        arrays = {name: x.copy() for name, x in inputs.items()}
+        found = {name: arrays[nest_cases.MOMENTS[k]] for name, k in zip(outputs, order, strict=True)}
+        made.bind(**arrays, **step, **found).execute()
+        for name, x in found.items():
+            np.testing.assert_array_equal(bits(x), bits(wanted[name]), err_msg=f"{name}, {order}")
+
+
+def test_a_new_batch_compiles_nothing() -> None:
+    from anydml.kernels.code import engine
+
+    counts = []
+    for batch in (4, 5, 7):
+        x = np.zeros((batch, 2, 8, 9), np.float32)
+        run(resized(x, 2.0), x)
+        counts.append(engine.compiled.cache_info().misses)
+    assert counts[0] == counts[1] == counts[2]
+
+
+# --- what is taken, and what is not ---
+
+
+def test_what_has_no_program_says_why() -> None:
+    x = Tensor("x", (4, 4), F32)
+    i, j = each((4, 4))
+    k = each((4,), "k")
+    assert nests(nest((i, j), exp(Sum(k, x[[i, k[0]]]))), F32) == "exp is no operation of nests"
+    last = first_largest(k, x[[i, k[0]]], last=True)
+    assert nests(nest((i, j), number(last)), F32) == "a reduction first_largest"
+    assert nests(nest((i, j), x[[i, j]] / 3), DataType.INT32) == "an integer is made of real numbers"
+
+
+def test_few_terms_are_written_out_and_many_are_loops() -> None:
+    x = Tensor("x", (4, 400), F32)
+    (i,) = each((4,))
+    for size, op in ((3, "terms"), (400, "reduce")):
+        k = each((size,), "k")
+        found = nests(nest((i,), Sum(k, x[[i, k[0]]])), F32)
+        assert not isinstance(found, str)
+        assert [node.op for node in found.program.nodes if node.op in ("terms", "reduce")] == [op]
