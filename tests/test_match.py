@@ -417,6 +417,7 @@ def test_families_say_why_they_refuse() -> None:
         "contract:compiled": NO_PRODUCT,
         "contract:numpy": NO_PRODUCT,
         "contract.floats:compiled": "the elements are no formulas of one sum of products of two elements",
+        "attention:compiled": "the elements are no values weighted by exponentials of scores",
         "reduce:compiled": "nothing is reduced",
         "windows:compiled": "no sum, mean, length or largest element of windows is computed",
         "irregular:compiled": "elements are computed, not moved",
