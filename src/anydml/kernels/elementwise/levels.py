@@ -9,8 +9,9 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise, settled
-from anydml.kernels.elementwise.formula import Walk, computed
+from anydml.kernels.elementwise.formula import computed
 from anydml.kernels.elementwise.items import Element, Item, stored_item
+from anydml.kernels.elementwise.line_walk import LineWalk
 from anydml.kernels.elementwise.rounding import between_ends, stored
 from anydml.kernels.elementwise.shape import Shape
 from anydml.kernels.elementwise.standardised import Standardised
@@ -38,13 +39,13 @@ def of_line(body: Body, shape: Shape, streams: Mapping[int, Value]) -> dict[int,
     """What the nodes of a formula that are the same along a line come to; streams: those that are."""
     kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types[:-1]]
     read = [streams.get(k, body.undefined(kind)) for k, kind in enumerate(kinds)]
-    walk = Walk(body, shape.formula, read, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
+    walk = LineWalk(body, shape.formula, read, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
     return walk.run_line(streams)
 
 
 def standardised_element(body: Body, shape: Shape, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
     """`element` of a formula with standardised elements: the open lanes as bits. known: `of_line`."""
-    walk = Walk(body, shape.formula, streams, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
+    walk = LineWalk(body, shape.formula, streams, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
     walk.items.update(known)
     walk.asks_last = True
     item = walk.run()
