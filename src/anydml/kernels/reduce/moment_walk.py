@@ -11,7 +11,7 @@ from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint, known_sign
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE, Moments
 from anydml.kernels.reduce.shape import Shape
-from anydml.kernels.reduce.stages import stages
+from anydml.kernels.reduce.stages import inner, stages
 
 
 class MomentWalk(LineWalk):
@@ -34,6 +34,9 @@ class MomentWalk(LineWalk):
             if p not in self.items:
                 op, args, data = self.formula[p]
                 self.items[p] = self._item(p, op, args, data)
+
+    def fill_to(self, base: int) -> None:
+        self._fill(inner(self.formula, self.stages.within, [base], set(self.items)))
 
     def forget(self) -> None:
         """Leave behind the items of a group of elements: they are computed anew for the next one."""
