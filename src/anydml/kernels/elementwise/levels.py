@@ -9,7 +9,9 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise, settled
+from anydml.kernels.elementwise.combined import SINGLE
 from anydml.kernels.elementwise.formula import computed
+from anydml.kernels.elementwise.halves import narrowed
 from anydml.kernels.elementwise.items import Element, Item, stored_item
 from anydml.kernels.elementwise.line_walk import LineWalk
 from anydml.kernels.elementwise.rounding import between_ends
@@ -61,9 +63,10 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
         return bits, "0" if undecided is None else lanes_as_bits(undecided)
 
     x = walk.at_base()
-    if x is not None and x.known is not None and data_type == DataType.FLOAT32:
-        single, certain = x.known()
-        made = walk.clamped(single).bits()
+    if x is not None and x.known is not None and data_type in SINGLE:
+        single, certain = x.known(data_type)
+        single = walk.clamped(single)
+        made = single.bits() if data_type == DataType.FLOAT32 else narrowed(single)
     elif x is not None and not walk.clamps and (found := between_ends(x.number, data_type)) is not None:
         made, differ = found
         certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
