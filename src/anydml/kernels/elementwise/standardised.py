@@ -8,8 +8,8 @@ are moderate, so that nothing leaves float64's range.
 
 Most elements are stored as FLOAT32 by a test that is cheaper than two ends. Where y is a normal float32, a tie is where 29 bits
 of y are 2^28; if y is off by less than `KNOWN` |y|, which is 2^15 of its last place, no other y that far from a tie is rounded
-elsewhere. Of FLOAT16, it is enough that no tie is the float32 that y is rounded to. So |y| has to be as large as the rest of its
-bound, divided by `KNOWN` less share: that is computed in float32, with room for its roundings.
+elsewhere. Of FLOAT16, it is enough that no tie is the float32 that y is rounded to. So |y| has to be as large as what else its
+bound has, divided by `KNOWN` less share: that is computed in float32, with room for its roundings.
 """
 
 from __future__ import annotations
