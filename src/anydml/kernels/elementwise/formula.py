@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import cast
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import (
-    arithmetic,
-    choices,
-    items,
-    rounding,
-    scaled,
-    sloped,
-    standardised,
-    transcendental,
-    wholes,
-)
+from anydml.kernels.elementwise import arithmetic, choices, items, rounding, scaled, transcendental, wholes
 from anydml.kernels.elementwise.comparisons import against, compared
 from anydml.kernels.elementwise.items import Element, Item, Truth, as_bits, as_number, as_whole, value_of, whole_number
 from anydml.kernels.elementwise.modular import RING, integral_at, modular
-from anydml.kernels.elementwise.numbers import Number, U, either, settled
-from anydml.kernels.elementwise.regrouping import ELEMENT, LINE, SLOPED, SLOPED_LINE, differing
+from anydml.kernels.elementwise.numbers import Number, U, either
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.match.maps import Formula
 from anydml.schema.expression import Constant
@@ -75,29 +64,12 @@ class Walk:
         self.cut = data_type.dtype.kind in "iu" and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
         self.cut_at_32_bits = data_type.dtype.kind in "iu" and data_type.element_bits <= 32
         self.like = body.undefined(Kind("i8", lanes))  # what constants have as many lanes as
-        # of a standardised element that is the last node; where it is asked for, that node's item does without its doubt
-        self.asks_last = False
-        self.last: standardised.Standardised | None = None
 
     def run(self) -> Item:
         for place, (op, args, data) in enumerate(self.formula):
             if place not in self.items:
                 self.items[place] = self._item(place, op, args, data)
         return self.items[len(self.formula) - 1]
-
-    def run_line(self, constant: Collection[int]) -> dict[int, Item]:
-        """The items of the nodes that are the same along a line, for groups anywhere in it; constant: the streams that are."""
-        for place, inside in enumerate(differing(self.formula, constant)):
-            if not inside:
-                op, args, data = self.formula[place]
-                self.items[place] = self._settled(self._item(place, op, args, data))
-        return self.items
-
-    def _settled(self, item: Item) -> Item:
-        """An item that may be used in any block that follows."""
-        if isinstance(item, Element) and item.data_type.dtype.kind == "f":
-            item = as_number(item, self.like)
-        return settled(item) if isinstance(item, Number) else item
 
     # --- what an item is taken as ---
 
@@ -137,8 +109,6 @@ class Walk:
         if op == "held":
             assert isinstance(data, DataType)
             return self._held(args[0], data)
-        if op in (LINE, ELEMENT, SLOPED_LINE, SLOPED):
-            return self._standardised(place, op, args, cast("str", data))
         if op in ("max", "min") and self.cut and (found := self._cut_extreme(op, *args)) is not None:
             return found
         if op == "add" and (rounded := self._scaled(place, *args)) is not None:
@@ -151,22 +121,6 @@ class Walk:
         if op == "pow" and self.cut_at_32_bits and place == len(self.formula) - 1:
             return transcendental.cut_power(self.number(args[0]), self.number(args[1]), self.level)
         return self._of_numbers(place, op, args, data)
-
-    def _standardised(self, place: int, op: str, args: tuple[int, ...], roles: str) -> Item:
-        if op == LINE:
-            return standardised.line(self.like, roles, [self.number(a) for a in args])
-        if op == SLOPED_LINE:
-            return sloped.line(roles, [self.number(a) for a in args])
-        shared, numbers = self.items[args[0]], [self.number(a) for a in args[1:]]
-        if isinstance(shared, sloped.SlopedLine):
-            made = standardised.Standardised(sloped.element(shared, *numbers), None, None)
-        else:
-            assert isinstance(shared, standardised.Line)
-            made = standardised.element(shared, roles, numbers)
-        if self.asks_last and place == len(self.formula) - 1:
-            self.last = made
-            return made.number
-        return made.guarded()
 
     def _cut_extreme(self, op: str, a: int, b: int) -> Whole | None:
         """The larger or smaller of an integer and any number, cut toward zero, which keeps the order."""

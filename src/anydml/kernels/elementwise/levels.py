@@ -9,11 +9,13 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise, settled
-from anydml.kernels.elementwise.formula import Walk, computed
+from anydml.kernels.elementwise.combined import SINGLE
+from anydml.kernels.elementwise.formula import computed
+from anydml.kernels.elementwise.halves import narrowed
 from anydml.kernels.elementwise.items import Element, Item, stored_item
-from anydml.kernels.elementwise.rounding import between_ends, stored
+from anydml.kernels.elementwise.line_walk import LineWalk
+from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.shape import Shape
-from anydml.kernels.elementwise.standardised import Standardised
 from anydml.tensor import DataType
 
 REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own
@@ -38,45 +40,46 @@ def of_line(body: Body, shape: Shape, streams: Mapping[int, Value]) -> dict[int,
     """What the nodes of a formula that are the same along a line come to; streams: those that are."""
     kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types[:-1]]
     read = [streams.get(k, body.undefined(kind)) for k, kind in enumerate(kinds)]
-    walk = Walk(body, shape.formula, read, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
+    walk = LineWalk(body, shape.formula, read, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
     return walk.run_line(streams)
 
 
 def standardised_element(body: Body, shape: Shape, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
     """`element` of a formula with standardised elements: the open lanes as bits. known: `of_line`."""
-    walk = Walk(body, shape.formula, streams, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
+    walk = LineWalk(body, shape.formula, streams, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
     walk.items.update(known)
-    walk.asks_last = True
-    item = walk.run()
-    if walk.last is not None:
-        return stored_quickly(walk.last, shape.types[-1])
-    made, undecided = stored_item(body, item, shape.types[-1], shape.lanes, integral=shape.integral)
-    return made, "0" if undecided is None else lanes_as_bits(undecided)
+    return stored_quickly(walk, walk.run, shape.lanes, integral=shape.integral)
 
 
-def stored_quickly(x: Standardised, data_type: DataType) -> tuple[Value, str]:
+def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, integral: bool) -> tuple[Value, str]:
     """The bits that store elements, and those lanes that have to be decided elsewhere, as bits.
 
-    Where a cheap test decides all elements of a group, nothing else is looked at.
+    root: the item of the last node. Where a cheap test decides all standardised elements of a group, nothing else is looked at.
     """
-    if x.known is not None and data_type == DataType.FLOAT32:
-        made, certain = x.known()
-        made = made.bits()
-        body = made.body
-    elif (found := between_ends(x.number, data_type)) is not None:
+    body, data_type = walk.body, walk.data_type
+
+    def carefully() -> tuple[Value, str]:
+        bits, undecided = stored_item(body, root(), data_type, lanes, integral=integral)
+        return bits, "0" if undecided is None else lanes_as_bits(undecided)
+
+    x = walk.at_base()
+    if x is not None and x.known is not None and data_type in SINGLE:
+        single, certain = x.known(data_type)
+        single = walk.clamped(single)
+        made = single.bits() if data_type == DataType.FLOAT32 else narrowed(single)
+    elif x is not None and not walk.clamps and (found := between_ends(x.number, data_type)) is not None:
         made, differ = found
-        body = made.body
         certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
     else:
-        made, undecided = stored(x.guarded(), data_type, integral=False)
-        return made, "0" if undecided is None else lanes_as_bits(undecided)
+        walk.doubted()
+        return carefully()
     before, some, careful, after = (body.name(name) for name in ("before", "some", "careful", "after"))
     body.jump(before)
     body.label(before)
     body.branch(body.op(f"xor i1 {certain}, true"), some, after, seldom=True)
     body.label(some)
-    bits, undecided = stored(x.guarded(), data_type, integral=False)
-    open_ = "0" if undecided is None else lanes_as_bits(undecided)
+    walk.doubted()
+    bits, open_ = carefully()
     body.jump(careful)
     body.label(careful)
     body.jump(after)

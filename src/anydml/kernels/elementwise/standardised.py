@@ -8,8 +8,8 @@ are moderate, so that nothing leaves float64's range.
 
 Most elements are stored as FLOAT32 by a test that is cheaper than two ends. Where y is a normal float32, a tie is where 29 bits
 of y are 2^28; if y is off by less than `KNOWN` |y|, which is 2^15 of its last place, no other y that far from a tie is rounded
-elsewhere. So it has to be as large as the rest of its bound, divided by `KNOWN` less share: that is computed in float32, with
-room for its roundings.
+elsewhere. Of FLOAT16, it is enough that no tie is the float32 that y is rounded to. So |y| has to be as large as what else its
+bound has, divided by `KNOWN` less share: that is computed in float32, with room for its roundings.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import NamedTuple
 from anydml.kernels.code.values import Kind, Value, part
 from anydml.kernels.elementwise.functions.approximate import at_least
 from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, either, once
+from anydml.tensor import DataType
 
 LARGEST = 2.0**400  # of factors, and their reciprocals, that are moderate
 MOST_DIGITS = 700
@@ -29,6 +30,7 @@ ROUNDED = 7 * U
 KNOWN = 2.0**-38
 ROOM = int(KNOWN * 2**53)  # last places of float64
 INFINITE = 255 << 23  # the bits of a float32
+NORMAL_HALF = 2.0**-13  # all FLOAT16 beyond are normal
 LEAST, FINEST = 2.0**-125, 2.0**-100  # what a float32 is to be larger than at least, and factors: none of them is subnormal
 
 
@@ -126,12 +128,12 @@ def _by_role(roles: str, numbers: Sequence[Number]) -> Mapping[str, list[Number]
 class Standardised(NamedTuple):
     """An element. doubt: lanes where an infinity or NaN depends on what m is off by.
 
-    known: the elements as float32, and whether all of them are certain; None where there is no such test.
+    known: the elements as float32, and whether all of them are certain, of a type; None where there is no such test.
     """
 
     number: Number
     doubt: Callable[[], Value] | None
-    known: Callable[[], tuple[Value, str]] | None
+    known: Callable[[DataType], tuple[Value, str]] | None
 
     def guarded(self) -> Number:
         return self.number if self.doubt is None else self.number.guarded(self.doubt())
@@ -183,7 +185,7 @@ def element(shared: Line, roles: str, numbers: Sequence[Number]) -> Standardised
 
     singles = [n.single for n in (*of.get("g", ()), *of.get("b", ()))]
 
-    def known() -> tuple[Value, str]:
+    def known(data_type: DataType) -> tuple[Value, str]:
         made = y.converted("fptrunc", y.kind.of("float"))
         of_term, of_factor, limit = shared.limits
         for single in singles[-len(sizes) :] if sizes else ():
@@ -194,8 +196,11 @@ def element(shared: Line, roles: str, numbers: Sequence[Number]) -> Standardised
         elif shared.off is not None:
             assert singles[0] is not None
             limit = body.fused(singles[0].magnitude(), of_factor, limit)
+        if data_type == DataType.FLOAT16:
+            limit = at_least(limit, NORMAL_HALF)
         # limits are no NaN
-        return made, _all(_at_least(made, limit, certain=not singles) & _beside_ties(y))
+        beside = _beside_ties(y) if data_type == DataType.FLOAT32 else _beside_half_ties(made)
+        return made, _all(_at_least(made, limit, certain=not singles) & beside)
 
     number = Number(body, lambda: y, low=-MOST, high=MOST, err=bounded, guard=shared.guard)
     if shared.rel is not None and not sizes and shared.b is None:
@@ -218,6 +223,11 @@ def _beside_ties(y: Value) -> Value:
     kind = Kind("i32", lanes)
     ends = y.body.value(f"shufflevector {words!r}, {words.kind.text} poison, <{lanes} x i32> <{low}>", kind)
     return ((ends + ((1 << 28) + ROOM)) & ((1 << 29) - 2 * ROOM)).compared("ne", 0)
+
+
+def _beside_half_ties(x: Value) -> Value:
+    """Whether float32 that are normal FLOAT16 are none of the ties between two of these: what rounds to them is on one side."""
+    return ((x.bits() & 0x1FFF) ^ 0x1000).compared("ne", 0)
 
 
 def _all(mask: Value) -> str:

@@ -12,7 +12,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.items import stored_item
-from anydml.kernels.elementwise.levels import lanes_as_bits, stored_quickly
+from anydml.kernels.elementwise.levels import stored_quickly
 from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED
 from anydml.kernels.reduce.joint import JOINT
 from anydml.kernels.reduce.lines import Row
@@ -181,17 +181,11 @@ class _Kernel:
     def _map(self, walk: RowWalk) -> None:
         """Groups of elements of the row, the last one perhaps in part."""
         body, shape, lanes = self.body, self.shape, self.shape.lanes
-        walk.asks_last = True
 
         def group(i: str, loaded: dict[int, Value], take: str | None) -> None:
             self.row.put(walk, i, loaded)
             self.passes.load_kept(walk, len(walk.stages.passes), i)
-            item = walk.root()
-            if walk.last is not None:
-                made, bits = stored_quickly(walk.last, shape.types[-1])
-            else:
-                made, undecided = stored_item(body, item, shape.types[-1], lanes, integral=shape.integral)
-                bits = "0" if undecided is None else lanes_as_bits(undecided)
+            made, bits = stored_quickly(walk, walk.root, lanes, integral=shape.integral)
             if take is None:
                 self.streams.store(i, made)
             else:

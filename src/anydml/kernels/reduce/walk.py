@@ -6,14 +6,13 @@ result; it is at most 1, and what it is below 2^-1000 does not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise import arithmetic
-from anydml.kernels.elementwise.formula import Walk
 from anydml.kernels.elementwise.functions import exponentials
 from anydml.kernels.elementwise.functions.approximate import at_least
 from anydml.kernels.elementwise.items import Item, as_number, constant
@@ -23,29 +22,26 @@ from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
 from anydml.kernels.reduce.extremes import Extreme
-from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint, known_sign
-from anydml.kernels.reduce.moments import MOMENTS, VARIANCE, Moments
+from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint
+from anydml.kernels.reduce.moment_walk import MomentWalk
+from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
 from anydml.kernels.reduce.shape import Shape
-from anydml.kernels.reduce.stages import COSTLY, inner, stages
+from anydml.kernels.reduce.stages import COSTLY, inner
 from anydml.kernels.reduce.sums import Product, Rest, Sum
 from anydml.tensor import DataType
 
 
-class RowWalk(Walk):
+class RowWalk(MomentWalk):
     """careful: sums of exact terms are exact, or known to be not. improves: whether that may make a difference."""
 
     def __init__(self, body: Body, shape: Shape, same: frozenset[int], *, careful: bool) -> None:
-        super().__init__(body, shape.formula, [], shape.types[-1], shape.lanes, "wide", False)
+        super().__init__(body, shape, same)
         # a map's formula is not asked: reductions are none of its operations
         self.modular = modular(shape.formula) if shape.integral and shape.types[-1].dtype.kind in "iu" else frozenset()
-        self.shape, self.careful, self.improves = shape, careful, False
-        self.streams: list[Value] = [body.undefined(Kind("i8", shape.lanes))] * (len(shape.types) - 1)
-        self.stages = stages(shape.formula, same, mapped=shape.mapped)
+        self.careful, self.improves = careful, False
         self.kept_forms: dict[int, Number] = {}
         self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
         self.reciprocals: dict[int, Number] = {}
-        self.first: dict[int, Value] = {}  # the first elements of the row, by their places, where moments are taken
-        self.beside: dict[tuple[int, str], Number] = {}  # what else is known of a pass's result, by its place and the node
         # softmax of float32, by the place of its powers
         single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in shape.types)
         e = softmax.powers(shape.formula) if shape.mapped and single else None
@@ -58,24 +54,9 @@ class RowWalk(Walk):
 
     # --- what differs within a row ---
 
-    def forget(self) -> None:
-        """Leave behind the items of a group of elements: they are computed anew for the next one."""
-        within = self.stages.within
-        for p in [p for p in self.items if within[p]]:
-            del self.items[p]
-        # what was converted in this block is no value of the next, were it the same for the whole row
-        for p in [p for p in self.converted if not isinstance(self.items.get(p), Number)]:
-            del self.converted[p]
-
     def put(self, p: int, wide: Value) -> None:
         """A node's value as it was kept."""
         self.items[p] = replace(self.kept_forms[p], wide=lambda: wide)
-
-    def _fill(self, places: Iterable[int]) -> None:
-        for p in sorted(places):
-            if p not in self.items:
-                op, args, data = self.formula[p]
-                self.items[p] = self._item(p, op, args, data)
 
     def _targets(self, s: int) -> list[int]:
         return [a for p in self.stages.passes[s] for a in self.formula[p].args]
@@ -112,18 +93,6 @@ class RowWalk(Walk):
         )
 
     # --- what is the same for a row ---
-
-    @property
-    def has_moments(self) -> bool:
-        return any(op in (MOMENTS, JOINT) for op, _, _ in self.formula)
-
-    def begin_row(self) -> None:
-        """Take note of elements that are those of the row's first place."""
-        for op, args, _ in self.formula:
-            if op in (MOMENTS, JOINT):
-                self._fill(args[:1])
-                self.first[args[0]] = self.number(args[0]).wide() + 0.0  # no zero but +0
-        self.forget()
 
     def fill_row(self, s: int) -> None:
         """Compute all that is known after so many passes, is the same for the row, and is used within it."""
@@ -169,10 +138,7 @@ class RowWalk(Walk):
                 made.append(Rest(self.body, self.shape.lanes, self.shares, m, self.shape.most, depth))
                 continue
             if op in (MOMENTS, JOINT):
-                assert isinstance(data, int)
-                kind = Moments if op == MOMENTS else Joint
-                own = self.shape.short_depth(self.groups(s))
-                made.append(kind(self.body, self.shape.lanes, self.first[args[0]], data, own))
+                made.append(self.of_moments(p, self.shape.short_depth(self.groups(s))))
                 continue
             term = self._term(args[0])
             modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
@@ -265,11 +231,7 @@ class RowWalk(Walk):
             first += len(a.starts)
             item = a.result(values) if across else a.finished(values)
             p = passes[k]
-            if isinstance(a, Moments):
-                self.beside[p, VARIANCE] = settled(a.variance)
-            if isinstance(a, Joint):
-                self.beside[p, OTHER_MEAN] = settled(a.other)
-                self.beside[p, TOTAL] = settled(a.total)
+            self.put_beside(p, a)
             alone = p == root or (p == root - 1 and self.formula[root].op == "same")
             if isinstance(item, Number) and isinstance(a, Sum) and a.careful and not alone:
                 # of what is computed from the sum, only an exact one is of use
@@ -278,24 +240,6 @@ class RowWalk(Walk):
                 rest = odd().bits().compared("ne", wide.bits())
                 item = replace(item.guarded(rest), exact=True, rel=0.0)
             self.items[p] = item if alone else self._settled(item)
-
-    def unsigned_totals(self, s: int) -> list[int]:
-        """The reductions of a pass with a total that is not told the sign of, where it is 0 and that shows."""
-        return [] if known_sign(self.formula) else [p for p in self.stages.passes[s] if self.formula[p].op == JOINT]
-
-    def total(self, p: int) -> tuple[Number, Number]:
-        """The mean and the total of a reduction."""
-        return self.number(p), self.beside[p, TOTAL]
-
-    def sign_total(self, p: int, positive: Value) -> None:
-        """Say where a total that is 0 is +0; elsewhere, one has to be decided in another way."""
-        total = self.beside[p, TOTAL]
-        self.beside[p, TOTAL] = total.guarded(total.wide().compared("oeq", 0.0) & ~positive)
-
-    def both(self, p: int) -> list[Value]:
-        """The elements of a group that a reduction is of."""
-        self._fill(self.formula[p].args)
-        return [self.number(a).wide() for a in self.formula[p].args]
 
     # --- items ---
 

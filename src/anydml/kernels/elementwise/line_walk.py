@@ -1,0 +1,118 @@
+"""A formula whose elements have much in common with those of the same line: the nodes that `regrouping` makes, as items."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from fractions import Fraction
+from typing import cast
+
+import numpy as np
+
+from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise import sloped, standardised
+from anydml.kernels.elementwise.formula import Walk
+from anydml.kernels.elementwise.items import Element, Item, as_number
+from anydml.kernels.elementwise.numbers import Number, settled
+from anydml.kernels.elementwise.regrouping import ELEMENT, LINE, SLOPED, SLOPED_LINE, differing
+from anydml.kernels.match.maps import Formula, Node
+from anydml.tensor import DataType
+
+
+class LineWalk(Walk):
+    """base: the node of a standardised element that the last node is, within limits, if it is.
+
+    clamps: "max" or "min", and a limit, which is a float32, so that it makes no difference whether it comes before a rounding.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        formula: Formula,
+        streams: Sequence[Value],
+        data_type: DataType,
+        lanes: int,
+        level: str,
+        moves: bool,
+    ) -> None:
+        super().__init__(body, formula, streams, data_type, lanes, level, moves)
+        self.base, self.clamps = _clamps(formula)
+        self._begun: standardised.Standardised | None = None
+
+    def run_line(self, constant: Collection[int]) -> dict[int, Item]:
+        """The items of the nodes that are the same along a line, for groups anywhere in it; constant: the streams that are."""
+        for place, inside in enumerate(differing(self.formula, constant)):
+            if not inside:
+                op, args, data = self.formula[place]
+                self.items[place] = self._settled(self._item(place, op, args, data))
+        return self.items
+
+    def at_base(self) -> standardised.Standardised | None:
+        """The element at the base, with its doubt apart."""
+        if self.base is not None:
+            self.fill_to(self.base)
+        return self._begun
+
+    def fill_to(self, base: int) -> None:
+        """Compute a node."""
+        for place, (op, args, data) in enumerate(self.formula[: base + 1]):
+            if place not in self.items:
+                self.items[place] = self._item(place, op, args, data)
+
+    def doubted(self) -> None:
+        """Take the element at the base with its doubt, in all that is computed from now on."""
+        if self.base is not None and self._begun is not None:
+            self.items[self.base] = self._begun.guarded()
+            self.converted.pop(self.base, None)
+
+    def clamped(self, x: Value) -> Value:
+        """A float32 that is none of the limits' zeros, within the limits."""
+        for op, limit in self.clamps:
+            x = x.body.chosen(x.compared("ogt" if op == "max" else "olt", limit), x, limit)
+        return x
+
+    def _settled(self, item: Item) -> Item:
+        """An item that may be used in any block that follows."""
+        if isinstance(item, Element) and item.data_type.dtype.kind == "f":
+            item = as_number(item, self.like)
+        return settled(item) if isinstance(item, Number) else item
+
+    def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
+        if op not in (LINE, SLOPED_LINE, ELEMENT, SLOPED):
+            return super()._item(place, op, args, data)
+        roles = cast("str", data)
+        if op == LINE:
+            return standardised.line(self.like, roles, [self.number(a) for a in args])
+        if op == SLOPED_LINE:
+            return sloped.line(roles, [self.number(a) for a in args])
+        made = self._element(self.items[args[0]], roles, [self.number(a) for a in args[1:]])
+        if place != self.base:
+            return made.guarded()
+        self._begun = made
+        return made.number
+
+    def _element(self, shared: Item, roles: str, numbers: Sequence[Number]) -> standardised.Standardised:
+        if isinstance(shared, sloped.SlopedLine):
+            return standardised.Standardised(sloped.element(shared, *numbers), None, None)
+        assert isinstance(shared, standardised.Line)
+        return standardised.element(shared, roles, numbers)
+
+
+def _clamps(formula: Formula) -> tuple[int | None, list[tuple[str, float]]]:
+    """The base and the limits of a formula, in order."""
+    p, found = len(formula) - 1, list[tuple[str, float]]()
+    while formula[p].op in ("max", "min", "same"):
+        limits = [value for a in formula[p].args if (value := _limit(formula[a])) is not None]
+        others = [a for a in formula[p].args if _limit(formula[a]) is None]
+        if len(others) != 1:
+            return None, []
+        found = [(formula[p].op, value) for value in limits] + found
+        (p,) = others
+    return (p, found) if formula[p].op in (ELEMENT, SLOPED) else (None, [])
+
+
+def _limit(node: Node) -> float | None:
+    """The number that a node is, if it is constant and a float32."""
+    if node.op != "constant" or not isinstance(node.data.value, Fraction) or abs(node.data.value) >= 2**128:
+        return None
+    made = float(np.float32(node.data.value))
+    return made if Fraction(made) == node.data.value else None
