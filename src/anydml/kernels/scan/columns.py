@@ -41,6 +41,7 @@ def emitted(target: Target, shape: Shape) -> str:
     arguments(body, NAMES, POINTERS | {"staged"})
     items, lanes = Resumed(body), lanes_of(target)
     groups = [group(target, shape, n) for n in (lanes, 1)] if shape.floating else []
+    groups.append((_moved(target, lanes * shape.size), []))
 
     def line(at: list[str], count: str, strides: list[str]) -> None:
         items.turn()
@@ -58,6 +59,19 @@ def emitted(target: Target, shape: Shape) -> str:
     walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)
+
+
+def _moved(target: Target, most: int) -> str:
+    """`void @moved(ptr, i64, ptr, i64, i64 rows, i64 nbytes)`: rows of fewer than so many bytes, so many bytes apart."""
+    body = Body(target)
+
+    def row(r: str, _: list[Value]) -> list[Value]:
+        short(body, along(body, "%at", "%step", r), along(body, "%to", "%to_step", r), "%bytes", most, target.vector_bytes)
+        return []
+
+    body.loop("0", "%rows", 1, [], row)
+    head = "define internal void @moved(ptr %at, i64 %step, ptr %to, i64 %to_step, i64 %rows, i64 %bytes) noinline {"
+    return "\n".join([head, "entry:", *body.lines, "  ret void", "}"])
 
 
 class _Strip:
@@ -126,15 +140,15 @@ class _Strip:
         nbytes = body.op(f"mul i64 {left}, {size}")
         staged_target = body.at("%staged", ROWS * width)
 
+        def moved(at: str, step: str | int, to: str, to_step: str | int) -> None:
+            sides = f"ptr {at}, i64 {step}, ptr {to}, i64 {to_step}"
+            body.do(f"call void @moved({sides}, i64 {rows}, i64 {nbytes})")
+
         def stage_in() -> None:
-            for r in range(rows):
-                s = body.at(source, body.op(f"mul i64 %source_step, {r}"))
-                short(body, s, body.at("%staged", r * width), nbytes, width, body.target.vector_bytes)
+            moved(source, "%source_step", "%staged", width)
 
         def stage_out() -> None:
-            for r in range(rows):
-                d = body.at(target, body.op(f"mul i64 %target_step, {r}"))
-                short(body, body.at(staged_target, r * width), d, nbytes, width, body.target.vector_bytes)
+            moved(staged_target, width, target, "%target_step")
 
         when(body, partial, stage_in)
         ends = []
