@@ -87,9 +87,9 @@ def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: A
     begun: list[bool] = []
     decide = family._decide
 
-    def counted(found: Any, layout: Any, lanes: int, scratch: Any, arrays: Any) -> None:
-        begun.append(bool(scratch[emit.ROW]))
-        decide(found, layout, lanes, scratch, arrays)
+    def counted(found: Any, layout: Any, pieces: Any, lanes: int, scratch: Any, arrays: Any) -> None:
+        begun.extend(bool(scratch[piece.words + emit.ROW]) for piece in pieces)
+        decide(found, layout, pieces, lanes, scratch, arrays)
 
     monkeypatch.setattr(family, "_decide", counted)
     outputs = 0
@@ -126,7 +126,9 @@ def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: A
             lines[tuple(int(rng.integers(n)) for n in lines.shape[:-1])][at : at + len(few)] = few[: lines.shape[-1] - at]
         lines[(0,) * (lines.ndim - 1)][:] = x.dtype.type(-0.0)  # a sum of which is -0
         wanted = expected(desc, {"input_tensor": x})["output_tensor"].view(f"u{x.itemsize}")
-        compiled = dml.Device("cpu", isa=isa).compile(desc)
+        monkeypatch.setattr(family, "ALONE", 1 << 17 if case % 3 else 0)
+        monkeypatch.setattr(family, "APART", 5)
+        compiled = dml.Device("cpu", isa=isa, threads=1 + case % 5).compile(desc)
         assert compiled.kernel_name == "scan:compiled"
         # at any address, of which vectors of side by side lines make something
         found, there = (
