@@ -54,7 +54,7 @@ soak-models: .venv/test
 
 # what every operator is tested for, on every instruction set
 soak-operators: .venv/test
-	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_operators.py tests/test_rules.py tests/test_copies.py tests/test_irregular.py tests/test_scans.py tests/test_floating_point_state.py tests/test_forks.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_operators.py tests/test_rules.py tests/test_copies.py tests/test_irregular.py tests/test_scans.py tests/test_order.py tests/test_turned.py tests/test_spread.py tests/test_floating_point_state.py tests/test_forks.py
 
 # the instructions of every kernel for every instruction set and system, and kernels for Arm by emulation
 soak-instructions: .venv/test

@@ -112,7 +112,7 @@ MEANT: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-OWN = r"\b_?(rule|row|sort|group\d+)\b"  # functions that kernels have in their modules
+OWN = r"\b_?(rule|row|sort|moved|group\d+)\b"  # functions that kernels have in their modules
 
 
 def heights(row: Target) -> list[int]:

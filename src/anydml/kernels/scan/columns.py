@@ -31,7 +31,7 @@ PLACES = 29 * STEP  # how far the exponents of a sum and of an element may be ap
 def columns_bytes(target: Target, shape: Shape, lines: int) -> tuple[int, int]:
     """The bytes of the lines' sums, and of the blocks of the last few lines."""
     lanes = lanes_of(target)
-    strip = -(-min(lines, STRIP) // lanes) * lanes
+    strip = min((-(-lines // lanes) + 1) * lanes, STRIP)
     return strip * 12 if shape.floating else strip * shape.size, 2 * ROWS * lanes * shape.size
 
 
@@ -41,18 +41,23 @@ def emitted(target: Target, shape: Shape) -> str:
     arguments(body, NAMES, POINTERS | {"staged"})
     items, lanes = Resumed(body), lanes_of(target)
     groups = [group(target, shape, n) for n in (lanes, 1)] if shape.floating else []
+    groups.append((_moved(target, lanes * shape.size), []))
 
     def line(at: list[str], count: str, strides: list[str]) -> None:
         items.turn()
+        missing = _missing(body, at[1], lanes, shape.size)
 
-        def strip(first: str, _: list[Value]) -> list[Value]:
-            left = body.op(f"sub i64 %lines, {first}")
-            width = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {STRIP}')}, i64 {left}, i64 {STRIP}")
+        def strip(place: str, _: list[Value]) -> list[Value]:
+            own = body.op(f"select i1 {body.op(f'icmp eq i64 {place}, 0')}, i64 {missing}, i64 0")
+            end = body.op(f"sub i64 {body.op(f'add i64 {place}, {STRIP}')}, {missing}")
+            first = body.op(f"add i64 {body.op(f'sub i64 {place}, {missing}')}, {own}")
+            width = body.op(f"sub i64 {_least(body, end, '%lines')}, {first}")
             places = [body.at(place, body.op(f"mul i64 {first}, {shape.size}")) for place in at]
-            _Strip(body, shape, items, places, first, width).compute()
+            _Strip(body, shape, items, places, first, width, own).compute()
             return []
 
-        more = body.op(f"add i64 %lines, {STRIP - 1}")  # the last strip is a narrower one
+        # the last strip is a narrower one
+        more = body.op(f"add i64 {body.op(f'add i64 %lines, {missing}')}, {STRIP - 1}")
         body.loop("0", body.op(f"and i64 {more}, {-STRIP}"), STRIP, [], strip)
 
     walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
@@ -60,15 +65,45 @@ def emitted(target: Target, shape: Shape) -> str:
     return finished(body, groups)
 
 
-class _Strip:
-    """Lines that are computed together. at: where the first one begins on both sides, which is the line `first`."""
+def _least(body: Body, x: str, y: str) -> str:
+    return body.op(f"select i1 {body.op(f'icmp ult i64 {x}, {y}')}, i64 {x}, i64 {y}")
 
-    def __init__(self, body: Body, shape: Shape, items: Resumed, at: list[str], first: str, width: str) -> None:
+
+def _missing(body: Body, target: str, lanes: int, size: int) -> str:
+    """How many lanes of the first vector are left out, so that all further ones lie at multiples of their size."""
+    width = lanes * size
+    past = body.op(f"and i64 {body.op(f'ptrtoint ptr {target} to i64')}, {width - 1}")
+    apart = body.op(f"or i64 {body.op(f'and i64 {past}, {size - 1}')}, {body.op(f'and i64 %target_step, {width - 1}')}")
+    pays = body.op(f"and i1 {body.op(f'icmp eq i64 {apart}, 0')}, {body.op(f'icmp uge i64 %lines, {8 * lanes}')}")
+    return body.op(f"select i1 {pays}, i64 {body.op(f'udiv i64 {past}, {size}')}, i64 0")
+
+
+def _moved(target: Target, most: int) -> str:
+    """`void @moved(ptr, i64, ptr, i64, i64 rows, i64 nbytes)`: rows of fewer than so many bytes, so many bytes apart."""
+    body = Body(target)
+
+    def row(r: str, _: list[Value]) -> list[Value]:
+        short(body, along(body, "%at", "%step", r), along(body, "%to", "%to_step", r), "%bytes", most, target.vector_bytes)
+        return []
+
+    body.loop("0", "%rows", 1, [], row)
+    head = "define internal void @moved(ptr %at, i64 %step, ptr %to, i64 %to_step, i64 %rows, i64 %bytes) noinline {"
+    return "\n".join([head, "entry:", *body.lines, "  ret void", "}"])
+
+
+class _Strip:
+    """Lines that are computed together.
+
+    at: where the first one begins on both sides, which is the line `first`. missing: so many lanes are left out before it.
+    """
+
+    def __init__(self, body: Body, shape: Shape, items: Resumed, at: list[str], first: str, width: str, missing: str) -> None:
         self.body, self.shape, self.items, self.at, self.first, self.width = body, shape, items, at, first, width
+        self.missing = missing
         self.lanes = lanes_of(body.target)
         self.element = Kind(f"i{8 * shape.size}", self.lanes)
         self.sum = Kind("double", self.lanes) if shape.floating else self.element
-        up = body.op(f"add i64 {width}, {self.lanes - 1}")
+        up = body.op(f"add i64 {body.op(f'add i64 {width}, {missing}')}, {self.lanes - 1}")
         self.padded = body.op(f"and i64 {up}, {-self.lanes}")
         # behind the sums, there are the least elements
         self.least = body.at("%columns", body.op(f"mul i64 {self.padded}, {self.sum.bits // 8}"))
@@ -116,25 +151,26 @@ class _Strip:
         return []
 
     def _block(self, row: str, rows: int, c: str, places: list[str]) -> None:
-        """So many rows of as many lines as there are lanes, of which the last ones may be missing: these are moved there and
-        back by way of scratch memory."""
+        """So many rows of as many lines as there are lanes; of fewer, they go by way of scratch memory."""
         body, size = self.body, self.shape.size
-        offset = body.op(f"mul i64 {c}, {size}")
+        place = body.op(f"sub i64 {c}, {self.missing}")
+        line = body.op(f"select i1 {body.op(f'icmp eq i64 {c}, 0')}, i64 0, i64 {place}")
+        offset = body.op(f"mul i64 {line}, {size}")
         source, target = (body.at(place, offset) for place in places)
-        left = body.op(f"sub i64 {self.width}, {c}")
+        left = body.op(f"sub i64 {_least(body, body.op(f'add i64 {place}, {self.lanes}'), self.width)}, {line}")
         partial, width = body.op(f"icmp ult i64 {left}, {self.lanes}"), self.lanes * size
         nbytes = body.op(f"mul i64 {left}, {size}")
         staged_target = body.at("%staged", ROWS * width)
 
+        def moved(at: str, step: str | int, to: str, to_step: str | int) -> None:
+            sides = f"ptr {at}, i64 {step}, ptr {to}, i64 {to_step}"
+            body.do(f"call void @moved({sides}, i64 {rows}, i64 {nbytes})")
+
         def stage_in() -> None:
-            for r in range(rows):
-                s = body.at(source, body.op(f"mul i64 %source_step, {r}"))
-                short(body, s, body.at("%staged", r * width), nbytes, width, body.target.vector_bytes)
+            moved(source, "%source_step", "%staged", width)
 
         def stage_out() -> None:
-            for r in range(rows):
-                d = body.at(target, body.op(f"mul i64 %target_step, {r}"))
-                short(body, body.at(staged_target, r * width), d, nbytes, width, body.target.vector_bytes)
+            moved(staged_target, width, target, "%target_step")
 
         when(body, partial, stage_in)
         ends = []
@@ -145,7 +181,12 @@ class _Strip:
         def stored() -> None:
             when(body, partial, stage_out)
 
-        self._computed(row, rows, c, ends, stored, lambda: self._left_to_group(row, c, (source, target), left))
+        def otherwise() -> None:
+            self._left_to_group(row, c, line, (source, target), left)
+
+        # in the others, there may be anything
+        beyond = body.op(f"shl i64 -1, {body.op(f'select i1 {partial}, i64 {left}, i64 {self.lanes}')}")
+        self._computed(row, rows, c, ends, body.op(f"xor i64 {beyond}, -1"), stored, otherwise)
 
     def _computed(
         self,
@@ -153,10 +194,11 @@ class _Strip:
         rows: int,
         c: str,
         ends: list[tuple[str, str]],
+        lanes: str,
         stored: Callable[[], None],
         otherwise: Callable[[], None],
     ) -> None:
-        """stored: what is to be done where the block is stored; otherwise: where it is not."""
+        """lanes: a mask of those that count. stored: what is done where the block is stored; otherwise: where it is not."""
         body, shape = self.body, self.shape
         (source, source_step), (target, target_step) = ends
         read = [along(body, source, source_step, str(r)) for r in range(rows)]
@@ -204,7 +246,8 @@ class _Strip:
         # the sum before, and four of the largest: each half of what may be; differences of such numbers have a sign
         lost = (begun - least).compared("sgt", PLACES - STEP) | (largest - least).compared("sgt", PLACES - 3 * STEP)
         lost = lost | body.intrinsic("umax", begun, largest).compared("uge", INFINITY)
-        some = body.op(f"icmp ne i64 {lanes_as_bits(lost)}, 0")
+        there = body.op(f"and i64 {lanes_as_bits(lost)}, {lanes}")
+        some = body.op(f"icmp ne i64 {there}, 0")
         exactly, inexactly, done = (body.name(x) for x in ("exactly", "inexactly", "done"))
         body.branch(some, inexactly, exactly, seldom=True)
         body.label(exactly)
@@ -220,7 +263,7 @@ class _Strip:
         body.jump(done)
         body.label(done)
 
-    def _left_to_group(self, row: str, c: str, real: tuple[str, str], left: str) -> None:
+    def _left_to_group(self, row: str, c: str, line: str, real: tuple[str, str], left: str) -> None:
         """The rest of lines, from a row on."""
         body, lanes, size = self.body, self.lanes, self.shape.size
         body.stored(body.constant(Kind("i32", lanes), LEFT), self._leasts(c))
@@ -228,7 +271,7 @@ class _Strip:
         rest = body.op(f"sub i64 %n, {row}")
         numbers = (row, rest, "%source_step", "%target_step", size, size)
         whole = body.op(f"icmp uge i64 {left}, {lanes}")
-        line, further = body.op(f"add i64 {self.first}, {c}"), body.op(f"add i64 {c}, {lanes}")
+        line, further = body.op(f"add i64 {self.first}, {line}"), body.op(f"add i64 {c}, {lanes}")
 
         def together() -> None:
             mask = called(body, lanes, ("%begun", "%kept", *real), (lanes * size, *numbers))

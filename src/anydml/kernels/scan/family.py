@@ -14,7 +14,7 @@ from anydml.exact.formats import FLOAT16, FLOAT32, Format
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
-from anydml.kernels.irregular.loops import Loop, described
+from anydml.kernels.irregular.loops import Loop, described, parts
 from anydml.kernels.kernel import Arrays, Lowered, Machine, Refused
 from anydml.kernels.match.scans import Scan, scan
 from anydml.kernels.scan import columns, emit, exact, lines
@@ -24,6 +24,8 @@ from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 
 SHORT = 1 << 14  # elements below which other threads can wait
+ALONE = 1 << 17  # elements below which a second thread costs more than it brings
+APART = 256  # lines side by side of which a thread gets a multiple: whole cache lines of both sides
 CACHE_LINE = 64
 _FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32}
 
@@ -40,8 +42,23 @@ class Layout(NamedTuple):
     kept: int
 
 
+class Piece(NamedTuple):
+    """The lines of a thread.
+
+    loops: around them, of which the outermost begins with the turn `first`. turn: so many turns are of the threads before.
+    line, width: of lines side by side, so many from one on. words: where its state is.
+    """
+
+    loops: Sequence[Loop]
+    first: int
+    turn: int
+    line: int
+    width: int
+    words: int
+
+
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
-    """One step, which goes from line to line."""
+    """A step for each thread, which goes from line to line."""
     found = scan(statement)
     if isinstance(found, str):
         return Refused(found)
@@ -57,42 +74,54 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     along, n = strides[found.axis], found.sizes[found.axis]
     last = [(n - 1) * step if found.backward else 0 for step in along]
     along = (-along[0], -along[1]) if found.backward else along
-    loops = [*(Loop(found.sizes[d], strides[d]) for d in layout.others), Loop(1, (0, 0))]
-    # in scratch: the state, the sums that a group begins with, the elements that are kept, and what else there is
-    lanes, state = emit.lanes_of(target), At("scratch")
-    begun = 8 * emit.STATE_WORDS
-    kept = begun + 8 * lanes
-    free = kept + _rounded_up(n * layout.kept * itemsize)
-    numbers: list[At | int] = [
-        state,
-        state + begun,
-        state + kept,
-        At(found.source, last[0]),
-        At(found.target, last[1]),
-        n,
-        *along,
-    ]
     count, beside = (1, (itemsize, itemsize)) if layout.lane is None else (found.sizes[layout.lane], strides[layout.lane])
+    # in scratch: the state, the sums that a group begins with, the elements that are kept, and what else there is
+    lanes = emit.lanes_of(target)
+    kept = 8 * (emit.STATE_WORDS + lanes)
+    free = kept + _rounded_up(n * layout.kept * itemsize)
+    sums = staged = 0
     if shape is None:
         shape = Shape(found.data_type, found.product, found.exclusive, beside == (itemsize, itemsize))
         code = engine.compiled(emit.emitted, target, shape)
-        numbers += [count, *beside]
     elif layout.lane is None:
         code = engine.compiled(lines.emitted, target, shape, found.backward)
-        numbers += [state + free]
-        free += 2 * lines.block(target, shape) * itemsize
+        staged = 2 * lines.block(target, shape) * itemsize
     else:
         code = engine.compiled(columns.emitted, target, shape)
         sums, staged = columns.columns_bytes(target, shape, count)
-        numbers += [count, state + free, state + (free + sums)]
-        free += sums + staged
+    size = _rounded_up(free + sums + staged)
+    pieces = _pieces(found, layout, count, size // 8, machine.threads if prod(found.sizes) >= ALONE else 1)
+    steps: list[Sequence[Step]] = []
+    for piece in pieces:
+        state, moved = At("scratch", 8 * piece.words), piece.loops[0].strides
+        begins = [at + piece.first * a + piece.line * b for at, a, b in zip(last, moved, beside, strict=True)]
+        numbers: list[At | int] = [state, state + 8 * emit.STATE_WORDS, state + kept]
+        numbers += [At(found.source, begins[0]), At(found.target, begins[1]), n, *along]
+        if sums:
+            numbers += [piece.width, state + free, state + (free + sums)]
+        elif staged:
+            numbers += [state + free]
+        else:
+            numbers += [piece.width, *beside]
+        steps.append([Step(code, (*numbers, *described(piece.loops, 2)))])
     return Lowered(
         target,
-        [Rounds([[[Step(code, (*numbers, *described(loops, 2)))]]])],
-        scratch=_rounded_up(free),
+        [Rounds([steps])],
+        scratch=size * len(pieces),
         short=prod(found.sizes) < SHORT,
-        decide=partial(_decide, found, layout, lanes) if found.data_type in _FORMATS else None,
+        decide=partial(_decide, found, layout, pieces, lanes) if found.data_type in _FORMATS else None,
     )
+
+
+def _pieces(found: Scan, layout: Layout, count: int, words: int, threads: int) -> list[Piece]:
+    """The lines in as many pieces as there are threads: by turns of the outermost loop, else of those side by side."""
+    loops = [*(Loop(found.sizes[d], layout.strides[d]) for d in layout.others), Loop(1, (0, 0))]
+    inner = prod(loop.turns for loop in loops[1:])
+    if loops[0].turns > 1:
+        shared = parts(loops, threads)
+        return [Piece(part, first, first * inner, 0, count, k * words) for k, (part, first) in enumerate(shared)]
+    share = max(-(-count // (threads * APART)) * APART, 1)
+    return [Piece(loops, 0, 0, line, min(share, count - line), k * words) for k, line in enumerate(range(0, count, share))]
 
 
 def _laid_out(found: Scan, strides: Sequence[tuple[int, int]], target: Target) -> tuple[Layout, Shape | None]:
@@ -119,16 +148,28 @@ def _rounded_up(nbytes: int) -> int:
     return -(-nbytes // CACHE_LINE) * CACHE_LINE
 
 
-def _decide(found: Scan, layout: Layout, lanes: int, scratch: NDArray[np.int64], arrays: Arrays) -> None:
-    """Store the lines of the group that stopped the call, of which an element is open, exactly, from its first row on."""
+def _decide(
+    found: Scan, layout: Layout, pieces: Sequence[Piece], lanes: int, scratch: NDArray[np.int64], arrays: Arrays
+) -> None:
+    """Decide what stopped each piece; those that did not stop are done."""
+    for piece in pieces:
+        state = scratch[piece.words :]
+        if state[emit.OPEN]:
+            _decide_lines(found, layout, piece, lanes, state, arrays)
+        else:
+            state[emit.NEXT] = emit.DONE
+
+
+def _decide_lines(found: Scan, layout: Layout, piece: Piece, lanes: int, state: NDArray[np.int64], arrays: Arrays) -> None:
+    """Store the lines of the group that stopped a piece, of which an element is open, exactly, from its first row on."""
     form = _FORMATS[found.data_type]
-    _, mask, count, turn, line, row = scratch[: emit.ROW + 1].tolist()
-    scratch[emit.OPEN] = 0
-    outer = np.unravel_index(turn, [found.sizes[d] for d in layout.others]) if layout.others else ()
+    _, mask, count, turn, line, row = state[: emit.ROW + 1].tolist()
+    state[emit.OPEN] = 0
+    outer = np.unravel_index(piece.turn + turn, [found.sizes[d] for d in layout.others]) if layout.others else ()
     bits = f"u{found.data_type.dtype.itemsize}"
     n = found.sizes[found.axis] - row
-    begun = scratch[emit.STATE_WORDS :].view(np.float64)
-    kept = scratch[emit.STATE_WORDS + lanes :].view(np.uint8).view(bits)[: n * count].reshape(n, count)
+    begun = state[emit.STATE_WORDS :].view(np.float64)
+    kept = state[emit.STATE_WORDS + lanes :].view(np.uint8).view(bits)[: n * count].reshape(n, count)
     output = arrays[found.target].view(bits)
     for i in range(count):
         if mask >> i & 1:
@@ -136,7 +177,7 @@ def _decide(found: Scan, layout: Layout, lanes: int, scratch: NDArray[np.int64],
             for d, at in zip(layout.others, outer, strict=True):
                 index[d] = at
             if layout.lane is not None:
-                index[layout.lane] = line + i
+                index[layout.lane] = piece.line + line + i
             index[found.axis] = slice(n - 1, None, -1) if found.backward else slice(row, None)
             elements = kept[:, i].tolist()
             if found.product:

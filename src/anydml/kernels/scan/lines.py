@@ -119,8 +119,12 @@ class _Line:
         body.label(done)
         body.jump(end)
         body.label(end)
-        if self.shape.exclusive and self.shape.floating:  # of nothing, a sum is +0
-            body.stored(body.constant(Kind(self.element.element), 0), self.target)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Store the first element once all are read: of nothing, a sum of floats is +0."""
+        if self.shape.exclusive and self.shape.floating:
+            self.body.stored(self.body.constant(Kind(self.element.element), 0), self.target)
 
     def _places(self, i: str) -> tuple[str, str, str, str]:
         """Where a block lies on both sides, whether it is not whole, and the bytes that it has then: it is moved to and from
@@ -266,4 +270,5 @@ class _Line:
         places = [along(body, at, f"%{side}_step", i) for side, at in (("source", self.source), ("target", self.target))]
         rest = body.op(f"sub i64 %n, {i}")
         mask = called(body, 1, ("%begun", "%kept", *places), (size, i, rest, "%source_step", "%target_step", 0, 0))
+        self._begin()  # the call may end here
         self.items.stop_if(mask, "1", "0", i)
