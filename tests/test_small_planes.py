@@ -72,6 +72,24 @@ def test_planes_as_columns(isa: str, flat: list[bool], ran: Ran, monkeypatch: py
     ran(compared, 5_000)
 
 
+def test_planes_one_behind_another(flat: list[bool], ran: Ran) -> None:
+    """Of three dimensions: a position counts for some of the planes alone."""
+    compared = 0
+    for case, taps in enumerate(((3, 3, 1), (3, 1, 3), (2, 3, 3), (1, 3, 3))):
+        rng = np.random.default_rng((22, case))
+        sizes, padding = (4, 5, 7), tuple(n // 2 for n in taps)
+        end = tuple(n - 1 - before for n, before in zip(taps, padding, strict=True))
+        desc = planes(
+            rng, input_tensor=TensorDesc(F32, (2, 2, *sizes)), filter_tensor=TensorDesc(F32, (6, 2, *taps)), bias_tensor=None,
+            output_tensor=TensorDesc(F32, (2, 6, *sizes)), strides=(1,) * 3, dilations=(1,) * 3, output_padding=(0,) * 3,
+            start_padding=padding, end_padding=end, fused_activation=None,
+        )  # fmt: skip
+        compared += run(desc, rng, dml.Device(isa=ISAS[case % len(ISAS)], threads=1), ["ordinary", "specials"])
+    assert flat
+    assert all(flat)
+    ran(compared, 4 * 2 * 6 * 140)
+
+
 @pytest.mark.parametrize("isa", ISAS)
 def test_exact_sums_with_a_bias(isa: str, flat: list[bool], ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such sums are often halfway between two floats, and a padded one that is 0 has no sign beside a bias."""

@@ -68,12 +68,11 @@ def extreme(a: Number, b: Number, which: str) -> Number:
     low, high = pick(a.low, b.low), pick(a.high, b.high)
 
     def join_errors(one: Value, two: Value) -> Value:
-        # far apart, the bound is that of the one that is taken
-        x, y = a.wide(), b.wide()
-        near = (x - y).magnitude().compared("ule", (one + two) * SLACK)
+        # far apart, the bound is that of the one that is taken; NaN, which is no bound, stays where it may be either
+        x, y, both = a.wide(), b.wide(), one + two
+        near = (x - y).magnitude().compared("ule", both * SLACK)
         first = x.compared("ogt" if which == "maximum" else "olt", y)
-        body = a.body
-        return body.chosen(near, body.chosen(one.compared("ugt", two), one, two), body.chosen(first, one, two))
+        return a.body.chosen(near, both, a.body.chosen(first, one, two))
 
     relative = a.err is None and b.err is None
     return _joined(a, b, make, low, high, either(a.guard, b.guard), None if relative else join_errors)

@@ -196,8 +196,10 @@ class _Block:
             number = bounded(total, self.factor * size.magnitude(), None)
             if shape.padded:
                 odd = size.bits().compared("slt", 0) & exactly.signed(shape.stored, total, read)  # -0 is negative, too
-        place = shape.stored.rounded()
+        place, limited = shape.stored.rounded(), None
         first = shape.stored if place is None else shape.stored.until(place)
+        if place is None and (limited := shape.stored.limited()) is not None:
+            place, first = limited, shape.stored.before(limited)
         item = walked(self.body, first, read, number, self.lanes)
         if not isinstance(item, Number):
             return None
@@ -207,6 +209,8 @@ class _Block:
         if found is None or place is None:
             return found
         made, open_ = stored_rounded(self.body, shape.stored, read, place, found[0], self.lanes)
+        if limited is not None:
+            open_ = either(open_, found[0].compared("eq", -(1 << 31)))
         return made, found[1] if open_ is None else found[1] | open_
 
     def _ends(self, total: Value, size: Value) -> tuple[Value, Value]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
+
+import numpy as np
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
@@ -62,6 +65,26 @@ class Stored(NamedTuple):
         node = self.formula[place]
         return Stored(formula(self.formula[: node.args[0] + 1]), (*self.types[:-1], node.data), self.at)
 
+    def limited(self) -> int | None:
+        """The node that is limited by numbers of float32, where nothing else is done with it.
+
+        Such a limit rounds as it does of the rounded number, unless this is -0: it may stand for less than 0.
+        """
+        place, limits = len(self.formula) - 1, 0
+        of_sum = self.of_sum
+        while self.formula[place].op in ("max", "min", "same"):
+            args = self.formula[place].args
+            inner = [a for a in args if a in of_sum]
+            if len(inner) != 1 or not all(_is_single(self.formula[a]) for a in args if a not in inner):
+                return None
+            limits += len(args) - 1
+            (place,) = inner
+        return place if limits and self.types[-1] == DataType.FLOAT32 else None
+
+    def before(self, place: int) -> Stored:
+        """The formula of a node, as float32."""
+        return Stored(formula(self.formula[: place + 1]), (*self.types[:-1], DataType.FLOAT32), self.at)
+
     def added(self) -> tuple[int, int] | None:
         """The node that adds a stream to the sum, and that stream, where the sum is used for nothing else."""
         sums = [p for p, n in enumerate(self.formula) if n.op == "stream" and n.data[0] == self.at]
@@ -73,6 +96,13 @@ class Stored(NamedTuple):
         if len(others) == 1 and others[0].op == "stream":
             return place, int(others[0].data[0])
         return None
+
+
+def _is_single(node: Node) -> bool:
+    """Whether a node is a number that float32 has, and no zero with a sign."""
+    if node.op != "constant" or not isinstance(node.data.value, Fraction):
+        return False
+    return bool(Fraction(float(np.float32(float(node.data.value)))) == node.data.value)
 
 
 def _keeps_numbers(node: Node) -> bool:
