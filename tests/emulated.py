@@ -65,7 +65,7 @@ class Case(NamedTuple):
     buffers: Mapping[str, Bytes]
     steps: Sequence[Step]
     wanted: Mapping[str, Bytes]
-    scratch: tuple[str, ...] = ("scratch", "packed", "spare")
+    scratch: tuple[str, ...] = ("scratch", "passing", "packed", "spare")
     status: int = 0
     judge: Callable[[int, Mapping[str, Bytes]], None] | None = None
 

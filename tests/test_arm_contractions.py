@@ -58,6 +58,7 @@ def case_of(desc: Any, rng: Rng, kind: str, seen: Open) -> Case:
     t = desc.output_tensor
     wanted: Bytes = np.full(t.element_bytes, 0xA5, np.uint8)
     buffers |= {"output_tensor": wanted.copy(), "scratch": np.zeros(made.scratch, np.uint8)}
+    buffers["passing"] = np.full(made.passing, 0xFF, np.uint8)  # which others have left
     assert made.constants is not None
     buffers["constants"] = made.constants
     given = {name: np.ascontiguousarray(x) for name, x in inputs.items()}

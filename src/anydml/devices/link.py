@@ -75,7 +75,7 @@ def link(lowered: Lowered) -> Built:
     alone = single and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
     tabled = None if any(rounds.times for rounds in lowered.rounds) else place
     if not lowered.packing:
-        direct = partial(Direct, lowered, sheets[0], fixed) if alone and sheets[0].fixed and not passing else None
+        direct = partial(Direct, lowered, sheets[0], fixed) if alone and sheets[0].fixed else None
         made = Built(bind, scratch, judges=lowered.judges, bare=alone and not (scratch or passing), direct=direct)
         return made._replace(rounds=lowered.rounds, passing=passing, place=tabled)
     packing = Sheet([[lowered.packing]])
@@ -119,7 +119,7 @@ class Direct:
             # what fails in the middle is not kept
             _decide(run, partial(self._lowered.decide, scratch, self._tensors(arrays)), once=self._lowered.once)
             scratch[...] = 0
-        if self._lowered.scratch <= KEPT:
+        if self._lowered.scratch + self._lowered.passing <= KEPT:
             self._kept.append(made)
 
     def _tensors(self, arrays: Sequence[NDArray[Any]]) -> Arrays:
@@ -134,11 +134,14 @@ class Direct:
 
     def _made(self) -> tuple[Callable[[], int], NDArray[np.int64], NDArray[np.int64] | None]:
         lowered, sheet = self._lowered, self._sheet
-        own, memory, words = self._fixed, None, None
+        own, memory, words = {**self._fixed}, list[NDArray[np.uint8]](), None
         if lowered.scratch:
-            memory, start = _aligned(lowered.scratch)
-            own = {**own, "scratch": start}
-            words = memory[start - address_of(memory) :][: lowered.scratch].view(np.int64)
+            scratch, own["scratch"] = _given(None, lowered.scratch)
+            memory.append(scratch)
+            words = scratch.view(np.int64)
+        if lowered.passing:
+            passing, own["passing"] = _given(None, lowered.passing)
+            memory.append(passing)
         phases, numbers = sheet.bind([own.get(base, 0) for base in sheet.bases])
         open_ = lowered.decide is not None
         run = prepared(phases, lowered.target, (lowered, memory), keeps_gil=lowered.short, status=open_)

@@ -44,7 +44,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     output = checked.tensors[name].data_type
     if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
         return Refused("the factors are no floats of 32 or 16 bits")
-    scratch, packed, constants = Scratch("scratch"), Scratch("packed"), Constants()
+    scratch, passing, packed, constants = Scratch("scratch"), Scratch("passing"), Scratch("packed"), Constants()
     plans, opens, work = [], [], 0
     for c in found:
         if not all(v.size for v in c.variables):
@@ -68,7 +68,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         if made.a.at.base == c.factors[1].name and made.b.at.base == c.factors[0].name:
             factors.reverse()
         with guard:
-            stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, scratch, constants)
+            memory = scratch, passing, constants
+            stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, *memory)
             owned = [bool(checked.tensors[p.at.base].flags & TensorFlags.OWNED_BY_DML) for p in (made.a, made.b)]
             direct = serves(made, factors[1].dtype.itemsize, owned[1])
             rows, columns = (packed if once and not direct else None for once in owned)
@@ -84,6 +85,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         target,
         [Rounds([*phases, [[ending]]])],
         scratch=scratch.size,
+        passing=passing.size,
         constants=constants.array(),
         packing=[step for plan in plans for step in plan.packing],
         packed=packed.size,

@@ -66,6 +66,7 @@ class Constants:
 class Plan:
     """The steps of a contraction, phase by phase, for each thread. open: where each counts what it leaves open.
 
+    kept: where they and the bits of elements are, zeros unless something is open; scratch: what nothing is left in.
     packed, packed_columns: where rows, and columns, are packed once, by the steps `packing`, if they are.
     """
 
@@ -79,6 +80,7 @@ class Plan:
         formula: Stored,
         factors: tuple[DataType, DataType],
         threads: int,
+        kept: Scratch,
         scratch: Scratch,
         constants: Constants,
         packed: Scratch | None = None,
@@ -102,10 +104,10 @@ class Plan:
         self.table = constants.add(found.table)
         self.planes = Planes.of(self)
         self.direct = direct_plan.serves(found, factors[1].dtype.itemsize, packed_columns is not None)
-        self.bits = scratch.take(-(-prod(found.batches) * found.rows * found.columns // 8))
+        self.bits = kept.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(threads if work >= ALONE else 1)
-        self.open = [scratch.take(64) for _ in shares]
+        self.open = [kept.take(64) for _ in shares]
         mark = top = scratch.size
         self.phases: list[list[list[Step | Repeat]]] = []
         for turn in zip_longest(*(self._turns(piece, max(1, -(-work // (LONG * len(shares))))) for piece in shares)):

@@ -53,6 +53,7 @@ class WinogradPlan(Plan):
         formula: Stored,
         factors: tuple[DataType, DataType],
         threads: int,
+        kept: Scratch,
         scratch: Scratch,
         constants: Constants,
         packed: Scratch | None,
@@ -68,7 +69,7 @@ class WinogradPlan(Plan):
             n if packed is not None and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True)
         )
         self.tile_rows, self.tiles = (-(-n // TILE) for n in found.sizes[1:])
-        super().__init__(target, found, formula, factors, threads, scratch, constants, packed)
+        super().__init__(target, found, formula, factors, threads, kept, scratch, constants, packed)
 
     def _shares(self, count: int) -> list[Piece]:
         found = self.layout
