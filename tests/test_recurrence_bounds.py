@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from agreement import SOAK
 from anydml.devices.link import link
 from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import At
 from anydml.kernels.code import targets
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Lowered, Machine
@@ -49,7 +50,7 @@ class Step:
         target = targets.named(isa)
         assert target is not None
         self.sequences, self.units = found.sizes[2:]
-        self.planner = Planner(found, 0, range(self.sequences), checked.tensors, target, Scratch("scratch"))
+        self.planner = Planner(found, 0, range(self.sequences), checked.tensors, target, Scratch("scratch"), At("constants"))
         opened = self.planner.piece().open
         self.numbers: dict[str, Any] = dict(zip(names(opened.shape), opened.arguments, strict=True))
         made = family.lower(meaning(desc), checked, Machine(isa, 1))

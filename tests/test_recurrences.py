@@ -16,6 +16,7 @@ import guarded
 import hurting
 from agreement import SOAK, bits, expected
 from anydml import DataType, TensorDesc
+from anydml.kernels.call.steps import At
 from anydml.kernels.code import engine, llvm, targets
 from anydml.kernels.code.targets import ARM, X86, Target
 from anydml.kernels.contract.geometry import Scratch
@@ -311,7 +312,7 @@ def test_code_is_of_its_row_and_takes_less_than_a_page_of_the_stack(row: Target,
         found = recurrence(meaning(desc))
         assert not isinstance(found, str)
         monkeypatch.setattr(engine, "compiled", kept)
-        opened = plan.Planner(found, 0, range(3), check(desc).tensors, row, Scratch("scratch")).piece().open
+        opened = plan.Planner(found, 0, range(3), check(desc).tensors, row, Scratch("scratch"), At("constants")).piece().open
         texts += [finer.emitted(row, opened.shape, 0)]
         for text in texts:
             assembly = engine.assembly(text, row, TRIPLES[row.architecture][0])
