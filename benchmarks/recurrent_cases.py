@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 import anydml as dml
-from benchmarks.rest_cases import Case, floats
+from benchmarks.rest_cases import Call, Case, floats
 
 STEPS, WIDTH, HIDDEN = 64, 256, 256
 SIGMOID, TANH = dml.ActivationSigmoid(), dml.ActivationTanh()
 ACTIVATIONS = {"LSTM": (SIGMOID, TANH, TANH), "GRU": (SIGMOID, TANH)}
+
+
+def _torch(torch: Any, inputs: Sequence[Any], _: Any) -> Call:
+    """torch's LSTM, whose gates are in the order i, f, c, o."""
+    x, *weights, bias = (tensor[0] for tensor in inputs)
+    module = torch.nn.LSTM(WIDTH, HIDDEN).eval()
+
+    def call() -> None:
+        with torch.inference_mode():
+            module(x)
+
+    with torch.no_grad():
+        for own, given in zip(module.parameters(), (*weights, *bias.reshape(2, -1)), strict=True):
+            own.copy_(given.reshape(4, HIDDEN, -1)[[0, 2, 3, 1]].reshape(own.shape))
+    return call
 
 
 def cases() -> Iterator[Case]:
@@ -37,6 +53,7 @@ def cases() -> Iterator[Case]:
                 outputs,
                 dict(activation_descs=ACTIVATIONS[name], direction="FORWARD"),
                 (name, [*weights, bias], {"hidden_size": HIDDEN}),
+                _torch if name == "LSTM" else None,  # whose GRU is another one
                 first=x[0],  # a sequence has no leading dimension of 1 there
                 made=[sequence, *(y[0] for y in states)],
             )

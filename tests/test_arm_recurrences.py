@@ -44,7 +44,8 @@ def case_of(desc: Any, seed: int) -> Case:
     inputs, outputs = filled(desc, np.random.default_rng(seed))
     wanted = {name: bytes_of(bits_of(x)) for name, x in evaluated(desc, inputs).items()}
     buffers = {name: bytes_of(x) for name, x in (inputs | outputs).items()}
-    buffers["scratch"] = np.zeros(made.scratch, np.uint8)
+    assert made.constants is not None
+    buffers |= {"scratch": np.zeros(made.scratch, np.uint8), "constants": made.constants}
     steps = [step for rounds in made.rounds for phase in rounds.phases for piece in phase for step in piece]
     return Case(str(desc), buffers, steps, wanted)  # type: ignore[arg-type]  # no step is repeated
 

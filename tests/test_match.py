@@ -422,6 +422,7 @@ def test_families_say_why_they_refuse() -> None:
         "windows:compiled": "no sum, mean, length or largest element of windows is computed",
         "irregular:compiled": "elements are computed, not moved",
         "scan:compiled": "elements are no sums or products up to their place",
+        "recurrence:compiled": "no tensor is computed step by step",
         "order:compiled": "lines are not put in order",
         "random:compiled": "there are no random bits in it",
         "recurrence:compiled": "no tensor is computed step by step",

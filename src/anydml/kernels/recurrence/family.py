@@ -5,14 +5,17 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from anydml.forks import guard
-from anydml.kernels.call.steps import Rounds
+from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.recurrences import Product, Recurrence, recurrence
 from anydml.kernels.match.stepped import Place
 from anydml.kernels.recurrence.plan import Planner, fits
+from anydml.kernels.recurrence.shape import MOST_STAGES
 from anydml.kernels.recurrence.undecided import Deciding
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
@@ -40,19 +43,21 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(reason)
     scratch = Scratch("scratch")
     with guard:
+        parts = [(direction, part) for direction in range(len(found.directions)) for part in _parts(found, machine.threads)]
         pieces = [
-            Planner(found, direction, part, checked.tensors, target, scratch).piece()
-            for direction in range(len(found.directions))
-            for part in _parts(found, machine.threads)
+            Planner(found, *part, checked.tensors, target, scratch, At("constants", 8 * MOST_STAGES * n)).piece()
+            for n, part in enumerate(parts)
         ]
+    codes = np.zeros((len(pieces), MOST_STAGES), np.int64)
     steps, _, sequences, units = found.sizes
     terms = sum(leaf.terms for d in found.directions for s in d.stages for leaf in s.leaves if isinstance(leaf, Product))
     return Lowered(
         target,
         [Rounds([[piece.packing for piece in pieces]]), Rounds([[[piece.step] for piece in pieces]])],
         scratch=scratch.size,
+        constants=codes.reshape(-1).view(np.uint8),  # but for those that are found
         short=steps * sequences * units * terms < SHORT,
-        decide=Deciding(found.tensors, found.data_type, target, [piece.open for piece in pieces]),
+        decide=Deciding(found.tensors, found.data_type, target, [piece.open for piece in pieces], codes),
     )
 
 

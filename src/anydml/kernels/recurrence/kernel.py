@@ -12,7 +12,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.rows import AT_ONCE
 from anydml.kernels.recurrence import rows, stages
 from anydml.kernels.recurrence.rows import defined
-from anydml.kernels.recurrence.shape import DONE, FINER, INPUT, LONGEST, NUMBERS, POSITION, STATE, Shape, names, pointers
+from anydml.kernels.recurrence.shape import DONE, INPUT, LONGEST, NUMBERS, POSITION, STATE, Shape, names, pointers
 from anydml.kernels.recurrence.stages import length
 from anydml.tensor import DataType
 
@@ -95,7 +95,7 @@ def _main(target: Target, shape: Shape) -> Body:
     body.branch(body.op(f"icmp eq i64 {status}, 0"), after, left)
     body.label(left)
     body.store("i64", next_, "%state", 8 * POSITION)
-    finer = body.load("ptr", body.at("%state", 8 * FINER), body.op(f"mul i64 {stage}, 8"))
+    finer = body.load("ptr", "%codes", body.op(f"mul i64 {stage}, 8"))
     body.branch(body.op(f"icmp eq ptr {finer}, null"), open_, known)
     body.label(known)
     body.branch(body.op(f"icmp eq i64 {body.op(f'call i64 {finer}(ptr %arguments)')}, 0"), after, open_)

@@ -103,13 +103,13 @@ class Planner:
 
     def __init__(
         self, found: Recurrence, direction: int, sequences: range, tensors: Mapping[str, TensorDesc], target: Target,
-        scratch: Scratch,
+        scratch: Scratch, codes: At,
     ) -> None:  # fmt: skip
         self.found, self.number, self.sequences = found, direction, sequences
         self.direction = found.directions[direction]
         self.tensors, self.target, self.scratch = tensors, target, scratch
         self.size = found.data_type.dtype.itemsize
-        self.numbers: dict[str, At | int] = {}
+        self.numbers: dict[str, At | int] = {"codes": codes}
         self.parameters: list[Place] = []
         self.blocks: dict[match.Source, list[Place]] = {}  # the weights of each source
         self.terms: dict[match.Source, int] = {}

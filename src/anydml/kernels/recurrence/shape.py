@@ -12,9 +12,7 @@ from anydml.tensor import DataType
 INPUT, STATE, NUMBERS = "input", "state", "numbers"  # what sums are over
 SUM, OLD, NEW, PARAMETER = "sum", "old", "new", "parameter"  # what formulas read
 MOST_STAGES = 8
-# words of the state; for each stage where the code is that looks at what it leaves open, 0 where there is none yet; the list
-POSITION, COUNT, LONGEST, FINER = range(4)
-ENTRIES = FINER + MOST_STAGES
+POSITION, COUNT, LONGEST, ENTRIES = range(4)  # words of the state, before the list
 DONE = (1 << 63) - 1  # the position of a piece that is not begun again
 ACCUMULATORS = {64: 24, 32: 12}  # vectors of sums that the registers hold, by the bytes of a vector
 
@@ -86,8 +84,9 @@ def names(shape: Shape) -> list[str]:
 
     most: operations of a call. row, slot: from one sequence, and from one step, of a
     state to the next. chunk: steps whose sums over an input are made at once. made: a group of elements.
+    codes: for each stage, where the code is that looks at what it leaves open; 0 where there is none yet.
     """
-    found = ["state", "steps", "sequences", "units", "most", "row", "slot", "chunk", "made"]
+    found = ["state", "steps", "sequences", "units", "most", "row", "slot", "chunk", "made", "codes"]
     if shape.lengths:
         found += ["lengths", "length_step"]
     for n, given in enumerate(shape.starts):
@@ -114,7 +113,7 @@ _OF_SOURCE = (
 _OF_INPUT = ("input", "input_step", "input_sequence", "input_term")
 _OF_NUMBERS = ("numbers", "numbers_row", "lost", "open", "pairs", "pairs_part")
 _POINTERS = {"state", "lengths", "history", "start", "parameter", "kept", "packed", "norms", "sums", "panels", "columns",
-             "input", "numbers", "lost", "open", "result", "made", "fine", "pairs"}  # fmt: skip
+             "input", "numbers", "lost", "open", "result", "made", "fine", "pairs", "codes"}  # fmt: skip
 
 
 def pointers(shape: Shape) -> set[str]:

@@ -16,7 +16,7 @@ from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.recurrences import definition
 from anydml.kernels.recurrence import finer
 from anydml.kernels.recurrence.plan import Open
-from anydml.kernels.recurrence.shape import COUNT, DONE, ENTRIES, FINER, POSITION
+from anydml.kernels.recurrence.shape import COUNT, DONE, ENTRIES, POSITION
 from anydml.schema.expression import Expr, Tensor, make, walk
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
@@ -25,13 +25,16 @@ from anydml.tensor import DataType
 class Deciding:
     """What a call does when pieces have stopped."""
 
-    def __init__(self, tensors: Sequence[Tensor], data_type: DataType, target: Target, opens: Sequence[Open]) -> None:
-        self.tensors, self.data_type, self.target, self.opens = tensors, data_type, target, opens
-        self._kept: set[engine.Code] = set()  # whose addresses are in a scratch
+    def __init__(
+        self, tensors: Sequence[Tensor], data_type: DataType, target: Target, opens: Sequence[Open], codes: NDArray[np.int64]
+    ) -> None:
+        """codes: of each piece, those of its stages, which all calls know."""
+        self.tensors, self.data_type, self.target, self.opens, self.codes = tensors, data_type, target, opens, codes
+        self._kept: set[engine.Code] = set()  # whose addresses these are
 
     def __call__(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
         """Decide what is on the lists, and keep pieces that have ended from being begun again."""
-        for found in self.opens:
+        for found, codes in zip(self.opens, self.codes, strict=True):
             state = scratch[found.state // 8 :]
             if state[POSITION] == 0:
                 state[POSITION] = DONE
@@ -40,27 +43,24 @@ class Deciding:
                 number = found.shape.operations[operation][1]
                 state_number = found.shape.stages[number].state
                 assert state_number is not None
-                self._finer(found, number, state, scratch, arrays)
+                self._finer(found, number, codes, scratch, arrays)
                 entries = state[ENTRIES : ENTRIES + int(state[COUNT])]
                 if len(entries):
                     self._exactly(found, state_number, step, entries, scratch, arrays)
                 state[COUNT] = 0
 
-    def _finer(self, found: Open, stage: int, state: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays) -> None:
+    def _finer(self, found: Open, stage: int, codes: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays) -> None:
         """Decide most of them in machine code, which is made when it is first needed; then the piece itself does so."""
         try:
             code = engine.compiled(finer.emitted, self.target, found.shape, stage)
         except engine.Uncompilable:  # a function that there is not in that precision
             return
-        if state[FINER + stage] == code.address:
+        if codes[stage] == code.address:
             return
-        state[FINER + stage] = code.address
+        codes[stage] = code.address
         self._kept.add(code)
-        own = address_of(scratch)
-        numbers = [
-            x if isinstance(x, int) else x.offset + (own if x.base == "scratch" else address_of(arrays[x.base]))
-            for x in found.arguments
-        ]
+        bases = {**arrays, "scratch": scratch, "constants": self.codes}
+        numbers = [x if isinstance(x, int) else x.offset + address_of(bases[x.base]) for x in found.arguments]
         arguments = np.array([numbers], np.int64)
         prepared([table(code, arguments)], self.target, (scratch, arrays, arguments), keeps_gil=True)()
 
