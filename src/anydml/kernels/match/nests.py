@@ -102,12 +102,12 @@ def nests(nest: Nest, data_type: DataType) -> Matched | str:
     return together((nest,), (data_type,))
 
 
-def together(of: Sequence[Nest], types: Sequence[DataType]) -> Matched | str:
-    """The program of several nests over the same index; or why there is none."""
+def together(of: Sequence[Nest], types: Sequence[DataType], few: int = FEW) -> Matched | str:
+    """The program of several nests over the same index; or why there is none. few: terms that are written out."""
     if any(nest.variables != of[0].variables for nest in of):
         return "outputs have indices of their own"
     try:
-        return _Builder(of, types).matched()
+        return _Builder(of, types, few).matched()
     except _Unfit as reason:
         return str(reason)
 
@@ -120,8 +120,8 @@ Env = Mapping[Variable, int]
 
 
 class _Builder:
-    def __init__(self, of: Sequence[Nest], types: Sequence[DataType]) -> None:
-        self.of, self.types = of, types
+    def __init__(self, of: Sequence[Nest], types: Sequence[DataType], few: int) -> None:
+        self.of, self.types, self.few = of, types, few
         self.bodies = [nest.body if nest.moves else rewritten(nest.body) for nest in of]
         self.free = {e: variables for body in self.bodies for e, variables in free(body).items()}
         self.nodes: list[Node] = []
@@ -295,7 +295,7 @@ class _Builder:
         if kind == "sum" and len(variables) > 1 and (product := counted(e, self.free)) is not None:
             return self._node(self._known([product])[0], env, times)
         terms = math.prod(int(v.size) for v in variables)
-        few = HEAVY if any(node.op == "first_largest" for node in walk(e.args[0])) else FEW
+        few = min(self.few, HEAVY if any(node.op == "first_largest" for node in walk(e.args[0])) else FEW)
         if e.op == "reduce" and terms <= few and terms * times <= MANY:
             made = [self._term(e, {**env, **at}, times * terms) for at in each_value(variables)]
             there = [x for term in made if self._truth_of(term[1]) is not False for x in term]
