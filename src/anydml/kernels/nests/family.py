@@ -11,7 +11,7 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.nests import FEW, Matched, together
+from anydml.kernels.match.nests import FEW, MANY, Matched, together
 from anydml.kernels.nests import emit
 from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
 from anydml.kernels.nests.undecided import Piece, deciding
@@ -22,6 +22,7 @@ ROOM = 1 << 11  # elements on the list of a piece
 SHORT = 1 << 14  # terms below which other threads can wait
 ALONE = 1 << 16  # terms below which one thread computes
 BUDGET = 1 << 28  # terms between which signals are handled
+TURNS = 16  # terms of a loop, about, whose ends are looked for
 LONGEST = 1 << 36  # terms of one element
 
 
@@ -58,8 +59,8 @@ def _made(
 ) -> _Outputs | str:
     """The kernel of outputs that are computed together, in the first form that takes no large frame; or why there is none."""
     types = [checked.tensors[name].data_type for name in names]
-    for few in (FEW, 1):
-        found = together(nests, types, few)
+    for many in (MANY, FEW, 1):
+        found = together(nests, types, many)
         if isinstance(found, str):
             reason = found
             continue
@@ -116,9 +117,8 @@ class _Outputs:
             kept,
             narrowed(found.program, sizes),
         )
-        limited = found.program.limited()
-        self.terms = prod(n for v, n in enumerate(sizes) if v >= dims and v not in limited)
-        if self.terms > LONGEST:
+        self.limited = found.program.limited()
+        if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > LONGEST:
             raise engine.Uncompilable("elements are reductions of too many terms")
 
     def fits(self) -> bool:
@@ -147,7 +147,11 @@ class _Outputs:
         for found in shape.narrowed:
             ranges.append(ranges[-1] + 2 * 8 * -(-sizes[found.dimension] // 8))
         size = ranges.pop()
-        budget = max(1, BUDGET // max(1, width * self.terms))
+        known = {found.variable for found in shape.narrowed}
+        terms = prod(
+            min(n, TURNS) if v in known else n for v, n in enumerate(sizes) if v >= shape.program.dims and v not in self.limited
+        )
+        budget = max(1, BUDGET // (width * terms))
         steps: list[list[Step]] = []
         pieces: list[Piece] = []
         for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):
