@@ -235,7 +235,9 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
 
 def nest_of(name: str, row: Target) -> NestShape:
     """The shape of the kernel of an operator's first example."""
-    desc = example_desc(operators.find(name))
+    operator = operators.find(name)
+    assert operator is not None
+    desc = example_desc(operator)
     tensors = {t.name: t.desc.data_type for t in desc.tensors()}
     ((output, nest),) = stated(desc).items()
     matched = nests(nest, tensors[output])

@@ -425,7 +425,6 @@ def test_families_say_why_they_refuse() -> None:
         "recurrence:compiled": "no tensor is computed step by step",
         "order:compiled": "lines are not put in order",
         "random:compiled": "there are no random bits in it",
-        "recurrence:compiled": "no tensor is computed step by step",
         "nests:compiled": "exp is no operation of nests",
         "irregular:numpy": "elements are computed, not moved",
         "random:numpy": "there are no random bits in it",
