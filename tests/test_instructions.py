@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from anydml import operators
 from anydml.kernels.call import pool_emit, steps
 from anydml.kernels.code import detect, engine, llvm
 from anydml.kernels.code.targets import ARM, OTHER, X86, Target
@@ -43,6 +44,10 @@ from anydml.kernels.copy import tiles as copy_tiles
 from anydml.kernels.copy.text import Prefetch
 from anydml.kernels.irregular import emit as irregular_emit
 from anydml.kernels.irregular import turning as irregular_turning
+from anydml.kernels.match.nests import nests
+from anydml.kernels.nests import emit as nests_emit
+from anydml.kernels.nests.shape import Shape as NestShape
+from anydml.kernels.nests.shape import narrowed
 from anydml.kernels.order import emit as order_emit
 from anydml.kernels.order import listing as order_listing
 from anydml.kernels.random import emit as random_emit
@@ -50,6 +55,8 @@ from anydml.kernels.scan import columns as scan_columns
 from anydml.kernels.scan import emit as scan_emit
 from anydml.kernels.scan import lines as scan_lines
 from anydml.kernels.scan.group import Shape
+from anydml.schema.operator import example_desc
+from anydml.schema.statement import stated
 from anydml.tensor import DataType
 from every_kernel import SOAK
 
@@ -221,7 +228,22 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
     word, key = (("element", k, 32, False) for k in range(2))
     add(random_emit.emitted, random_emit.Shape(("add", word, ("mul", key, ("constant", 2**32))), key))
     add(order_listing.emitted, order_listing.Shape(DataType.FLOAT32, DataType.UINT32, DataType.UINT32, 3))
+    for name in ("RESAMPLE3", "RESAMPLE_GRAD1", "ROI_POOLING", "ROI_ALIGN1", "FOLD", "MAX_POOLING_GRAD"):
+        found[f"nests {name}"] = nests_emit.emitted(row, nest_of(name, row))
     return found
+
+
+def nest_of(name: str, row: Target) -> NestShape:
+    """The shape of the kernel of an operator's first example."""
+    operator = operators.find(name)
+    assert operator is not None
+    desc = example_desc(operator)
+    tensors = {t.name: t.desc.data_type for t in desc.tensors()}
+    ((output, nest),) = stated(desc).items()
+    matched = nests(nest, tensors[output])
+    assert not isinstance(matched, str), matched
+    loops = narrowed(matched.program, [64] * len(matched.sizes))
+    return NestShape(matched.program, (tensors[output],), matched.program.dims - 1, row.vector_bytes // 8, (True,), (), loops)
 
 
 def instructions(assembly: str) -> list[str]:

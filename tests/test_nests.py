@@ -16,7 +16,7 @@ from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import targets
 from anydml.kernels.match.nests import nests
-from anydml.kernels.nests import family, undecided
+from anydml.kernels.nests import emit, family, undecided
 from anydml.schema.expression import Sum, Tensor, each, exp, first_largest, number
 from anydml.schema.statement import nest
 
@@ -148,6 +148,26 @@ def test_outputs_in_the_place_of_any_input(kind: str) -> None:
         made.bind(**arrays, **step, **found).execute()
         for name, x in found.items():
             np.testing.assert_array_equal(bits(x), bits(wanted[name]), err_msg=f"{name}, {order}")
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_no_kernel_takes_more_than_a_page_of_the_stack(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of many operations are made anew, with loops for what was written out, and in fewer lanes."""
+    rng = np.random.default_rng(8)
+    seen: list[bool] = []
+    fits = emit.fits
+
+    def looked(*arguments: Any) -> bool:
+        seen.append(fits(*arguments))
+        return seen[-1]
+
+    monkeypatch.setattr(emit, "fits", looked)
+    for _ in range(6):
+        desc, _ = nest_cases.case("LOCAL_RESPONSE_NORMALIZATION_GRAD", rng, "ordinary")
+        assert dml.Device("cpu", isa=isa).compile(desc).kernel_name == NAME
+        assert seen.pop()
+    if targets.named(isa) == targets.targets()[-1]:
+        assert False in seen
 
 
 def test_a_new_batch_compiles_nothing() -> None:

@@ -102,12 +102,12 @@ def nests(nest: Nest, data_type: DataType) -> Matched | str:
     return together((nest,), (data_type,))
 
 
-def together(of: Sequence[Nest], types: Sequence[DataType]) -> Matched | str:
-    """The program of several nests over the same index; or why there is none."""
+def together(of: Sequence[Nest], types: Sequence[DataType], many: int = MANY) -> Matched | str:
+    """The program of several nests over the same index; or why there is none. many: terms that are written out, at most."""
     if any(nest.variables != of[0].variables for nest in of):
         return "outputs have indices of their own"
     try:
-        return _Builder(of, types).matched()
+        return _Builder(of, types, many).matched()
     except _Unfit as reason:
         return str(reason)
 
@@ -120,8 +120,8 @@ Env = Mapping[Variable, int]
 
 
 class _Builder:
-    def __init__(self, of: Sequence[Nest], types: Sequence[DataType]) -> None:
-        self.of, self.types = of, types
+    def __init__(self, of: Sequence[Nest], types: Sequence[DataType], many: int) -> None:
+        self.of, self.types, self.many = of, types, many
         self.bodies = [nest.body if nest.moves else rewritten(nest.body) for nest in of]
         self.free = {e: variables for body in self.bodies for e, variables in free(body).items()}
         self.nodes: list[Node] = []
@@ -141,7 +141,7 @@ class _Builder:
             ring, moves = whole and is_ring(body), nest.moves
             if (ring or moves) and len(self.of) > 1:
                 raise _Unfit("several outputs, of which one is moved, or made of integers")
-        roots = tuple(self._node(body, {}, 1) for body in self.bodies)
+        roots = tuple(self._node(body, {}) for body in self.bodies)
         sizes = tuple(int(v.size) for v in self.variables)
         bits, types = tuple(max(n, 1).bit_length() for n in sizes), tuple(t for _, t in self.tensors.values())
         program = Program(tuple(self.nodes), roots, len(self.of[0].variables), bits, types, moves, ring)
@@ -162,13 +162,13 @@ class _Builder:
             self.nodes.append(node)
         return self.known[node]
 
-    def _node(self, e: Expr, env: Env, times: int) -> int:
+    def _node(self, e: Expr, env: Env) -> int:
         key = e, frozenset((v, env[v]) for v in self.free[e] if v in env)
         if key not in self.made:
-            self.made[key] = self._make(e, env, times)
+            self.made[key] = self._make(e, env)
         return self.made[key]
 
-    def _make(self, e: Expr, env: Env, times: int) -> int:
+    def _make(self, e: Expr, env: Env) -> int:
         if e.op == "variable":
             if e.data in env:
                 return self._whole(env[e.data])
@@ -178,13 +178,13 @@ class _Builder:
                 raise _Unfit("sizes are symbols")
             return self._add("constant", (), e.data)
         if e.op == "read":
-            return self._read(e, env, times)
+            return self._read(e, env)
         if e.op == "reduce" or e.op == "first_largest":
-            return self._reduction(e, env, times)
+            return self._reduction(e, env)
         if e.op == "less" and (parts := positive_parts(e)) is not None:
-            made = [self._node(part, env, times) for part in self._known(parts)]
+            made = [self._node(part, env) for part in self._known(parts)]
             return self._joined("both", *made)
-        args = tuple(self._node(a, env, times) for a in e.args)
+        args = tuple(self._node(a, env) for a in e.args)
         if e.op == "select":
             truth = self._truth_of(args[0])
             return self._add("select", args) if truth is None else args[1] if truth else args[2]
@@ -248,11 +248,11 @@ class _Builder:
 
     # --- reads ---
 
-    def _read(self, e: Expr, env: Env, times: int) -> int:
+    def _read(self, e: Expr, env: Env) -> int:
         tensor, mode = e.data
         number, _ = self.tensors.setdefault(tensor.name, (len(self.tensors), tensor.data_type))
         at = e.args[: len(tensor.sizes)]
-        args = [self._node(a, env, times) for a in at]
+        args = [self._node(a, env) for a in at]
         offsets = tuple(
             self._add("offset", (a,), (number, d, self._is_inside(a, n)))
             for d, (a, n) in enumerate(zip(args, tensor.sizes, strict=True))
@@ -260,9 +260,9 @@ class _Builder:
         read = self._add("read", offsets, number)
         if mode != "otherwise":
             return read
-        there = self._inside(e, env, times)
+        there = self._inside(e, env)
         truth = self._truth_of(there)
-        otherwise = self._node(e.args[-1], env, times)
+        otherwise = self._node(e.args[-1], env)
         return self._add("select", (there, read, otherwise)) if truth is None else read if truth else otherwise
 
     def _is_inside(self, place: int, size: int) -> bool:
@@ -272,13 +272,13 @@ class _Builder:
             return bool(0 <= data.value < size)
         return op == "variable" and int(list(self.variables)[data].size) <= size
 
-    def _inside(self, e: Expr, env: Env, times: int) -> int:
+    def _inside(self, e: Expr, env: Env) -> int:
         """Whether every index of a read lies inside."""
         tensor = e.data[0]
         number, _ = self.tensors.setdefault(tensor.name, (len(self.tensors), tensor.data_type))
         found = self._truth(True)
         for d, (a, n) in enumerate(zip(e.args, tensor.sizes, strict=False)):
-            place = self._node(a, env, times)
+            place = self._node(a, env)
             if not self._is_inside(place, n):
                 x = self._integer(place)
                 there = self._truth(0 <= x < n) if x is not None else self._add("inside", (place,), (number, d))
@@ -287,34 +287,40 @@ class _Builder:
 
     # --- reductions ---
 
-    def _reduction(self, e: Expr, env: Env, times: int) -> int:
+    def _reduction(self, e: Expr, env: Env) -> int:
         variables = bound_by(e)
         kind = e.data[0] if e.op == "reduce" else e.op
         if kind not in ("sum", "max", "min", "first_largest") or (e.op == "first_largest" and e.data[1]):
             raise _Unfit(f"a reduction {kind}")
         if kind == "sum" and len(variables) > 1 and (product := counted(e, self.free)) is not None:
-            return self._node(self._known([product])[0], env, times)
+            return self._node(self._known([product])[0], env)
         terms = math.prod(int(v.size) for v in variables)
         few = HEAVY if any(node.op == "first_largest" for node in walk(e.args[0])) else FEW
-        if e.op == "reduce" and terms <= few and terms * times <= MANY:
-            made = [self._term(e, {**env, **at}, times * terms) for at in each_value(variables)]
+        if e.op == "reduce" and terms <= few and self._written(e) <= self.many:
+            made = [self._term(e, {**env, **at}) for at in each_value(variables)]
             there = [x for term in made if self._truth_of(term[1]) is not False for x in term]
             return self._add("terms", tuple(there), kind)
         if any(v in env for v in variables):
             raise _Unfit("a variable is bound twice")
         numbers = tuple(self.variables.setdefault(v, len(self.variables)) for v in variables)
-        args = self._term(e, env, times)
+        args = self._term(e, env)
         if e.op == "reduce":
             return self._add("reduce", args, (kind, numbers))
         return self._add("first_largest", args, (numbers, tuple(int(v.size) for v in variables)))
 
-    def _term(self, e: Expr, env: Env, times: int) -> tuple[int, int]:
+    def _written(self, e: Expr) -> int:
+        """The terms of a reduction, and of those inside it, were all of them written out."""
+        inner = [r for r in walk(e.args[0]) if r.op == "reduce"]
+        inner = [r for r in inner if not any(r in walk(other.args[0]) for other in inner if other is not r)]
+        return math.prod(int(v.size) for v in e.data[1]) * max((self._written(r) for r in inner), default=1)
+
+    def _term(self, e: Expr, env: Env) -> tuple[int, int]:
         """A reduction's body, and the condition under which it counts."""
         there = self._truth(True)
         inner = {node for r in walk(e.args[0]) if bound_by(r) for node in walk(r.args[0])}
         for node in walk(e.args[0]):
             if node.op == "read" and node.data[1] == "skipped" and node not in inner:
-                there = self._joined("both", there, self._inside(node, env, times))
+                there = self._joined("both", there, self._inside(node, env))
         if len(e.args) > 1:
-            there = self._joined("both", there, self._node(e.args[1], env, times))
-        return self._node(e.args[0], env, times), there
+            there = self._joined("both", there, self._node(e.args[1], env))
+        return self._node(e.args[0], env), there

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
+from anydml.kernels.code import engine
 from anydml.kernels.code.emit import along, arguments, kernel, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
@@ -21,11 +23,9 @@ from anydml.kernels.nests.tables import Tables
 from anydml.kernels.nests.walk import Walk
 from anydml.tensor import DataType
 
+LONG = 600  # lines of code that take no large frame
+PAGE, SAVED = 4096, 256  # bytes of the stack, and those of registers that are saved
 POINTERS = {"state", "list", "memory"}
-
-
-def lanes_of(target: Target) -> int:
-    return target.vector_bytes // 8
 
 
 def emitted(target: Target, shape: Shape) -> str:
@@ -37,6 +37,24 @@ def slots(target: Target, shape: Shape) -> int:
     return _made(target, shape)[1]
 
 
+@lru_cache(maxsize=64)
+def fits(target: Target, shape: Shape) -> bool:
+    """Whether the code takes less than a page of the stack.
+
+    A larger frame would have to be probed, on Windows by a function that is not there.
+    """
+    text = emitted(target, shape)
+    if text.count("\n") < LONG:
+        return True
+    try:
+        code = engine.assembly(text, target)
+    except RuntimeError as error:
+        raise Uncompilable(f"LLVM does not take the code: {error}") from error
+    taken = re.findall(r"^\s+(?:subq\s+\$(\d+), %rsp|sub\s+sp, sp, #(\d+)(, lsl #12)?)", code, re.MULTILINE)
+    bytes_ = [int(x or y) << (12 if shift else 0) for x, y, shift in taken]
+    return sum(bytes_) < PAGE - SAVED and "chkstk" not in code
+
+
 @lru_cache(maxsize=32)
 def _made(target: Target, shape: Shape) -> tuple[str, int]:
     made = _Kernel(target, shape)
@@ -46,7 +64,7 @@ def _made(target: Target, shape: Shape) -> tuple[str, int]:
 
 class _Kernel(Frame):
     def __init__(self, target: Target, shape: Shape) -> None:
-        body, program, lanes = Body(target), shape.program, lanes_of(target)
+        body, program, lanes = Body(target), shape.program, shape.lanes
         walk = Walk(
             body,
             program,

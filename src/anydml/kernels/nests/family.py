@@ -11,17 +11,18 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.nests import Matched, together
+from anydml.kernels.match.nests import FEW, MANY, Matched, together
 from anydml.kernels.nests import emit
 from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
 from anydml.kernels.nests.undecided import Piece, deciding
 from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.schema.statement import Nest, Statement
 
 ROOM = 1 << 11  # elements on the list of a piece
 SHORT = 1 << 14  # terms below which other threads can wait
 ALONE = 1 << 16  # terms below which one thread computes
 BUDGET = 1 << 28  # terms between which signals are handled
+TURNS = 16  # terms of a loop, about, whose ends are looked for
 LONGEST = 1 << 36  # terms of one element
 
 
@@ -36,19 +37,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     phases: list[list[list[Step]]] = []
     scratch, work = 0, 0
     for names in groups:
-        types = [checked.tensors[name].data_type for name in names]
-        found = together([statement[name] for name in names], types)
-        if isinstance(found, str):
-            return Refused(found)
-        if any(t.element_bits < 8 for t in (*found.program.types, *types)):
-            return Refused("elements are of four bits")
-        kept = tuple(k for k, tensor in enumerate(found.tensors) if tensor in own)
-        if own and not found.program.in_its_place(kept):
-            return Refused("elements of an input that an output may lie in are read elsewhere")
-        try:
-            made = _Outputs(target, tuple(names), found, kept, checked, machine)
-        except engine.Uncompilable as reason:
-            return Refused(str(reason))
+        made = _made(target, [statement[name] for name in names], tuple(names), own, checked, machine)
+        if isinstance(made, str):
+            return Refused(made)
         steps, here, scratch = made.steps(scratch)
         phases.append(steps)
         pieces.append(here)
@@ -61,6 +52,33 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         short=work < SHORT,
         decide=deciding(statement, types_, pieces),
     )
+
+
+def _made(
+    target: Target, nests: list[Nest], names: tuple[str, ...], own: frozenset[str], checked: Checked[Any], machine: Machine
+) -> _Outputs | str:
+    """The kernel of outputs that are computed together, in the first form that takes no large frame; or why there is none."""
+    types = [checked.tensors[name].data_type for name in names]
+    for many in (MANY, FEW, 1):
+        found = together(nests, types, many)
+        if isinstance(found, str):
+            reason = found
+            continue
+        if any(t.element_bits < 8 for t in (*found.program.types, *types)):
+            return "elements are of four bits"
+        kept = tuple(k for k, tensor in enumerate(found.tensors) if tensor in own)
+        if own and not found.program.in_its_place(kept):
+            return "elements of an input that an output may lie in are read elsewhere"
+        try:
+            for lanes in sorted({target.vector_bytes // 8, max(2, target.vector_bytes // 16)}, reverse=True):
+                made = _Outputs(target, names, found, kept, checked, lanes)
+                if made.fits():
+                    made.compile(machine)
+                    return made
+        except engine.Uncompilable as error:
+            return str(error)
+        reason = "the code takes more than a page of the stack"
+    return reason
 
 
 def _in_place(checked: Checked[Any]) -> frozenset[str]:
@@ -79,12 +97,12 @@ class _Outputs:
         found: Matched,
         kept: tuple[int, ...],
         checked: Checked[Any],
-        machine: Machine,
+        lanes: int,
     ) -> None:
+        self.target, self.lanes = target, lanes
         self.names, self.found, self.tensors = names, found, checked.tensors
         outputs = [checked.tensors[name] for name in names]
         sizes, dims = found.sizes, found.program.dims
-        lanes = emit.lanes_of(target)
         itemsizes = [t.data_type.dtype.itemsize for t in outputs]
         self.strides = [[s * n for s in t.explicit_strides] for t, n in zip(outputs, itemsizes, strict=True)]
         wide = [d for d in range(dims) if sizes[d] >= lanes]
@@ -94,18 +112,24 @@ class _Outputs:
             found.program,
             tuple(t.data_type for t in outputs),
             lane,
+            lanes,
             tuple(s[lane] == n for s, n in zip(self.strides, itemsizes, strict=True)),
             kept,
             narrowed(found.program, sizes),
         )
-        limited = found.program.limited()
-        self.terms = prod(n for v, n in enumerate(sizes) if v >= dims and v not in limited)
-        if self.terms > LONGEST:
+        self.limited = found.program.limited()
+        if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > LONGEST:
             raise engine.Uncompilable("elements are reductions of too many terms")
+
+    def fits(self) -> bool:
+        """Whether the code takes no large frame of the stack."""
+        return emit.fits(self.target, self.shape)
+
+    def compile(self, machine: Machine) -> None:
+        sizes = self.found.sizes
         with guard:
-            self.code = engine.compiled(emit.emitted, target, self.shape)
-        self.lanes = lanes
-        self.kept = emit.slots(target, self.shape)
+            self.code = engine.compiled(emit.emitted, self.target, self.shape)
+        self.kept = emit.slots(self.target, self.shape)
         self.rows = prod(sizes[d] for d in self.shape.outer)
         self.work = prod(sizes)
         self.threads = min(machine.threads if self.work >= ALONE else 1, self.rows)
@@ -123,7 +147,11 @@ class _Outputs:
         for found in shape.narrowed:
             ranges.append(ranges[-1] + 2 * 8 * -(-sizes[found.dimension] // 8))
         size = ranges.pop()
-        budget = max(1, BUDGET // max(1, width * self.terms))
+        known = {found.variable for found in shape.narrowed}
+        terms = prod(
+            min(n, TURNS) if v in known else n for v, n in enumerate(sizes) if v >= shape.program.dims and v not in self.limited
+        )
+        budget = max(1, BUDGET // (width * terms))
         steps: list[list[Step]] = []
         pieces: list[Piece] = []
         for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):

@@ -102,8 +102,8 @@ def _looped(
         return found.value
 
     def level(k: int, at: list[Index], there: Truth, carried: list[Value]) -> list[Value]:
+        walk.fill(term, condition)
         if k == len(variables):
-            walk.fill(term, condition)
             item = walk.index(term) if walk.program.ring and not sizes else walk.real(term)
             there = items.joined("both", there, walk.truth(condition))
             return fold.step(carried, item, there, place(at) if sizes else None)

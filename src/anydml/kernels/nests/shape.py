@@ -29,7 +29,7 @@ class Narrowed(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """lane: the dimension of the outputs whose elements are computed side by side. dense: they lie side by side, too.
+    """lane: the dimension of the outputs whose elements are computed side by side, `lanes` of them; dense: they lie so, too.
 
     kept: the tensors whose elements are listed with those that are open, since outputs may lie in their place.
     """
@@ -37,6 +37,7 @@ class Shape(NamedTuple):
     program: Program
     data_types: tuple[DataType, ...]
     lane: int
+    lanes: int
     dense: tuple[bool, ...]
     kept: tuple[int, ...] = ()
     narrowed: tuple[Narrowed, ...] = ()

@@ -80,19 +80,19 @@ class Walk:
         return None
 
     def fill(self, *roots: int) -> None:
-        """Emit all nodes below some that depend on known variables alone, and are not there yet."""
+        """Emit what is below some nodes and depends on known variables alone, each before what uses it and no earlier."""
         variables = frozenset(v for scope in self.bound for v in scope)
-        needed: set[int] = set()
-        stack = list(roots)
+        seen: set[int] = set()
+        stack = list(reversed(roots))
         while stack:
             p = stack.pop()
-            if p in needed or self.found(p) is not None:
+            if p in seen or self.found(p) is not None:
                 continue
-            needed.add(p)
-            stack += self.nodes[p].args
-        for p in sorted(needed):
+            seen.add(p)
             if self.free[p] <= variables:
                 self.item(p)
+            else:
+                stack += reversed(self.nodes[p].args)
 
     def item(self, p: int) -> Item:
         found = self.found(p)
