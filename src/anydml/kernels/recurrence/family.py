@@ -51,9 +51,12 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     codes = np.zeros((len(pieces), MOST_STAGES), np.int64)
     steps, _, sequences, units = found.sizes
     terms = sum(leaf.terms for d in found.directions for s in d.stages for leaf in s.leaves if isinstance(leaf, Product))
+    rounds = [Rounds([[[piece.step] for piece in pieces]])]
+    if all(piece.packing for piece in pieces):
+        rounds.insert(0, Rounds([[piece.packing for piece in pieces]]))
     return Lowered(
         target,
-        [Rounds([[piece.packing for piece in pieces]]), Rounds([[[piece.step] for piece in pieces]])],
+        rounds,
         scratch=scratch.size,
         constants=codes.reshape(-1).view(np.uint8),  # but for those that are found
         short=steps * sequences * units * terms < SHORT,

@@ -11,6 +11,7 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.compensated import plus
+from anydml.kernels.contract.floats.compensated import wide as wide_of
 from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -124,6 +125,7 @@ def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Bod
 def _sums(target: Target, shape: Shape, n: int, name: str) -> tuple[str, list[str]]:
     """`void @{name}{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts.
 
+    Of weights that are read where they lie: `.., weights, unit, first`, of which `first` is the first unit.
     "fine": with a bound that is 0 wherever nothing is lost; "quick": with one that never is, of what is added up beside a sum.
     """
     body, source = Body(target), shape.sources[n]
@@ -164,14 +166,26 @@ def _sums(target: Target, shape: Shape, n: int, name: str) -> tuple[str, list[st
         made = plus(values, product)
         return [made[0], *plus([made[1], made[2] + slack], total)]
 
-    # of the sums, twice as many bytes as of the weights
-    p, vector = body.op(f"udiv i64 %place, {2 * panel_row}"), body.op(f"urem i64 %place, {2 * panel_row}")
-    at = body.at(f"%panels{n}", body.op(f"mul i64 {p}, %panel{n}"))
-    at = body.at(at, body.op(f"lshr i64 {vector}, 1"))
+    if source.blocks:
+        last = body.op("sub i64 %units, 1")
+        unit = [body.op(f"add i64 %first, {m}") for m in range(count)]
+        unit = [body.call("llvm.umin.i64", Kind("i64"), f"i64 {x}", f"i64 {last}").name for x in unit]
+        rows = [body.at("%weights", body.op(f"mul i64 {x}, %unit")) for x in unit]
+    else:
+        # of the sums, twice as many bytes as of the weights
+        p, vector = body.op(f"udiv i64 %place, {2 * panel_row}"), body.op(f"urem i64 %place, {2 * panel_row}")
+        at = body.at(f"%panels{n}", body.op(f"mul i64 {p}, %panel{n}"))
+        at = body.at(at, body.op(f"lshr i64 {vector}, 1"))
 
     def one(k: str, values: list[Value]) -> list[Value]:
-        weight = body.loaded(single, at, body.op(f"mul i64 {k}, {panel_row}"))
-        return term(k, weight.converted("fpext", wide), values)
+        if not source.blocks:
+            weight = body.loaded(single, at, body.op(f"mul i64 {k}, {panel_row}"))
+            return term(k, weight.converted("fpext", wide), values)
+        size = shape.data_type.dtype.itemsize
+        offset, bits = body.op(f"mul i64 {k}, {size}"), body.undefined(Kind(f"i{8 * size}", count))
+        for m, place in enumerate(rows):
+            bits = bits.replaced(m, body.loaded(Kind(bits.kind.element), body.at(place, offset)))
+        return term(k, wide_of(bits, shape.data_type), values)
 
     zeros = [body.constant(wide, x) for x in (-0.0, 0.0, 0.0)]
     _, (head, left, lost) = body.loop("0", f"%terms{n}", 1, zeros, one)
@@ -183,7 +197,10 @@ def _sums(target: Target, shape: Shape, n: int, name: str) -> tuple[str, list[st
     for k, value in enumerate((made, tail, lost * SLACK)):
         body.stored(value, body.at(f"%fine{n}", body.op(f"mul i64 {part}, {k}")), "%place")
     body.do("ret void")
-    return defined(body, f"void @{name}{n}(ptr %arguments, i64 %t, i64 %b, i64 %place)"), [*body.declared]
+    head = "ptr %arguments, i64 %t, i64 %b, i64 %place"
+    if source.blocks:
+        head += ", ptr %weights, i64 %unit, i64 %first"
+    return defined(body, f"void @{name}{n}({head})"), [*body.declared]
 
 
 class _Formula:
@@ -198,10 +215,12 @@ class _Formula:
         body = self.body
         for leaf in self.stage.leaves:
             if leaf.kind == SUM:
-                place = body.op(
-                    f"add i64 {body.op(f'mul i64 {i}, 8')}, {body.op(f'mul i64 {leaf.block}, %block{leaf.number}')}"
-                )
-                body.do(f"call void @{self.name}{leaf.number}(ptr %arguments, i64 %t, i64 %b, i64 {place})")
+                n, block = leaf.number, body.op(f"mul i64 {leaf.block}, %block{leaf.number}")
+                place = body.op(f"add i64 {body.op(f'mul i64 {i}, 8')}, {block}")
+                values = f"ptr %arguments, i64 %t, i64 %b, i64 {place}"
+                if self.shape.sources[n].blocks:
+                    values += f", ptr %weights{n}_{leaf.block}, i64 %unit{n}_{leaf.block}, i64 {i}"
+                body.do(f"call void @{self.name}{n}({values})")
 
     def computed(self, i: str) -> Precise:
         streams, known = self._read(i)
