@@ -12,7 +12,8 @@ from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.recurrences import Product, Recurrence, recurrence
+from anydml.kernels.match.recurrences import recurrence
+from anydml.kernels.match.states import Product, Recurrence
 from anydml.kernels.match.stepped import Place
 from anydml.kernels.recurrence.plan import Planner, fits
 from anydml.kernels.recurrence.shape import MOST_STAGES

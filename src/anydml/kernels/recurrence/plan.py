@@ -15,11 +15,11 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
-from anydml.kernels.match import recurrences as match
-from anydml.kernels.match.recurrences import Recurrence
+from anydml.kernels.match import states as match
+from anydml.kernels.match.states import Recurrence
 from anydml.kernels.match.stepped import ROLES, Place
 from anydml.kernels.recurrence import kernel
-from anydml.kernels.recurrence.finer import PARTS
+from anydml.kernels.recurrence.finer_sums import PARTS
 from anydml.kernels.recurrence.shape import (
     ENTRIES,
     INPUT,

@@ -109,7 +109,7 @@ def dots(target: Target, data_type: DataType) -> tuple[str, list[str]]:
         start = [body.constant(wide_kind, x) for x in (-0.0, 0.0)] * many
         begun, found = body.loop("0", "%n", lanes, start, lambda k, carried: terms(k, carried, wide_kind))
         alone = [_added(x) for x in found]
-        _, alone = body.loop(begun, "%n", 1, alone, lambda k, carried: terms(k, carried, double))
+        alone = body.loop(begun, "%n", 1, alone, lambda k, carried: terms(k, carried, double))[1]
         for m in range(many):
             there = body.op(f"icmp ult i64 {body.op(f'add i64 {g}, {m}')}, %units")
             place = body.op(f"mul i64 {body.op(f'add i64 {g}, {m}')}, 8")
