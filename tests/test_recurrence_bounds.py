@@ -16,7 +16,8 @@ from anydml.kernels.call.steps import At
 from anydml.kernels.code import targets
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Lowered, Machine
-from anydml.kernels.match.recurrences import Before, Scaled, recurrence
+from anydml.kernels.match.recurrences import recurrence
+from anydml.kernels.match.states import Before, Scaled
 from anydml.kernels.match.stepped import Place
 from anydml.kernels.recurrence import family
 from anydml.kernels.recurrence.plan import Planner

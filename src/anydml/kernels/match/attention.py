@@ -8,7 +8,7 @@ Beside it, other outputs may have the keys and the values.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import Affine, affine

@@ -12,7 +12,8 @@ from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.recurrences import Product, Recurrence, recurrence
+from anydml.kernels.match.recurrences import recurrence
+from anydml.kernels.match.states import Product, Recurrence
 from anydml.kernels.match.stepped import Place
 from anydml.kernels.recurrence.plan import Planner, fits
 from anydml.kernels.recurrence.shape import MOST_STAGES
@@ -51,9 +52,12 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     codes = np.zeros((len(pieces), MOST_STAGES), np.int64)
     steps, _, sequences, units = found.sizes
     terms = sum(leaf.terms for d in found.directions for s in d.stages for leaf in s.leaves if isinstance(leaf, Product))
+    rounds = [Rounds([[[piece.step] for piece in pieces]])]
+    if all(piece.packing for piece in pieces):
+        rounds.insert(0, Rounds([[piece.packing for piece in pieces]]))
     return Lowered(
         target,
-        [Rounds([[piece.packing for piece in pieces]]), Rounds([[[piece.step] for piece in pieces]])],
+        rounds,
         scratch=scratch.size,
         constants=codes.reshape(-1).view(np.uint8),  # but for those that are found
         short=steps * sequences * units * terms < SHORT,

@@ -10,17 +10,16 @@ import math
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.compensated import plus
 from anydml.kernels.elementwise import precise
-from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, two_sum
+from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import SLACK, either
+from anydml.kernels.elementwise.numbers import either
 from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.recurrence.finer_sums import PARTS, sums
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.shape import (
     COUNT,
     ENTRIES,
-    INPUT,
     NEW,
     NUMBERS,
     OLD,
@@ -36,7 +35,6 @@ from anydml.kernels.recurrence.shape import (
 from anydml.kernels.recurrence.stages import FAR
 
 NOTHING = 2.0**-500  # a bound of a number that is nearly 0, beside what sums are stored as
-PARTS = 3  # of a sum and of a number: a head, a tail, and the bound of what these lack
 
 
 def emitted(target: Target, shape: Shape, number: int) -> str:
@@ -44,8 +42,8 @@ def emitted(target: Target, shape: Shape, number: int) -> str:
     needed = _needed(shape, number)
     numbers = [n for n in needed if shape.sources[n].kind == NUMBERS]
     stages = [shape.stages[shape.sources[n].number] for n in numbers]
-    functions = [_sums(target, shape, n, "fine") for n in sorted(_read(shape.stages[number]))]
-    functions += [_sums(target, shape, n, "quick") for n in sorted(set[int]().union(*map(_read, stages)))]
+    functions = [sums(target, shape, n, "fine") for n in sorted(_read(shape.stages[number]))]
+    functions += [sums(target, shape, n, "quick") for n in sorted(set[int]().union(*map(_read, stages)))]
     functions += [_numbers(target, shape, n) for n in numbers]
     functions.append(_group(target, shape, number))
     body = _listed(target, shape, number, needed)
@@ -121,71 +119,6 @@ def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Bod
     return body
 
 
-def _sums(target: Target, shape: Shape, n: int, name: str) -> tuple[str, list[str]]:
-    """`void @{name}{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts.
-
-    "fine": with a bound that is 0 wherever nothing is lost; "quick": with one that never is, of what is added up beside a sum.
-    """
-    body, source = Body(target), shape.sources[n]
-    count = target.vector_bytes // 8
-    wide, single = Kind("double", count), Kind("float", count)
-    arguments(body, names(shape), pointers(shape))
-    row = "%b"
-    if source.kind == INPUT:
-        step = body.op("urem i64 %t, %chunk")
-        row = body.op(f"add i64 {body.op(f'mul i64 {step}, %sequences')}, %b")
-    apart = 8 * source.rows
-    tile = body.op(f"mul i64 {body.op(f'udiv i64 {row}, {source.rows}')}, {body.op(f'mul i64 %terms{n}, {apart}')}")
-    from_ = body.at(body.at(f"%packed{n}", tile), body.op(f"mul i64 {body.op(f'urem i64 {row}, {source.rows}')}, 8"))
-    panel_row = 4 * count * source.across
-    part = f"%fine_part{n}"
-
-    def number(k: str) -> tuple[Value, Value, Value]:
-        """A term's factor in three parts."""
-        at = [body.at(f"%pairs{n}", body.op(f"mul i64 %pairs_part{n}, {p}")) for p in range(PARTS)]
-        offset = body.op(f"mul i64 {k}, 8")
-        head, tail, lost = (body.splat(body.loaded(Kind("double"), p, offset), count) for p in at)
-        return head, tail, lost
-
-    def term(k: str, weight: Value, values: list[Value]) -> list[Value]:
-        if source.kind != NUMBERS:
-            x = body.splat(body.loaded(Kind("double"), from_, body.op(f"mul i64 {k}, {apart}")), count)
-            if name == "fine":
-                return plus(values, x * weight)
-            total, rest = two_sum(values[0], x * weight)
-            return [total, values[1] + rest, values[2] + rest.magnitude()]
-        head, tail, lost = number(k)
-        product, rest = exact_product(head, weight)
-        more = tail * weight
-        total = rest + more
-        # the roundings of these two, with much to spare, and what the number itself lacks
-        slack = (rest.magnitude() + more.magnitude()) * 2.0**-50 + lost_product(head, weight, product)
-        slack = slack + lost * weight.magnitude()
-        made = plus(values, product)
-        return [made[0], *plus([made[1], made[2] + slack], total)]
-
-    # of the sums, twice as many bytes as of the weights
-    p, vector = body.op(f"udiv i64 %place, {2 * panel_row}"), body.op(f"urem i64 %place, {2 * panel_row}")
-    at = body.at(f"%panels{n}", body.op(f"mul i64 {p}, %panel{n}"))
-    at = body.at(at, body.op(f"lshr i64 {vector}, 1"))
-
-    def one(k: str, values: list[Value]) -> list[Value]:
-        weight = body.loaded(single, at, body.op(f"mul i64 {k}, {panel_row}"))
-        return term(k, weight.converted("fpext", wide), values)
-
-    zeros = [body.constant(wide, x) for x in (-0.0, 0.0, 0.0)]
-    _, (head, left, lost) = body.loop("0", f"%terms{n}", 1, zeros, one)
-    if name == "quick" and source.kind != NUMBERS:  # each addition of what is left over is off by u of all that is
-        terms = Value(body, f"%terms{n}", Kind("i64")).converted("uitofp", Kind("double"))
-        lost = lost * body.splat(terms * 2.0**-52, count)
-    # of an infinity, NaN is left over
-    made, tail = two_sum(head, left)
-    for k, value in enumerate((made, tail, lost * SLACK)):
-        body.stored(value, body.at(f"%fine{n}", body.op(f"mul i64 {part}, {k}")), "%place")
-    body.do("ret void")
-    return defined(body, f"void @{name}{n}(ptr %arguments, i64 %t, i64 %b, i64 %place)"), [*body.declared]
-
-
 class _Formula:
     """A stage's formula for a group of units of a sequence, in twice float64's precision."""
 
@@ -198,10 +131,12 @@ class _Formula:
         body = self.body
         for leaf in self.stage.leaves:
             if leaf.kind == SUM:
-                place = body.op(
-                    f"add i64 {body.op(f'mul i64 {i}, 8')}, {body.op(f'mul i64 {leaf.block}, %block{leaf.number}')}"
-                )
-                body.do(f"call void @{self.name}{leaf.number}(ptr %arguments, i64 %t, i64 %b, i64 {place})")
+                n, block = leaf.number, body.op(f"mul i64 {leaf.block}, %block{leaf.number}")
+                place = body.op(f"add i64 {body.op(f'mul i64 {i}, 8')}, {block}")
+                values = f"ptr %arguments, i64 %t, i64 %b, i64 {place}"
+                if self.shape.sources[n].blocks:
+                    values += f", ptr %weights{n}_{leaf.block}, i64 %unit{n}_{leaf.block}, i64 {i}"
+                body.do(f"call void @{self.name}{n}({values})")
 
     def computed(self, i: str) -> Precise:
         streams, known = self._read(i)
@@ -217,10 +152,10 @@ class _Formula:
         body, size = self.body, self.shape.data_type.dtype.itemsize
         element = Kind(f"i{8 * size}", self.lanes)
         streams: list[Value] = []
-        sums: dict[int, Precise] = {}
+        found: dict[int, Precise] = {}
         for k, leaf in enumerate(self.stage.leaves):
             if leaf.kind == SUM:
-                sums[k] = self._sum(leaf, i)
+                found[k] = self._sum(leaf, i)
                 streams.append(body.undefined(element))
                 continue
             start = f"%kept{leaf.number}"
@@ -230,7 +165,7 @@ class _Formula:
                 start = body.at(start, body.op("mul i64 %b, %row"))
             streams.append(body.loaded(element, start, body.op(f"mul i64 {i}, {size}")))
         nodes = enumerate(self.stage.formula)
-        return streams, {place: sums[x.data[0]] for place, x in nodes if x.op == "stream" and x.data[0] in sums}
+        return streams, {place: found[x.data[0]] for place, x in nodes if x.op == "stream" and x.data[0] in found}
 
     def _sum(self, leaf: Leaf, i: str) -> Precise:
         body, n, wide = self.body, leaf.number, Kind("double", self.lanes)

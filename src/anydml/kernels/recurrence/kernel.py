@@ -25,13 +25,15 @@ def emitted(target: Target, shape: Shape) -> str:
         rows.copied(target, shape.data_type),
         _begin(target, shape),
         _finish(target, shape),
-        *(rows.sums(target, *tile) for tile in sorted({(s.rows, s.across) for s in shape.sources})),
+        *(rows.sums(target, *tile) for tile in sorted({(s.rows, s.across) for s in shape.sources if not s.blocks})),
         *(_sums(target, shape, n) for n in range(len(shape.sources))),
         *(stages.function(target, shape, n) for n in range(len(shape.stages))),
     ]
     if any(s.kind == NUMBERS for s in shape.sources):
         functions.append(rows.packed(target, DataType.FLOAT64, "packed_numbers"))
         functions.append(rows.tiled(target, DataType.FLOAT64, "tiled_numbers"))
+    if any(s.blocks for s in shape.sources):
+        functions.append(rows.dots(target, shape.data_type))
     body = _main(target, shape)
     declared = dict.fromkeys([*body.declared, *(line for _, lines in functions for line in lines)])
     return kernel(body, [*declared, *(text for text, _ in functions)])
@@ -175,6 +177,13 @@ def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
         body.do(f"call void @{name}(ptr {from_}, i64 {step}, i64 {count}, ptr {into}, i64 {apart}, ptr {norm})")
 
     def add_up(count: str) -> None:
+        for block in range(source.blocks):
+            place = body.op(f"mul i64 %block{n}, {block}")
+            into = f"ptr {body.at(f'%sums{n}', place)}, ptr {body.at(f'%columns{n}', place)}"
+            weights = f"ptr %weights{n}_{block}, i64 %unit{n}_{block}, i64 %units"
+            body.do(f"call void @dots(ptr %packed{n}, i64 %terms{n}, {weights}, {into})")
+        if source.blocks:
+            return
         up = body.op(f"udiv i64 {body.op(f'add i64 {count}, {source.rows - 1}')}, {source.rows}")
         values = (f"ptr %packed{n}", f"i64 {tile}", f"i64 {up}", f"ptr %panels{n}", f"i64 %panel{n}", f"i64 %panel_count{n}")
         more = (f"i64 %terms{n}", f"ptr %sums{n}", f"i64 %sums_row{n}", f"i64 %depth{n}")

@@ -15,11 +15,11 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
-from anydml.kernels.match import recurrences as match
-from anydml.kernels.match.recurrences import Recurrence
+from anydml.kernels.match import states as match
+from anydml.kernels.match.states import Recurrence
 from anydml.kernels.match.stepped import ROLES, Place
 from anydml.kernels.recurrence import kernel
-from anydml.kernels.recurrence.finer import PARTS
+from anydml.kernels.recurrence.finer_sums import PARTS
 from anydml.kernels.recurrence.shape import (
     ENTRIES,
     INPUT,
@@ -46,6 +46,7 @@ DEPTH = 64  # terms that are added up before they are added to others: errors gr
 ROUNDINGS = 4  # of a sum beside those of its additions
 ONE = 2.0**-53
 SUMS = 1 << 20  # bytes of sums of an input that are made at once
+FEW = 8  # steps of a single sequence for which weights are not packed
 MOST = 1 << 31  # products of a call, after which signals are handled
 
 
@@ -131,7 +132,7 @@ class Planner:
                 elif isinstance(leaf, Place) and leaf not in self.parameters:
                     self.parameters.append(leaf)
         width = max((len(b) for s, b in self.blocks.items() if isinstance(s, Place)), default=1) * up * 8
-        chunk = max(1, min(steps, SUMS // (count * width)))
+        chunk = 1 if self._in_place() else max(1, min(steps, SUMS // (count * width)))
         self.sources = {s: self._source(s, count * (chunk if isinstance(s, Place) else 1)) for s in self.blocks}
         shape = Shape(
             self.found.data_type,
@@ -173,13 +174,19 @@ class Planner:
         """Vectors of float64 that hold all units."""
         return -(-self.found.sizes[3] // (self.target.vector_bytes // 8))
 
+    def _in_place(self) -> bool:
+        """Whether weights are read a few times, and lie as sums want them: packing would take longer than sums do."""
+        near = all(moves(place, self.tensors).term == self.size for places in self.blocks.values() for place in places)
+        return near and len(self.sequences) == 1 and self.found.sizes[0] <= FEW
+
     def _source(self, source: match.Source, rows: int) -> Source:
         height, across = tiles(self.target, rows, self._vectors() * len(self.blocks[source]))
+        blocks = len(self.blocks[source]) if self._in_place() else 0
         if isinstance(source, Place):
-            return Source(INPUT, 0, height, across, source.backward)
+            return Source(INPUT, 0, height, across, source.backward, blocks)
         if isinstance(source, match.Before):
-            return Source(STATE, source.state, height, across)
-        return Source(NUMBERS, source.stage, height, across)
+            return Source(STATE, source.state, height, across, blocks=blocks)
+        return Source(NUMBERS, source.stage, height, across, blocks=blocks)
 
     def _stages(self) -> tuple[Stage, ...]:
         made: list[Stage] = []
@@ -241,8 +248,9 @@ class Planner:
         packed, norms = take(8 * rows_up * terms), take(8 * rows_up)
         beyond = 8 * 2 * lanes_of(self.target)  # a group of units may reach into it
         sums, columns = take(rows_up * row + beyond), take(row + beyond)
-        into, fine = take(count * panel), take(PARTS * row + beyond)
-        additions = min(DEPTH, terms) + -(-terms // DEPTH) + ROUNDINGS
+        into, fine = take(0 if tile.blocks else count * panel), take(PARTS * row + beyond)
+        deep = -(-terms // lanes) + 2 * lanes if tile.blocks else min(DEPTH, terms) + -(-terms // DEPTH)
+        additions = deep + ROUNDINGS
         factor = struct.unpack("<q", struct.pack("<d", additions * ONE))[0]
         self.numbers |= {
             f"packed{n}": packed, f"norms{n}": norms, f"sums{n}": sums, f"sums_row{n}": row,
@@ -263,6 +271,11 @@ class Planner:
                 f"lost{n}": take(8 * rows_up), f"open{n}": take(8 * rows_up),
                 f"pairs{n}": take(PARTS * numbers), f"pairs_part{n}": numbers,
             }  # fmt: skip
+        if tile.blocks:
+            for k, place in enumerate(weights):
+                at = moves(place, self.tensors)
+                self.numbers |= {f"weights{n}_{k}": at.at, f"unit{n}_{k}": at.unit}
+            return []
         code = engine.compiled(packed_weights, self.target, self.found.data_type, tile.across)
         steps = []
         for k, place in enumerate(weights):

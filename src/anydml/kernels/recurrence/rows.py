@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from anydml.kernels.code.emit import when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import tile
@@ -79,6 +80,66 @@ def packed(target: Target, data_type: DataType, name: str) -> tuple[str, list[st
     assert double == total.kind
     head = f"void @{name}(ptr %from, i64 %step, i64 %n, ptr %into, i64 %apart, ptr %norm)"
     return defined(body, head), [*body.declared]
+
+
+def dots(target: Target, data_type: DataType) -> tuple[str, list[str]]:
+    """`void @dots(from, n, weights, unit, units, sums, columns)`: a packed row by the weights of units, and their norms.
+
+    The weights of a unit are contiguous; each register has its own part of a sum.
+    """
+    body, size, lanes = Body(target), data_type.dtype.itemsize, target.vector_bytes // 8
+    double, wide_kind = Kind("double"), Kind("double", lanes)
+    many = 8 if target.vector_bytes == 64 else 4
+    last = body.op("sub i64 %units, 1")
+
+    def group(g: str, _: list[Value]) -> list[Value]:
+        at = []
+        for m in range(many):
+            unit = body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {g}, {m}')}", f"i64 {last}").name
+            at.append(body.at("%weights", body.op(f"mul i64 {unit}, %unit")))
+
+        def terms(k: str, carried: list[Value], kind: Kind) -> list[Value]:
+            x = body.loaded(kind, "%from", body.op(f"mul i64 {k}, 8"))
+            offset, made = body.op(f"mul i64 {k}, {size}"), []
+            for row, (total, square) in zip(at, zip(carried[::2], carried[1::2], strict=True), strict=True):
+                w = wide(body.loaded(Kind(f"i{8 * size}", kind.lanes), body.at(row, offset)), data_type)
+                made += [body.fused(w, x, total), body.fused(w, w, square)]
+            return made
+
+        start = [body.constant(wide_kind, x) for x in (-0.0, 0.0)] * many
+        begun, found = body.loop("0", "%n", lanes, start, lambda k, carried: terms(k, carried, wide_kind))
+        alone = [_added(x) for x in found]
+        alone = body.loop(begun, "%n", 1, alone, lambda k, carried: terms(k, carried, double))[1]
+        for m in range(many):
+            there = body.op(f"icmp ult i64 {body.op(f'add i64 {g}, {m}')}, %units")
+            place = body.op(f"mul i64 {body.op(f'add i64 {g}, {m}')}, 8")
+
+            def store(m: int = m, place: str = place) -> None:
+                body.stored(alone[2 * m], "%sums", place)
+                body.stored(alone[2 * m + 1].root() * NORM_SLACK, "%columns", place)
+
+            when(body, there, store)
+        return []
+
+    up = body.op(f"and i64 {body.op(f'add i64 %units, {many - 1}')}, {-many}")
+    body.loop("0", up, many, [], group)
+    body.do("ret void")
+    head = "void @dots(ptr %from, i64 %n, ptr %weights, i64 %unit, i64 %units, ptr %sums, ptr %columns)"
+    return defined(body, head), [*body.declared]
+
+
+def _added(x: Value) -> Value:
+    """The sum of all lanes."""
+    body, count = x.body, x.kind.lanes
+    while count > 1:
+        count //= 2
+        halves_of = []
+        for first in (0, count):
+            mask = ", ".join(f"i32 {first + lane}" for lane in range(count))
+            text = f"shufflevector {x!r}, {x!r}, <{count} x i32> <{mask}>"
+            halves_of.append(body.value(text, Kind(x.kind.element, count)))
+        x = halves_of[0] + halves_of[1]
+    return x.lane(0)
 
 
 def tiled(target: Target, data_type: DataType, name: str) -> tuple[str, list[str]]:

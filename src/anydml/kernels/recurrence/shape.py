@@ -20,7 +20,8 @@ ACCUMULATORS = {64: 24, 32: 12}  # vectors of sums that the registers hold, by t
 class Source(NamedTuple):
     """Rows that sums are over. number: of the state, or of the stage. rows, across: of a tile of sums, and its vectors.
 
-    backward: the steps of an input are counted from the end.
+    backward: the steps of an input are counted from the end. blocks: the weights, where these are read where they lie, as is
+    done for few steps of a single sequence; 0 where they are packed.
     """
 
     kind: str
@@ -28,6 +29,7 @@ class Source(NamedTuple):
     rows: int
     across: int
     backward: bool = False
+    blocks: int = 0
 
 
 class Leaf(NamedTuple):
@@ -97,6 +99,7 @@ def names(shape: Shape) -> list[str]:
         found += [f"parameter{n}", f"parameter{n}_unit", f"kept{n}"]
     for n, source in enumerate(shape.sources):
         found += [f"{x}{n}" for x in _OF_SOURCE]
+        found += [f"{x}{n}_{k}" for k in range(source.blocks) for x in ("weights", "unit")]
         found += [f"{x}{n}" for x in {INPUT: _OF_INPUT, NUMBERS: _OF_NUMBERS}.get(source.kind, ())]
     for n, _ in enumerate(shape.results):
         found += [f"result{n}", f"result{n}_step", f"result{n}_sequence", f"result{n}_unit"]
@@ -113,12 +116,12 @@ _OF_SOURCE = (
 _OF_INPUT = ("input", "input_step", "input_sequence", "input_term")
 _OF_NUMBERS = ("numbers", "numbers_row", "lost", "open", "pairs", "pairs_part")
 _POINTERS = {"state", "lengths", "history", "start", "parameter", "kept", "packed", "norms", "sums", "panels", "columns",
-             "input", "numbers", "lost", "open", "result", "made", "fine", "pairs", "codes"}  # fmt: skip
+             "input", "numbers", "lost", "open", "result", "made", "fine", "pairs", "codes", "weights"}  # fmt: skip
 
 
 def pointers(shape: Shape) -> set[str]:
     """The arguments that are addresses."""
-    return {name for name in names(shape) if name.rstrip("0123456789") in _POINTERS}
+    return {name for name in names(shape) if name.rstrip("_0123456789") in _POINTERS}
 
 
 def lanes_of(target: Target) -> int:

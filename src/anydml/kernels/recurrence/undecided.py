@@ -13,7 +13,7 @@ from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.kernel import Arrays
-from anydml.kernels.match.recurrences import definition
+from anydml.kernels.match.states import definition
 from anydml.kernels.recurrence import finer
 from anydml.kernels.recurrence.plan import Open
 from anydml.kernels.recurrence.shape import COUNT, DONE, ENTRIES, POSITION

@@ -1,0 +1,158 @@
+"""The stages of a step in one direction, from the definitions of states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+from anydml.kernels.match.affine import Affine
+from anydml.kernels.match.maps import Node, formula
+from anydml.kernels.match.states import Before, Direction, Leaf, New, Old, Product, Scaled, Source, Stage, definition, is_zero
+from anydml.kernels.match.stepped import Place, Starts, Steps, Unmatched, in_direction, joined, linear, place
+from anydml.schema.expression import INDEX, Expr, Tensor, Variable, walk
+from anydml.schema.identities import rewritten
+from anydml.tensor import DataType
+
+
+class Whole(Protocol):
+    """A recurrence as far as it is known: its states, and its sequences' lengths."""
+
+    @property
+    def tensors(self) -> Sequence[Tensor]: ...
+    @property
+    def sizes(self) -> tuple[int, ...]: ...
+    @property
+    def data_type(self) -> DataType: ...
+
+    def is_length(self, sequence: Variable, e: Expr) -> bool: ...
+
+    def within(self, e: Expr, t: Variable, b: Variable) -> Expr: ...
+
+
+class InDirection:
+    """The stages of one direction of a recurrence: `whole` has its tensors, their sizes, and which nodes are lengths."""
+
+    def __init__(self, whole: Whole, number: int) -> None:
+        self.whole, self.number = whole, number
+        self.starts: dict[Tensor, Place | None] = {}
+        self.stages: list[Stage] = []
+
+    def found(self) -> Direction:
+        for number, tensor in enumerate(self.whole.tensors):
+            nest = definition(tensor)
+            self.t, r, self.b, j = nest.variables
+            if nest.moves:
+                raise Unmatched("a state is moved")
+            self.steps = Steps(self.t, self.whole.sizes[0], partial(self.whole.is_length, self.b))
+            body = self.whole.within(in_direction(nest.body, r, self.number), self.t, self.b)
+            self._stage(number, rewritten(joined(body, self.t, self._is_any_before, self._started)), j)
+        return Direction(tuple(self.stages), tuple(self.starts.get(t) for t in self.whole.tensors))
+
+    def _stage(self, state: int | None, body: Expr, unit: Variable) -> int:
+        made = _Formula(self, unit)
+        stage = Stage(state, formula(made.of(body)), tuple(made.leaves))
+        if stage not in self.stages:
+            self.stages.append(stage)
+        return self.stages.index(stage)
+
+    def _started(self, starts: Starts) -> None:
+        """Note what states begin with."""
+        for read, start, renamed in starts:
+            tensor, unit = read.data[0], read.args[3].data
+            if is_zero(start):
+                found = None
+            else:
+                units = [v for v, meant in renamed.items() if meant is unit] or [unit]
+                found = place(start, {self.b: "sequence", units[0]: "unit"})
+                if found.data_type != tensor.data_type:
+                    raise Unmatched("a state begins with elements of another type")
+            if self.starts.setdefault(tensor, found) != found:
+                raise Unmatched("a state has several beginnings")
+
+    def _is_any_before(self, e: Expr) -> bool:
+        """Whether a node is an element, of any unit, after the step before."""
+        return e.op == "read" and e.args[-1].op == "variable" and self._reads(e, e.args[-1].data, -1)
+
+    def _reads(self, e: Expr, unit: Variable, step: int) -> bool:
+        if e.op != "read" or e.data[0] not in self.whole.tensors or e.data[1] != "inside":
+            return False
+        wanted = [Affine(step, {self.t: 1}), Affine(self.number, {}), Affine(0, {self.b: 1}), Affine(0, {unit: 1})]
+        return [linear(a, self.steps.is_length) for a in e.args] == wanted
+
+    def leaf(self, e: Expr, unit: Variable) -> Leaf:
+        """What a read, or a sum, is of the formula of a unit."""
+        if e.op == "reduce":
+            return self._product(e, unit)
+        tensor = e.data[0]
+        if tensor.definition is None:
+            return self._own_type(place(e, {unit: "unit"}))
+        if self._reads(e, unit, -1):
+            return Old(self.whole.tensors.index(tensor))
+        if self._reads(e, unit, 0):
+            return New(self.whole.tensors.index(tensor))
+        raise Unmatched("an element depends on others of its own step, or of an earlier one")
+
+    def _own_type(self, found: Place) -> Place:
+        if found.data_type != self.whole.data_type:
+            raise Unmatched("an input has another type than the states")
+        return found
+
+    def _product(self, e: Expr, unit: Variable) -> Product:
+        kind, bound = e.data
+        if kind != "sum" or len(bound) != 1 or len(e.args) != 1 or e.args[0].op != "mul":
+            raise Unmatched("a reduction is no sum of products")
+        (term,) = bound
+        for a, b in (e.args[0].args, e.args[0].args[::-1]):
+            if b.op == "read" and b.data[0].definition is None and not self._moves(b):
+                weights = self._own_type(place(b, {unit: "unit", term: "term"}))
+                return Product(self._source(a, term), weights, int(term.size))
+        raise Unmatched("a sum is of no elements by weights")
+
+    def _moves(self, e: Expr) -> bool:
+        return any(node.op == "variable" and node.data in (self.t, self.b) for node in walk(e))
+
+    def _source(self, e: Expr, term: Variable) -> Source:
+        if self._reads(e, term, -1):
+            return Before(self.whole.tensors.index(e.data[0]))
+        if e.op == "read" and e.data[0].definition is None:
+            return self._own_type(place(e, {term: "term", self.b: "sequence"}, self.steps))
+        return Scaled(self._stage(None, e, term))
+
+
+class _Formula:
+    """The nodes of a formula for a unit, and what it reads."""
+
+    def __init__(self, direction: InDirection, unit: Variable) -> None:
+        self.direction, self.unit = direction, unit
+        self.leaves: list[Leaf] = []
+        self.nodes: list[Node] = []
+        self.known: dict[Node, int] = {}
+        self.places: dict[Expr, int] = {}
+
+    def of(self, e: Expr) -> tuple[Node, ...]:
+        last = self._place(e)
+        if last != len(self.nodes) - 1:
+            self.nodes.append(Node("same", (last,), None))
+        return tuple(self.nodes)
+
+    def _place(self, e: Expr) -> int:
+        if e not in self.places:
+            self.places[e] = self._add(self._node(e))
+        return self.places[e]
+
+    def _node(self, e: Expr) -> Node:
+        if e.op in ("read", "reduce"):
+            leaf = self.direction.leaf(e, self.unit)
+            if leaf not in self.leaves:
+                self.leaves.append(leaf)
+            return Node("stream", (), (self.leaves.index(leaf), self.direction.whole.data_type))
+        if e.sort == INDEX or e.op in ("position", "philox", "rank", "first_largest", "first_smallest"):
+            raise Unmatched("an element depends on its position")
+        return Node(e.op, tuple(self._place(a) for a in e.args), e.data)
+
+    def _add(self, node: Node) -> int:
+        if node not in self.known:
+            self.known[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self.known[node]

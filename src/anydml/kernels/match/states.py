@@ -1,0 +1,101 @@
+"""What a recurrence is made of: states, the sums over them and over inputs, and the stages of a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.stepped import Place
+from anydml.schema.expression import Expr, Tensor
+from anydml.schema.statement import Nest
+from anydml.tensor import DataType
+
+
+@dataclass(frozen=True)  # which differs from others with equal fields
+class Before:
+    """A state, by its number, of the step before: what sums are over."""
+
+    state: int
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """The numbers that a stage gives, by its number, which are stored nowhere: what sums are over."""
+
+    stage: int
+
+
+Source = Place | Before | Scaled
+
+
+@dataclass(frozen=True)
+class Product:
+    """Sums of so many terms: of a source's elements by the weights of each unit."""
+
+    source: Source
+    weights: Place
+    terms: int
+
+
+@dataclass(frozen=True)
+class Old:
+    """The same element of a state, by its number, after the step before."""
+
+    state: int
+
+
+@dataclass(frozen=True)
+class New:
+    """The same element of a state, by its number, after this step."""
+
+    state: int
+
+
+Leaf = Product | Old | New | Place
+
+
+class Stage(NamedTuple):
+    """A formula for each unit. state: which one it gives, by its number; None for numbers that sums are over."""
+
+    state: int | None
+    formula: Formula
+    leaves: tuple[Leaf, ...]
+
+
+class Direction(NamedTuple):
+    """The stages of a step, in order, and what each state begins with: None for zeros."""
+
+    stages: tuple[Stage, ...]
+    starts: tuple[Place | None, ...]
+
+
+class Result(NamedTuple):
+    """An output: a state, by its number, at every step, or `last` after the last one. backward: of each direction."""
+
+    name: str
+    state: int
+    last: bool
+    backward: tuple[bool, ...]
+
+
+class Recurrence(NamedTuple):
+    """sizes: of the states. lengths: of the sequences, where they differ; zeros are stored beyond. tensors: the states'."""
+
+    sizes: tuple[int, int, int, int]
+    data_type: DataType
+    lengths: Place | None
+    directions: tuple[Direction, ...]
+    results: tuple[Result, ...]
+    tensors: tuple[Tensor, ...]
+
+
+def definition(tensor: Tensor) -> Nest:
+    """What the elements of a state are."""
+    assert tensor.definition is not None
+    return tensor.definition
+
+
+def is_zero(e: Expr) -> bool:
+    """Whether a node is the integer 0, which stands for an input that is not there."""
+    return e.op == "constant" and e.data.value == 0 and e.data.integral
