@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.scan.sizes import size, spread
 
 if TYPE_CHECKING:
     from anydml.kernels.scan.lines import Line
@@ -59,7 +60,7 @@ def _summed(line: Line, vectors: list[Value], sums: tuple[Value, Value]) -> tupl
     sizes = []
     for bits in vectors:
         x = bits.cast(single)
-        sizes.append(line.size(x))
+        sizes.append(size(x))
         parts = []
         for first in (0, half):
             prefixes = line.prefixes(line.half(x, first).converted("fpext", wide))
@@ -77,4 +78,4 @@ def _summed(line: Line, vectors: list[Value], sums: tuple[Value, Value]) -> tupl
             unsure = unsure | lost.compared("une", 0.0)
         made.append(line.whole(parts))
     open_ = body.op(f"icmp ne i64 {lanes_as_bits(unsure)}, 0")
-    return made, (high, low), body.op(f"or i1 {open_}, {line.spread(sizes)}")
+    return made, (high, low), body.op(f"or i1 {open_}, {spread(sizes)}")

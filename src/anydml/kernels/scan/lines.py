@@ -12,18 +12,15 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
 from anydml.kernels.elementwise.halves import narrowed, odd_single, widened
-from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import walk
-from anydml.kernels.scan.columns import INFINITY, NONE, PLACES
+from anydml.kernels.scan.columns import NONE
 from anydml.kernels.scan.doubled import further
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
 from anydml.kernels.scan.group import Shape, called, finished, group, lefts, picked
+from anydml.kernels.scan.sizes import Sizes, beyond, lower, of_block, size
 
 NAMES = (*FIRST, "staged")
 LEAST = 16  # elements of a line: shorter ones are better computed side by side
-
-Sizes = tuple[Value, Value, Value]
-"""As the bits of float32, the least size of elements, less one, the largest one, and the largest size of sums."""
 
 
 def loaded_lanes(target: Target, shape: Shape) -> int:
@@ -88,7 +85,7 @@ class Line:
         vectors = [self.loaded(source, k) for k in range(self.block // self.lanes)]
         made, last, sizes = self._summed(vectors, first_sums)
         if sizes is not None:
-            body.branch(self._beyond(*sizes), inexact, stores, seldom=True)
+            body.branch(beyond(body, self.least, sizes), inexact, stores, seldom=True)
         else:
             body.jump(stores)
         body.label(stores)
@@ -103,14 +100,14 @@ class Line:
         ways = [(further, last.name, kept)]
         if sizes is not None:
             body.label(inexact)
-            fits, lower = self._lower(*sizes)
+            fits, lowered = lower(body, self.least, sizes)
             again, left = body.name("again"), body.name("left")
             body.branch(fits, again, left)
             body.label(left)
             self._go_on(i, first_sums)
             body.jump(end)
             body.label(again)
-            body.do(f"store i32 {lower}, ptr {self.least}, align 4")
+            body.do(f"store i32 {lowered}, ptr {self.least}, align 4")
             body.jump(latch)
             ways.append((i, sums, again))
         body.label(latch)
@@ -195,7 +192,7 @@ class Line:
         made, sizes, totals = [], [], []
         for bits in vectors:
             x = widened(bits) if bits.kind.bits == 16 else bits.cast(single)
-            sizes.append(self.size(x))
+            sizes.append(size(x))
             through, stored = [], []
             for first in (0, half):
                 part = self.half(x, first).converted("fpext", self.sum)
@@ -204,15 +201,14 @@ class Line:
                 stored.append(self._exclusive(value, sums) if self.shape.exclusive else through[-1])
                 sums = after
             narrow = self.whole([t.converted("fptrunc", t.kind.of("float")) for t in through])
-            totals.append(self.size(narrow))
+            totals.append(size(narrow))
             if bits.kind.bits == 16:
                 made.append(self.whole([narrowed(odd_single(s)) for s in stored]))
             elif self.shape.exclusive:
                 made.append(self.whole([s.converted("fptrunc", s.kind.of("float")) for s in stored]).bits())
             else:
                 made.append(narrow.bits())
-        smallest = self._folded("umin", [x - 1 for x in sizes])  # of 0, it is all ones
-        return made, sums, (smallest, self._folded("umax", sizes), self._folded("umax", totals))
+        return made, sums, of_block(sizes, totals)
 
     def _joined(self, x: Value, y: Value) -> Value:
         return x * y if self.shape.product else x + y
@@ -237,61 +233,11 @@ class Line:
         """Half of the lanes, from one on."""
         return picked(x, x, range(first, first + self.lanes // 2))
 
-    def size(self, x: Value) -> Value:
-        """The magnitudes of float32 as their bits."""
-        return x.bits() & NONE
-
     def _exclusive(self, prefixes: Value, sums: Value) -> Value:
         return self._joined(self.moved(prefixes, 1), sums)
 
     def whole(self, parts: list[Value]) -> Value:
         return picked(parts[0], parts[1], range(self.lanes))
-
-    def _folded(self, name: str, xs: list[Value]) -> Value:
-        found = xs[0]
-        for x in xs[1:]:
-            found = self.body.intrinsic(name, found, x)
-        return found
-
-    # --- whether sums are exact ---
-
-    def _limits(self, least: Value) -> tuple[Value, Value]:
-        """The largest element, of which a vector has so many, and the largest sum."""
-        body = self.body
-        most = body.intrinsic("umin", least + PLACES, least.lift(INFINITY - 1))
-        return most - ((self.lanes // 2).bit_length() - 1 << 23), most
-
-    def _beyond(self, smallest: Value, largest: Value, total: Value) -> str:
-        """Whether a block has an element or a sum that the line's least size does not allow."""
-        body = self.body
-        least = body.splat(Value(body, body.op(f"load i32, ptr {self.least}, align 4"), Kind("i32")), self.lanes)
-        element, most = self._limits(least)
-        bad = smallest.compared("ult", least) | largest.compared("ugt", element) | total.compared("ugt", most)
-        return body.op(f"icmp ne i64 {lanes_as_bits(bad)}, 0")
-
-    def _lower(self, smallest: Value, largest: Value, total: Value) -> tuple[str, str]:
-        """Whether the block is within the limits of a lower least size, and that one."""
-        body, lane = self.body, Kind("i32")
-        ends = [
-            body.call(f"llvm.vector.reduce.{how}.v{self.lanes}i32", lane, x)
-            for how, x in (("umin", smallest), ("umax", largest), ("umax", total))
-        ]
-        old = Value(body, body.op(f"load i32, ptr {self.least}, align 4"), lane)
-        least = body.intrinsic("umin", ends[0], old)
-        element, most = self._limits(least)
-        good = ends[1].compared("ule", element) & ends[2].compared("ule", most)
-        return good.name, least.name
-
-    def spread(self, sizes: list[Value]) -> str:
-        """Whether prefixes within the vectors of a block may not be exact, by its elements' own least size."""
-        body, lane = self.body, Kind("i32")
-        smallest, largest = self._folded("umin", [x - 1 for x in sizes]), self._folded("umax", sizes)
-        ends = [
-            body.call(f"llvm.vector.reduce.{how}.v{self.lanes}i32", lane, x)
-            for how, x in (("umin", smallest), ("umax", largest))
-        ]
-        element, _ = self._limits(body.intrinsic("umin", ends[0], ends[0].lift(NONE)))
-        return ends[1].compared("ugt", element).name
 
     def whole_block(self, i: str) -> tuple[str, str]:
         """Where a whole block lies on both sides."""
