@@ -144,6 +144,41 @@ def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: A
     ran(outputs, 7000)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+def test_sums_of_lines_that_fade_go_on_with_what_is_left_over(isa: str, ran: Any) -> None:
+    """Neighbours of about one size, and ends that are far apart, both ways; sums that come back to the smallest of them."""
+    outputs = 0
+    for case in range(16 * SOAK):
+        rng = np.random.default_rng(case)
+        n = int(rng.integers(100, 600))
+        fading = np.exp2(-np.arange(n) / rng.choice((2, 4, 7)) + int(rng.integers(-20, 60)))[:: int(rng.choice((-1, 1)))]
+        x = (rng.standard_normal((3, n)) * fading).astype(np.float32)
+        x[1] = np.abs(x[1])
+        x[:, rng.integers(0, n, 9)] = 0
+        x[2, (n + 1) // 2 :] = -x[2, : n // 2][::-1]  # which cancel from the middle on
+        t, direction = TensorDesc("FLOAT32", x.shape), ("INCREASING", "DECREASING")[int(rng.integers(2))]
+        operator: Any = operators.find("CUMULATIVE_SUMMATION")
+        desc = operator(
+            input_tensor=t, output_tensor=t, axis=1, axis_direction=direction, has_exclusive_sum=bool(rng.integers(2))
+        )
+        compiled = dml.Device("cpu", isa=isa).compile(desc)
+        assert compiled.kernel_name == "scan:compiled"
+        wanted = expected(desc, {"input_tensor": x})["output_tensor"].view(np.uint32)
+        compiled.bind(input_tensor=x, output_tensor=x).execute()
+        np.testing.assert_array_equal(x.view(np.uint32), wanted, err_msg=f"case {case}: {desc}")
+        outputs += x.size
+    ran(outputs, 8000)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_what_is_left_over_decides_ties(isa: str) -> None:
+    for sign in (1, -1, 0):
+        line = np.zeros(128, np.float32)
+        line[0], line[64], line[65] = sign * 2.0**-70, 1, 2.0**-24
+        found = dml.cumulative_summation(line, 0, device=dml.Device(isa=isa))
+        np.testing.assert_array_equal(found[64:], [1] + [np.float32(1 + 2.0**-23) if sign > 0 else 1] * 63)
+
+
 def test_lines_that_float64_leaves_open_are_decided() -> None:
     """A sum of terms that are 2^200 apart, of which what is left in the end is a tie."""
     far, half = np.float32(2.0**100), np.float32(2.0**-24)

@@ -202,7 +202,9 @@ def elements(target: Target, shape: Shape) -> Function:
     split = low.compared("une", 0.0)
     head, tail = two_sum(high, low)
     high, low = f.chosen(split, head, high), f.chosen(split, tail, low)
-    total, rest, error, exact, little, zeros = (f.all(f.loaded_real(row, at)) for at in (TOTAL, REST, ERROR, EXACT, LITTLE, ZERO))
+    total, rest, error, exact, little, zeros = (
+        f.all(f.loaded_real(row, at)) for at in (TOTAL, REST, ERROR, EXACT, LITTLE, ZERO)
+    )
     most = f.loaded(wide, f.argument("largest"), "%place")
     all_exact = exact.compared("ogt", 0.0)
     y = high / total
@@ -210,15 +212,15 @@ def elements(target: Target, shape: Shape) -> Function:
     remainder = ((high - product) - left) + (low - y * rest)
     correction = remainder / total
     count = f.all(f.word(keys).converted("uitofp", DOUBLE))
-    inexact = (correction.magnitude() * 2.0**-48 + y.magnitude() * 2.0**-100) + most.magnitude() * (error * 2 + count * 2.0**-900)
+    inexact = (correction.magnitude() * 2.0**-48 + y.magnitude() * 2.0**-100) + most.magnitude() * (
+        error * 2 + count * 2.0**-900
+    )
     loss = lost * SLACK / total
     bound = loss + f.chosen(all_exact, correction.magnitude() * 2.0**-48, inexact)
     ends = [two_sum(*two_sum_of(y, correction, side)) for side in (-bound, bound)]
     odd = [odd_of(*end) for end in ends]
     plain = correction.compared("oeq", 0.0) & bound.compared("oeq", 0.0)
-    bits = [
-        stored(Number(f, lambda x=x: f.chosen(plain, y, x), exact=True), shape.data_type, integral=False)[0] for x in odd
-    ]
+    bits = [stored(Number(f, lambda x=x: f.chosen(plain, y, x), exact=True), shape.data_type, integral=False)[0] for x in odd]
     open_ = bits[0].compared("ne", bits[1]) | ~(bound.compared("olt", math.inf))
     is_zero = high.compared("oeq", 0.0)
     # whether a zero is one of no term, or the sum of terms that do not decide, is not seen here
@@ -279,4 +281,3 @@ def refined(target: Target, shape: Shape) -> Function:
     lost = f.loaded_real(state, LOST).compared("oeq", 0.0)
     f.when(lost.name, entries)
     return f
-

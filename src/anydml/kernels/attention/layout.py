@@ -217,7 +217,9 @@ class Plan:
         count = max(1, min(MOST_PHASES, self.work // CUT, self.items // self.threads))
         for begin, stop in pairwise(self.items * k // count for k in range(count + 1)):
             pieces = []
-            for piece, (first, end) in enumerate(pairwise(begin + (stop - begin) * k // self.threads for k in range(self.threads + 1))):
+            for piece, (first, end) in enumerate(
+                pairwise(begin + (stop - begin) * k // self.threads for k in range(self.threads + 1))
+            ):
                 at, memory = self.own * piece, dict[str, At | int]()
                 for name, size in self.sizes.items():
                     memory[name] = At("scratch", at)

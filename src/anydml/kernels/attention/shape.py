@@ -49,7 +49,6 @@ class Shape(NamedTuple):
         """Whether anything is added to a product of a query and a key."""
         return self.has("term") or bool(self.mask)
 
-
     @property
     def biased(self) -> bool:
         """Whether anything is added to queries, keys or values."""

@@ -344,6 +344,7 @@ class _Matching:
 
     def _variables(self, made: Attention, seen: Sequence[Expr]) -> tuple[Variable | None, ...]:
         """The variables in their roles: by what is read with them."""
+
         def of(*sources: Source | None) -> set[Variable]:
             found = [e for s in sources if s is not None for e in s if e is not None]
             return {v for e in found for x in e.at for v in x.factors}
@@ -357,7 +358,9 @@ class _Matching:
         column = [v for v in self.reading.variables if v in values and v not in keys and v not in queries]
         outer = [v for v in self.reading.variables if v in keys | values and v not in column]
         rest = [v for v in self.reading.variables if v not in outer and v not in column]
-        _need(len(column) <= 1 and len(outer) <= 2 and len(rest) <= 2, "there are more than batches, heads, queries and columns")
+        _need(
+            len(column) <= 1 and len(outer) <= 2 and len(rest) <= 2, "there are more than batches, heads, queries and columns"
+        )
         _need((keys | values | queries) - own <= {self.row, made.head, self.reading.shifted})
         number = seen[0].args[1].args[1].data if seen else None
         biases = set() if made.query.bias is None else of(Source(made.query.bias, None))

@@ -17,7 +17,7 @@ from anydml.kernels.elementwise.halves import narrowed, odd_single, widened
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import walk
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
-from anydml.kernels.scan.group import Shape, called, finished, group, picked, zero_of_none
+from anydml.kernels.scan.group import Shape, called, finished, group, lefts, picked, zero_of_none
 
 ROWS = 4  # of a block: with more, rows that are 4 KiB apart drive one another out of the cache
 STRIP = 1024  # lines whose sums are in the cache
@@ -268,6 +268,7 @@ class _Strip:
         body, lanes, size = self.body, self.lanes, self.shape.size
         body.stored(body.constant(Kind("i32", lanes), LEFT), self._leasts(c))
         body.stored(body.loaded(self.sum, self._sums(c)), "%begun")
+        body.stored(body.constant(self.sum, 0.0), "%begun", lefts(body.target))
         rest = body.op(f"sub i64 %n, {row}")
         numbers = (row, rest, "%source_step", "%target_step", size, size)
         whole = body.op(f"icmp uge i64 {left}, {lanes}")

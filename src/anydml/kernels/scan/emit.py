@@ -12,7 +12,7 @@ from anydml.kernels.code.emit import along, arguments, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.irregular.loops import walk
-from anydml.kernels.scan.group import Shape, called, finished, group
+from anydml.kernels.scan.group import Shape, called, finished, group, lefts
 
 # state: the item to go on with; where lines are open: which of how many, in the lines of which turn, from which line and row
 # on; and at which of its lines to go on with the item
@@ -108,6 +108,7 @@ def emitted(target: Target, shape: Shape) -> str:
                 def run() -> None:
                     if shape.floating:
                         body.stored(body.constant(Kind("double", lanes), -0.0), "%begun")
+                        body.stored(body.constant(Kind("double", lanes), 0.0), "%begun", lefts(target))
                     numbers = (shape.size * lanes, 0, "%n", "%source_step", "%target_step", "%source_line", "%target_line")
                     mask = called(body, lanes, ("%begun", "%kept", *places), numbers)
                     items.stop_if(mask, str(lanes), i, "0")

@@ -9,12 +9,13 @@ from fractions import Fraction
 from anydml.exact.formats import Format, nearest, significand
 
 
-def sums(line: Sequence[int], form: Format, *, exclusive: bool, begun: float | None = None) -> Iterator[int]:
-    """The bits of the running sums of elements, given by their bits; begun: the sum of those before, if there are any."""
+def sums(line: Sequence[int], form: Format, *, exclusive: bool, begun: Sequence[float] = ()) -> Iterator[int]:
+    """The bits of the running sums of elements, given by their bits; begun: numbers that those before add up to."""
     unit = 1 << -form.lowest  # sums are multiples of the smallest subnormal number
     total, special, negative = 0, 0.0, True
-    if begun is not None:
-        total, negative = int(Fraction(begun) * unit), begun == 0 and math.copysign(1, begun) < 0
+    if begun:
+        total = int(sum(map(Fraction, begun)) * unit)
+        negative = not any(begun) and math.copysign(1, begun[0]) < 0
 
     def stored() -> int:
         if special - special != 0:
@@ -22,7 +23,7 @@ def sums(line: Sequence[int], form: Format, *, exclusive: bool, begun: float | N
         return nearest(total, unit, form) if total else form.sign if negative else 0
 
     if exclusive:
-        yield 0 if begun is None else stored()
+        yield stored() if begun else 0
     for bits in line[: len(line) - exclusive]:
         if _is_finite(bits, form):
             m, exponent = significand(bits, form)

@@ -77,7 +77,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     count, beside = (1, (itemsize, itemsize)) if layout.lane is None else (found.sizes[layout.lane], strides[layout.lane])
     # in scratch: the state, the sums that a group begins with, the elements that are kept, and what else there is
     lanes = emit.lanes_of(target)
-    kept = 8 * (emit.STATE_WORDS + lanes)
+    kept = 8 * (emit.STATE_WORDS + 2 * lanes)
     free = kept + _rounded_up(n * layout.kept * itemsize)
     sums = staged = 0
     if shape is None:
@@ -169,7 +169,7 @@ def _decide_lines(found: Scan, layout: Layout, piece: Piece, lanes: int, state: 
     bits = f"u{found.data_type.dtype.itemsize}"
     n = found.sizes[found.axis] - row
     begun = state[emit.STATE_WORDS :].view(np.float64)
-    kept = state[emit.STATE_WORDS + lanes :].view(np.uint8).view(bits)[: n * count].reshape(n, count)
+    kept = state[emit.STATE_WORDS + 2 * lanes :].view(np.uint8).view(bits)[: n * count].reshape(n, count)
     output = arrays[found.target].view(bits)
     for i in range(count):
         if mask >> i & 1:
@@ -183,5 +183,7 @@ def _decide_lines(found: Scan, layout: Layout, piece: Piece, lanes: int, state: 
             if found.product:
                 made = exact.products(elements, form, exclusive=found.exclusive)
             else:
-                made = exact.sums(elements, form, exclusive=found.exclusive, begun=float(begun[i]) if row else None)
+                made = exact.sums(
+                    elements, form, exclusive=found.exclusive, begun=(float(begun[i]), float(begun[lanes + i])) if row else ()
+                )
             output[tuple(index)] = list(made)

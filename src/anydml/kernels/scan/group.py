@@ -45,10 +45,16 @@ class Shape(NamedTuple):
         return self.data_type.dtype.itemsize
 
 
+def lefts(target: Target) -> int:
+    """The bytes from the sums that groups begin with to what is left over of them."""
+    return 2 * target.vector_bytes
+
+
 def group(target: Target, shape: Shape, lanes: int) -> tuple[str, list[str]]:
     """`i64 @group<lanes>(POINTERS, NUMBERS)`: the rest of so many lines, and a mask of those of which an element is open.
 
-    begun: the sums of the `row` elements before; the other n are kept, so many bytes apart.
+    begun: the sums of the `row` elements before, and, `lefts` bytes further on, what is left over; the other n elements are
+    kept, so many bytes apart.
     """
     body = Body(target)
     body.do("%open = alloca i64, align 8")
@@ -113,7 +119,9 @@ class _Group:
             return [body.constant(self.element, int(shape.product))]
         wide = Kind("double", self.lanes)
         zero = body.constant(wide, 0.0)
-        return [body.constant(wide, 1.0) if shape.product else body.loaded(wide, "%begun"), zero, zero] + [zero] * shape.product
+        if shape.product:
+            return [body.constant(wide, 1.0), zero, zero, zero]
+        return [body.loaded(wide, "%begun"), body.loaded(wide, "%begun", lefts(body.target)), zero]
 
     def _loaded(self, i: str) -> Value:
         body = self.body

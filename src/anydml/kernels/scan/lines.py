@@ -12,17 +12,15 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
 from anydml.kernels.elementwise.halves import narrowed, odd_single, widened
-from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import walk
-from anydml.kernels.scan.columns import INFINITY, NONE, PLACES
+from anydml.kernels.scan.columns import NONE
+from anydml.kernels.scan.doubled import further
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
-from anydml.kernels.scan.group import Shape, called, finished, group, picked
+from anydml.kernels.scan.group import Shape, called, finished, group, lefts, picked
+from anydml.kernels.scan.sizes import Sizes, beyond, lower, of_block, size
 
 NAMES = (*FIRST, "staged")
 LEAST = 16  # elements of a line: shorter ones are better computed side by side
-
-Sizes = tuple[Value, Value, Value]
-"""As the bits of float32, the least size of elements, less one, the largest one, and the largest size of sums."""
 
 
 def loaded_lanes(target: Target, shape: Shape) -> int:
@@ -46,14 +44,14 @@ def emitted(target: Target, shape: Shape, backward: bool) -> str:
     def line(at: list[str], count: str, strides: list[str]) -> None:
         """The innermost of the loops, which is of one turn."""
         items.turn()
-        items.item(lambda: _Line(body, shape, items, at, least, backward).compute())
+        items.item(lambda: Line(body, shape, items, at, least, backward).compute())
 
     walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)
 
 
-class _Line:
+class Line:
     """A line, from its first element on, or its last one; at: where that is on both sides."""
 
     def __init__(self, body: Body, shape: Shape, items: Resumed, at: list[str], least: str, backward: bool) -> None:
@@ -84,15 +82,15 @@ class _Line:
         body.branch(body.op(f"icmp ult i64 {i}, %n"), inside, done)
         body.label(inside)
         source, target, partial, rest = self._places(i)
-        vectors = [self._loaded(source, k) for k in range(self.block // self.lanes)]
+        vectors = [self.loaded(source, k) for k in range(self.block // self.lanes)]
         made, last, sizes = self._summed(vectors, first_sums)
         if sizes is not None:
-            body.branch(self._beyond(*sizes), inexact, stores, seldom=True)
+            body.branch(beyond(body, self.least, sizes), inexact, stores, seldom=True)
         else:
             body.jump(stores)
         body.label(stores)
         for k, value in enumerate(made):
-            body.stored(self._turned(value), self._vector(target, k))
+            body.stored(self.turned(value), self.vector(target, k))
         when(body, partial, lambda: self._staged_out(i, rest))
         kept = body.name("kept")
         body.jump(kept)
@@ -102,14 +100,14 @@ class _Line:
         ways = [(further, last.name, kept)]
         if sizes is not None:
             body.label(inexact)
-            fits, lower = self._lower(*sizes)
+            fits, lowered = lower(body, self.least, sizes)
             again, left = body.name("again"), body.name("left")
             body.branch(fits, again, left)
             body.label(left)
-            self._left_to_group(i, first_sums)
+            self._go_on(i, first_sums)
             body.jump(end)
             body.label(again)
-            body.do(f"store i32 {lower}, ptr {self.least}, align 4")
+            body.do(f"store i32 {lowered}, ptr {self.least}, align 4")
             body.jump(latch)
             ways.append((i, sums, again))
         body.label(latch)
@@ -165,17 +163,17 @@ class _Line:
     def _neutral_bits(self) -> int:
         return 1 << 8 * self.shape.size - 1 if self.shape.floating else int(self.shape.product)
 
-    def _vector(self, base: str, k: int) -> str:
+    def vector(self, base: str, k: int) -> str:
         k = self.block // self.lanes - 1 - k if self.backward else k
         return self.body.at(base, k * self.lanes * self.shape.size)
 
-    def _loaded(self, base: str, k: int) -> Value:
-        return self._turned(self.body.loaded(self.element, self._vector(base, k)))
+    def loaded(self, base: str, k: int) -> Value:
+        return self.turned(self.body.loaded(self.element, self.vector(base, k)))
 
-    def _turned(self, x: Value) -> Value:
+    def turned(self, x: Value) -> Value:
         return picked(x, x, range(x.kind.lanes)[::-1]) if self.backward else x
 
-    def _moved(self, x: Value, by: int) -> Value:
+    def moved(self, x: Value, by: int) -> Value:
         """The lanes so many places further on, behind neutral ones."""
         lanes = x.kind.lanes
         return picked(x, self.neutral, [lanes + i if i < by else i - by for i in range(lanes)])
@@ -194,79 +192,70 @@ class _Line:
         made, sizes, totals = [], [], []
         for bits in vectors:
             x = widened(bits) if bits.kind.bits == 16 else bits.cast(single)
-            sizes.append(x.bits() & NONE)
+            sizes.append(size(x))
             through, stored = [], []
             for first in (0, half):
-                part = picked(x, x, range(first, first + half)).converted("fpext", self.sum)
+                part = self.half(x, first).converted("fpext", self.sum)
                 value, after = self._prefixes(part, sums)
                 through.append(value + sums)
                 stored.append(self._exclusive(value, sums) if self.shape.exclusive else through[-1])
                 sums = after
-            narrow = self._whole([t.converted("fptrunc", t.kind.of("float")) for t in through])
-            totals.append(narrow.bits() & NONE)
+            narrow = self.whole([t.converted("fptrunc", t.kind.of("float")) for t in through])
+            totals.append(size(narrow))
             if bits.kind.bits == 16:
-                made.append(self._whole([narrowed(odd_single(s)) for s in stored]))
+                made.append(self.whole([narrowed(odd_single(s)) for s in stored]))
             elif self.shape.exclusive:
-                made.append(self._whole([s.converted("fptrunc", s.kind.of("float")) for s in stored]).bits())
+                made.append(self.whole([s.converted("fptrunc", s.kind.of("float")) for s in stored]).bits())
             else:
                 made.append(narrow.bits())
-        smallest = self._folded("umin", [x - 1 for x in sizes])  # of 0, it is all ones
-        return made, sums, (smallest, self._folded("umax", sizes), self._folded("umax", totals))
+        return made, sums, of_block(sizes, totals)
 
     def _joined(self, x: Value, y: Value) -> Value:
         return x * y if self.shape.product else x + y
 
     def _prefixes(self, x: Value, sums: Value) -> tuple[Value, Value]:
         """The prefixes within a vector, and all that came before with the whole vector."""
+        x = self.prefixes(x)
+        return x, self._joined(self.last(x), sums)
+
+    def prefixes(self, x: Value) -> Value:
+        """What the lanes up to each one come to."""
         by = 1
         while by < x.kind.lanes:
-            x, by = self._joined(x, self._moved(x, by)), 2 * by
-        return x, self._joined(picked(x, x, [x.kind.lanes - 1] * x.kind.lanes), sums)
+            x, by = self._joined(x, self.moved(x, by)), 2 * by
+        return x
+
+    def last(self, x: Value) -> Value:
+        """The last lane in all of them."""
+        return picked(x, x, [x.kind.lanes - 1] * x.kind.lanes)
+
+    def half(self, x: Value, first: int) -> Value:
+        """Half of the lanes, from one on."""
+        return picked(x, x, range(first, first + self.lanes // 2))
 
     def _exclusive(self, prefixes: Value, sums: Value) -> Value:
-        return self._joined(self._moved(prefixes, 1), sums)
+        return self._joined(self.moved(prefixes, 1), sums)
 
-    def _whole(self, parts: list[Value]) -> Value:
+    def whole(self, parts: list[Value]) -> Value:
         return picked(parts[0], parts[1], range(self.lanes))
 
-    def _folded(self, name: str, xs: list[Value]) -> Value:
-        found = xs[0]
-        for x in xs[1:]:
-            found = self.body.intrinsic(name, found, x)
-        return found
-
-    # --- whether sums are exact ---
-
-    def _limits(self, least: Value) -> tuple[Value, Value]:
-        """The largest element, of which a vector has so many, and the largest sum."""
+    def whole_block(self, i: str) -> tuple[str, str]:
+        """Where a whole block lies on both sides."""
         body = self.body
-        most = body.intrinsic("umin", least + PLACES, least.lift(INFINITY - 1))
-        return most - ((self.lanes // 2).bit_length() - 1 << 23), most
+        first = body.op(f"add i64 {i}, {self.block - 1}") if self.backward else i
+        return along(body, self.source, "%source_step", first), along(body, self.target, "%target_step", first)
 
-    def _beyond(self, smallest: Value, largest: Value, total: Value) -> str:
-        """Whether a block has an element or a sum that the line's least size does not allow."""
-        body = self.body
-        least = body.splat(Value(body, body.op(f"load i32, ptr {self.least}, align 4"), Kind("i32")), self.lanes)
-        element, most = self._limits(least)
-        bad = smallest.compared("ult", least) | largest.compared("ugt", element) | total.compared("ugt", most)
-        return body.op(f"icmp ne i64 {lanes_as_bits(bad)}, 0")
+    def _go_on(self, i: str, sums: Value) -> None:
+        """The rest of a line, from a block on whose sums float64 does not hold."""
+        left = sums.lift(0.0)
+        if self.shape.size == 4:  # of halves, there is none but where there are infinities, or nearly
+            i, sums, left = further(self, i, sums)
+        self._left_to_group(i, sums, left)
 
-    def _lower(self, smallest: Value, largest: Value, total: Value) -> tuple[str, str]:
-        """Whether the block is within the limits of a lower least size, and that one."""
-        body, lane = self.body, Kind("i32")
-        ends = [
-            body.call(f"llvm.vector.reduce.{how}.v{self.lanes}i32", lane, x)
-            for how, x in (("umin", smallest), ("umax", largest), ("umax", total))
-        ]
-        old = Value(body, body.op(f"load i32, ptr {self.least}, align 4"), lane)
-        least = body.intrinsic("umin", ends[0], old)
-        element, most = self._limits(least)
-        good = ends[1].compared("ule", element) & ends[2].compared("ule", most)
-        return good.name, least.name
-
-    def _left_to_group(self, i: str, sums: Value) -> None:
+    def _left_to_group(self, i: str, sums: Value, left: Value) -> None:
         body, size = self.body, self.shape.size
         body.stored(sums.lane(0), "%begun")
+        body.stored(left.lane(0), "%begun", lefts(body.target))
         places = [along(body, at, f"%{side}_step", i) for side, at in (("source", self.source), ("target", self.target))]
         rest = body.op(f"sub i64 %n, {i}")
         mask = called(body, 1, ("%begun", "%kept", *places), (size, i, rest, "%source_step", "%target_step", 0, 0))

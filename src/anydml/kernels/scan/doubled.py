@@ -1,0 +1,81 @@
+"""Sums of contiguous lines that float64 no longer holds: a head and what its additions left over, where these are exact.
+
+Within a vector, prefixes are exact as long as its elements are multiples of one power of two and not much larger. The sum
+before it is that of two numbers; an element is rounded where both ends of what their sum may be round to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.scan.sizes import size, spread
+
+if TYPE_CHECKING:
+    from anydml.kernels.scan.lines import Line
+
+LOST = 2.0**-51  # of a number and what is left over, more than their roundings lose
+
+
+def further(line: Line, begin: str, sums: Value) -> tuple[str, Value, Value]:
+    """Go on with whole blocks; where that ends, and the sum there, as a head and what is left over."""
+    body, kind = line.body, sums.kind
+    before, head, inside, stores, done = map(body.name, ("before", "blocks", "inside", "stores", "done"))
+    i, j, high, low, high_after, low_after = (f"%{body.name(x)}" for x in ("i", "j", "high", "low", "high", "low"))
+    body.jump(before)
+    body.label(before)
+    body.jump(head)
+    body.label(head)
+    zero = body.constant(kind, 0.0)
+    body.do(f"{i} = phi i64 [ {begin}, %{before} ], [ {j}, %{stores} ]")
+    body.do(f"{high} = phi {kind.text} [ {sums.name}, %{before} ], [ {high_after}, %{stores} ]")
+    body.do(f"{low} = phi {kind.text} [ {zero.name}, %{before} ], [ {low_after}, %{stores} ]")
+    now = Value(body, high, kind), Value(body, low, kind)
+    body.do(f"{j} = add i64 {i}, {line.block}")
+    body.branch(body.op(f"icmp ule i64 {j}, %n"), inside, done)
+    body.label(inside)
+    source, target = line.whole_block(i)
+    vectors = [line.loaded(source, k) for k in range(line.block // line.lanes)]
+    made, after, unsure = _summed(line, vectors, now)
+    body.branch(unsure, done, stores)
+    body.label(stores)
+    for k, value in enumerate(made):
+        body.stored(line.turned(value), line.vector(target, k))
+    for name, value in zip((high_after, low_after), after, strict=True):
+        body.do(f"{name} = bitcast {kind.text} {value.name} to {kind.text}")
+    body.jump(head)
+    body.label(done)
+    return i, *now
+
+
+def _summed(line: Line, vectors: list[Value], sums: tuple[Value, Value]) -> tuple[list[Value], tuple[Value, Value], str]:
+    """The elements to store, the sum after them, and whether any of this is not known exactly."""
+    body, half = line.body, line.lanes // 2
+    single, wide = Kind("float", line.lanes), sums[0].kind
+    high, low = sums
+    nothing = body.constant(wide.of("i1"), False)
+    unsure, made = nothing, []
+    sizes = []
+    for bits in vectors:
+        x = bits.cast(single)
+        sizes.append(size(x))
+        parts = []
+        for first in (0, half):
+            prefixes = line.prefixes(line.half(x, first).converted("fpext", wide))
+            through = line.moved(prefixes, 1) if line.shape.exclusive else prefixes
+            near, rest = two_sum(high, through)
+            rest = rest + low
+            bound = (rest.magnitude() + near.magnitude()) * LOST
+            ends = [(near + (rest + side)).converted("fptrunc", wide.of("float")).bits() for side in (-bound, bound)]
+            plain = rest.compared("oeq", 0.0)
+            exactly = near.converted("fptrunc", wide.of("float")).bits()
+            unsure = unsure | (ends[0].compared("ne", ends[1]) & (plain ^ True))
+            parts.append(body.chosen(plain, exactly, ends[1]))
+            high, more = two_sum(high, line.last(prefixes))
+            low, lost = two_sum(low, more)
+            unsure = unsure | lost.compared("une", 0.0)
+        made.append(line.whole(parts))
+    open_ = body.op(f"icmp ne i64 {lanes_as_bits(unsure)}, 0")
+    return made, (high, low), body.op(f"or i1 {open_}, {spread(sizes)}")

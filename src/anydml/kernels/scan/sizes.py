@@ -1,0 +1,73 @@
+"""Sizes of floats in contiguous lines: what sums are exact, by the least and the largest element, as the bits of float32."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.scan.columns import INFINITY, NONE, PLACES, STEP
+
+WORD = Kind("i32")
+
+
+class Sizes(NamedTuple):
+    """Of a block, by lanes: the least size of elements, less one, the largest one, and the largest size of sums."""
+
+    smallest: Value
+    largest: Value
+    total: Value
+
+
+def size(x: Value) -> Value:
+    """The magnitudes of float32 as their bits."""
+    return x.bits() & NONE
+
+
+def folded(name: str, xs: list[Value]) -> Value:
+    """The least or the largest of several values, lane by lane."""
+    found = xs[0]
+    for x in xs[1:]:
+        found = x.body.intrinsic(name, found, x)
+    return found
+
+
+def of_block(elements: list[Value], sums: list[Value]) -> Sizes:
+    """The sizes of elements and sums; of 0, the least one is all ones."""
+    return Sizes(folded("umin", [x - 1 for x in elements]), folded("umax", elements), folded("umax", sums))
+
+
+def beyond(body: Body, least: str, found: Sizes) -> str:
+    """Whether a block has an element or a sum that a line's least size, which is in memory, does not allow."""
+    lanes = found.smallest.kind.lanes
+    splat = body.splat(Value(body, body.op(f"load i32, ptr {least}, align 4"), WORD), lanes)
+    element, most = _limits(splat, lanes)
+    bad = found.smallest.compared("ult", splat) | found.largest.compared("ugt", element) | found.total.compared("ugt", most)
+    return body.op(f"icmp ne i64 {lanes_as_bits(bad)}, 0")
+
+
+def lower(body: Body, least: str, found: Sizes) -> tuple[str, str]:
+    """Whether the block is within the limits of a lower least size, and that one."""
+    old = Value(body, body.op(f"load i32, ptr {least}, align 4"), WORD)
+    new = body.intrinsic("umin", _reduced("umin", found.smallest), old)
+    element, most = _limits(new, found.smallest.kind.lanes)
+    good = _reduced("umax", found.largest).compared("ule", element) & _reduced("umax", found.total).compared("ule", most)
+    return good.name, new.name
+
+
+def spread(elements: list[Value]) -> str:
+    """Whether prefixes within the vectors of a block may not be exact, by its elements' own least size."""
+    found = of_block(elements, elements)
+    least = _reduced("umin", found.smallest)
+    element, _ = _limits(least.body.intrinsic("umin", least, least.lift(NONE)), found.smallest.kind.lanes)
+    return _reduced("umax", found.largest).compared("ugt", element).name
+
+
+def _limits(least: Value, lanes: int) -> tuple[Value, Value]:
+    """The largest element, of which half a vector has so many lanes, and the largest sum."""
+    most = least.body.intrinsic("umin", least + PLACES, least.lift(INFINITY - 1))
+    return most - ((lanes // 2).bit_length() - 1) * STEP, most
+
+
+def _reduced(how: str, x: Value) -> Value:
+    return x.body.call(f"llvm.vector.reduce.{how}.v{x.kind.lanes}i32", WORD, x)
