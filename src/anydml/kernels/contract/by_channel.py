@@ -25,7 +25,7 @@ from anydml.kernels.contract.tile import column_bytes
 from anydml.kernels.contract.weights import PASSES, weights
 from anydml.kernels.contract.windows import Windows
 from anydml.kernels.match.convolution import Convolution
-from anydml.tensor import DataType, TensorFlags
+from anydml.tensor import DataType
 
 CHUNK = 128 << 10  # bytes of fours that are made before they are multiplied
 
@@ -63,7 +63,6 @@ def by_channel(p: Convolution) -> ByChannel | None:
         return None
     source = Matrix(At(p.x.name), xs[0], 0, xs[1], 0)
     beside = (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))
-    owned = all(o.desc.flags & TensorFlags.OWNED_BY_DML for o in (p.filters, *(b.operand for b in beside if b)))
     a_zero_point, b_zero_point, y_zero_point, bias, *scales = (of_rows(b, 1)._replace(inner=0) for b in beside)
     problem = Problem(
         *(channels, math.prod(f.sizes[1:]), y_.outputs * x_.outputs, (x.sizes[0], 1)),
@@ -82,7 +81,7 @@ def by_channel(p: Convolution) -> ByChannel | None:
         bias=bias if p.bias else None,
     )
     taps_y, taps_x = triple([0, 0, *(fs[2 + i] for i in order)])[1:]
-    return ByChannel(problem, Windows(source, x.element_bytes, channels, xs[1], windowed), (taps_y, taps_x), line, owned)
+    return ByChannel(problem, Windows(source, x.element_bytes, channels, xs[1], windowed), (taps_y, taps_x), line, p.fixed)
 
 
 class Channels:
