@@ -90,6 +90,7 @@ class Channels:
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
         self.of, self.owned = p, p.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
+        self.passing = Scratch("passing")
         self.at = at = Layout(p.problem, target)
         at.row_products, at.panels = p.problem.k * at.panels, 1  # only channels are shared out
         self.threads = partition.threads_for(at, threads)
@@ -106,7 +107,7 @@ class Channels:
         self.offsets = kept.take(8 * PASSES * y.taps * self.pieces)
         before = self._before()
         self.packing = before if p.owned else []
-        self.rounds = rounds(at, scratch, [] if p.owned else before, self._shared, self._piece)
+        self.rounds = rounds(at, self.passing, [] if p.owned else before, self._shared, self._piece)
 
     def _shared(self, part: Part) -> list[Part]:
         return cut(part, self.threads, "outer" if len(part.outer) >= self.threads else "rows")
@@ -131,10 +132,10 @@ class Channels:
 
     def _piece(self, part: Part) -> list[Step | Repeat]:
         """Some channels of some batches: fours of some of them, which are multiplied before the next ones."""
-        at, p, w, scratch = self.at, self.of.problem, self.of.windows, self.scratch
+        at, p, w = self.at, self.of.problem, self.of.windows
         _, y, x = w.axes
         most = min(len(part.rows), max(1, CHUNK // self.fours))
-        fours = scratch.take(most * self.fours)
+        fours = self.passing.take(most * self.fours)
         make = engine.compiled(fours_of_lines.fours, at.target, p.b_signed, x.stride, self.narrow, x.dilation == 1)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:

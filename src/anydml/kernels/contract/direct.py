@@ -31,6 +31,7 @@ class Direct:
     def __init__(self, p: Convolved, target: Target, threads: int) -> None:
         self.of, self.owned = p, p.filters.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
+        self.passing = Scratch("passing")
         self.at = Layout(p.problem, target, p.lines)
         self.threads = partition.threads_for(self.at, threads)
         at, scratch = self.at, self.scratch
@@ -51,7 +52,7 @@ class Direct:
         self.packing, made = self._packing(), self._records()
         before = [*([] if self.owned else self.packing), *([] if p.fixed else made)]
         self.packing += made if p.fixed else []
-        self.rounds = rounds(at, scratch, before, lambda part: partition.pieces(at, part, self.threads, True), self._piece)
+        self.rounds = rounds(at, self.passing, before, lambda part: partition.pieces(at, part, self.threads, True), self._piece)
 
     def _packing(self) -> list[Step | Repeat]:
         def pack(batch: Batch) -> list[Step]:
@@ -83,7 +84,7 @@ class Direct:
 
     def _piece(self, part: Part) -> list[Step | Repeat]:
         """Some lines of some batches, by some panels, a strip of lines at a time."""
-        strip = _Strip(self, self.scratch)
+        strip = _Strip(self, self.passing)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:
             def lines(rows: range) -> Iterator[Step | Repeat]:
