@@ -25,7 +25,7 @@ from anydml.kernels.contract.tile import column_bytes
 from anydml.kernels.contract.weights import PASSES, weights
 from anydml.kernels.contract.windows import Windows
 from anydml.kernels.match.convolution import Convolution
-from anydml.tensor import DataType, TensorFlags
+from anydml.tensor import DataType
 
 CHUNK = 128 << 10  # bytes of fours that are made before they are multiplied
 
@@ -63,7 +63,6 @@ def by_channel(p: Convolution) -> ByChannel | None:
         return None
     source = Matrix(At(p.x.name), xs[0], 0, xs[1], 0)
     beside = (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))
-    owned = all(o.desc.flags & TensorFlags.OWNED_BY_DML for o in (p.filters, *(b.operand for b in beside if b)))
     a_zero_point, b_zero_point, y_zero_point, bias, *scales = (of_rows(b, 1)._replace(inner=0) for b in beside)
     problem = Problem(
         *(channels, math.prod(f.sizes[1:]), y_.outputs * x_.outputs, (x.sizes[0], 1)),
@@ -82,7 +81,7 @@ def by_channel(p: Convolution) -> ByChannel | None:
         bias=bias if p.bias else None,
     )
     taps_y, taps_x = triple([0, 0, *(fs[2 + i] for i in order)])[1:]
-    return ByChannel(problem, Windows(source, x.element_bytes, channels, xs[1], windowed), (taps_y, taps_x), line, owned)
+    return ByChannel(problem, Windows(source, x.element_bytes, channels, xs[1], windowed), (taps_y, taps_x), line, p.fixed)
 
 
 class Channels:
@@ -91,6 +90,7 @@ class Channels:
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
         self.of, self.owned = p, p.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
+        self.passing = Scratch("passing")
         self.at = at = Layout(p.problem, target)
         at.row_products, at.panels = p.problem.k * at.panels, 1  # only channels are shared out
         self.threads = partition.threads_for(at, threads)
@@ -107,7 +107,7 @@ class Channels:
         self.offsets = kept.take(8 * PASSES * y.taps * self.pieces)
         before = self._before()
         self.packing = before if p.owned else []
-        self.rounds = rounds(at, scratch, [] if p.owned else before, self._shared, self._piece)
+        self.rounds = rounds(at, self.passing, [] if p.owned else before, self._shared, self._piece)
 
     def _shared(self, part: Part) -> list[Part]:
         return cut(part, self.threads, "outer" if len(part.outer) >= self.threads else "rows")
@@ -132,10 +132,10 @@ class Channels:
 
     def _piece(self, part: Part) -> list[Step | Repeat]:
         """Some channels of some batches: fours of some of them, which are multiplied before the next ones."""
-        at, p, w, scratch = self.at, self.of.problem, self.of.windows, self.scratch
+        at, p, w = self.at, self.of.problem, self.of.windows
         _, y, x = w.axes
         most = min(len(part.rows), max(1, CHUNK // self.fours))
-        fours = scratch.take(most * self.fours)
+        fours = self.passing.take(most * self.fours)
         make = engine.compiled(fours_of_lines.fours, at.target, p.b_signed, x.stride, self.narrow, x.dilation == 1)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:

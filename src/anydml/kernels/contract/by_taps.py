@@ -37,6 +37,7 @@ class Taps:
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
         self.of, self.owned = p, p.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
+        self.passing = Scratch("passing")
         self.at = at = Layout(p.problem, target)
         at.row_products, at.panels = p.problem.k * at.panels, 1  # only channels are shared out
         self.threads = partition.threads_for(at, threads)

@@ -114,6 +114,7 @@ class Squares:
     def __init__(self, p: Squared, target: Target, threads: int) -> None:
         self.of = p
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
+        self.passing = Scratch("passing")
         y, x = p.axes
         self.across, high = (-(-a.outputs // TILE) for a in (x, y))
         self.at = at = Layout(p.problem, target, high)

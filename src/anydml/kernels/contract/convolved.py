@@ -28,7 +28,8 @@ class Convolved(NamedTuple):
     """A convolution by places: its problem has places as rows and filters as columns; a row of C is a line of the output.
 
     windows: their image. one: the axis that the input is where they read it as it lies. flipped: the image has INT8 as UINT8,
-    128 larger. lines, line: of the output, and the places of one.
+    128 larger. lines, line: of the output, and the places of one. fixed: all but the image is
+    owned, so that records are made once.
     """
 
     problem: Problem
@@ -38,6 +39,7 @@ class Convolved(NamedTuple):
     flipped: bool
     lines: int
     line: int
+    fixed: bool
 
     def serves(self, target: Target) -> bool:
         """Whether tiles of filters waste little of what they compute, and packing filters costs little."""
@@ -103,6 +105,7 @@ def convolved(p: Convolution) -> Convolved | None:
         x.data_type is DataType.INT8,
         y_.outputs,
         x_.outputs,
+        p.fixed,
     )
 
 

@@ -31,14 +31,15 @@ class Direct:
     def __init__(self, p: Convolved, target: Target, threads: int) -> None:
         self.of, self.owned = p, p.filters.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
+        self.passing = Scratch("passing")
         self.at = Layout(p.problem, target, p.lines)
         self.threads = partition.threads_for(self.at, threads)
         at, scratch = self.at, self.scratch
         groups = p.problem.batches[1]
-        place = self.packed if self.owned else scratch
+        place, kept = (self.packed if once else scratch for once in (self.owned, p.fixed))
         self.b, self.sums = (_each(place, groups, size) for size in (at.panels * at.panel_bytes, at.sums_bytes))
         self.rows, self.modes, self.columns = (
-            _each(scratch, groups, size) for size in (ROW, MODES, at.panels * at.width * records.COLUMN)
+            _each(kept, groups, size) for size in (ROW, MODES, at.panels * at.width * records.COLUMN)
         )
         y, x = p.windows.axes[1:]
         # the fewest strips that are short enough, of the same length
@@ -47,10 +48,11 @@ class Direct:
         self.windows = p.windows.cut(self.strip)
         self.taps = y.taps * x.taps
         self.steps = p.windows.channels // 4 * self.taps
-        self.offsets = scratch.take(8 * self.steps)
-        self.packing = self._packing()
-        before = [*([] if self.owned else self.packing), *self._records()]
-        self.rounds = rounds(at, scratch, before, lambda part: partition.pieces(at, part, self.threads, True), self._piece)
+        self.offsets = kept.take(8 * self.steps)
+        self.packing, made = self._packing(), self._records()
+        before = [*([] if self.owned else self.packing), *([] if p.fixed else made)]
+        self.packing += made if p.fixed else []
+        self.rounds = rounds(at, self.passing, before, lambda part: partition.pieces(at, part, self.threads, True), self._piece)
 
     def _packing(self) -> list[Step | Repeat]:
         def pack(batch: Batch) -> list[Step]:
@@ -82,7 +84,7 @@ class Direct:
 
     def _piece(self, part: Part) -> list[Step | Repeat]:
         """Some lines of some batches, by some panels, a strip of lines at a time."""
-        strip = _Strip(self, self.scratch)
+        strip = _Strip(self, self.passing)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:
             def lines(rows: range) -> Iterator[Step | Repeat]:

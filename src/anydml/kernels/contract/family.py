@@ -73,6 +73,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         target,
         [*plan.rounds, *after],
         plan.scratch.size,
+        plan.passing.size,
         constants=CONSTANTS,
         packing=plan.packing if plan.owned else (),
         packed=plan.packed.size,
@@ -123,4 +124,4 @@ def _fitting(plan: P, tensors: Mapping[str, TensorDesc]) -> P | Refused:
 
 def _needed(plan: Plan | Direct | Channels | Taps | Squares) -> int:
     """Bytes to work in."""
-    return plan.scratch.size + plan.packed.size + plan.spare.size
+    return plan.scratch.size + plan.passing.size + plan.packed.size + plan.spare.size

@@ -31,6 +31,7 @@ class Plan:
     def __init__(self, p: Problem, target: Target, threads: int, reserved: int = 0) -> None:
         self.owned = p.b.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
+        self.passing = Scratch("passing")
         self.scratch.size = -(-reserved // 64) * 64
         self.at = Layout(self._dense(p) if len(p.places) > 1 else p, target)
         self.packing: list[Step | Repeat] = []

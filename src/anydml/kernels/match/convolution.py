@@ -11,7 +11,7 @@ from anydml.kernels.match.product import EIGHT_BIT, Operand, read_of, requantise
 from anydml.schema.check import Checked
 from anydml.schema.expression import Expr, Variable, is_integer, lift
 from anydml.schema.statement import Statement
-from anydml.tensor import DataType
+from anydml.tensor import DataType, TensorFlags
 
 NO_CONVOLUTION = "the elements are no convolution of centred 8-bit integers"
 INT32, FLOAT32 = DataType.INT32, DataType.FLOAT32
@@ -49,6 +49,13 @@ class Convolution(NamedTuple):
     def terms(self) -> int:
         """Of every sum."""
         return math.prod(self.filters.desc.sizes[1:])
+
+    @property
+    def fixed(self) -> bool:
+        """Whether all that it reads but x is OWNED_BY_DML."""
+        beside = (self.filter_zero_point, self.x_zero_point, self.output_zero_point, self.bias, *(self.scales or ()))
+        read = [self.filters, *(b.operand for b in beside if b is not None)]
+        return all(operand.desc.flags & TensorFlags.OWNED_BY_DML for operand in read)
 
     @property
     def scale_names(self) -> frozenset[str]:

@@ -68,7 +68,9 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
     constants = _Constants()
     scratch = Scratch("scratch")
     scratch.size = plan.scratch.size
-    sums = At("passing")
+    passing = Scratch("passing")
+    passing.size = plan.passing.size
+    sums = passing.take(4 * count + 4 * SIDE * target.vector_bytes)
     rounding = _Rounding(region, target, constants, numbers, geometry, tensors, slack)
     threads = 1 if count < FEW else plan.threads
     pieces = [rounding.piece(rows, sums, scratch) for rows in rounding.cut(output.sizes, threads)]
@@ -87,7 +89,7 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
         target,
         [*before, last],
         scratch.size,
-        4 * count + 4 * SIDE * target.vector_bytes,
+        passing.size,
         constants=constants.array(),
         packing=plan.packing if plan.owned else (),
         packed=plan.packed.size,
