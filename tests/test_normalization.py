@@ -15,7 +15,7 @@ from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import engine
 from anydml.kernels.elementwise import standardised
-from anydml.kernels.reduce import undecided
+from anydml.kernels.reduce import family, undecided
 from anydml.operators.activation_gelu import ActivationGelu
 from anydml.operators.activation_leaky_relu import ActivationLeakyRelu
 from anydml.operators.activation_relu import ActivationRelu
@@ -279,3 +279,24 @@ def test_long_rows_are_those_of_float64_rounded() -> None:
         made = scale * (x - mean) / np.sqrt(variance + desc.epsilon) + bias + added
         for name, exact in zip(("output", "output_mean", "output_variance"), (made, mean, variance), strict=True):
             np.testing.assert_array_equal(outputs[f"{name}_tensor"], exact.astype(np.float32), err_msg=name)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_outputs_that_take_turns(threads: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int]) -> None:
+    """Row by row, with calls that stop for what is left open: zeros that are differences, sums of an infinity; full lists."""
+    for name, value in dict(TURNS=1, BLOCK=1, ALONE=1, ROOM_OF_BLOCK=2).items():
+        monkeypatch.setattr(family, name, value)
+    rng = np.random.default_rng(8)
+    for operator in ("BATCH_NORMALIZATION_TRAINING", "BATCH_NORMALIZATION_TRAINING_GRAD"):
+        desc, tensors = training(operator, "FLOAT32", (3, 5, 8), (1, 5, 1))
+        for kind in ("ordinary", "specials", "small"):
+            inputs = {name: hurting.values("FLOAT32", t.sizes, rng, kind) for name, t in tensors.items()}
+            for channel in (1, 3):
+                inputs["input_tensor"][:, channel] = (-1, 0, 1, 0, 2, 0, -2, 0)
+                for name in inputs.keys() & {"bias_tensor", "fused_add_tensor"}:
+                    inputs[name][:, channel] = 0
+                if "input_gradient_tensor" in inputs:
+                    inputs["input_gradient_tensor"][1, channel, 2] = np.inf
+            in_python.clear()
+            all_outputs_agree(desc, inputs, "reduce:compiled", threads=threads)
+            assert sum(in_python) > 2
