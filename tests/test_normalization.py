@@ -14,7 +14,9 @@ import hurting
 from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import engine
+from anydml.kernels.elementwise import family as elementwise
 from anydml.kernels.elementwise import standardised
+from anydml.kernels.elementwise.undecided import Open
 from anydml.kernels.reduce import family, undecided
 from anydml.operators.activation_gelu import ActivationGelu
 from anydml.operators.activation_leaky_relu import ActivationLeakyRelu
@@ -300,3 +302,31 @@ def test_outputs_that_take_turns(threads: int, monkeypatch: pytest.MonkeyPatch, 
             in_python.clear()
             all_outputs_agree(desc, inputs, "reduce:compiled", threads=threads)
             assert sum(in_python) > 2
+
+
+@pytest.mark.parametrize("past_cache", [False, True])
+def test_a_map_by_lines_goes_on_where_its_list_was_full(past_cache: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(9)
+    channel = TensorDesc(DataType.FLOAT32, (1, 3, 1))
+    planes = TensorDesc(DataType.FLOAT32, (2, 3, 101))
+    given = {f"{p}_tensor": channel for p in PARAMETERS}
+    desc = named("BATCH_NORMALIZATION")(input_tensor=planes, output_tensor=planes, **given)
+    inputs = {"input_tensor": rng.standard_normal(planes.sizes, np.float32)}
+    inputs |= {name: rng.random(channel.sizes, np.float32) + np.float32(0.5) for name in given}
+    wanted = on_cpu(desc, "elementwise:compiled", inputs)
+    stops: list[int] = []
+    decide = Open.decide
+
+    def counting(*arguments: Any) -> None:
+        stops.append(1)
+        decide(*arguments)
+
+    monkeypatch.setattr(Open, "decide", counting)
+    monkeypatch.setattr(standardised, "ROUNDED", 2.0**-26)
+    for name, value in dict(ROOM=2, STREAM=0 if past_cache else 1 << 60, LONG_ROW=1).items():
+        monkeypatch.setattr(elementwise, name, value)
+    engine.compiled.cache_clear()
+    found = on_cpu(desc, "elementwise:compiled", inputs)
+    engine.compiled.cache_clear()
+    np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
+    assert len(stops) > 10
