@@ -16,13 +16,17 @@ from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import engine
 from anydml.kernels.elementwise import family as elementwise
 from anydml.kernels.elementwise import standardised
+from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED, regrouped
 from anydml.kernels.elementwise.undecided import Open
+from anydml.kernels.match.maps import maps
 from anydml.kernels.reduce import family, undecided
 from anydml.operators.activation_gelu import ActivationGelu
 from anydml.operators.activation_leaky_relu import ActivationLeakyRelu
 from anydml.operators.activation_relu import ActivationRelu
 from anydml.operators.activation_shrink import ActivationShrink
+from anydml.schema.expression import Expr, Tensor, each, sqrt
 from anydml.schema.operator import Desc
+from anydml.schema.statement import nest
 from every_kernel import without_dot_products
 
 Rng = np.random.Generator
@@ -173,6 +177,41 @@ def test_training_beside_the_oracle(operator: str, sizes: tuple[int, ...], per: 
             inputs = {name: hurting.values(data_type, t.sizes, rng, kind) for name, t in tensors.items()}
             compared += all_outputs_agree(desc, inputs, "reduce:compiled", threads=1 + compared % 2)
     ran(compared, 600)
+
+
+# --- which elements a line standardises ---
+
+SIZES = (3, 40)
+INDEX = each(SIZES)
+X, Y = (Tensor(name, SIZES, DataType.FLOAT32) for name in "xy")
+M, V, S, B = (Tensor(name, (3, 1), DataType.FLOAT32).broadcast(INDEX) for name in "mvsb")
+ROOT = sqrt(V + 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "roles"),
+    [
+        (S * (X[INDEX] - M) / ROOT + B, [("mab", "x")]),
+        (B + (X[INDEX] - M) / ROOT * S, [("mab", "x")]),
+        (X[INDEX] * S / ROOT, [("a", "x")]),
+        ((X[INDEX] - M) / ROOT * Y[INDEX] + B + Y[INDEX], [("mab", "xgb")]),
+        (S * (X[INDEX] - M - (Y[INDEX] - B) * V / ROOT) / ROOT, [("mnca", "xz")]),
+        (S * X[INDEX] + B, []),  # which is exact, or rounded once
+        ((X[INDEX] - M) * S, []),
+        (X[INDEX] / V, []),
+        ((X[INDEX] - Y[INDEX]) / ROOT, []),
+        (X[INDEX] * Y[INDEX] * X[INDEX] / ROOT, []),
+        ((X[INDEX] - M) / ROOT * (Y[INDEX] - M) + B, [("ma", "x")]),  # a factor of it
+    ],
+)
+def test_elements_that_are_standardised(body: Expr, roles: list[tuple[str, str]]) -> None:
+    made = maps({"output": nest(INDEX, body)})
+    assert not isinstance(made, str)
+    (m,) = made
+    same = frozenset(k for k, stream in enumerate(m.streams) if stream.name not in ("x", "y"))
+    formula = regrouped(m.formula, same)
+    found = [node for node in formula if node.op in (ELEMENT, SLOPED)]
+    assert [(formula[node.args[0]].data, node.data) for node in found] == roles
 
 
 # --- elements that a line standardises, by each of the ways to decide them ---
