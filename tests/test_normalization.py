@@ -14,13 +14,19 @@ import hurting
 from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import engine
+from anydml.kernels.elementwise import family as elementwise
 from anydml.kernels.elementwise import standardised
-from anydml.kernels.reduce import undecided
+from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED, regrouped
+from anydml.kernels.elementwise.undecided import Open
+from anydml.kernels.match.maps import maps
+from anydml.kernels.reduce import family, undecided
 from anydml.operators.activation_gelu import ActivationGelu
 from anydml.operators.activation_leaky_relu import ActivationLeakyRelu
 from anydml.operators.activation_relu import ActivationRelu
 from anydml.operators.activation_shrink import ActivationShrink
+from anydml.schema.expression import Expr, Tensor, each, sqrt
 from anydml.schema.operator import Desc
+from anydml.schema.statement import nest
 from every_kernel import without_dot_products
 
 Rng = np.random.Generator
@@ -173,6 +179,41 @@ def test_training_beside_the_oracle(operator: str, sizes: tuple[int, ...], per: 
     ran(compared, 600)
 
 
+# --- which elements a line standardises ---
+
+SIZES = (3, 40)
+INDEX = each(SIZES)
+X, Y = (Tensor(name, SIZES, DataType.FLOAT32) for name in "xy")
+M, V, S, B = (Tensor(name, (3, 1), DataType.FLOAT32).broadcast(INDEX) for name in "mvsb")
+ROOT = sqrt(V + 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "roles"),
+    [
+        (S * (X[INDEX] - M) / ROOT + B, [("mab", "x")]),
+        (B + (X[INDEX] - M) / ROOT * S, [("mab", "x")]),
+        (X[INDEX] * S / ROOT, [("a", "x")]),
+        ((X[INDEX] - M) / ROOT * Y[INDEX] + B + Y[INDEX], [("mab", "xgb")]),
+        (S * (X[INDEX] - M - (Y[INDEX] - B) * V / ROOT) / ROOT, [("mnca", "xz")]),
+        (S * X[INDEX] + B, []),  # which is exact, or rounded once
+        ((X[INDEX] - M) * S, []),
+        (X[INDEX] / V, []),
+        ((X[INDEX] - Y[INDEX]) / ROOT, []),
+        (X[INDEX] * Y[INDEX] * X[INDEX] / ROOT, []),
+        ((X[INDEX] - M) / ROOT * (Y[INDEX] - M) + B, [("ma", "x")]),  # a factor of it
+    ],
+)
+def test_elements_that_are_standardised(body: Expr, roles: list[tuple[str, str]]) -> None:
+    made = maps({"output": nest(INDEX, body)})
+    assert not isinstance(made, str)
+    (m,) = made
+    same = frozenset(k for k, stream in enumerate(m.streams) if stream.name not in ("x", "y"))
+    formula = regrouped(m.formula, same)
+    found = [node for node in formula if node.op in (ELEMENT, SLOPED)]
+    assert [(formula[node.args[0]].data, node.data) for node in found] == roles
+
+
 # --- elements that a line standardises, by each of the ways to decide them ---
 
 ISAS = [target.name for target in without_dot_products()]
@@ -279,3 +320,52 @@ def test_long_rows_are_those_of_float64_rounded() -> None:
         made = scale * (x - mean) / np.sqrt(variance + desc.epsilon) + bias + added
         for name, exact in zip(("output", "output_mean", "output_variance"), (made, mean, variance), strict=True):
             np.testing.assert_array_equal(outputs[f"{name}_tensor"], exact.astype(np.float32), err_msg=name)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_outputs_that_take_turns(threads: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int]) -> None:
+    """Row by row, with calls that stop for what is left open: zeros that are differences, sums of an infinity; full lists."""
+    for name, value in dict(TURNS=1, BLOCK=1, ALONE=1, ROOM_OF_BLOCK=2).items():
+        monkeypatch.setattr(family, name, value)
+    rng = np.random.default_rng(8)
+    for operator in ("BATCH_NORMALIZATION_TRAINING", "BATCH_NORMALIZATION_TRAINING_GRAD"):
+        desc, tensors = training(operator, "FLOAT32", (3, 5, 8), (1, 5, 1))
+        for kind in ("ordinary", "specials", "small"):
+            inputs = {name: hurting.values("FLOAT32", t.sizes, rng, kind) for name, t in tensors.items()}
+            for channel in (1, 3):
+                inputs["input_tensor"][:, channel] = (-1, 0, 1, 0, 2, 0, -2, 0)
+                for name in inputs.keys() & {"bias_tensor", "fused_add_tensor"}:
+                    inputs[name][:, channel] = 0
+                if "input_gradient_tensor" in inputs:
+                    inputs["input_gradient_tensor"][1, channel, 2] = np.inf
+            in_python.clear()
+            all_outputs_agree(desc, inputs, "reduce:compiled", threads=threads)
+            assert sum(in_python) > 2
+
+
+@pytest.mark.parametrize("past_cache", [False, True])
+def test_a_map_by_lines_goes_on_where_its_list_was_full(past_cache: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(9)
+    channel = TensorDesc(DataType.FLOAT32, (1, 3, 1))
+    planes = TensorDesc(DataType.FLOAT32, (2, 3, 101))
+    given = {f"{p}_tensor": channel for p in PARAMETERS}
+    desc = named("BATCH_NORMALIZATION")(input_tensor=planes, output_tensor=planes, **given)
+    inputs = {"input_tensor": rng.standard_normal(planes.sizes, np.float32)}
+    inputs |= {name: rng.random(channel.sizes, np.float32) + np.float32(0.5) for name in given}
+    wanted = on_cpu(desc, "elementwise:compiled", inputs)
+    stops: list[int] = []
+    decide = Open.decide
+
+    def counting(*arguments: Any) -> None:
+        stops.append(1)
+        decide(*arguments)
+
+    monkeypatch.setattr(Open, "decide", counting)
+    monkeypatch.setattr(standardised, "ROUNDED", 2.0**-26)
+    for name, value in dict(ROOM=2, STREAM=0 if past_cache else 1 << 60, LONG_ROW=1).items():
+        monkeypatch.setattr(elementwise, name, value)
+    engine.compiled.cache_clear()
+    found = on_cpu(desc, "elementwise:compiled", inputs)
+    engine.compiled.cache_clear()
+    np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
+    assert len(stops) > 10

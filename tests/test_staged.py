@@ -16,11 +16,14 @@ from anydml import DataType, Device, TensorDesc
 from anydml.devices.link import link
 from anydml.kernels.elementwise import family
 from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.maps import Map
+from anydml.kernels.match.rows import Rows
+from anydml.kernels.match.several import several
 from anydml.kernels.match.staged import Staged, staged
 from anydml.kernels.reduce import whole
 from anydml.kernels.reference import evaluated
 from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear
-from anydml.schema.expression import Max, Min, Sum, Tensor, each, number, over, pow, select
+from anydml.schema.expression import Max, Mean, Min, Sum, Tensor, each, number, over, pow, select
 from anydml.schema.statement import Nest, Statement, nest, stated, stored
 from every_kernel import SOAK, Ran, without_dot_products
 from mapped import drawn
@@ -82,6 +85,19 @@ def recurrent() -> Tensor:
 ])  # fmt: skip
 def test_what_only_looks_like_stages(made: Nest, reason: str) -> None:
     assert staged({"output": made, "other": nest(I, X[I])}) == reason
+
+
+def test_outputs_of_rows_beside_maps_are_told_apart() -> None:
+    mean = Mean(ALONG, X[ALONG])
+    found = several({"output": nest(I, X[I] - mean), "other": nest(I, X[I] * 2.0)})
+    assert isinstance(found, dict)
+    assert {name: type(f) for name, f in found.items()} == {"output": Rows, "other": Map}
+    assert several({"output": nest(I, X[I]), "other": nest(I, X[I] * 2.0)}) == "no output is made of rows"
+    again = over(I, SIZES, (0,))
+    crossed = nest(I, X[I] - Sum(ALONG, X[ALONG] * Sum(again, X[again])))
+    assert several({"output": crossed, "other": nest(I, TOP * 2.0)}) == (
+        "output: reductions run over rows of different sizes, and an element depends on more than one element of an input"
+    )
 
 
 # --- quantisation by the range ---

@@ -86,7 +86,7 @@ def mapped(m: Map, places: Mapping[str, Place], target: Target, most_threads: in
         elif listed and _estimated(m.formula, types[-1], strides):
             levels, lanes = ("estimated", "wide"), lanes_in_pairs(target)
     cut = list(parts(m.sizes, strides, itemsizes))
-    if levels == ("wide",) and target.vector_bytes == 64 and all(_by_line(m, part) is not m.formula for part in cut):
+    if listed and levels == ("wide",) and target.vector_bytes == 64 and all(_by_line(m, part) is not m.formula for part in cut):
         lanes *= 2  # of registers there are enough, and what is done once for a group is half as much
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
@@ -198,7 +198,7 @@ def _step(
     )
     shape = Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, levels, listed)
     emitted, formula = emit.emitted, _by_line(m, part)
-    if levels == ("wide",) and formula is not m.formula:
+    if listed and levels == ("wide",) and formula is not m.formula:
         emitted, shape = emit_lines.emitted, shape._replace(formula=formula)
     code = engine.compiled(emitted, target, shape)
     itemsize = types[-1].dtype.itemsize

@@ -71,6 +71,33 @@ def in_order(target: Target, runs: Sequence[Run], inner: Mapping[str, int], *, s
     return Lowered(target, [Rounds(phases)], scratch=size, short=short, decide=decide)
 
 
+def in_turns(target: Target, runs: Sequence[Run], *, short: bool) -> Lowered:
+    """Runs of as many pieces, each of as many steps, whose steps take turns: those of the first, then of the second ones.
+
+    No run reads what another one writes. Steps that left nothing open may be begun again.
+    """
+    pieces: list[list[Step | Repeat]] = [[] for _ in runs[0].phases[0]]
+    opened: list[tuple[int, Undecided]] = []
+    moved: list[list[list[Step]]] = []
+    size = 0
+    for run in runs:
+        bases = {"scratch": At("scratch", size)}
+        (phase,) = run.phases
+        moved.append([[_moved(step, bases) for step in piece] for piece in phase])
+        if run.open is not None:
+            opened.append((size // 8, run.open))
+        size += lines(run.scratch)
+    for k, piece in enumerate(pieces):
+        for turn in zip(*(phase[k] for phase in moved), strict=True):
+            piece += turn
+    return Lowered(target, [Rounds([pieces])], scratch=size, short=short, decide=partial(_decide_all, opened))
+
+
+def _decide_all(opened: Sequence[tuple[int, Undecided]], scratch: NDArray[np.int64], arrays: Arrays) -> None:
+    for first, open_ in opened:
+        open_.decide(scratch[first:], arrays)
+
+
 def lines(nbytes: int) -> int:
     """Bytes rounded up to whole cache lines."""
     return -(-nbytes // LINE) * LINE

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any
 
 from anydml.forks import guard
 from anydml.kernels.call.steps import At, Rounds, Step
-from anydml.kernels.code import engine
+from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.elementwise.family import mapped
 from anydml.kernels.elementwise.geometry import Dimension, merged
 from anydml.kernels.elementwise.regrouping import regrouped
-from anydml.kernels.elementwise.runs import Place, Run, in_order
+from anydml.kernels.elementwise.runs import Place, Run, in_order, in_turns
 from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.maps import Map
 from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.match.several import several
 from anydml.kernels.reduce import across, emit, softmax, whole
@@ -32,6 +33,9 @@ from anydml.schema.statement import Nest, Statement
 SHORT = 1 << 14  # elements below which other threads can wait
 ALONE = 1 << 15  # elements below which one thread computes
 ROOM = 1 << 10  # elements on the list of a piece
+ROOM_OF_BLOCK = 1 << 6
+BLOCK = processor.caches().second // 2  # bytes of all tensors of rows that outputs take turns with
+TURNS = processor.caches().last  # bytes from which they do
 LONGEST = 1 << 24  # elements of a row that is added up; of longer ones, bounds would be of no use
 FACTORS = 1 << 20  # elements of one that is multiplied, and of powers that are added up
 
@@ -67,20 +71,34 @@ def _outputs(statement: Statement, checked: Checked[Any], machine: Machine) -> L
     if isinstance(found, str):
         return Refused(found)
     runs: list[Run] = []
+    block = _block(list(found.values()), checked)
     for name, f in found.items():
         if isinstance(f, Rows):
-            made = _reduced(f, statement[name], places, target, machine.threads)
+            made = _reduced(f, statement[name], places, target, machine.threads, block)
         else:
             made = mapped(f, places, target, machine.threads)
         if isinstance(made, Refused):
             return made
         runs.append(made)
     size = max(prod(t.sizes) for t in checked.tensors.values())
+    if block is not None:
+        return in_turns(target, runs, short=False)
     return in_order(target, runs, {}, short=size < SHORT)
 
 
-def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, threads: int) -> Run | Refused:
-    """The steps of rows of tensors that lie at places."""
+def _block(outputs: Sequence[Rows | Map], checked: Checked[Any]) -> int | None:
+    """Rows that are in a cache until every output has had its turn; None where it is no use, or outputs differ in rows."""
+    kept = [f.kept for f in outputs if isinstance(f, Rows)]
+    nbytes = sum(t.total for t in checked.tensors.values())
+    if len(kept) < len(outputs) or len(set(kept)) > 1 or nbytes < TURNS:
+        return None
+    return max(1, BLOCK * prod(kept[0]) // nbytes)
+
+
+def _reduced(
+    r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, threads: int, block: int | None = None
+) -> Run | Refused:
+    """The steps of rows of tensors that lie at places; block: how many a step has, at most."""
     r = r._replace(formula=softmax.with_rests(r.formula))
     output = places[r.output].tensor
     types = (*(s.data_type for s in r.streams), output.data_type)
@@ -111,7 +129,7 @@ def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, t
             shape = lanes_are_rows
             code = engine.compiled(across.emitted, target, shape, across.depth_of(shape.most, shape.lines))
     kept = (row.size + 2 * shape.lanes) * lines * _keeps(shape) + 8
-    room = min(ROOM, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
+    room = min(ROOM if block is None else ROOM_OF_BLOCK, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
     if lanes_are_rows is not None:
         room = max(room, 2 * shape.lanes)  # of which as many may be listed at once
     own = [pitch(row.size, types[k].dtype.itemsize) for k in shape.staged]
@@ -120,8 +138,12 @@ def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, t
     count = prod(d.size for d in outer)
     pieces: list[list[Step]] = []
     shares = min(threads if count * lines * row.size >= ALONE else 1, count)
-    for first, end in pairwise(count * k // shares for k in range(shares + 1)):
-        scratch = At("scratch", 8 * size * len(pieces))
+    steps = 0
+
+    def step(first: int, end: int) -> Step:
+        nonlocal steps
+        scratch = At("scratch", 8 * size * steps)
+        steps += 1
         memory = scratch + 8 * (-(-(STATE_WORDS + 2 * (room + 1)) // 8) * 8)
         numbers: list[At | int] = [scratch, scratch + 8 * STATE_WORDS, memory, room, first, end - first, row.size]
         numbers += [base for base, _ in placed]
@@ -136,8 +158,12 @@ def _reduced(r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, t
         for bytes_ in own:
             numbers += [staged, bytes_]
             staged += bytes_ * shape.together
-        pieces.append([Step(code, tuple(numbers))])
-    return Run([pieces], 8 * size * len(pieces), OpenRows(r, nest, output.data_type, len(pieces), size))
+        return Step(code, tuple(numbers))
+
+    for first, end in pairwise(count * k // shares for k in range(shares + 1)):
+        ends = [*range(first, end, block or count), end]
+        pieces.append([step(*pair) for pair in pairwise(ends)])
+    return Run([pieces], 8 * size * steps, OpenRows(r, nest, output.data_type, steps, size, turns=block is not None))
 
 
 def _keeps(shape: Shape) -> int:

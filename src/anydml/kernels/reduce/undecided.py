@@ -25,13 +25,17 @@ def words(room: int, kept: int) -> int:
 
 
 class OpenRows(NamedTuple):
-    """The elements that kernels of rows leave open, as they have to be decided. pieces, size: of the scratch, in words."""
+    """The elements that kernels of rows leave open, as they have to be decided. pieces, size: of the scratch, in words.
+
+    turns: whether a piece that has left nothing open may be one that has not been begun.
+    """
 
     rows: Rows
     nest: Nest
     data_type: DataType
     pieces: int
     size: int
+    turns: bool = False
 
     def _pieces(self, scratch: NDArray[np.int64]) -> NDArray[np.int64]:
         return scratch[: self.pieces * self.size].reshape(self.pieces, self.size)
@@ -58,7 +62,7 @@ class OpenRows(NamedTuple):
                 for at in _coordinates(self.rows, entries.tolist()):
                     elements[at] = evaluator[self.rows.output].stored(*at)
                 piece[2] = 0
-            elif row == 0:
+            elif row == 0 and not self.turns:
                 piece[0] = done  # it has ended, and is not begun again
 
 
