@@ -42,8 +42,8 @@ def emitted(target: Target, shape: Shape) -> str:
         _values,
         _queries,
     ]
-    for n in range(1, tile.vectors(target) + 1):
-        functions.append(partial(products.products, height=tile.height(target), across=n))
+    across = range(1, tile.vectors(target) + 1)
+    functions += [partial(products.products, height=tile.height(target), across=n) for n in across]
     if shape.adds:
         functions.append(weights.added)
     made = [emit(target, shape) for emit in functions]
@@ -170,7 +170,7 @@ def _queries(target: Target, shape: Shape) -> Function:
     head, head_row, key_row, column_row, keys = (f.argument(x) for x in ("head", "head_row", "key_row", "column_row", "keys"))
     score_row = f.argument("score_row")
     rows_, norms, scores, sums, about = (f.argument(x) for x in ("query_rows", "query_norms", "scores", "sums", "about"))
-    tiles = f.over(f.plus('%count', height - 1), height)
+    tiles = f.over(f.plus("%count", height - 1), height)
     own = f.argument("own_query_bias") if shape.has("query_bias") else ""
     steps = f.argument("query_s"), f.argument("query_h")
     f.fill_rows(rows_, f.place("query", **at, s="%s"), "%count", *steps, head, head_row, own)
@@ -193,7 +193,9 @@ def _queries(target: Target, shape: Shape) -> Function:
         if shape.adds:
             f.call_of("added", f"ptr {added}", f"i64 {end}", *(f"i64 {x}" for x in (*at.values(), s)))
         row, norm = f.at(scores, f.times(j, score_row)), f.at(norms, f.times(j, 8))
-        f.call_of("weighed", f"ptr {row}", f"ptr {added}", f"i64 {end}", f"ptr {norm}", f"ptr {f.at(about, f.times(j, 8 * ABOUT))}")
+        f.call_of(
+            "weighed", f"ptr {row}", f"ptr {added}", f"i64 {end}", f"ptr {norm}", f"ptr {f.at(about, f.times(j, 8 * ABOUT))}"
+        )
 
     f.each("0", "%count", weigh)
 
@@ -234,4 +236,4 @@ def _panels(f: Function, row: str, across: int, panel: Callable[[str, int], None
     end = f.each("0", row, lambda i: panel(i, across), size * across)
     left = f.minus(row, end)
     for n in range(1, across):
-        f.when(f.op(f"icmp eq i64 {left}, {size * n}"), lambda n=n: panel(end, n))
+        f.when(f.op(f"icmp eq i64 {left}, {size * n}"), partial(panel, end, n))

@@ -14,7 +14,8 @@ from anydml.kernels.attention.shape import ABOUT, BELOW, BETWEEN, STRIDES, TRUTH
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import tile
-from anydml.kernels.match.attention import Attention, Element, Joined, Kept
+from anydml.kernels.match.attention import Attention, Kept
+from anydml.kernels.match.joined import Element, Joined
 from anydml.schema.expression import Variable
 from anydml.tensor import DataType, TensorDesc
 
@@ -137,7 +138,7 @@ def placed(a: Attention, tensors: Tensors) -> Placed | str:
     numbers |= {
         "inner": _size(p), "groups": _size(r), "queries": _size(s), "keys": a.row.size, "head": a.head.size,
         "columns": _size(c), "scale": _bits(a.scale), "filter": _bits(0.0 if a.mask is None else a.mask.filter),
-        "later": a.key.count, "seen": 0 if a.seen is None else a.seen.count,
+        "later": a.key.later, "seen": 0 if a.seen is None else a.seen.later,
     }  # fmt: skip
     data_type = tensors[a.output.name].data_type
     present = tuple(name for name in STRIDES if name in numbers)
@@ -157,7 +158,7 @@ def kept(k: Kept, tensors: Tensors) -> tuple[Placed, int] | str:
     if isinstance(lengths, str):
         return lengths
     numbers |= found | lengths
-    numbers |= {"inner": _size(p), "keys": t.size, "columns": _size(c), "later": k.elements.count}
+    numbers |= {"inner": _size(p), "keys": t.size, "columns": _size(c), "later": k.elements.later}
     shape = KeptShape(tensors[k.target.name].data_type, tuple(n for n in STRIDES if n in numbers), k.moves)
     return Placed(shape, numbers), _size(o) * _size(p)
 
@@ -217,7 +218,9 @@ class Plan:
         count = max(1, min(MOST_PHASES, self.work // CUT, self.items // self.threads))
         for begin, stop in pairwise(self.items * k // count for k in range(count + 1)):
             pieces = []
-            for piece, (first, end) in enumerate(pairwise(begin + (stop - begin) * k // self.threads for k in range(self.threads + 1))):
+            for piece, (first, end) in enumerate(
+                pairwise(begin + (stop - begin) * k // self.threads for k in range(self.threads + 1))
+            ):
                 at, memory = self.own * piece, dict[str, At | int]()
                 for name, size in self.sizes.items():
                     memory[name] = At("scratch", at)

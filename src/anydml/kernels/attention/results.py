@@ -1,4 +1,4 @@
-"""The elements of a query: sums of values divided by that of the weights, rounded where the bound decides; others are listed."""
+"""The elements of a query: sums of values by that of the weights, rounded where the bound decides; others are listed."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ NORM_SLACK = 1 + 2.0**-20  # for the roundings of norms themselves
 def filled(target: Target, shape: Shape, *, biased: bool) -> Function:
     """Rows of float64, with zeros up to whole vectors.
 
-    into: rows `pitch` bytes apart; from: `count` rows, `row` bytes apart, of `width` elements, `step` bytes apart. bias: a row of
-    float64; what its addition loses is written down in the state.
+    into: rows `pitch` bytes apart; from: `count` rows, `row` bytes apart, of `width` elements, `step` bytes apart.
+    bias: a row of float64; what its addition loses is written down in the state.
     """
     parameters = ["ptr into", "ptr from", "i64 count", "i64 row", "i64 step", "i64 width", "i64 pitch"]
     f = Function(target, shape, "filled_biased" if biased else "filled", [*parameters, *(["ptr bias"] if biased else [])])

@@ -25,7 +25,8 @@ COUNTS = (
 WORK = ("first", "end", "parts", "part", "together", "head_row", "column_row", "key_row", "score_row", "open_row")
 MEMORY = (
     "state", "own_query_bias", "own_key_bias", "own_value_bias", "rows", "query_rows", "query_norms", "panels", "key_norms",
-    "value_rows", "largest", "scores", "added", "sums", "about", "line", "list", "heads", "tails", "losses", "rests", "row", "open",
+    "value_rows", "largest", "scores", "added", "sums", "about", "line", "list", "heads", "tails", "losses", "rests",
+    "row", "open",
 )  # fmt: skip
 LIST, LOST, LARGEST_KEY = 0, 8, 16  # in the state: elements on the list, what biases lost, the largest norm of a key
 LEFT = 24  # and elements that are left open
@@ -48,7 +49,6 @@ class Shape(NamedTuple):
     def adds(self) -> bool:
         """Whether anything is added to a product of a query and a key."""
         return self.has("term") or bool(self.mask)
-
 
     @property
     def biased(self) -> bool:

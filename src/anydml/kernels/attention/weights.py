@@ -1,12 +1,13 @@
 """The weights of a query's keys: e^(score - top), and what is known about their errors.
 
-u is 2^-53. A score is scale * sum + added, of which the product is off by u |scale| |q| |k| (see `rows`), the sum by u of itself, and
-what is added, if that is two numbers, by u (|score| + |scale * sum|), the second part of which is counted in the norms. The
-difference from the top is off by u of itself. The top may be any number: it is a factor of all weights, and of their sum.
+u is 2^-53. A score is scale * sum + added, of which the product is off by u |scale| |q| |k| (see `rows`), the sum by u of
+itself, and what is added, if that is two numbers, by u (|score| + |scale * sum|), the second part of which is counted in the
+norms. The difference from the top is off by u of itself. The top may be any number: it is a factor of all weights, and of their
+sum.
 
-With |score| <= |top| + |d|, a weight has the relative error EXP_REL + u (|scale| |q| |k| + a |top| + (a + 1) |d|), where a is how many
-roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of |k| is summed
-beside the weights, and that of |d| is at most the logarithm of their number, as entropy is.
+With |score| <= |top| + |d|, a weight has the relative error EXP_REL + u (|scale| |q| |k| + a |top| + (a + 1) |d|), where a is
+how many roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of |k| is
+summed beside the weights, and that of |d| is at most the logarithm of their number, as entropy is.
 
 This holds as long as the errors of all scores are small, also those of keys that hardly count, and for weights that are not
 below 2^-1000, which are off by less than that.
@@ -122,7 +123,7 @@ def added(target: Target, shape: Shape) -> Function:
     at = {axis: f"%{axis}" for axis in "oprs"}
     infinity, rests = f.constant(DOUBLE, math.inf), f.argument("rests")
 
-    kept, side_by_side = _kept(f, at) if shape.mask else (None, "")
+    kept, side_by_side = _kept(f, shape, at) if shape.mask else (None, "")
     number: Value | None = None
     if kept is not None:
         test = kept
@@ -155,9 +156,9 @@ def added(target: Target, shape: Shape) -> Function:
     return f
 
 
-def _kept(f: Function, at: dict[str, str]) -> tuple[Callable[[str, int], Value], str]:
+def _kept(f: Function, shape: Shape, at: dict[str, str]) -> tuple[Callable[[str, int], Value], str]:
     """Whether a mask leaves the scores of keys as they are, and whether those of several are found at once."""
-    shape, word = f.shape, Kind("i64")
+    word = Kind("i64")
     if shape.mask == TRUTHS:
         row, step = f.place("truths", **at), f.argument("truths_t")
 
