@@ -163,12 +163,12 @@ def test_every_form_and_mask_is_what_the_oracle_says() -> None:
 
 
 def test_elements_that_hurt() -> None:
+    most = dict(queries=4, keys=12, size=10, value_size=20)
     for seed in range(12 * SOAK):
         rng = np.random.default_rng(seed)
-        sizes = dict(
-            zip(("queries", "keys", "size", "value_size"), (int(rng.integers(1, n)) for n in (4, 12, 10, 20)), strict=True)
-        )
-        few = dict(heads=int(rng.integers(1, 3)), groups=int(rng.integers(1, 3)), bias=seed % 3 == 0, term=seed % 4 == 0)
+        sizes: dict[str, Any] = {name: int(rng.integers(1, n)) for name, n in most.items()}
+        few: dict[str, Any] = dict(heads=int(rng.integers(1, 3)), groups=int(rng.integers(1, 3)))
+        few |= dict(bias=seed % 3 == 0, term=seed % 4 == 0)
         found = made(rng, FORMS[seed % 7], MASKS[seed % 5], np.float16 if seed % 2 else np.float32, 1, **sizes, **few)
         agrees(drawn(rng, found), [ISAS[seed % len(ISAS)]])
 
@@ -258,6 +258,7 @@ def test_what_both_stages_leave_open_is_decided_exactly(monkeypatch: pytest.Monk
 
 
 def test_ties_and_zeros_of_equal_weights_are_left_to_nobody(left: list[int]) -> None:
+    dtype: Any
     for at, dtype in enumerate((np.float32, np.float16)):
         rng = np.random.default_rng(at)
         found = made(rng, "apart", "KEY_SEQUENCE_LENGTH", dtype, batch=1, queries=2, keys=6, value_size=64, heads=1, groups=1)
