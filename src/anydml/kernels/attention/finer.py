@@ -79,8 +79,11 @@ def sums_of_products(target: Target, shape: Shape) -> Function:
 def weights(target: Target, shape: Shape) -> Function:
     """The weights of a query in place of its sums of products, and what is known about them, to `row`."""
     f = Function(target, shape, "precise_weights", ["i64 end"])
-    lanes, wide = f.lanes, f.wide
-    pitch, scale, row = f.argument("key_row"), f.real("scale"), f.argument("row")
+    lanes = f.lanes = 2 * f.lanes  # so that two long chains of operations run beside each other
+    wide = f.wide = Kind("double", lanes)
+    scale, row = f.real("scale"), f.argument("row")
+    # which may be half a vector more than a row has: it is not seen
+    pitch = f.times(f.over(f.plus(f.argument("key_row"), 8 * lanes - 1), 8 * lanes), 8 * lanes)
     heads, tails, losses = (f.argument(x) for x in ("heads", "tails", "losses"))
     ends = f.all(f.word("%end"))
     numbers = f.lane_numbers()

@@ -201,12 +201,13 @@ class Plan:
             parts=self.parts, part=part, together=together, head_row=head, column_row=column, key_row=key, score_row=apart,
             open_row=self.open_row,
         )  # fmt: skip
+        more = key + 64  # half a vector more: see `finer.weights`
         self.sizes = dict(
             state=64, own_query_bias=head, own_key_bias=head, own_value_bias=column, rows=across * lanes * head,
             query_rows=together * head, query_norms=8 * together, panels=key // 8 * head, key_norms=key,
-            value_rows=n["keys"] * column, largest=column, scores=together * apart, added=key, sums=together * column,
-            about=8 * ABOUT * together, line=column, list=ENTRY * together * (column // (8 * lanes)), heads=key, tails=key,
-            losses=key, rests=key, row=64,
+            value_rows=n["keys"] * column, largest=column, norms=column, scores=together * apart, added=more,
+            sums=together * column, about=8 * ABOUT * together, line=column, list=ENTRY * together * (column // (8 * lanes)),
+            heads=more, tails=more, losses=more, rests=more, row=64,
         )  # fmt: skip
         self.own = sum(-(-size // 64) * 64 for size in self.sizes.values())
         self.open = self.own * self.threads

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.attention.function import Function
-from anydml.kernels.attention.shape import LEFT, LIST, OWN, SUM, VALUES, ZERO, Shape
+from anydml.kernels.attention.shape import LEFT, LIST, NORMS, OWN, SUM, VALUES, ZERO, Shape
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import stored
@@ -20,17 +21,18 @@ def results(target: Target, shape: Shape) -> Function:
     """The elements of a query, from its sums, to `out`; number: of the query among those that are together."""
     f = Function(target, shape, "results", ["ptr sums", "ptr about", "ptr out", "i64 number"])
     lanes, wide = f.lanes, f.wide
-    line, largest, columns, pitch = (f.argument(x) for x in ("line", "largest", "columns", "column_row"))
+    line, largest, norms, columns, pitch = (f.argument(x) for x in ("line", "largest", "norms", "columns", "column_row"))
     total = f.loaded_real("%about", SUM)
     reciprocal = f.all(1.0 / total)
-    # the shares of the largest value and of the element that this may be off by
-    shares = [f.all(f.loaded_real("%about", at)) for at in (VALUES, OWN)]
+    # the shares of the largest value or of the column's norm, and of the element, that this may be off by
+    shares = [f.all(f.loaded_real("%about", at)) for at in (VALUES, NORMS, OWN)]
     zero = f.all(f.loaded_real("%about", ZERO)).compared("one", 0.0)
 
     def group(i: str) -> None:  # bytes along a row of float64
         x = f.loaded(wide, "%sums", i) * reciprocal
         most = f.loaded(wide, largest, i)
-        bits, open_ = rounded(f, x, f.fused(shares[0], most.magnitude(), shares[1] * x.magnitude()), most, zero)
+        error = at_most(shares[0] * most.magnitude(), shares[1] * f.loaded(wide, norms, i))
+        bits, open_ = rounded(f, x, f.fused(shares[2], x.magnitude(), error), most, zero)
         f.stored(bits, f.at(line, f.over(i, 8 // f.itemsize)))
         left = f.minus(columns, f.over(i, 8))
         inside = f.splat(f.word(left), lanes).compared("sgt", f.lane_numbers())

@@ -116,8 +116,11 @@ def _transposed(f: Function, rows: list[Value]) -> list[Value]:
 
 
 def largest(target: Target, shape: Shape) -> Function:
-    """The largest magnitude in each column of `count` rows; it has a minus sign where any element has one."""
-    f = Function(target, shape, "largest", ["ptr rows", "i64 count", "i64 pitch", "ptr into"])
+    """The largest magnitude in each column of `count` rows, and the root of the sum of squares, to `norms`.
+
+    The first has a minus sign where any element has one.
+    """
+    f = Function(target, shape, "largest", ["ptr rows", "i64 count", "i64 pitch", "ptr into", "ptr norms"])
 
     def column(i: str) -> None:
         zero = f.constant(f.wide, 0.0)
@@ -126,10 +129,11 @@ def largest(target: Target, shape: Shape) -> Function:
             x = f.loaded(f.wide, f.at(f.at("%rows", f.times(r, "%pitch")), i))
             size = x.magnitude()
             most = f.chosen(size.compared("ogt", values[0]), size, values[0])
-            return [most, (values[1].bits() | x.bits()).cast(f.wide)]
+            return [most, (values[1].bits() | x.bits()).cast(f.wide), f.fused(x, x, values[2])]
 
-        _, (size, signs) = f.loop("0", "%count", 1, [zero, zero], row)
+        _, (size, signs, square) = f.loop("0", "%count", 1, [zero, zero, zero], row)
         f.stored(size.signed_as(signs), "%into", i)
+        f.stored(square.root() * (1 + 2.0**-20), "%norms", i)  # of up to 2^20 rows
 
     f.each("0", "%pitch", column, 8 * f.lanes)
     return f

@@ -7,7 +7,9 @@ sum.
 
 With |score| <= |top| + |d|, a weight has the relative error EXP_REL + u (|scale| |q| |k| + a |top| + (a + 1) |d|), where a is
 how many roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of |k| is
-summed beside the weights, and that of |d| is at most the logarithm of their number, as entropy is.
+summed beside the weights, and that of |d| is at most the logarithm of their number, as entropy is. An element is off by this times
+the largest value, for one thing. For another, a sum of products is at most the product of norms; those of the weights and of their
+products with |k| are at hand, and w^2 d^2 <= w * 4 / e^2.
 
 This holds as long as the errors of all scores are small, also those of keys that hardly count, and for weights that are not
 below 2^-1000, which are off by less than that.
@@ -19,7 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, OWN, SUM, TRUTHS, VALUES, ZERO, Shape
+from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, NORMS, OWN, SUM, TRUTHS, VALUES, ZERO, Shape
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.functions.approximate import at_least, at_most
@@ -72,10 +74,12 @@ def weighed(target: Target, shape: Shape) -> Function:
             d = f.chosen(mask, d, infinite)
         w = exponential(at_least(d, LOWEST))
         f.stored(w, "%scores", at)
-        return [values[0] + w, f.fused(w, f.loaded(wide, norms, at), values[1])]
+        error = w * f.loaded(wide, norms, at)
+        return [values[0] + w, values[1] + error, f.fused(w, w, values[2]), f.fused(error, error, values[3])]
 
     zero = f.constant(wide, 0.0)
-    total, mean = (f.combined(x, lambda a, b: a + b) for x in _through(f, "%end", [zero, zero], weight))
+    sums = _through(f, "%end", [zero, zero, zero, zero], weight)
+    total, mean, squares, errors = (f.combined(x, lambda a, b: a + b) for x in sums)
     seen = f.times(f.over(f.plus("%end", lanes - 1), lanes), lanes)
     f.each(seen, f.over(pitch, 8), lambda i: f.stored(zero, "%scores", f.times(i, 8)), lanes)
 
@@ -85,11 +89,15 @@ def weighed(target: Target, shape: Shape) -> Function:
     size = top.magnitude() * (sized * U)
     mean_error = f.fused(product, mean / total, size + (EXP_REL + (sized + 1) * U * LOG_COUNT))
     # additions of values: in a block, of blocks; of weights: in a lane, of lanes. Then the reciprocal, its product, the ends
-    values = (mean_error + (count * (U / DEPTH) + (DEPTH + 4) * U)) * SLACK + count * 2.0**-900
+    added_up = count * (U / DEPTH) + (DEPTH + 4) * U
+    tiny = count * 2.0**-900
+    values = (mean_error + added_up) * SLACK + tiny
+    by_norms = f.fused(product, errors.root(), (size + (added_up + EXP_REL)) * squares.root())
+    by_norms = f.fused(total.root(), 0.74 * (sized + 1) * U, by_norms) * SLACK / total + tiny
     own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
     worst = f.fused(product, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
     small = worst.compared("ole", SMALL)
-    values = f.chosen(small, values, math.inf)
+    values, by_norms = (f.chosen(small, x, math.inf) for x in (values, by_norms))
     all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
     none_zero = (bottom - top).compared("ogt", ZEROED) & all_seen
     # of a sum that is NaN, or of nothing, nothing else matters
@@ -97,6 +105,7 @@ def weighed(target: Target, shape: Shape) -> Function:
     plain = (none_zero & small) | nothing | total.compared("uno", total)
     f.stored(total, "%about", SUM)
     f.stored(values, "%about", VALUES)
+    f.stored(by_norms, "%about", NORMS)
     f.stored(own, "%about", OWN)
     f.stored(f.chosen(plain, f.constant(DOUBLE, 0.0), 1.0), "%about", ZERO)
     return f
