@@ -139,7 +139,9 @@ def _values(target: Target, shape: Shape) -> Function:
     if shape.has("value_bias"):
         f.fill("value_bias", "own_value_bias", "columns", o="%o", p="%p")
     _joined(f, "value", "own_value_bias", into, pitch, "0", keys)
-    f.call_of("largest", f"ptr {into}", f"i64 {keys}", f"i64 {pitch}", f"ptr {f.argument('largest')}", f"ptr {f.argument('norms')}")
+    f.call_of(
+        "largest", f"ptr {into}", f"i64 {keys}", f"i64 {pitch}", f"ptr {f.argument('largest')}", f"ptr {f.argument('norms')}"
+    )
     return f
 
 

@@ -13,8 +13,10 @@ from anydml.kernels.attention.shape import LOST, Shape
 from anydml.kernels.code.emit import shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
+from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise.functions.pairs import two_sum
 
+AHEAD = 4  # rows, which are not behind one another, before they are read
 NORM_SLACK = 1 + 2.0**-20  # for the roundings of norms themselves
 
 
@@ -29,11 +31,17 @@ def filled(target: Target, shape: Shape, *, biased: bool) -> Function:
     side_by_side = f.op(f"icmp eq i64 %step, {f.itemsize}")
     zero = f.constant(f.wide, 0.0)
 
+    f.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+    ahead = f.times("%row", AHEAD)
+
     def row(r: str, lost: list[Value]) -> list[Value]:
         source, to = f.at("%from", f.times(r, "%row")), f.at("%into", f.times(r, "%pitch"))
 
         def some(i: str, lanes: int, lost: list[Value]) -> list[Value]:
-            x = f.element(f.at(source, f.times(i, "%step")), lanes)
+            place = f.at(source, f.times(i, "%step"))
+            if lanes:
+                prefetch(f, 1, place, ahead)
+            x = f.element(place, lanes)
             eight = f.times(i, 8)
             if biased:
                 x, rest = two_sum(x, f.loaded_real("%bias", eight, lanes))

@@ -5,11 +5,11 @@ itself, and what is added, if that is two numbers, by u (|score| + |scale * sum|
 norms. The difference from the top is off by u of itself. The top may be any number: it is a factor of all weights, and of their
 sum.
 
-With |score| <= |top| + |d|, a weight has the relative error EXP_REL + u (|scale| |q| |k| + a |top| + (a + 1) |d|), where a is
-how many roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of |k| is
-summed beside the weights, and that of |d| is at most the logarithm of their number, as entropy is. An element is off by this times
-the largest value, for one thing. For another, a sum of products is at most the product of norms; those of the weights and of their
-products with |k| are at hand, and w^2 d^2 <= w * 4 / e^2.
+With |score| <= |top| + |d|, a weight has the relative error of its power and u (|scale| |q| |k| + a |top| + (a + 1) |d|), where
+a is how many roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of
+|k| is summed beside the weights, and that of |d| is at most the logarithm of their number, as entropy is. An element is off by
+this times the largest value, for one thing. For another, a sum of products is at most the product of norms; those of the weights
+and of their products with |k| are at hand, and w^2 d^2 <= w * 4 / e^2.
 
 This holds as long as the errors of all scores are small, also those of keys that hardly count, and for weights that are not
 below 2^-1000, which are off by less than that.
@@ -21,19 +21,19 @@ import math
 from collections.abc import Callable, Sequence
 
 from anydml.kernels.attention.function import DOUBLE, Function
+from anydml.kernels.attention.powers import ZEROED, error, power
 from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, NORMS, OWN, SUM, TRUTHS, VALUES, ZERO, Shape
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LOWEST, exponential
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import U
 
 SMALL = 2.0**-10  # errors of scores up to which e^x - 1 is x but for the slack
 SLACK = 1 + 2.0**-6
 LOG_COUNT = 14.0  # the logarithm of the most keys, 2^20
+TOGETHER = 4  # vectors of a turn of the loops
 DEPTH = 64  # terms that are added up before they are added to others
-ZEROED = -708.0  # what is below counts as 0
 
 
 def weighed(target: Target, shape: Shape) -> Function:
@@ -72,10 +72,10 @@ def weighed(target: Target, shape: Shape) -> Function:
         d = x + minus if shape.adds else at_most(f.fused(x, scales, minus), 1.0)
         if mask is not None:
             d = f.chosen(mask, d, infinite)
-        w = exponential(at_least(d, LOWEST))
+        w = power(d)
         f.stored(w, "%scores", at)
-        error = w * f.loaded(wide, norms, at)
-        return [values[0] + w, values[1] + error, f.fused(w, w, values[2]), f.fused(error, error, values[3])]
+        sized = w * f.loaded(wide, norms, at)
+        return [values[0] + w, values[1] + sized, f.fused(w, w, values[2]), f.fused(sized, sized, values[3])]
 
     zero = f.constant(wide, 0.0)
     sums = _through(f, "%end", [zero, zero, zero, zero], weight)
@@ -84,22 +84,24 @@ def weighed(target: Target, shape: Shape) -> Function:
     f.each(seen, f.over(pitch, 8), lambda i: f.stored(zero, "%scores", f.times(i, 8)), lanes)
 
     count = f.word(keys).converted("uitofp", DOUBLE)
+    rel, share = error(f, lanes)
     sized = int(shape.adds) + int(shape.both)  # roundings of a score's size
+    share += (sized + 1) * U
     product = f.loaded_real("%norm") * (scale.magnitude() * U)
     size = top.magnitude() * (sized * U)
-    mean_error = f.fused(product, mean / total, size + (EXP_REL + (sized + 1) * U * LOG_COUNT))
+    mean_error = f.fused(product, mean / total, size + (rel + share * LOG_COUNT))
     # additions of values: in a block, of blocks; of weights: in a lane, of lanes. Then the reciprocal, its product, the ends
     added_up = count * (U / DEPTH) + (DEPTH + 4) * U
     tiny = count * 2.0**-900
     values = (mean_error + added_up) * SLACK + tiny
-    by_norms = f.fused(product, errors.root(), (size + (added_up + EXP_REL)) * squares.root())
-    by_norms = f.fused(total.root(), 0.74 * (sized + 1) * U, by_norms) * SLACK / total + tiny
+    by_norms = f.fused(product, errors.root(), (size + (added_up + rel)) * squares.root())
+    by_norms = f.fused(total.root(), 0.74 * share, by_norms) * SLACK / total + tiny
     own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
     worst = f.fused(product, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
     small = worst.compared("ole", SMALL)
     values, by_norms = (f.chosen(small, x, math.inf) for x in (values, by_norms))
     all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
-    none_zero = (bottom - top).compared("ogt", ZEROED) & all_seen
+    none_zero = (bottom - top).compared("ogt", ZEROED + 1) & all_seen
     # of a sum that is NaN, or of nothing, nothing else matters
     nothing = f.value("icmp eq i64 %end, 0", Kind("i1"))
     plain = (none_zero & small) | nothing | total.compared("uno", total)
@@ -115,7 +117,14 @@ def _through(
     f: Function, end: str, carried: Sequence[Value], body: Callable[[str, Value | None, list[Value]], list[Value]]
 ) -> list[Value]:
     """`body(i, mask, values)` for vectors up to an end; the last one perhaps in part, which has a mask."""
-    i, values = f.loop("0", end, f.lanes, carried, lambda i, values: body(i, None, values))
+
+    def several(i: str, values: list[Value]) -> list[Value]:
+        for n in range(TOGETHER):
+            values = body(f.plus(i, n * f.lanes), None, values)
+        return values
+
+    i, values = f.loop("0", end, TOGETHER * f.lanes, carried, several)
+    i, values = f.loop(i, end, f.lanes, values, lambda i, values: body(i, None, values))
     left = f.minus(end, i)
     mask = f.lane_numbers().compared("slt", f.all(f.word(left)))
     some = f.op(f"icmp ne i64 {left}, 0")
