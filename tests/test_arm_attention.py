@@ -42,6 +42,8 @@ def case_of(desc: Desc, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str
         buffers[name] = np.full(t.element_bytes, 0xA5, np.uint8)
         wanted[name] = buffers[name].copy()
         bits_of(laid_over(t, wanted[name]))[...] = bits_of(x)
+    assert lowered.constants is not None
+    buffers["constants"] = lowered.constants
     buffers["scratch"] = np.zeros(lowered.scratch, np.uint8)
     steps: Any = [step for rounds in lowered.rounds for phase in rounds.phases for piece in phase for step in piece]
     judge = partial(judged, lowered, checked.tensors, inputs, wanted)

@@ -257,6 +257,34 @@ def test_what_both_stages_leave_open_is_decided_exactly(monkeypatch: pytest.Monk
     assert left == [size, size]
 
 
+def test_every_phase_runs_where_the_first_leaves_elements_open(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
+    monkeypatch.setattr(weights, "SMALL", -1.0)
+    monkeypatch.setattr(layout, "ALONE", 1)
+    monkeypatch.setattr(layout, "CUT", 1)
+    found = made(np.random.default_rng(1), "apart", "NONE", batch=3, queries=2, keys=3, heads=2, groups=1, bias=True)
+    found[0]["bias_tensor"] *= np.float32(2.0**-80)
+    size = agrees(found, threads=2)["output_tensor"].size
+    assert left == [size, size]
+
+
+def test_attention_in_a_graph(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
+    """Two of one kind, of which the first leaves elements open."""
+    monkeypatch.setattr(weights, "SMALL", -1.0)
+    rng = np.random.default_rng(3)
+    q, k, v = rng.standard_normal((3, 1, 4, 6)).astype(np.float32)
+    bias = (rng.standard_normal(18) * 2.0**-80).astype(np.float32)
+
+    def twice(q: Any, k: Any, v: Any) -> Any:
+        first = dml.multihead_attention(q, k, v, bias=bias, head_count=2)
+        return dml.multihead_attention(first[0], k, v, bias=bias, head_count=2)[0]
+
+    want = dml.multihead_attention(q, k, v, bias=bias, head_count=2, device="reference")
+    want = dml.multihead_attention(want[0], k, v, bias=bias, head_count=2, device="reference")
+    given = {name: TensorDesc.of(x) for name, x in zip("qkv", (q, k, v), strict=True)}
+    same(np.asarray(dml.graph(twice, **given)(q=q, k=k, v=v)), np.asarray(want[0]))
+    assert len(left) == 2
+
+
 def test_ties_and_zeros_of_equal_weights_are_left_to_nobody(left: list[int]) -> None:
     dtype: Any
     for at, dtype in enumerate((np.float32, np.float16)):

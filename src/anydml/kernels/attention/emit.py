@@ -10,7 +10,7 @@ from functools import partial
 
 from anydml.kernels.attention import finer, products, results, rows, weights
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import ABOUT, LARGEST_KEY, LEFT, LIST, LOST, Shape
+from anydml.kernels.attention.shape import ABOUT, LARGEST_KEY, LIST, LOST, Shape
 from anydml.kernels.code.emit import module
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
@@ -23,7 +23,7 @@ Emit = Callable[[Target, Shape], Function]
 
 
 def emitted(target: Target, shape: Shape) -> str:
-    """The kernel; arguments: `Shape.names`. It returns 1 where it has left elements open."""
+    """The kernel; arguments: `Shape.names`. How many elements it has left open is in its state."""
     functions: list[Emit] = [
         partial(rows.filled, biased=False),
         partial(rows.filled, biased=True),
@@ -49,12 +49,7 @@ def emitted(target: Target, shape: Shape) -> str:
     made = [emit(target, shape) for emit in functions]
     main = _main(target, shape)
     declared = {name: None for f in (*made, main) for name in f.declared}
-    return module([*declared, *(f.text() for f in made), main.entry(lambda: _status(main))])
-
-
-def _status(f: Function) -> str:
-    some = f.op(f"icmp ne i64 {f.load('i64', f.argument('state'), LEFT)}, 0")
-    return f.op(f"zext i1 {some} to i64")
+    return module([*declared, *(f.text() for f in made), main.entry()])
 
 
 def _main(target: Target, shape: Shape) -> Function:
@@ -63,8 +58,7 @@ def _main(target: Target, shape: Shape) -> Function:
         f.argument(x) for x in ("state", "inner", "parts", "part", "queries", "groups", "together")
     )
     first = f.argument("first")
-    for at in (LIST, LEFT):
-        f.store("i64", "0", state, at)
+    f.store("i64", "0", state, LIST)
 
     def item(i: str) -> None:
         number, which = f.over(i, parts), f.op(f"urem i64 {i}, {parts}")

@@ -29,7 +29,7 @@ MEMORY = (
     "row", "open",
 )  # fmt: skip
 LIST, LOST, LARGEST_KEY = 0, 8, 16  # in the state: elements on the list, what biases lost, the largest norm of a key
-LEFT = 24  # and elements that are left open
+LEFT = 24  # and how often elements were left open since the scratch was zeros
 ABOUT = 5  # float64 about a query: see `weights`
 SUM, VALUES, OWN, ZERO, NORMS = 0, 8, 16, 24, 32
 

@@ -8,8 +8,8 @@ sum.
 With |score| <= |top| + |d|, a weight has the relative error of its power and u (|scale| |q| |k| + a |top| + (a + 1) |d|), where
 a is how many roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of
 |k| is summed beside the weights, and that of |d| is at most the logarithm of their number, as entropy is. An element is off by
-this times the largest value, for one thing. For another, a sum of products is at most the product of norms; those of the weights
-and of their products with |k| are at hand, and w^2 d^2 <= w * 4 / e^2.
+this times the largest value, for one thing. For another, a sum of products is at most the product of norms; those of the
+weights and of their products with |k| are at hand, and w^2 d^2 <= w * 4 / e^2.
 
 This holds as long as the errors of all scores are small, also those of keys that hardly count, and for weights that are not
 below 2^-1000, which are off by less than that.
