@@ -12,7 +12,12 @@ Node = tuple[str, Sequence[str], Sequence[str], Mapping[str, Any]]  # operator, 
 
 
 def session(
-    nodes: Sequence[Node], inputs: Arrays, outputs: Arrays, constants: Arrays | None = None, threads: int = 1
+    nodes: Sequence[Node],
+    inputs: Arrays,
+    outputs: Arrays,
+    constants: Arrays | None = None,
+    threads: int = 1,
+    opset: int = 21,
 ) -> Callable[[], object] | None:
     """A call that reads the inputs and writes the outputs, or None where onnxruntime refuses the model.
 
@@ -35,7 +40,7 @@ def session(
         [numpy_helper.from_array(x, name) for name, x in (constants or {}).items()],
     )
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)], ir_version=10
+        graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)], ir_version=10
     )
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1

@@ -11,7 +11,7 @@ import numpy as np
 
 import anydml as dml
 from anydml import TensorDesc, operators
-from benchmarks import norm_cases, recurrent_cases, rest_cases, sampled_cases
+from benchmarks import attention_cases, norm_cases, recurrent_cases, rest_cases, sampled_cases
 from benchmarks.onnx_session import session
 from benchmarks.rest_cases import Call, Case
 from benchmarks.timing import best
@@ -20,8 +20,8 @@ from benchmarks.timing import best
 def run(seconds: float = 0.3) -> list[dict[str, Any]]:
     rows = []
     print(f"{'':44}{'us':>9}{'onnxruntime, x':>16}{'torch, x':>10}  kernel")
-    every = chain(rest_cases.cases(), norm_cases.cases(), recurrent_cases.cases(), sampled_cases.cases())
-    for case in every:
+    parts = (rest_cases, norm_cases, recurrent_cases, sampled_cases, attention_cases)
+    for case in chain.from_iterable(part.cases() for part in parts):
         rows.append(row := _row(case, seconds))
         ratios = ["-" if row[peer] is None else format(row[peer], ".2f") for peer in ("onnxruntime", "torch")]
         print(f"{case.name:44}{row['microseconds']:>9.1f}{ratios[0]:>16}{ratios[1]:>10}  {row['kernel']}", flush=True)
@@ -57,8 +57,9 @@ def _peers(case: Case) -> dict[str, Call]:
         if node == "TopK":
             outputs["y1"] = outputs["y1"].astype(np.int64)
         with contextlib.suppress(ImportError):
-            names = ["x", *constants]
-            call = session([(node, names, list(outputs), attributes)], {"x": first}, outputs, constants)
+            nodes = [(node, ["x", *constants], list(outputs), attributes)]
+            given, known = ({"x": first, **constants}, {}) if case.fed else ({"x": first}, constants)
+            call = session(nodes, given, outputs, known, opset=case.opset)
             if call is not None:
                 found["onnxruntime"] = call
     if case.torch is not None:

@@ -20,7 +20,7 @@ class Case(NamedTuple):
 
     node: onnxruntime's operator, the inputs that are constants in its model, and attributes; its other input is the first one
     here, or `first`, and its outputs are like those here, or like `made`. torch: what makes torch's call of the inputs and the
-    first output, or None.
+    first output, or None. fed: whether those constants are inputs of the model, too. opset: of the model.
     """
 
     name: str
@@ -32,6 +32,8 @@ class Case(NamedTuple):
     torch: Callable[[Any, Sequence[Any], Any], Call] | None = None
     first: Array | None = None
     made: Sequence[Array] | None = None
+    fed: bool = False
+    opset: int = 21
 
 
 def floats(*sizes: int) -> Array:

@@ -307,7 +307,10 @@ class Request:
         self._attributes: dict[str, Any] = {f.name: None for f in self.spec.attributes}
         self._defaults = {f.name: f.default for f in dataclasses.fields(self.cls) if f.default is not dataclasses.MISSING}
         known = None
-        for f, given in sorted(zip(fields, self._given, strict=True), key=lambda x: isinstance(x[0].kind, Scalar)):
+        # a default may depend on what is given, and a scalar on a data type
+        pairs = list(zip(fields, self._given, strict=True))
+        pairs.sort(key=lambda x: (isinstance(x[0].kind, Scalar), x[1] is None and x[0].name in self.cls.eager))
+        for f, given in pairs:
             value = given
             if value is None and f.name in self.cls.eager:
                 known = known or self._known()

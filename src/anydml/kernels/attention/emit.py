@@ -10,7 +10,7 @@ from functools import partial
 
 from anydml.kernels.attention import finer, products, results, rows, weights
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import ABOUT, LARGEST_KEY, LEFT, LIST, LOST, Shape
+from anydml.kernels.attention.shape import ABOUT, LARGEST_KEY, LIST, LOST, Shape
 from anydml.kernels.code.emit import module
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
@@ -23,7 +23,7 @@ Emit = Callable[[Target, Shape], Function]
 
 
 def emitted(target: Target, shape: Shape) -> str:
-    """The kernel; arguments: `Shape.names`. It returns 1 where it has left elements open."""
+    """The kernel; arguments: `Shape.names`. How many elements it has left open is in its state."""
     functions: list[Emit] = [
         partial(rows.filled, biased=False),
         partial(rows.filled, biased=True),
@@ -42,19 +42,14 @@ def emitted(target: Target, shape: Shape) -> str:
         _values,
         _queries,
     ]
-    for n in range(1, tile.vectors(target) + 1):
-        functions.append(partial(products.products, height=tile.height(target), across=n))
+    across = range(1, tile.vectors(target) + 1)
+    functions += [partial(products.products, height=tile.height(target), across=n) for n in across]
     if shape.adds:
         functions.append(weights.added)
     made = [emit(target, shape) for emit in functions]
     main = _main(target, shape)
     declared = {name: None for f in (*made, main) for name in f.declared}
-    return module([*declared, *(f.text() for f in made), main.entry(lambda: _status(main))])
-
-
-def _status(f: Function) -> str:
-    some = f.op(f"icmp ne i64 {f.load('i64', f.argument('state'), LEFT)}, 0")
-    return f.op(f"zext i1 {some} to i64")
+    return module([*declared, *(f.text() for f in made), main.entry()])
 
 
 def _main(target: Target, shape: Shape) -> Function:
@@ -63,8 +58,7 @@ def _main(target: Target, shape: Shape) -> Function:
         f.argument(x) for x in ("state", "inner", "parts", "part", "queries", "groups", "together")
     )
     first = f.argument("first")
-    for at in (LIST, LEFT):
-        f.store("i64", "0", state, at)
+    f.store("i64", "0", state, LIST)
 
     def item(i: str) -> None:
         number, which = f.over(i, parts), f.op(f"urem i64 {i}, {parts}")
@@ -139,7 +133,9 @@ def _values(target: Target, shape: Shape) -> Function:
     if shape.has("value_bias"):
         f.fill("value_bias", "own_value_bias", "columns", o="%o", p="%p")
     _joined(f, "value", "own_value_bias", into, pitch, "0", keys)
-    f.call_of("largest", f"ptr {into}", f"i64 {keys}", f"i64 {pitch}", f"ptr {f.argument('largest')}")
+    f.call_of(
+        "largest", f"ptr {into}", f"i64 {keys}", f"i64 {pitch}", f"ptr {f.argument('largest')}", f"ptr {f.argument('norms')}"
+    )
     return f
 
 
@@ -236,4 +232,4 @@ def _panels(f: Function, row: str, across: int, panel: Callable[[str, int], None
     end = f.each("0", row, lambda i: panel(i, across), size * across)
     left = f.minus(row, end)
     for n in range(1, across):
-        f.when(f.op(f"icmp eq i64 {left}, {size * n}"), lambda n=n: panel(end, n))
+        f.when(f.op(f"icmp eq i64 {left}, {size * n}"), partial(panel, end, n))

@@ -5,15 +5,18 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from anydml.forks import guard
 from anydml.kernels.attention import emit, kept
 from anydml.kernels.attention.layout import Plan, count, placed, same_type
 from anydml.kernels.attention.layout import kept as kept_placed
 from anydml.kernels.attention.shape import LEFT, KeptShape, Shape
 from anydml.kernels.attention.undecided import Open, deciding
-from anydml.kernels.call.steps import Rounds, Step
+from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
+from anydml.kernels.contract.floats.family import any_open
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.attention import attention
 from anydml.schema.check import Checked
@@ -58,17 +61,20 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         for first, end in pairwise(batches * i // plan.threads for i in range(plan.threads + 1)):
             given = {**numbers, "first": first, "end": end}
             phases[0].append([Step(code, tuple(given[name] for name in own.names))])
+    counters = np.array([place + LEFT for place in plan.states()], np.int64)
+    with guard:
+        ending = engine.compiled(any_open, target)
+    # at last: no phase ends the call before the next one
+    phases.append([[Step(ending, (At("constants"), len(counters), At("scratch")))]])
     name = found.output.name
     bits = Open(found, plan.open, plan.open_rows, plan.open_row)
     return Lowered(
         target,
         [Rounds(phases)],
         scratch=plan.scratch,
+        constants=counters.view(np.uint8),
         short=plan.work < SHORT,
         decide=deciding(bits, statement[name], data_type),
         once=True,
-        interruptible=len(phases) > 1,
+        interruptible=len(phases) > 2,
     )
-
-
-assert LEFT % 8 == 0

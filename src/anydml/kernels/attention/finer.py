@@ -2,8 +2,8 @@
 
 u is 2^-53. A sum of products is kept as a head and a tail, and what the tail's additions lose is added up: where that is 0, the
 sum is exact. Keys whose sums are exactly those of the largest score have the weight 1 exactly, so that where all that count
-have it, the element is a quotient of exact numbers, which may be a tie, or 0. By definition, a term that is 2^-1024 of others does
-not decide either; weights below e^-1000 are such terms, for values are between 2^-149 and 2^128.
+have it, the element is a quotient of exact numbers, which may be a tie, or 0. By definition, a term that is 2^-1024 of others
+does not decide either; weights below e^-1000 are such terms, for values are between 2^-149 and 2^128.
 """
 
 from __future__ import annotations
@@ -79,8 +79,11 @@ def sums_of_products(target: Target, shape: Shape) -> Function:
 def weights(target: Target, shape: Shape) -> Function:
     """The weights of a query in place of its sums of products, and what is known about them, to `row`."""
     f = Function(target, shape, "precise_weights", ["i64 end"])
-    lanes, wide = f.lanes, f.wide
-    pitch, scale, row = f.argument("key_row"), f.real("scale"), f.argument("row")
+    lanes = f.lanes = 2 * f.lanes  # so that two long chains of operations run beside each other
+    wide = f.wide = Kind("double", lanes)
+    scale, row = f.real("scale"), f.argument("row")
+    # which may be half a vector more than a row has: it is not seen
+    pitch = f.times(f.over(f.plus(f.argument("key_row"), 8 * lanes - 1), 8 * lanes), 8 * lanes)
     heads, tails, losses = (f.argument(x) for x in ("heads", "tails", "losses"))
     ends = f.all(f.word("%end"))
     numbers = f.lane_numbers()
@@ -157,17 +160,17 @@ def weights(target: Target, shape: Shape) -> Function:
         sums, left = two_sum(sums, total.lane(n))
         tail = tail + left
     sums, tail = two_sum(sums, tail)
-    others, little, zeros = (f.combined(x, lambda a, b: a + b) for x in marks)
+    counting, nothing, none = (f.combined(x, lambda a, b: a + b) for x in marks)
     terms = f.word(f.argument("keys")).converted("uitofp", DOUBLE)
-    exact = others.compared("oeq", 0.0)
+    exact = counting.compared("oeq", 0.0)
     mean = f.fused(terms, 2.0**-102, mean * 2 / sums) * 1.25
     for at, x in (
         (TOTAL, sums),
         (REST, tail),
         (ERROR, f.chosen(exact, f.constant(DOUBLE, 0.0), mean)),
         (EXACT, f.chosen(exact, f.constant(DOUBLE, 1.0), 0.0)),
-        (LITTLE, little),
-        (ZERO, zeros),
+        (LITTLE, nothing),
+        (ZERO, none),
     ):
         f.stored(x, row, at)
     return f
@@ -185,7 +188,7 @@ def elements(target: Target, shape: Shape) -> Function:
     heads, tails = f.argument("heads"), f.argument("tails")
 
     def term(t: str, values: list[Value]) -> list[Value]:
-        high, low, lost = values
+        high, low, lost, size = values
         eight = f.times(t, 8)
         w, w_rest = (f.all(f.loaded(DOUBLE, x, eight)) for x in (heads, tails))
         v = f.loaded(wide, values_, f.times(t, pitch))
@@ -195,10 +198,10 @@ def elements(target: Target, shape: Shape) -> Function:
         small, lost = _added(left, rest + more, lost)
         low, lost = _added(low, small, lost)
         lost = f.fused(rest.magnitude() + more.magnitude(), 4 * U, lost)
-        return [high, low, lost + lost_product(w, v, product)]
+        return [high, low, lost + lost_product(w, v, product), size + product.magnitude()]
 
     zero = f.constant(wide, 0.0)
-    high, low, lost = f.loop("0", keys, 1, [f.constant(wide, -0.0), zero, zero], term)[1]
+    high, low, lost, size = f.loop("0", keys, 1, [f.constant(wide, -0.0), zero, zero, zero], term)[1]
     split = low.compared("une", 0.0)
     head, tail = two_sum(high, low)
     high, low = f.chosen(split, head, high), f.chosen(split, tail, low)
@@ -217,14 +220,16 @@ def elements(target: Target, shape: Shape) -> Function:
     )
     loss = lost * SLACK / total
     bound = loss + f.chosen(all_exact, correction.magnitude() * 2.0**-48, inexact)
-    ends = [two_sum(*two_sum_of(y, correction, side)) for side in (-bound, bound)]
+    ends = [two_sum(*_moved(y, correction, side)) for side in (-bound, bound)]
     odd = [odd_of(*end) for end in ends]
     plain = correction.compared("oeq", 0.0) & bound.compared("oeq", 0.0)
-    bits = [stored(Number(f, lambda x=x: f.chosen(plain, y, x), exact=True), shape.data_type, integral=False)[0] for x in odd]
+    bits = [_bits(f, f.chosen(plain, y, x)) for x in odd]
     open_ = bits[0].compared("ne", bits[1]) | ~(bound.compared("olt", math.inf))
-    is_zero = high.compared("oeq", 0.0)
-    # whether a zero is one of no term, or the sum of terms that do not decide, is not seen here
-    open_ = open_ | (is_zero & (little.compared("ogt", 0.0) | (zeros.compared("ogt", 0.0) & most.bits().compared("slt", 0))))
+    # of zeros alone: whether a term that does not decide otherwise makes it another number, or one that is none a sign
+    nothing = high.compared("oeq", 0.0) & size.compared("oeq", 0.0)
+    made_little = little.compared("ogt", 0.0) & most.compared("one", 0.0)
+    made_none = zeros.compared("ogt", 0.0) & most.bits().compared("slt", 0)
+    open_ = open_ | (nothing & (made_little | made_none))
     asked = f.load("i64", "%listed", 16)
     left_bits = f.op(f"and i64 {asked}, {lanes_as_bits(open_)}")
     f.store("i64", left_bits, "%listed", 16)
@@ -246,7 +251,12 @@ def elements(target: Target, shape: Shape) -> Function:
     return f
 
 
-def two_sum_of(y: Value, correction: Value, side: Value) -> tuple[Value, Value]:
+def _bits(f: Function, x: Value) -> Value:
+    """The bits that an exact number is stored as."""
+    return stored(Number(f, lambda: x, exact=True), f.shape.data_type, integral=False)[0]
+
+
+def _moved(y: Value, correction: Value, side: Value) -> tuple[Value, Value]:
     """A quotient and its correction as two numbers, of which the second is moved to one side."""
     head, tail = two_sum(y, correction)
     return head, tail + side

@@ -30,10 +30,9 @@ class Function(Body):
         start = ", ".join(["ptr %arguments", *self.parameters])
         return "\n".join([f"define internal void @{self.title}({start}) {{", "entry:", *self.lines, "  ret void", "}"])
 
-    def entry(self, status: Callable[[], str] | None = None) -> str:
-        """The function as the kernel, which returns a status, 0 if none is given."""
-        self.do(f"ret i64 {status() if status else 0}")
-        return "\n".join(["define i64 @kernel(ptr %arguments) {", "entry:", *self.lines, "}"])
+    def entry(self) -> str:
+        """The function as the kernel."""
+        return "\n".join(["define i64 @kernel(ptr %arguments) {", "entry:", *self.lines, "  ret i64 0", "}"])
 
     def argument(self, name: str) -> str:
         """One of the kernel's arguments: an address, or a number."""

@@ -14,7 +14,8 @@ from anydml.kernels.attention.shape import ABOUT, BELOW, BETWEEN, STRIDES, TRUTH
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import tile
-from anydml.kernels.match.attention import Attention, Element, Joined, Kept
+from anydml.kernels.match.attention import Attention, Kept
+from anydml.kernels.match.joined import Element, Joined
 from anydml.schema.expression import Variable
 from anydml.tensor import DataType, TensorDesc
 
@@ -137,7 +138,7 @@ def placed(a: Attention, tensors: Tensors) -> Placed | str:
     numbers |= {
         "inner": _size(p), "groups": _size(r), "queries": _size(s), "keys": a.row.size, "head": a.head.size,
         "columns": _size(c), "scale": _bits(a.scale), "filter": _bits(0.0 if a.mask is None else a.mask.filter),
-        "later": a.key.count, "seen": 0 if a.seen is None else a.seen.count,
+        "later": a.key.later, "seen": 0 if a.seen is None else a.seen.later,
     }  # fmt: skip
     data_type = tensors[a.output.name].data_type
     present = tuple(name for name in STRIDES if name in numbers)
@@ -157,7 +158,7 @@ def kept(k: Kept, tensors: Tensors) -> tuple[Placed, int] | str:
     if isinstance(lengths, str):
         return lengths
     numbers |= found | lengths
-    numbers |= {"inner": _size(p), "keys": t.size, "columns": _size(c), "later": k.elements.count}
+    numbers |= {"inner": _size(p), "keys": t.size, "columns": _size(c), "later": k.elements.later}
     shape = KeptShape(tensors[k.target.name].data_type, tuple(n for n in STRIDES if n in numbers), k.moves)
     return Placed(shape, numbers), _size(o) * _size(p)
 
@@ -200,12 +201,13 @@ class Plan:
             parts=self.parts, part=part, together=together, head_row=head, column_row=column, key_row=key, score_row=apart,
             open_row=self.open_row,
         )  # fmt: skip
+        more = key + 64  # half a vector more: see `finer.weights`
         self.sizes = dict(
             state=64, own_query_bias=head, own_key_bias=head, own_value_bias=column, rows=across * lanes * head,
             query_rows=together * head, query_norms=8 * together, panels=key // 8 * head, key_norms=key,
-            value_rows=n["keys"] * column, largest=column, scores=together * apart, added=key, sums=together * column,
-            about=8 * ABOUT * together, line=column, list=ENTRY * together * (column // (8 * lanes)), heads=key, tails=key,
-            losses=key, rests=key, row=64,
+            value_rows=n["keys"] * column, largest=column, norms=column, scores=together * apart, added=more,
+            sums=together * column, about=8 * ABOUT * together, line=column, list=ENTRY * together * (column // (8 * lanes)),
+            heads=more, tails=more, losses=more, rests=more, row=64,
         )  # fmt: skip
         self.own = sum(-(-size // 64) * 64 for size in self.sizes.values())
         self.open = self.own * self.threads

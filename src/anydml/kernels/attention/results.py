@@ -1,16 +1,18 @@
-"""The elements of a query: sums of values divided by that of the weights, rounded where the bound decides; others are listed."""
+"""The elements of a query: sums of values by that of the weights, rounded where the bound decides; others are listed."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from anydml.kernels.attention.function import Function
-from anydml.kernels.attention.shape import LEFT, LIST, OWN, SUM, VALUES, ZERO, Shape
+from anydml.kernels.attention.shape import LEFT, LIST, NORMS, OWN, SUM, VALUES, ZERO, Shape
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.rounding import stored
+from anydml.kernels.elementwise.rounding import between_ends, stored
 from anydml.tensor import DataType
 
 ENTRY = 24  # bytes on the list: the query's number, the place of a vector of columns in bytes, lanes
@@ -20,51 +22,67 @@ def results(target: Target, shape: Shape) -> Function:
     """The elements of a query, from its sums, to `out`; number: of the query among those that are together."""
     f = Function(target, shape, "results", ["ptr sums", "ptr about", "ptr out", "i64 number"])
     lanes, wide = f.lanes, f.wide
-    line, largest, columns, pitch = (f.argument(x) for x in ("line", "largest", "columns", "column_row"))
+    line, largest, norms, columns, pitch = (f.argument(x) for x in ("line", "largest", "norms", "columns", "column_row"))
     total = f.loaded_real("%about", SUM)
     reciprocal = f.all(1.0 / total)
-    # the shares of the largest value and of the element that this may be off by
-    shares = [f.all(f.loaded_real("%about", at)) for at in (VALUES, OWN)]
+    # the shares of the largest value or of the column's norm, and of the element, that this may be off by
+    shares = [f.all(f.loaded_real("%about", at)) for at in (VALUES, NORMS, OWN)]
     zero = f.all(f.loaded_real("%about", ZERO)).compared("one", 0.0)
+
+    step = f.argument("output_c")
+    side_by_side = f.op(f"icmp eq i64 {step}, {f.itemsize}")
+    whole = f.op(f"icmp eq i64 {f.op(f'urem i64 {columns}, {lanes}')}, 0")
+    at_once = f.op(f"and i1 {side_by_side}, {whole}")
+    into = f.op(f"select i1 {at_once}, ptr %out, ptr {line}")
 
     def group(i: str) -> None:  # bytes along a row of float64
         x = f.loaded(wide, "%sums", i) * reciprocal
         most = f.loaded(wide, largest, i)
-        bits, open_ = rounded(f, x, f.fused(shares[0], most.magnitude(), shares[1] * x.magnitude()), most, zero)
-        f.stored(bits, f.at(line, f.over(i, 8 // f.itemsize)))
+        error = at_most(shares[0] * most.magnitude(), shares[1] * f.loaded(wide, norms, i))
+        error = f.fused(shares[2], x.magnitude(), error)
+        place = f.at(into, f.over(i, 8 // f.itemsize))
+        number = Number(f, lambda: x, err=lambda: error)
+        # the element's share has room for the ends' own roundings
+        quick = between_ends(replace(number, err=None, ends=lambda: (x - error, x + error)), shape.data_type)
+        assert quick is not None
+        f.stored(quick[0], place)
+        f.when(f.op(f"icmp ne i64 {lanes_as_bits(quick[1] | zero)}, 0"), lambda: careful(i, place, number, most))
+
+    def careful(i: str, place: str, number: Number, most: Value) -> None:
+        bits, open_ = rounded(f, number, most, zero)
+        f.stored(bits, place)
         left = f.minus(columns, f.over(i, 8))
         inside = f.splat(f.word(left), lanes).compared("sgt", f.lane_numbers())
         mask = lanes_as_bits(open_ & inside)
+        f.when(f.op(f"icmp ne i64 {mask}, 0"), lambda: note(i, mask))
 
-        def note() -> None:
-            state = f.argument("state")
-            count = f.load("i64", state, LIST)
-            entry = f.at(f.argument("list"), f.times(count, ENTRY))
-            for k, word in enumerate(("%number", i, mask)):
-                f.store("i64", word, entry, 8 * k)
-            f.store("i64", f.plus(count, 1), state, LIST)
-
-        f.when(f.op(f"icmp ne i64 {mask}, 0"), note)
+    def note(i: str, mask: str) -> None:
+        state = f.argument("state")
+        count = f.load("i64", state, LIST)
+        entry = f.at(f.argument("list"), f.times(count, ENTRY))
+        for k, word in enumerate(("%number", i, mask)):
+            f.store("i64", word, entry, 8 * k)
+        f.store("i64", f.plus(count, 1), state, LIST)
 
     f.each("0", pitch, group, 8 * lanes)
-    step = f.argument("output_c")
 
     def element(i: str, width: int, _: list[Value]) -> list[Value]:
         x = f.loaded(f.bits_kind(width), f.at(line, f.times(i, f.itemsize)))
         f.stored(x, f.at("%out", f.times(i, step)))
         return []
 
-    f.run(columns, f.op(f"icmp eq i64 {step}, {f.itemsize}"), [], element)
+    f.when(f.op(f"xor i1 {at_once}, true"), lambda: f.run(columns, side_by_side, [], element))
     return f
 
 
-def rounded(f: Function, x: Value, error: Value, most: Value, zero: Value) -> tuple[Value, Value]:
+def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Value, Value]:
     """The bits of quotients, and the lanes that are left open.
 
     most: the largest values of the columns, see `rows.largest`. zero: where weights are 0 that are so little, or that no term
     belongs to: an infinite value may have had one, and a zero that is no term may have changed a sign.
     """
-    bits, open_ = stored(Number(f, lambda: x, err=lambda: error), f.shape.data_type, integral=False)
+    bits, open_ = stored(number, f.shape.data_type, integral=False)
+    x = number.wide()
     signs = x.compared("oeq", 0.0) & most.bits().compared("slt", 0)
     infinite = ~(x.magnitude().compared("olt", math.inf))
     doubtful = zero & (signs | infinite)

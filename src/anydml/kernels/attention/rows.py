@@ -13,27 +13,35 @@ from anydml.kernels.attention.shape import LOST, Shape
 from anydml.kernels.code.emit import shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
+from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise.functions.pairs import two_sum
 
+AHEAD = 4  # rows, which are not behind one another, before they are read
 NORM_SLACK = 1 + 2.0**-20  # for the roundings of norms themselves
 
 
 def filled(target: Target, shape: Shape, *, biased: bool) -> Function:
     """Rows of float64, with zeros up to whole vectors.
 
-    into: rows `pitch` bytes apart; from: `count` rows, `row` bytes apart, of `width` elements, `step` bytes apart. bias: a row of
-    float64; what its addition loses is written down in the state.
+    into: rows `pitch` bytes apart; from: `count` rows, `row` bytes apart, of `width` elements, `step` bytes apart.
+    bias: a row of float64; what its addition loses is written down in the state.
     """
     parameters = ["ptr into", "ptr from", "i64 count", "i64 row", "i64 step", "i64 width", "i64 pitch"]
     f = Function(target, shape, "filled_biased" if biased else "filled", [*parameters, *(["ptr bias"] if biased else [])])
     side_by_side = f.op(f"icmp eq i64 %step, {f.itemsize}")
     zero = f.constant(f.wide, 0.0)
 
+    f.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+    ahead = f.times("%row", AHEAD)
+
     def row(r: str, lost: list[Value]) -> list[Value]:
         source, to = f.at("%from", f.times(r, "%row")), f.at("%into", f.times(r, "%pitch"))
 
         def some(i: str, lanes: int, lost: list[Value]) -> list[Value]:
-            x = f.element(f.at(source, f.times(i, "%step")), lanes)
+            place = f.at(source, f.times(i, "%step"))
+            if lanes:
+                prefetch(f, 1, place, ahead)
+            x = f.element(place, lanes)
             eight = f.times(i, 8)
             if biased:
                 x, rest = two_sum(x, f.loaded_real("%bias", eight, lanes))
@@ -116,8 +124,11 @@ def _transposed(f: Function, rows: list[Value]) -> list[Value]:
 
 
 def largest(target: Target, shape: Shape) -> Function:
-    """The largest magnitude in each column of `count` rows; it has a minus sign where any element has one."""
-    f = Function(target, shape, "largest", ["ptr rows", "i64 count", "i64 pitch", "ptr into"])
+    """The largest magnitude in each column of `count` rows, and the root of the sum of squares, to `norms`.
+
+    The first has a minus sign where any element has one.
+    """
+    f = Function(target, shape, "largest", ["ptr rows", "i64 count", "i64 pitch", "ptr into", "ptr norms"])
 
     def column(i: str) -> None:
         zero = f.constant(f.wide, 0.0)
@@ -126,10 +137,11 @@ def largest(target: Target, shape: Shape) -> Function:
             x = f.loaded(f.wide, f.at(f.at("%rows", f.times(r, "%pitch")), i))
             size = x.magnitude()
             most = f.chosen(size.compared("ogt", values[0]), size, values[0])
-            return [most, (values[1].bits() | x.bits()).cast(f.wide)]
+            return [most, (values[1].bits() | x.bits()).cast(f.wide), f.fused(x, x, values[2])]
 
-        _, (size, signs) = f.loop("0", "%count", 1, [zero, zero], row)
+        _, (size, signs, square) = f.loop("0", "%count", 1, [zero, zero, zero], row)
         f.stored(size.signed_as(signs), "%into", i)
+        f.stored(square.root() * (1 + 2.0**-20), "%norms", i)  # of up to 2^20 rows
 
     f.each("0", "%pitch", column, 8 * f.lanes)
     return f

@@ -25,12 +25,13 @@ COUNTS = (
 WORK = ("first", "end", "parts", "part", "together", "head_row", "column_row", "key_row", "score_row", "open_row")
 MEMORY = (
     "state", "own_query_bias", "own_key_bias", "own_value_bias", "rows", "query_rows", "query_norms", "panels", "key_norms",
-    "value_rows", "largest", "scores", "added", "sums", "about", "line", "list", "heads", "tails", "losses", "rests", "row", "open",
+    "value_rows", "largest", "norms", "scores", "added", "sums", "about", "line", "list", "heads", "tails", "losses", "rests",
+    "row", "open",
 )  # fmt: skip
 LIST, LOST, LARGEST_KEY = 0, 8, 16  # in the state: elements on the list, what biases lost, the largest norm of a key
-LEFT = 24  # and elements that are left open
-ABOUT = 4  # float64 about a query: see `weights`
-SUM, VALUES, OWN, ZERO = 0, 8, 16, 24
+LEFT = 24  # and how often elements were left open since the scratch was zeros
+ABOUT = 5  # float64 about a query: see `weights`
+SUM, VALUES, OWN, ZERO, NORMS = 0, 8, 16, 24, 32
 
 
 class Shape(NamedTuple):

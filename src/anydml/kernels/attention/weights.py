@@ -1,12 +1,15 @@
 """The weights of a query's keys: e^(score - top), and what is known about their errors.
 
-u is 2^-53. A score is scale * sum + added, of which the product is off by u |scale| |q| |k| (see `rows`), the sum by u of itself, and
-what is added, if that is two numbers, by u (|score| + |scale * sum|), the second part of which is counted in the norms. The
-difference from the top is off by u of itself. The top may be any number: it is a factor of all weights, and of their sum.
+u is 2^-53. A score is scale * sum + added, of which the product is off by u |scale| |q| |k| (see `rows`), the sum by u of
+itself, and what is added, if that is two numbers, by u (|score| + |scale * sum|), the second part of which is counted in the
+norms. The difference from the top is off by u of itself. The top may be any number: it is a factor of all weights, and of their
+sum.
 
-With |score| <= |top| + |d|, a weight has the relative error EXP_REL + u (|scale| |q| |k| + a |top| + (a + 1) |d|), where a is how many
-roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of |k| is summed
-beside the weights, and that of |d| is at most the logarithm of their number, as entropy is.
+With |score| <= |top| + |d|, a weight has the relative error of its power and u (|scale| |q| |k| + a |top| + (a + 1) |d|), where
+a is how many roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of
+|k| is summed beside the weights, and that of |d| is at most the logarithm of their number, as entropy is. An element is off by
+this times the largest value, for one thing. For another, a sum of products is at most the product of norms; those of the
+weights and of their products with |k| are at hand, and w^2 d^2 <= w * 4 / e^2.
 
 This holds as long as the errors of all scores are small, also those of keys that hardly count, and for weights that are not
 below 2^-1000, which are off by less than that.
@@ -18,19 +21,19 @@ import math
 from collections.abc import Callable, Sequence
 
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, OWN, SUM, TRUTHS, VALUES, ZERO, Shape
+from anydml.kernels.attention.powers import ZEROED, error, power
+from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, NORMS, OWN, SUM, TRUTHS, VALUES, ZERO, Shape
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LOWEST, exponential
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import U
 
 SMALL = 2.0**-10  # errors of scores up to which e^x - 1 is x but for the slack
 SLACK = 1 + 2.0**-6
 LOG_COUNT = 14.0  # the logarithm of the most keys, 2^20
+TOGETHER = 4  # vectors of a turn of the loops
 DEPTH = 64  # terms that are added up before they are added to others
-ZEROED = -708.0  # what is below counts as 0
 
 
 def weighed(target: Target, shape: Shape) -> Function:
@@ -69,33 +72,42 @@ def weighed(target: Target, shape: Shape) -> Function:
         d = x + minus if shape.adds else at_most(f.fused(x, scales, minus), 1.0)
         if mask is not None:
             d = f.chosen(mask, d, infinite)
-        w = exponential(at_least(d, LOWEST))
+        w = power(d)
         f.stored(w, "%scores", at)
-        return [values[0] + w, f.fused(w, f.loaded(wide, norms, at), values[1])]
+        sized = w * f.loaded(wide, norms, at)
+        return [values[0] + w, values[1] + sized, f.fused(w, w, values[2]), f.fused(sized, sized, values[3])]
 
     zero = f.constant(wide, 0.0)
-    total, mean = (f.combined(x, lambda a, b: a + b) for x in _through(f, "%end", [zero, zero], weight))
+    sums = _through(f, "%end", [zero, zero, zero, zero], weight)
+    total, mean, squares, errors = (f.combined(x, lambda a, b: a + b) for x in sums)
     seen = f.times(f.over(f.plus("%end", lanes - 1), lanes), lanes)
     f.each(seen, f.over(pitch, 8), lambda i: f.stored(zero, "%scores", f.times(i, 8)), lanes)
 
     count = f.word(keys).converted("uitofp", DOUBLE)
+    rel, share = error(f, lanes)
     sized = int(shape.adds) + int(shape.both)  # roundings of a score's size
+    share += (sized + 1) * U
     product = f.loaded_real("%norm") * (scale.magnitude() * U)
     size = top.magnitude() * (sized * U)
-    mean_error = f.fused(product, mean / total, size + (EXP_REL + (sized + 1) * U * LOG_COUNT))
+    mean_error = f.fused(product, mean / total, size + (rel + share * LOG_COUNT))
     # additions of values: in a block, of blocks; of weights: in a lane, of lanes. Then the reciprocal, its product, the ends
-    values = (mean_error + (count * (U / DEPTH) + (DEPTH + 4) * U)) * SLACK + count * 2.0**-900
+    added_up = count * (U / DEPTH) + (DEPTH + 4) * U
+    tiny = count * 2.0**-900
+    values = (mean_error + added_up) * SLACK + tiny
+    by_norms = f.fused(product, errors.root(), (size + (added_up + rel)) * squares.root())
+    by_norms = f.fused(total.root(), 0.74 * share, by_norms) * SLACK / total + tiny
     own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
     worst = f.fused(product, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
     small = worst.compared("ole", SMALL)
-    values = f.chosen(small, values, math.inf)
+    values, by_norms = (f.chosen(small, x, math.inf) for x in (values, by_norms))
     all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
-    none_zero = (bottom - top).compared("ogt", ZEROED) & all_seen
+    none_zero = (bottom - top).compared("ogt", ZEROED + 1) & all_seen
     # of a sum that is NaN, or of nothing, nothing else matters
     nothing = f.value("icmp eq i64 %end, 0", Kind("i1"))
     plain = (none_zero & small) | nothing | total.compared("uno", total)
     f.stored(total, "%about", SUM)
     f.stored(values, "%about", VALUES)
+    f.stored(by_norms, "%about", NORMS)
     f.stored(own, "%about", OWN)
     f.stored(f.chosen(plain, f.constant(DOUBLE, 0.0), 1.0), "%about", ZERO)
     return f
@@ -105,7 +117,14 @@ def _through(
     f: Function, end: str, carried: Sequence[Value], body: Callable[[str, Value | None, list[Value]], list[Value]]
 ) -> list[Value]:
     """`body(i, mask, values)` for vectors up to an end; the last one perhaps in part, which has a mask."""
-    i, values = f.loop("0", end, f.lanes, carried, lambda i, values: body(i, None, values))
+
+    def several(i: str, values: list[Value]) -> list[Value]:
+        for n in range(TOGETHER):
+            values = body(f.plus(i, n * f.lanes), None, values)
+        return values
+
+    i, values = f.loop("0", end, TOGETHER * f.lanes, carried, several)
+    i, values = f.loop(i, end, f.lanes, values, lambda i, values: body(i, None, values))
     left = f.minus(end, i)
     mask = f.lane_numbers().compared("slt", f.all(f.word(left)))
     some = f.op(f"icmp ne i64 {left}, 0")
@@ -122,7 +141,7 @@ def added(target: Target, shape: Shape) -> Function:
     at = {axis: f"%{axis}" for axis in "oprs"}
     infinity, rests = f.constant(DOUBLE, math.inf), f.argument("rests")
 
-    kept, side_by_side = _kept(f, at) if shape.mask else (None, "")
+    kept, side_by_side = _kept(f, shape, at) if shape.mask else (None, "")
     number: Value | None = None
     if kept is not None:
         test = kept
@@ -155,9 +174,9 @@ def added(target: Target, shape: Shape) -> Function:
     return f
 
 
-def _kept(f: Function, at: dict[str, str]) -> tuple[Callable[[str, int], Value], str]:
+def _kept(f: Function, shape: Shape, at: dict[str, str]) -> tuple[Callable[[str, int], Value], str]:
     """Whether a mask leaves the scores of keys as they are, and whether those of several are found at once."""
-    shape, word = f.shape, Kind("i64")
+    word = Kind("i64")
     if shape.mask == TRUTHS:
         row, step = f.place("truths", **at), f.argument("truths_t")
 

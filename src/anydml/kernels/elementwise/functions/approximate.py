@@ -22,7 +22,7 @@ class Approximate(NamedTuple):
     guard: Value | None = None
 
 
-def at_most(x: Value, most: float) -> Value:
+def at_most(x: Value, most: Value | float) -> Value:
     """The smaller of both; NaN stays NaN."""
     return x.body.chosen(x.compared("ogt", most), most, x)
 

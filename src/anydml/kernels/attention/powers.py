@@ -1,0 +1,52 @@
+"""e^d of a difference d from the largest score, which is not above 1; 0 where that is far below.
+
+With AVX-512, 2^(n / 16) is picked from a table, and what is left is a polynomial of degree 5.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise.functions.approximate import ROUNDER, at_least
+from anydml.kernels.elementwise.functions.coefficients import EXP_NEAR
+from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LOG2_E, LOWEST, exponential
+from anydml.kernels.elementwise.functions.paired_tables import SIXTEENTHS
+from anydml.kernels.elementwise.functions.picks import picked
+from anydml.kernels.elementwise.numbers import U
+from anydml.kernels.reduce.softmax import LN2
+
+ZEROED = -708.0  # what is below is 0
+
+
+class Error(NamedTuple):
+    """The relative error of a power: a constant, and a share of |d|."""
+
+    rel: float
+    share: float
+
+
+# an entry, the product and r are off by u each; LN2 is off by 2^-55.2
+PICKED = Error(EXP_NEAR.rel + 3.1 * U, LOG2_E * 2.0**-55.2)
+
+
+def _picks(body: Body, lanes: int) -> bool:
+    return "avx512f" in body.target.features and lanes >= 8
+
+
+def error(body: Body, lanes: int) -> Error:
+    """The error of `power` in so many lanes, where it is at least 2^-1000; elsewhere it is off by less than that."""
+    return PICKED if _picks(body, lanes) else Error(EXP_REL, 0.0)
+
+
+def power(d: Value) -> Value:
+    """e^d; NaN of NaN."""
+    body = d.body
+    if not _picks(body, d.kind.lanes):
+        return exponential(at_least(d, LOWEST))
+    x = at_least(d, ZEROED)
+    shifted = body.fused(x, LOG2_E, ROUNDER / 16)
+    index = shifted.bits()
+    scale = (picked(SIXTEENTHS, "double", index).bits() + (index << 48)).cast(d.kind)
+    made = EXP_NEAR(body.fused(shifted - ROUNDER / 16, -LN2, x)) * scale
+    return body.chosen(d.compared("olt", ZEROED), 0.0, made)

@@ -1,0 +1,125 @@
+"""Rows of tensors as a statement reads them: those of one before those of another, from a row on that data may tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from anydml.kernels.match.affine import Affine, affine
+from anydml.kernels.match.blocks import Cut, blocks, in_blocks
+from anydml.schema.expression import Expr, Variable, is_integer, make
+from anydml.schema.statement import Nest
+from anydml.tensor import DataType
+
+NOT_JOINED = "rows are read in another way"
+
+
+class Element(NamedTuple):
+    """An element that is read: of which tensor, and its index in each dimension; variables of one value are left out."""
+
+    name: str
+    data_type: DataType
+    at: tuple[Affine, ...]
+
+
+class Source(NamedTuple):
+    """An element, and what is added to it."""
+
+    element: Element
+    bias: Element | None
+
+
+class Joined(NamedTuple):
+    """Elements by row: those before, then others.
+
+    before: in rows below `length`. after: in `later` rows from there on, by the row less the length. Beyond, it is 0. length: a
+    number, or an element, which is cut to 0 .. most.
+    """
+
+    before: Source | None
+    after: Source | None
+    length: int | Element
+    most: int
+    later: int
+
+
+class Unmatched(Exception):
+    """Raised where a statement is none of a kind; the message is the reason."""
+
+
+def need(holds: object, reason: str = NOT_JOINED) -> None:
+    if not holds:
+        raise Unmatched(reason)
+
+
+class Reading:
+    """Indices in the variables of an output, cut where they are divided."""
+
+    def __init__(self, name: str, nest: Nest) -> None:
+        self.name, self.nest = name, nest
+        variables, cut = blocks(nest.variables, nest.body)
+        self.cut: Cut = cut or {}
+        self.variables = [v for v in variables if v.size > 1]
+        self.length: Expr | None = None  # of rows before, where data tell it
+        self.shifted = Variable("length", 2)  # which stands for it
+
+    def target(self) -> Element:
+        return Element(self.name, DataType.UNKNOWN, self.indices(self.nest.index))
+
+    def indices(self, at: Sequence[Expr]) -> tuple[Affine, ...]:
+        found = [affine(self.replaced(in_blocks(e, self.cut))) for e in at]
+        need(all(x is not None for x in found), "an index is not affine")
+        return tuple(Affine(x.constant, {v: f for v, f in x.factors.items() if v.size > 1}) for x in found if x is not None)
+
+    def replaced(self, e: Expr) -> Expr:
+        if e is self.length:
+            return make("variable", (), self.shifted)
+        return make(e.op, tuple(map(self.replaced, e.args)), e.data, e.sort) if e.args and e.op != "read" else e
+
+    def element(self, e: Expr) -> Element:
+        need(e.op == "read" and e.data[1] == "inside" and e.data[0].definition is None)
+        return Element(e.data[0].name, e.data[0].data_type, self.indices(e.args))
+
+    def source(self, e: Expr) -> Source:
+        if e.op == "add":
+            return Source(self.element(e.args[0]), self.element(e.args[1]))
+        return Source(self.element(e), None)
+
+    def joined(self, e: Expr, rows: int) -> Joined:
+        """Elements by row, of which there are so many."""
+        ends = None
+        if e.op == "select" and e.args[2].op == "constant" and e.args[2].data.value == 0:
+            ends, e = e.args[0], e.args[1]
+        if e.op != "select":
+            need(ends is None)
+            found = self.source(e)
+            return Joined(None, found, 0, 0, rows)
+        condition, before, after = e.args
+        need(condition.op == "less" and condition.args[0].op == "variable")
+        row, bound = condition.args
+        length, most = self.length_of(bound)
+        end = rows - most
+        if ends is not None:
+            need(ends.op == "less" and ends.args[0] is row and end > 0 and self.is_sum(ends.args[1], bound, end))
+        else:
+            need(type(length) is int)
+        return Joined(self.source(before), self.source(after), length, most, end)
+
+    def length_of(self, bound: Expr) -> tuple[int | Element, int]:
+        """A number of rows: as it is, or an element, cut to 0 .. the second one."""
+        if is_integer(bound):
+            n = int(bound.data.value)
+            return n, n
+        need(bound.op == "min" and is_integer(bound.args[0]) and bound.args[1].op == "max")
+        most, (low, number) = int(bound.args[0].data.value), bound.args[1].args
+        need(is_integer(low) and low.data.value == 0 and number.op == "index")
+        found = self.element(number.args[0])
+        need(found.data_type == DataType.INT32, "lengths are of another type than INT32")
+        self.length = bound
+        return found, most
+
+    @staticmethod
+    def is_sum(e: Expr, x: Expr, n: int) -> bool:
+        if n == 0:
+            return e is x
+        return e.op == "add" and e.args[0] is x and is_integer(e.args[1]) and e.args[1].data.value == n
