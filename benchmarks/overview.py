@@ -25,10 +25,7 @@ from benchmarks import (
     matmul_peers,
     network_layers,
     networks,
-    norm_cases,
-    recurrent_cases,
     rest,
-    rest_cases,
     windows,
 )
 from benchmarks.limits import copies, dots, instruction_sets, multiply_adds
@@ -41,8 +38,16 @@ PEERS = {"onnxruntime": "onnxruntime", "torch": "PyTorch", "numpy": "NumPy"}
 DOTS, FLOATS, MEMORY = "dot products", "multiply-adds", "memory"
 MAPS = ("add", "exp", "tanh", "gelu", "softmax 1000 x 1000")
 OTHERS = (  # by how their names begin
-    *("padding, constant", "embedding", "DepthToSpace", "resized", "largest place along axis 1", "sums so far along axis 0"),
-    *("the 10 largest", "layer normalisation, 1024", "batch normalisation, 8 x 256", "LSTM, 64 steps of 1 x", "attention"),
+    *("padding, constant", "embedding", "DepthToSpace", "resize by 2, linear", "local response"),
+    *(
+        "largest place along axis 1",
+        "sums so far along axis 0",
+        "the 10 largest",
+        "layer normalisation, 1024",
+        "batch normalisation, 8 x 256",
+        "LSTM, 64 steps of 1 x",
+        "attention",
+    ),
 )
 
 
@@ -96,13 +101,16 @@ def _maps() -> Iterator[Row]:
 
 
 def _others() -> Iterator[Row]:
-    every = chain(rest_cases.cases(), norm_cases.cases(), recurrent_cases.cases())
-    for case in every:
+    for case in chain.from_iterable(part.cases() for part in rest.PARTS):
         if case.name.startswith(OTHERS):
             _, calls = rest.calls(case)
             arrays = [x for x in (*case.inputs.values(), *case.outputs.values()) if isinstance(x, np.ndarray)]
             nbytes = sum(x.nbytes for x in arrays) if case.operator != "GATHER" else 2 * arrays[-1].nbytes
-            bound = "" if case.operator in ("LSTM", "MULTIHEAD_ATTENTION1", "TOP_K1") else MEMORY
+            bound = (
+                ""
+                if case.operator in ("LSTM", "MULTIHEAD_ATTENTION", "TOP_K1", "RESAMPLE3", "LOCAL_RESPONSE_NORMALIZATION")
+                else MEMORY
+            )
             yield Row(case.name, calls, bound, nbytes)
     window = next(w for w in windows.WINDOWS if w.width == 3)
     x = np.random.default_rng(0).standard_normal((1, window.channels, window.size, window.size), np.float32)

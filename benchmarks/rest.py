@@ -16,12 +16,13 @@ from benchmarks.onnx_session import session
 from benchmarks.rest_cases import Call, Case
 from benchmarks.timing import best
 
+PARTS = (rest_cases, norm_cases, recurrent_cases, sampled_cases, attention_cases)
+
 
 def run(seconds: float = 0.3) -> list[dict[str, Any]]:
     rows = []
     print(f"{'':44}{'us':>9}{'onnxruntime, x':>16}{'torch, x':>10}  kernel")
-    parts = (rest_cases, norm_cases, recurrent_cases, sampled_cases, attention_cases)
-    for case in chain.from_iterable(part.cases() for part in parts):
+    for case in chain.from_iterable(part.cases() for part in PARTS):
         rows.append(row := _row(case, seconds))
         ratios = ["-" if row[peer] is None else format(row[peer], ".2f") for peer in ("onnxruntime", "torch")]
         print(f"{case.name:44}{row['microseconds']:>9.1f}{ratios[0]:>16}{ratios[1]:>10}  {row['kernel']}", flush=True)

@@ -160,7 +160,7 @@ class Axis(NamedTuple):
         if before.denominator * after.denominator > 1 or max(abs(before), abs(after)) > 128:
             return None
         # x is (2 q o + first) / (2 p)
-        first = int(-after * q - before * p) + {floor: 0, halves_up: p, ceil: 2 * p - 1}[rounding]
+        first = int(-after * q - before * p) + (0 if rounding is floor else p if rounding is halves_up else 2 * p - 1)
         common = math.gcd(2 * q, 2 * p)
         step, first, by = 2 * q // common, first // common, 2 * p // common
         found = (o * step + first) // by

@@ -71,7 +71,10 @@ def results(target: Target, shape: Shape) -> Function:
         f.stored(x, f.at("%out", f.times(i, step)))
         return []
 
-    f.when(f.op(f"xor i1 {at_once}, true"), lambda: f.run(columns, side_by_side, [], element))
+    def one_by_one() -> None:
+        f.run(columns, side_by_side, [], element)
+
+    f.when(f.op(f"xor i1 {at_once}, true"), one_by_one)
     return f
 
 
