@@ -92,7 +92,7 @@ class LineWalk(Walk):
 
     def _element(self, shared: Item, roles: str, numbers: Sequence[Number]) -> standardised.Standardised:
         if isinstance(shared, sloped.SlopedLine):
-            return standardised.Standardised(sloped.element(shared, *numbers), None, None)
+            return sloped.element(shared, *numbers)
         assert isinstance(shared, standardised.Line)
         return standardised.element(shared, roles, numbers)
 

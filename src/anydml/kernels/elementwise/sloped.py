@@ -14,11 +14,15 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, either, once
-from anydml.kernels.elementwise.standardised import MOST, ROUNDED, far, shares
+from anydml.kernels.elementwise.standardised import MOST, ROUNDED, Standardised, all_known, far, limits_of, shares
+from anydml.tensor import DataType
 
 
 class SlopedLine(NamedTuple):
-    """What is the same for a line; an element is off by share |y| + slope |e| + base. None is nothing."""
+    """What is the same for a line; an element is off by share |y| + slope |e| + base. None is nothing.
+
+    limits: float32 factors of |z| and of 1, whose sum |y| has to reach, as in `standardised`.
+    """
 
     m: Value
     n: Value
@@ -28,6 +32,7 @@ class SlopedLine(NamedTuple):
     slope: Value
     base: Value
     guard: Value | None
+    limits: tuple[Value, Value]
 
 
 def line(roles: str, numbers: Sequence[Number]) -> SlopedLine:
@@ -48,10 +53,13 @@ def line(roles: str, numbers: Sequence[Number]) -> SlopedLine:
         factor = a.magnitude() * (1 + share) * SLACK
         slope, base = slope * factor, base * factor
         guards.append(unsure)
-    return SlopedLine(m.wide(), n.wide(), c.wide(), a, share, slope * SLACK, base * SLACK, either(*guards))
+    slope, base, guard = slope * SLACK, base * SLACK, either(*guards)
+    # e is at most |z| + |n|
+    _, of_z, least = limits_of(share, slope, (base + slope * n.wide().magnitude()) * SLACK, guard)
+    return SlopedLine(m.wide(), n.wide(), c.wide(), a, share, slope, base, guard, (of_z, least))
 
 
-def element(shared: SlopedLine, x: Number, z: Number) -> Number:
+def element(shared: SlopedLine, x: Number, z: Number) -> Standardised:
     """The elements of a group in a line."""
     body = x.body
     d, e = x.wide() - shared.m, z.wide() - shared.n
@@ -59,6 +67,16 @@ def element(shared: SlopedLine, x: Number, z: Number) -> Number:
     if shared.a is not None:
         y = y * shared.a
     bound = once(lambda: body.fused(y.magnitude(), shared.share, body.fused(e.magnitude(), shared.slope, shared.base)))
-    # beside a difference of -0, the sign of e c decides, and c may be a sum of zeros, whose sign is not known
-    odd = d.bits().compared("eq", -(1 << 63))
-    return Number(body, lambda: y, low=-MOST, high=MOST, err=bound, guard=either(shared.guard, odd))
+    single = z.single
+    assert single is not None, "elements are float32 numbers"
+
+    def odd() -> Value:
+        # beside a difference of -0, the sign of e c decides, and c may be a sum of zeros, whose sign is not known
+        return d.bits().compared("eq", -(1 << 63))
+
+    def known(data_type: DataType) -> tuple[Value, str]:
+        made = y.converted("fptrunc", single.kind)
+        of_z, least = shared.limits
+        return made, all_known(y, made, body.fused(single.magnitude(), of_z, least), data_type, certain=False)
+
+    return Standardised(Number(body, lambda: y, low=-MOST, high=MOST, err=bound, guard=shared.guard), odd, known)

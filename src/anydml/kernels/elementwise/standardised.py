@@ -82,10 +82,11 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
     rel = None if near is not None or any(n.err is not None for n in of.get("a", ())) else ROUNDED
     for a_number in of.get("a", ()):
         rel = None if rel is None else rel + a_number.rel
-    return Line(m, near, a, b, share, off, base, guard, _limits(share, off, base, guard), rel)
+    return Line(m, near, a, b, share, off, base, guard, limits_of(share, off, base, guard), rel)
 
 
-def _limits(share: Value, off: Value | None, base: Value | None, guard: Value | None) -> tuple[Value, Value, Value]:
+def limits_of(share: Value, off: Value | None, base: Value | None, guard: Value | None) -> tuple[Value, Value, Value]:
+    """What |y| has to reach, as `Line.limits`."""
     body, single = share.body, share.kind.of("float")
     near = body.chosen(share.compared("olt", KNOWN / 2), (1 + 2.0**-20) / (KNOWN - share), float("inf"))
 
@@ -196,11 +197,8 @@ def element(shared: Line, roles: str, numbers: Sequence[Number]) -> Standardised
         elif shared.off is not None:
             assert singles[0] is not None
             limit = body.fused(singles[0].magnitude(), of_factor, limit)
-        if data_type == DataType.FLOAT16:
-            limit = at_least(limit, NORMAL_HALF)
-        # limits are no NaN
-        beside = _beside_ties(y) if data_type == DataType.FLOAT32 else _beside_half_ties(made)
-        return made, _all(_at_least(made, limit, certain=not singles) & beside)
+        # the limits of a line are no NaN
+        return made, all_known(y, made, limit, data_type, certain=not singles)
 
     number = Number(body, lambda: y, low=-MOST, high=MOST, err=bounded, guard=shared.guard)
     if shared.rel is not None and not sizes and shared.b is None:
@@ -208,14 +206,25 @@ def element(shared: Line, roles: str, numbers: Sequence[Number]) -> Standardised
     return Standardised(number, doubt if shared.near is not None else None, None if None in singles else known)
 
 
-def _at_least(x: Value, limit: Value, *, certain: bool) -> Value:
+def all_known(y: Value, made: Value, limit: Value, data_type: DataType, *, certain: bool) -> str:
+    """Whether no other number within `KNOWN` of any y is stored as another element; made: what it is rounded to in float32.
+
+    limit: what it has to reach; certain: that this is no NaN.
+    """
+    if data_type == DataType.FLOAT16:
+        limit = at_least(limit, NORMAL_HALF)
+    beside = beside_ties(y) if data_type == DataType.FLOAT32 else beside_half_ties(made)
+    return all_set(reaches(made, limit, certain=certain) & beside)
+
+
+def reaches(x: Value, limit: Value, *, certain: bool) -> Value:
     """Whether |x| is finite, and not below a limit that is positive; certain: that it is no NaN."""
     size, least = x.magnitude().bits(), limit.bits()
     found = (size - least).compared("ult", INFINITE - least)
     return found if certain else found & least.compared("ule", INFINITE)
 
 
-def _beside_ties(y: Value) -> Value:
+def beside_ties(y: Value) -> Value:
     """Whether numbers that are normal float32 are off ties by `ROOM` at least."""
     lanes = y.kind.lanes
     words = y.cast(Kind("i32", 2 * lanes))
@@ -225,12 +234,12 @@ def _beside_ties(y: Value) -> Value:
     return ((ends + ((1 << 28) + ROOM)) & ((1 << 29) - 2 * ROOM)).compared("ne", 0)
 
 
-def _beside_half_ties(x: Value) -> Value:
+def beside_half_ties(x: Value) -> Value:
     """Whether float32 that are normal FLOAT16 are none of the ties between two of these: what rounds to them is on one side."""
     return ((x.bits() & 0x1FFF) ^ 0x1000).compared("ne", 0)
 
 
-def _all(mask: Value) -> str:
+def all_set(mask: Value) -> str:
     """Whether all lanes of a mask are set."""
     body, lanes = mask.body, mask.kind.lanes
     while lanes > body.target.vector_bytes // 4:
