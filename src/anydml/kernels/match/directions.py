@@ -81,7 +81,7 @@ class InDirection:
         return [linear(a, self.steps.is_length) for a in e.args] == wanted
 
     def leaf(self, e: Expr, unit: Variable) -> Leaf:
-        """What a read, or a sum, is of the formula of a unit."""
+        """A read, or a sum, as an operand of the formula of a unit."""
         if e.op == "reduce":
             return self._product(e, unit)
         tensor = e.data[0]

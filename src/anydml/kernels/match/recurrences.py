@@ -85,7 +85,7 @@ class _Matched:
                 self.lengths = found
 
     def _limited(self, e: Expr) -> Expr | None:
-        """What is read of a length: an element of an input, but no more than there are steps."""
+        """The read of a length: an element of an input, but no more than there are steps."""
         if e.op != "min" or e.sort != INDEX or e.args[0].op != "index" or e.args[0].args[0].op != "read":
             return None
         limit = e.args[1]
@@ -122,7 +122,7 @@ class _Matched:
         return state, False, Steps(t, self.sizes[0], is_length).backward(at)
 
     def within(self, e: Expr, t: Variable, b: Variable) -> Expr:
-        """What a sequence has of a node at its own steps; beyond, it has to be 0."""
+        """The part of a node that a sequence has at its own steps; beyond, it has to be 0."""
         if self.lengths is None:
             return e
         if e.op == "select" and e.args[0].op == "less" and is_zero(e.args[2]):

@@ -1,4 +1,4 @@
-"""What a recurrence is made of: states, the sums over them and over inputs, and the stages of a step."""
+"""Parts of a recurrence: states, the sums over them and over inputs, and the stages of a step."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Recurrence(NamedTuple):
 
 
 def definition(tensor: Tensor) -> Nest:
-    """What the elements of a state are."""
+    """The definition of a state's elements."""
     assert tensor.definition is not None
     return tensor.definition
 

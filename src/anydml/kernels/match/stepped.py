@@ -148,7 +148,7 @@ def _after_first(e: Expr, step: Variable) -> bool:
 
 
 def _alike(x: Expr, y: Expr, renamed: Mapping[Variable, Variable], is_before: Callable[[Expr], bool]) -> Starts | None:
-    """What y has in place of x's elements after the step before; None where there are other differences.
+    """The nodes that y has in place of x's elements after the step before; None where there are other differences.
 
     renamed: variables of x by those of y that stand for them.
     """

@@ -74,7 +74,7 @@ def _parts(found: Recurrence, threads: int) -> list[range]:
 
 
 def _unfit(found: Recurrence, checked: Checked[Any]) -> str | None:
-    """Why what is read cannot be; None where it can."""
+    """The reason why an input cannot be read; None where all can."""
     places = [(start, 1) for d in found.directions for start in d.starts if start is not None]
     if found.lengths is not None:
         places.append((found.lengths, 1))

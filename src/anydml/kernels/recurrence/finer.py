@@ -1,4 +1,4 @@
-"""What a stage leaves open, once more: sums with what their additions leave over, and formulas in twice float64's precision.
+"""Elements that a stage leaves open, again: sums with what additions leave over, formulas in twice float64's precision.
 
 It goes through the list of a piece that has stopped, and works on what the stage has left there: its packed rows and panels.
 """

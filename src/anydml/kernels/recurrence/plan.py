@@ -210,7 +210,7 @@ class Planner:
         return Leaf(OLD if isinstance(leaf, match.Old) else NEW, leaf.state)
 
     def _tensors(self, histories: Sequence[At]) -> None:
-        """What is read and written of the tensors themselves."""
+        """Note where the tensors' elements are read and written."""
         numbers, first = self.numbers, self.sequences.start
         if self.found.lengths is not None:
             lengths = moves(self.found.lengths, self.tensors)

@@ -33,7 +33,7 @@ class Source(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """What a formula reads. number: of the source, state or parameter; block: the weights of a source, by their number."""
+    """An operand of a formula. number: of the source, state or parameter; block: the weights of a source, by their number."""
 
     kind: str
     number: int
@@ -73,7 +73,7 @@ class Shape(NamedTuple):
 
     @property
     def operations(self) -> list[tuple[str, int]]:
-        """What a step is made of, in order: the sums of a source, or a stage."""
+        """The operations of a step, in order: the sums of a source, or a stage."""
         found: list[tuple[str, int]] = []
         for number, stage in enumerate(self.stages):
             found += [("sums", source) for source in stage.before]

@@ -100,7 +100,7 @@ class _Stage:
     # --- what is read ---
 
     def _begin(self) -> None:
-        """What is the same for all units of a sequence: the bounds of its rows, and where everything begins."""
+        """Note the bounds of a sequence's rows, and where what its units read begins."""
         body, shape = self.body, self.shape
         self.bounds: dict[int, Value] = {}
         self.open: dict[int, Value] = {}

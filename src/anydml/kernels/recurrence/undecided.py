@@ -23,7 +23,7 @@ from anydml.tensor import DataType
 
 
 class Deciding:
-    """What a call does when pieces have stopped."""
+    """Decisions of a call whose pieces have stopped."""
 
     def __init__(
         self, tensors: Sequence[Tensor], data_type: DataType, target: Target, opens: Sequence[Open], codes: NDArray[np.int64]
