@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import hurting
 from anydml import DataType, DescError, FeatureLevel, TensorDesc, check, operators
+from anydml.devices.device import Device
 from anydml.kernels.elementwise.functions import wide
 from anydml.kernels.match.maps import Map, maps
 from anydml.kernels.match.moves import moves
@@ -152,7 +153,11 @@ def _mapped(operator: type[Desc]) -> bool:
     if any(f.sized_by for f in operator.spec.tensors) or not any(map(found_in, examples)) or any(map(reduces, examples)):
         return False
     types = {t.field.wire: t.desc.data_type for t in examples[0].tensors()}
-    return legal(of_types(examples[0], types, (1, 3, 1, 67)).desc)
+    desc = of_types(examples[0], types, (1, 3, 1, 67)).desc
+    if not legal(desc):
+        return False
+    # constants with others in places are copies
+    return bool(operator.spec.inputs) or not Device("cpu").compile(desc).kernel_name.startswith("copy:")
 
 
 def excused(desc: Desc) -> str | None:
