@@ -169,7 +169,7 @@ class GraphCall:
         made: list[Sight] = []
         copies: list[Execute] = []
         spare: dict[int, NDArray[Any]] = {}
-        passing = np.empty(self._passing(), np.uint8)
+        turns = passing(self._passing())
         for k, part in enumerate(self.parts):
             packed = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
             if part.built.rounds is not None and (size := part.built.temporary_resource_size):
@@ -178,7 +178,7 @@ class GraphCall:
                     spare[first] = np.zeros(size + LINE, np.uint8)
                 packed["scratch"] = spare[first]
             if part.built.passing:
-                packed["passing"] = passing
+                packed["passing"] = turns
             made.append(Sight(part, {**self._views(part, memory), **packed}))
         for bound in later:
             tensor = self._written[bound.buffer]
@@ -220,6 +220,11 @@ def scratch(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]
     memory = np.empty(layout.bytes + LINE, np.uint8)
     start = -address_of(memory) % LINE
     return {b: memory[start + at : start + at + sizes[b]] for b, at in layout.offsets.items()}
+
+
+def passing(nbytes: int) -> NDArray[np.uint8]:
+    """The memory that kernels take turns in, with whatever another one has left there."""
+    return np.empty(nbytes, np.uint8)
 
 
 def bytes_of(array: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
