@@ -295,7 +295,7 @@ class _Builder:
         if kind == "sum" and len(variables) > 1 and (product := counted(e, self.free)) is not None:
             return self._node(self._known([product])[0], env)
         terms = math.prod(int(v.size) for v in variables)
-        few = HEAVY if any(node.op == "first_largest" for node in walk(e.args[0])) else FEW
+        few = HEAVY if any(node.op == "first_largest" for node in walk(e)) else FEW
         if e.op == "reduce" and terms <= few and self._written(e) <= self.many:
             made = [self._term(e, {**env, **at}) for at in each_value(variables)]
             there = [x for term in made if self._truth_of(term[1]) is not False for x in term]
@@ -310,7 +310,7 @@ class _Builder:
 
     def _written(self, e: Expr) -> int:
         """The terms of a reduction, and of those inside it, were all of them written out."""
-        inner = [r for r in walk(e.args[0]) if r.op == "reduce"]
+        inner = [r for r in walk(e) if r.op == "reduce" and r is not e]
         inner = [r for r in inner if not any(r in walk(other.args[0]) for other in inner if other is not r)]
         return math.prod(int(v.size) for v in e.data[1]) * max((self._written(r) for r in inner), default=1)
 
