@@ -22,6 +22,7 @@ FEW = 9  # terms of a reduction that are written out
 HEAVY = 4  # those of which each has loops of its own
 MANY = 36  # terms, those of reductions inside one another multiplied
 MOST = 1500  # nodes
+DEEPEST = 80  # operations inside one another
 
 _INDICES = {"add", "sub", "mul", "neg", "max", "min", "floordiv", "mod"}
 _COMPARED = {"less", "less_equal", "equal"}
@@ -112,6 +113,14 @@ def together(of: Sequence[Nest], types: Sequence[DataType], many: int = MANY) ->
         return str(reason)
 
 
+def _depth(e: Expr) -> int:
+    """The operations of an expression that are inside one another."""
+    found: dict[Expr, int] = {}
+    for node in walk(e):
+        found[node] = 1 + max((found[a] for a in node.args), default=0)
+    return found[e]
+
+
 class _Unfit(Exception):
     """Raised where a nest has no program; the message is the reason."""
 
@@ -133,6 +142,8 @@ class _Builder:
     def matched(self) -> Matched:
         ring = moves = False
         for nest, body, data_type in zip(self.of, self.bodies, self.types, strict=True):
+            if _depth(body) > DEEPEST:
+                raise _Unfit(f"operations in more than {DEEPEST} others")
             if any(node.op == "read" and node.data[0].definition is not None for node in walk(body)):
                 raise _Unfit("a tensor that is kept inside is read")
             whole = data_type.dtype.kind in "iu" and not nest.moves
