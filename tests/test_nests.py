@@ -192,6 +192,10 @@ def test_what_has_no_program_says_why() -> None:
     last = first_largest(k, x[[i, k[0]]], last=True)
     assert nests(nest((i, j), number(last)), F32) == "a reduction first_largest"
     assert nests(nest((i, j), x[[i, j]] / 3), DataType.INT32) == "an integer is made of real numbers"
+    chain = x[[i, j]]
+    for _ in range(90):
+        chain = chain * x[[j, i]] + 1
+    assert nests(nest((i, j), chain), F32) == "operations in more than 80 others"
 
 
 def test_few_terms_are_written_out_and_many_are_loops() -> None:

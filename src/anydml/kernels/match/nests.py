@@ -22,6 +22,7 @@ FEW = 9  # terms of a reduction that are written out
 HEAVY = 4  # those of which each has loops of its own
 MANY = 36  # terms, those of reductions inside one another multiplied
 MOST = 1500  # nodes
+DEEPEST = 80  # operations inside one another
 
 _INDICES = {"add", "sub", "mul", "neg", "max", "min", "floordiv", "mod"}
 _COMPARED = {"less", "less_equal", "equal"}
@@ -112,6 +113,14 @@ def together(of: Sequence[Nest], types: Sequence[DataType], many: int = MANY) ->
         return str(reason)
 
 
+def _depth(e: Expr) -> int:
+    """The operations of an expression that are inside one another."""
+    found: dict[Expr, int] = {}
+    for node in walk(e):
+        found[node] = 1 + max((found[a] for a in node.args), default=0)
+    return found[e]
+
+
 class _Unfit(Exception):
     """Raised where a nest has no program; the message is the reason."""
 
@@ -133,6 +142,8 @@ class _Builder:
     def matched(self) -> Matched:
         ring = moves = False
         for nest, body, data_type in zip(self.of, self.bodies, self.types, strict=True):
+            if _depth(body) > DEEPEST:
+                raise _Unfit(f"operations in more than {DEEPEST} others")
             if any(node.op == "read" and node.data[0].definition is not None for node in walk(body)):
                 raise _Unfit("a tensor that is kept inside is read")
             whole = data_type.dtype.kind in "iu" and not nest.moves
@@ -295,7 +306,7 @@ class _Builder:
         if kind == "sum" and len(variables) > 1 and (product := counted(e, self.free)) is not None:
             return self._node(self._known([product])[0], env)
         terms = math.prod(int(v.size) for v in variables)
-        few = HEAVY if any(node.op == "first_largest" for node in walk(e.args[0])) else FEW
+        few = HEAVY if any(node.op == "first_largest" for node in walk(e)) else FEW
         if e.op == "reduce" and terms <= few and self._written(e) <= self.many:
             made = [self._term(e, {**env, **at}) for at in each_value(variables)]
             there = [x for term in made if self._truth_of(term[1]) is not False for x in term]
@@ -310,7 +321,7 @@ class _Builder:
 
     def _written(self, e: Expr) -> int:
         """The terms of a reduction, and of those inside it, were all of them written out."""
-        inner = [r for r in walk(e.args[0]) if r.op == "reduce"]
+        inner = [r for r in walk(e) if r.op == "reduce" and r is not e]
         inner = [r for r in inner if not any(r in walk(other.args[0]) for other in inner if other is not r)]
         return math.prod(int(v.size) for v in e.data[1]) * max((self._written(r) for r in inner), default=1)
 

@@ -105,12 +105,14 @@ class Walk:
 
     def index(self, p: int) -> Index:
         item = self.item(p)
-        assert isinstance(item, Index), self.nodes[p]
+        if not isinstance(item, Index):
+            raise Uncompilable(f"{self.nodes[p].op} is no index here")
         return item
 
     def truth(self, p: int) -> Truth:
         item = self.item(p)
-        assert isinstance(item, Truth), self.nodes[p]
+        if not isinstance(item, Truth):
+            raise Uncompilable(f"{self.nodes[p].op} is no truth here")
         return item
 
     def real(self, p: int) -> Real:
@@ -120,7 +122,8 @@ class Walk:
             item = self._element(item.value, self.data_type, item.guard)
         if isinstance(item, Index):
             return real.fraction(self.body, Fraction(item.constant)) if item.constant is not None else items.position(item)
-        assert isinstance(item, Real), self.nodes[p]
+        if not isinstance(item, Real):
+            raise Uncompilable(f"{self.nodes[p].op} is no number here")
         return item
 
     # --- nodes ---
