@@ -214,7 +214,9 @@ class Kernel:
     def _within(self, take: str, bits: str) -> str:
         """Those of a group's lanes that are elements."""
         body, lanes = self.body, self.shape.lanes
-        beyond = body.op(f"shl i64 -1, {take}") if lanes < 64 else "0"
+        beyond = body.op(f"shl i64 -1, {take if lanes < 64 else body.op(f'and i64 {take}, 63')}")
+        if lanes == 64:
+            beyond = body.op(f"select i1 {body.op(f'icmp eq i64 {take}, 64')}, i64 0, i64 {beyond}")
         return body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
 
     def _dense(self, streams: Sequence[Value], made: Value, bits: str) -> tuple[Value, str]:
