@@ -18,6 +18,7 @@ from agreement import bits
 from anydml import TensorDesc, operators
 from anydml.kernels.attention import layout, undecided, weights
 from anydml.kernels.code import engine, llvm
+from anydml.kernels.elementwise.functions import doubled
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.match.attention import attention
 from anydml.kernels.reference import evaluated
@@ -150,7 +151,7 @@ def test_every_form_and_mask_is_what_the_oracle_says() -> None:
     for at, (form, mask) in enumerate((form, mask) for form in FORMS for mask in MASKS):
         rng = np.random.default_rng(at)
         dtype, more = np.float16 if at % 3 else np.float32, dict(bias=at % 2 == 0, term=at % 3 == 0, present=at % 4 == 0)
-        found = made(rng, form, mask, dtype, queries=2, value_size=9, heads=1, **more)
+        found = made(rng, form, mask, dtype, batch=1, queries=2, value_size=9, heads=1, **more)
         inputs, outputs, fields = drawn(rng, found) if at % 5 == 0 else found
         desc: Any = described(inputs, outputs, fields)
         have = executed(desc, inputs, outputs)
@@ -237,22 +238,22 @@ def test_the_second_stage_decides_what_float64_leaves_open(monkeypatch: pytest.M
     monkeypatch.setattr(weights, "SMALL", -1.0)
     count = 0
     for at, mask in enumerate(MASKS):
+        if SOAK == 1 and at in (2, 3):
+            continue
         rng = np.random.default_rng(at)
         found = made(rng, "lengths" if at % 2 else "apart", mask, np.float16 if at % 2 else np.float32, queries=3, term=at == 1)
         if at >= 3:
             found[0]["query_tensor"][...] = 0
         want = agrees(found, ISAS if SOAK > 1 else ISAS[at % len(ISAS) :][:1])
         count += want["output_tensor"].size
-    assert count > 1000
+    assert count > 700
     assert left == []
 
 
 def test_what_both_stages_leave_open_is_decided_exactly(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
-    """Where biases lose digits, sums of two float64 lose them, too."""
     monkeypatch.setattr(weights, "SMALL", -1.0)
-    rng = np.random.default_rng(0)
-    found = made(rng, "apart", "NONE", batch=2, queries=2, keys=3, heads=1, groups=2, bias=True)
-    found[0]["bias_tensor"] *= np.float32(2.0**-80)
+    monkeypatch.setattr(doubled, "REL", 1.0)
+    found = made(np.random.default_rng(0), "apart", "NONE", batch=2, queries=2, keys=3, heads=1, groups=2)
     size = agrees(found)["output_tensor"].size
     assert left == [size, size]
 
@@ -261,28 +262,37 @@ def test_every_phase_runs_where_the_first_leaves_elements_open(monkeypatch: pyte
     monkeypatch.setattr(weights, "SMALL", -1.0)
     monkeypatch.setattr(layout, "ALONE", 1)
     monkeypatch.setattr(layout, "CUT", 1)
-    found = made(np.random.default_rng(1), "apart", "NONE", batch=3, queries=2, keys=3, heads=2, groups=1, bias=True)
-    found[0]["bias_tensor"] *= np.float32(2.0**-80)
+    monkeypatch.setattr(doubled, "REL", 1.0)
+    found = made(np.random.default_rng(1), "apart", "NONE", batch=3, queries=2, keys=3, heads=2, groups=1)
     size = agrees(found, threads=2)["output_tensor"].size
     assert left == [size, size]
 
 
+def test_biases_that_lose_digits(left: list[int]) -> None:
+    """The second stage counts what they lose."""
+    count = 0
+    for at in range(2 * SOAK):
+        found = made(np.random.default_rng(at), "joined", "NONE", batch=1, queries=3, keys=6, value_size=30, bias=True)
+        found[0]["bias_tensor"] *= np.float32(10.0 ** -(12 + 5 * at))
+        count += agrees(found)["output_tensor"].size
+    assert sum(left) < count / 50
+
+
 def test_attention_in_a_graph(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
-    """Two of one kind, of which the first leaves elements open."""
+    """Two of one kind, both of which leave elements open."""
     monkeypatch.setattr(weights, "SMALL", -1.0)
-    rng = np.random.default_rng(3)
-    q, k, v = rng.standard_normal((3, 1, 4, 6)).astype(np.float32)
-    bias = (rng.standard_normal(18) * 2.0**-80).astype(np.float32)
+    monkeypatch.setattr(doubled, "REL", 1.0)
+    q, k, v = np.random.default_rng(3).standard_normal((3, 1, 4, 6)).astype(np.float32)
 
     def twice(q: Any, k: Any, v: Any) -> Any:
-        first = dml.multihead_attention(q, k, v, bias=bias, head_count=2)
-        return dml.multihead_attention(first[0], k, v, bias=bias, head_count=2)[0]
+        first = dml.multihead_attention(q, k, v, head_count=2)
+        return dml.multihead_attention(first[0], k, v, head_count=2)[0]
 
-    want = dml.multihead_attention(q, k, v, bias=bias, head_count=2, device="reference")
-    want = dml.multihead_attention(want[0], k, v, bias=bias, head_count=2, device="reference")
+    want = dml.multihead_attention(q, k, v, head_count=2, device="reference")
+    want = dml.multihead_attention(want[0], k, v, head_count=2, device="reference")
     given = {name: TensorDesc.of(x) for name, x in zip("qkv", (q, k, v), strict=True)}
     same(np.asarray(dml.graph(twice, **given)(q=q, k=k, v=v)), np.asarray(want[0]))
-    assert len(left) == 2
+    assert left == [q.size, q.size]
 
 
 def test_ties_and_zeros_of_equal_weights_are_left_to_nobody(left: list[int]) -> None:

@@ -77,8 +77,11 @@ def sums_of_products(target: Target, shape: Shape) -> Function:
 
 
 def weights(target: Target, shape: Shape) -> Function:
-    """The weights of a query in place of its sums of products, and what is known about them, to `row`."""
-    f = Function(target, shape, "precise_weights", ["i64 end"])
+    """The weights of a query in place of its sums of products, and what is known about them, to `row`.
+
+    norm: the query's. What the biases of queries and keys have lost counts at most as often as there are elements.
+    """
+    f = Function(target, shape, "precise_weights", ["i64 end", "ptr norm"])
     lanes = f.lanes = 2 * f.lanes  # so that two long chains of operations run beside each other
     wide = f.wide = Kind("double", lanes)
     scale, row = f.real("scale"), f.argument("row")
@@ -88,6 +91,10 @@ def weights(target: Target, shape: Shape) -> Function:
     ends = f.all(f.word("%end"))
     numbers = f.lane_numbers()
     zero, infinite = f.constant(wide, 0.0), f.constant(wide, -math.inf)
+    if shape.biased:
+        elements_ = f.word(f.argument("head")).converted("uitofp", DOUBLE)
+        lost_by_biases = f.loaded_real(f.argument("state"), LOST) * (1 + 2.0**-10)
+        share, norm = f.all(lost_by_biases * elements_.root()), f.all(f.loaded_real("%norm"))
 
     def score(i: str) -> tuple[list[Value], Value, Value, Value, Value]:
         """Of what a score is made; it as a head and a tail, its error, and whether the key is seen."""
@@ -96,6 +103,8 @@ def weights(target: Target, shape: Shape) -> Function:
         head, rest = exact_product(high, scales)
         more = low * scales
         made = [high, low]
+        if shape.biased:
+            lost = f.fused(share, f.loaded(wide, f.argument("key_norms"), i) + norm, lost)
         size = rest.magnitude() + more.magnitude()
         tail = rest + more
         if shape.adds:
@@ -220,6 +229,8 @@ def elements(target: Target, shape: Shape) -> Function:
     )
     loss = lost * SLACK / total
     bound = loss + f.chosen(all_exact, correction.magnitude() * 2.0**-48, inexact)
+    if shape.biased:
+        bound = bound + f.all(f.loaded_real(f.argument("state"), LOST) * (1 + 2.0**-10))
     ends = [two_sum(*_moved(y, correction, side)) for side in (-bound, bound)]
     odd = [odd_of(*end) for end in ends]
     plain = correction.compared("oeq", 0.0) & bound.compared("oeq", 0.0)
@@ -263,31 +274,27 @@ def _moved(y: Value, correction: Value, side: Value) -> tuple[Value, Value]:
 
 
 def refined(target: Target, shape: Shape) -> Function:
-    """Decide what is on the list; what stays open has a bit there. Where biases have lost something, all of it does."""
+    """Decide what is on the list; what stays open stays there."""
     f = Function(target, shape, "refined", [*(f"i64 {x}" for x in "oprs")])
-    state = f.argument("state")
 
-    def entries() -> None:
-        def entry(k: str, values: list[Value]) -> list[Value]:
-            at = f.at(f.argument("list"), f.times(k, ENTRY))
-            number, place = (f.load("i64", at, 8 * n) for n in range(2))
-            s = f.plus("%s", number)
+    def entry(k: str, values: list[Value]) -> list[Value]:
+        at = f.at(f.argument("list"), f.times(k, ENTRY))
+        number, place = (f.load("i64", at, 8 * n) for n in range(2))
+        s = f.plus("%s", number)
 
-            def prepare() -> None:
-                end = f.seen(s)
-                if shape.adds:
-                    f.call_of("added", f"ptr {f.argument('added')}", f"i64 {end}", *(f"i64 %{x}" for x in "opr"), f"i64 {s}")
-                query = f.at(f.argument("query_rows"), f.times(number, f.argument("head_row")))
-                f.call_of("precise_sums", f"ptr {query}")
-                f.call_of("precise_weights", f"i64 {end}")
+        def prepare() -> None:
+            end = f.seen(s)
+            if shape.adds:
+                f.call_of("added", f"ptr {f.argument('added')}", f"i64 {end}", *(f"i64 %{x}" for x in "opr"), f"i64 {s}")
+            query = f.at(f.argument("query_rows"), f.times(number, f.argument("head_row")))
+            f.call_of("precise_sums", f"ptr {query}")
+            norm = f.at(f.argument("query_norms"), f.times(number, 8))
+            f.call_of("precise_weights", f"i64 {end}", f"ptr {norm}")
 
-            f.when(f.op(f"icmp ne i64 {number}, {values[0].name}"), prepare)
-            out = f.place("output", o="%o", p="%p", r="%r", s=s)
-            f.call_of("precise_elements", f"i64 {place}", f"ptr {at}", f"ptr {out}")
-            return [f.word(number)]
+        f.when(f.op(f"icmp ne i64 {number}, {values[0].name}"), prepare)
+        out = f.place("output", o="%o", p="%p", r="%r", s=s)
+        f.call_of("precise_elements", f"i64 {place}", f"ptr {at}", f"ptr {out}")
+        return [f.word(number)]
 
-        f.loop("0", f.load("i64", state, LIST), 1, [f.constant(Kind("i64"), -1)], entry)
-
-    lost = f.loaded_real(state, LOST).compared("oeq", 0.0)
-    f.when(lost.name, entries)
+    f.loop("0", f.load("i64", f.argument("state"), LIST), 1, [f.constant(Kind("i64"), -1)], entry)
     return f

@@ -204,7 +204,7 @@ class Plan:
         more = key + 64  # half a vector more: see `finer.weights`
         self.sizes = dict(
             state=64, own_query_bias=head, own_key_bias=head, own_value_bias=column, rows=across * lanes * head,
-            query_rows=together * head, query_norms=8 * together, panels=key // 8 * head, key_norms=key,
+            query_rows=together * head, query_norms=8 * together, panels=key // 8 * head, key_norms=more,
             value_rows=n["keys"] * column, largest=column, norms=column, scores=together * apart, added=more,
             sums=together * column, about=8 * ABOUT * together, line=column, list=ENTRY * together * (column // (8 * lanes)),
             heads=more, tails=more, losses=more, rests=more, row=64,
