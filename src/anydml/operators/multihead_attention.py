@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
-from anydml.schema.attention import Attention, Heads, attention_outputs, attention_rules, head_sizes
+from anydml.schema.attention import Attention, head_sizes
+from anydml.schema.attention_rules import Heads, attention_outputs, attention_rules
 from anydml.schema.constraint import constraint
 from anydml.schema.enumerations import MultiheadAttentionMaskType
 from anydml.schema.expression import Tensor

@@ -14,7 +14,7 @@ from anydml.schema import field
 from anydml.schema.enumerations import InterpolationMode, ReduceFunction
 from anydml.schema.expression import Tensor
 from anydml.schema.operator import Desc, Example, operator, rejects
-from anydml.schema.regions import (
+from anydml.schema.region_rules import (
     ALIGNED,
     BATCHES,
     INPUT_OFFSET,
@@ -27,10 +27,10 @@ from anydml.schema.regions import (
     REGIONS,
     SCALE_X,
     SCALE_Y,
-    pooled_regions,
     region_data_rules,
     region_rules,
 )
+from anydml.schema.regions import pooled_regions
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest
 from anydml.schema.support import Support, support

@@ -16,7 +16,7 @@ from anydml.schema.constraint import constraint
 from anydml.schema.enumerations import InterpolationMode, ReduceFunction
 from anydml.schema.expression import Tensor
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.regions import (
+from anydml.schema.region_rules import (
     ALIGNED,
     BATCHES,
     INPUT_OFFSET,
@@ -29,11 +29,10 @@ from anydml.schema.regions import (
     REGIONS,
     SCALE_X,
     SCALE_Y,
-    image_gradient,
     region_data_rules,
-    region_gradient,
     region_rules,
 )
+from anydml.schema.regions import image_gradient, region_gradient
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest
 from anydml.schema.support import support
