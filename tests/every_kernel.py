@@ -145,7 +145,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         in_rows = several(statement)
     patterns["reduce"] = "a product" if is_product else in_rows
     every = {name: family for families in DEVICES.values() for name, family in families.items()}
-    taken = False
+    taken = not isinstance(copies, str)
     for name, family in every.items():
         kernel = Kernel(name, family, operator)
         if name == "nests:compiled":
@@ -153,7 +153,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
             if not taken and not isinstance(in_nests(checked, statement), str):
                 yield kernel
         elif not isinstance(patterns.get(name, patterns.get(name.split(":")[0])), str):
-            if name.endswith(":compiled") and not name.startswith("copy"):
+            if name.endswith(":compiled"):
                 taken = taken or not isinstance(kernel.lower(checked, Machine(None, 1)), Refused)
             yield kernel
 

@@ -243,12 +243,13 @@ def bits_of_floats(x: NDArray[np.float32]) -> list[int]:
 
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**63 - 512, 2**53 + 1])
 def test_constants_of_64_bits_that_float64_does_not_hold(value: int) -> None:
-    output = TensorDesc(DataType.INT64, (3, 3))
-    desc = dml.DiagonalMatrix1(
-        output_tensor=output, value_data_type=DataType.INT64, value=value, diagonal_fill_begin=0, diagonal_fill_end=1
+    output = TensorDesc(DataType.INT64, (64, 64))
+    desc = dml.DiagonalMatrix1(  # a band, of which there would be many copies
+        output_tensor=output, value_data_type=DataType.INT64, value=value, diagonal_fill_begin=-30, diagonal_fill_end=31
     )
     compiled = dml.Device("cpu").compile(desc)
     assert compiled.kernel_name == "elementwise:compiled"
-    found = np.zeros((3, 3), np.int64)
+    found = np.zeros((64, 64), np.int64)
     compiled.bind(output_tensor=found).execute()
-    np.testing.assert_array_equal(found, np.where(np.eye(3, dtype=bool), value, 0))
+    band = np.arange(64) - np.arange(64)[:, None]
+    np.testing.assert_array_equal(found, np.where((band >= -30) & (band < 31), value, 0))
