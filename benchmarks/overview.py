@@ -144,6 +144,10 @@ def _limits(row: Row) -> tuple[dict[str, Call], float]:
     return ({}, 1) if found is None else ({LIMIT: found[0]}, row.amount / found[1])
 
 
+def _shown(microseconds: float) -> str:
+    return f"{microseconds:,.0f}" if microseconds >= 100 else f"{microseconds:.1f}"
+
+
 def run(seconds: float = 0.4) -> list[dict[str, Any]]:
     titles = " | ".join(f"x {title}" for title in PEERS.values())
     print(f"| one thread | us | of the limit | {titles} |\n|---|--:|---|--:|--:|--:|")
@@ -157,5 +161,5 @@ def run(seconds: float = 0.4) -> list[dict[str, Any]]:
         made.append({"case": row.name, "microseconds": spent[OURS] * 1e6, "of_limit": of_limit, "bound": row.limit, **ratios})
         of = "-" if of_limit is None else f"{of_limit:.2f} {row.limit}"
         figures = " | ".join(format(ratios[peer], ".2f") if peer in ratios else "-" for peer in PEERS)
-        print(f"| {row.name} | {spent[OURS] * 1e6:.4g} | {of} | {figures} |", flush=True)
+        print(f"| {row.name} | {_shown(spent[OURS] * 1e6)} | {of} | {figures} |", flush=True)
     return made
