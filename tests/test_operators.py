@@ -183,7 +183,7 @@ FEWER_OUTPUTS = (
 def examples_of(families: set[str]) -> int:
     """The cases of an operator with kernels of these families: fewer for what compiles nearly every one of them anew."""
     anew = families - {"copy", "contract", "reference"}
-    return SOAK * (16 if anew else 20 if len(families) > 1 else 32)
+    return SOAK * (8 if "nests" in anew else 14 if anew else 20 if len(families) > 1 else 32)
 
 
 @by_operator
@@ -274,7 +274,7 @@ def test_outputs_may_lie_in_place_where_the_page_says_so(operator: Operator, ran
 def test_a_device_takes_its_first_kernel_that_does_not_refuse(operator: Operator, device: str, ran: Ran) -> None:
     cases = 0
     families = len(list(kernels_of(operator))) if device != "reference" else 1
-    many = {1: 2, 2: 4}.get(families, 8) * SOAK
+    many = {1: 2, 2: 4}.get(families, 5) * SOAK
 
     @settings(SETTINGS, max_examples=many)
     @given(descs(operator))

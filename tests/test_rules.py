@@ -139,7 +139,7 @@ def with_value(desc: Desc, path: str, value: Any) -> Desc | None:
 def test_check_is_total(operator: Operator, ran: Ran) -> None:
     refused = accepted = 0
 
-    @settings(SETTINGS, max_examples=14 * SOAK)
+    @settings(SETTINGS, max_examples=8 * SOAK)
     @given(any_desc(operator), st.sampled_from(FeatureLevel), st.booleans())
     def judge(desc: Desc, level: FeatureLevel, strict: bool) -> None:
         nonlocal refused, accepted
