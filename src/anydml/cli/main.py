@@ -165,8 +165,7 @@ def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
 def ops(json_wanted: bool) -> int:
     """List the operators.
 
-    Each with the feature level it is there from, what computes it (compiled code, NumPy, or the reference, which evaluates its
-    formula), and what it does.
+    Each with the feature level it is there from, what computes it, and what it does.
     """
     listed = [
         (s.wire_name, s.number, str(s.since), NOT_COMPILED.get(s.name, "compiled"), s.summary.splitlines()[0])

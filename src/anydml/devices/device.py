@@ -124,9 +124,9 @@ class Device:
         A graph is checked as a whole, and its arrays are bound by the names of its input and output edges; fuse=False makes
         each of its operators a call of its own, with the same bits.
         DescError where the desc breaks rules, GraphError where the graph does; DataError where values of a graph's constants
-        break a rule about data; UnsupportedError for a desc that was checked
-        for a level above the device's; MemoryError where every kernel would take more scratch and persistent memory than this
-        machine has. IDMLDevice::CreateOperator and CompileOperator; IDMLDevice1::CompileGraph.
+        break a rule about data; UnsupportedError for a desc that was checked for a level above the device's; MemoryError where
+        every kernel would take more scratch and persistent memory than this machine has. IDMLDevice::CreateOperator and
+        CompileOperator; IDMLDevice1::CompileGraph.
         """
         began = time.perf_counter()
         ExecutionFlags(flags)

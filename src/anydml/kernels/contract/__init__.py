@@ -1,1 +1,1 @@
-"""Integer matrix products, compiled: the family, how a product is planned, and what emits its kernels."""
+"""Matrix products and convolutions, compiled: of integers here, of floats and of floats between bytes in two packages below."""
