@@ -94,15 +94,16 @@ def summed_backwards(a: Array, b: Array) -> Array:
     return total
 
 
-@pytest.mark.parametrize("seed", range(2 * SOAK))
+@pytest.mark.parametrize("seed", sorted({*range(2 * SOAK), 22}))  # of 22, there are subnormal numbers
 def test_float32_at_each_step_lies_in_the_ranges_and_a_step_more_does_not(seed: int, ran: Ran) -> None:
     random = np.random.default_rng(seed)
     x = random.standard_normal((16, 40)).astype(F32) * F32(random.choice([0.1, 1, 30]))
+    small = np.minimum(x, F32(80))
     y = random.standard_normal((40, 9)).astype(F32)
     cases: list[tuple[Callable[..., Any], dict[str, Array], Array]] = [
         (lambda a, b: dml.gemm(a, b), {"a": x, "b": y}, summed_backwards(x, y)),
         (lambda a: dml.activation_softmax1(a, axes=[1]), {"a": x}, softmax(x)),
-        (lambda a: dml.element_wise_multiply(dml.element_wise_exp(a), 0.1), {"a": x}, np.exp(x) * F32(0.1)),
+        (lambda a: dml.element_wise_multiply(dml.element_wise_exp(a), 0.1), {"a": small}, np.exp(small) * F32(0.1)),
         (
             lambda a: dml.mean_variance_normalization1(a, None, None, axes=[1], normalize_variance=True, epsilon=1e-5),
             {"a": x},

@@ -35,6 +35,7 @@ from anydml.tensor import limits
 Array = NDArray[Any]
 
 FUNCTION_ULPS = 4
+LEAST = {2.0**-24: 2.0**-150, 2.0**-11: 2.0**-25}  # by rounding unit: half of the smallest subnormal number
 
 REDUCTIONS: Mapping[str, tuple[Callable[..., Array], float]] = {  # and its result of nothing
     "sum": (np.sum, 0.0), "product": (np.prod, 1.0), "max": (np.max, -np.inf), "min": (np.min, np.inf),
@@ -51,8 +52,8 @@ class Evaluation(Places):
 
     def rounded(self, value: Array, low: Array, high: Array, units: Array | float = 1.0) -> Number:
         """Numbers that are rounded, once or `units` times."""
-        room = units * self.unit
-        return between(value, low - room * np.abs(low), high + room * np.abs(high))
+        room, least = units * self.unit, units * LEAST[self.unit]
+        return between(value, low - room * np.abs(low) - least * (low != 0), high + room * np.abs(high) + least * (high != 0))
 
     def number(self, e: Expr) -> Number:
         if e not in self.numbers:
