@@ -96,7 +96,10 @@ def test_a_changed_weight_of_a_float_network_is_located(network: str, ran: Ran) 
     cases = 0
     for weight, node in [*nodes.items()] * SOAK:
         inputs = {"image": random.uniform(0, 1, (3, *(1, 8, 8)[-3 if network == "cnn" else -2 :])).astype(np.float32)}
-        found = compare(model, inputs, actual=tensors(other_weight(model, weight, random), inputs))
+        actual, exact = tensors(other_weight(model, weight, random), inputs), tensors(model, inputs)
+        if all(np.array_equal(actual[name], exact[name]) for name in exact):
+            continue  # the weight of what is 0 in all images
+        found = compare(model, inputs, actual=actual)
         assert found.first is not None
         assert (found.first.name, found.first.deviation, found.first.verdict) == (node, "changed_weight", BEYOND), str(found)
         assert sum(row.departs for row in found.nodes) == 1
