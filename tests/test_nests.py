@@ -13,11 +13,14 @@ import guarded
 import hurting
 import nest_cases
 from agreement import SOAK, expected
-from anydml import DataType, TensorDesc, operators
+from anydml import DataType, TensorDesc, check, operators
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.link import link
 from anydml.kernels.code import targets
+from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family, undecided
-from anydml.schema.expression import Sum, Tensor, each, exp, first_largest, number
+from anydml.schema.expression import Sum, Tensor, as_number, each, exp, first_largest, index, number
 from anydml.schema.statement import nest
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -127,6 +130,31 @@ def test_ties_of_bytes_are_decided_by_the_kernel(monkeypatch: pytest.MonkeyPatch
     x = np.random.default_rng(2).integers(0, 256, (1, 1, 12, 12)).astype(np.uint8)
     desc = resized(x, 6.0)
     np.testing.assert_array_equal(run(desc, x), expected(desc, {"input_tensor": x})["output_tensor"])
+
+
+COMPARED: dict[str, tuple[Any, Any]] = {
+    "the smaller": (lambda x, y: x < y, lambda a, b: a < b),
+    "a sum": (lambda x, y: index(x) + index(y) < index(y), lambda a, b: a + b < b),
+    "a difference": (lambda x, y: index(x) - index(y) <= 0, lambda a, b: a <= b),
+    "a product": (lambda x, y: index(x) * index(y) < 1, lambda a, b: a * b < 1),
+}
+
+
+@pytest.mark.parametrize("how", COMPARED)
+@pytest.mark.parametrize("data_type", ["UINT64", "INT64"])
+def test_integers_of_64_bits_are_compared_as_what_they_are(data_type: str, how: str) -> None:
+    operator: Any = operators.find("ELEMENT_WISE_LOGICAL_LESS_THAN")
+    some = np.array([0, 1, 5, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), -(2**62), -2, -1], np.int64).view(data_type.lower())
+    a, b = (x.reshape(-1) for x in np.meshgrid(some, some))
+    tensor, made = TensorDesc.of(a), np.full(a.shape, 9, np.uint8)
+    checked = check(operator(a_tensor=tensor, b_tensor=tensor, output_tensor=TensorDesc.of(made)))
+    i, (x, y) = each(a.shape), (Tensor(name, a.shape, DataType[data_type]) for name in ("a_tensor", "b_tensor"))
+    statement = {"output_tensor": nest(i, as_number(COMPARED[how][0](x[i], y[i])))}
+    lowered = family.lower(statement, checked, Machine(None, 1))
+    assert isinstance(lowered, Lowered)
+    CompiledOperator(checked, NAME, link(lowered)).bind(a_tensor=a, b_tensor=b, output_tensor=made).execute()
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    assert made.tolist() == [COMPARED[how][1](*pair) for pair in pairs]
 
 
 @pytest.mark.parametrize("kind", hurting.KINDS)
