@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,10 @@ from anydml import DataType, TensorDesc, check, operators
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.code import targets
-from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family, undecided
-from anydml.schema.expression import Sum, Tensor, as_number, each, exp, first_largest, index, number
+from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index, number
 from anydml.schema.statement import nest
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -224,6 +225,18 @@ def test_what_has_no_program_says_why() -> None:
     for _ in range(90):
         chain = chain * x[[j, i]] + 1
     assert nests(nest((i, j), chain), F32) == "operations in more than 80 others"
+
+
+def test_sums_of_integers_under_conditions_that_may_be_open_are_refused() -> None:
+    """The end of a loop that is an element: of NaN, or of a number beyond all integers, nothing is known."""
+    tensors = {"x": TensorDesc("INT32", (4, 40)), "y": TensorDesc("FLOAT32", (4,)), "z": TensorDesc("INT32", (4,))}
+    x, y = (Tensor(name, tensors[name].sizes, tensors[name].data_type) for name in "xy")
+    (i,), k = each((4,)), each((40,), "k")
+    for condition in (k[0] < index(y[[i]]), equal(k[0], index(y[[i]]))):
+        spec = SimpleNamespace(in_place=())
+        checked: Any = SimpleNamespace(tensors=tensors, fields={}, desc=SimpleNamespace(spec=spec))
+        made = family.lower({"z": nest((i,), Sum(k, x[[i, k[0]]], where=condition))}, checked, Machine(None, 1))
+        assert made == Refused("a sum of integers modulo 2^64 has terms that may be open")
 
 
 def test_few_terms_are_written_out_and_many_are_loops() -> None:
