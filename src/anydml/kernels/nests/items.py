@@ -10,6 +10,7 @@ from anydml.kernels.nests.real import Real, alike, chosen, either
 WORD = Kind("i64")
 BIT = Kind("i1")
 WIDE = 1 << 62  # what is beyond is not known
+REACH = 1 << 58  # numbers are indices up to here, so that a few of them have sums that need no guard
 LEAST, MOST = -(1 << 63), (1 << 63) - 1  # of a word
 DOUBLED = 1 << 52  # integers up to here are divided as float64
 
@@ -180,9 +181,9 @@ def index(a: Real) -> Index:
     guard = a.guard
     if a.err is not None:
         guard = either(guard, a.err.compared("une", 0.0))
-    if not (a.finite and a.top < WIDE):
-        guard = either(guard, ~value.magnitude().compared("ole", float(WIDE)))
-    limit = min(a.top, float(WIDE))
+    if not (a.finite and a.top < REACH):
+        guard = either(guard, ~value.magnitude().compared("ole", float(REACH)))
+    limit = min(a.top, float(REACH))
     clipped = body.chosen(value.compared("ogt", -limit), value, -limit)  # of NaN, that too
     clipped = body.chosen(clipped.compared("olt", limit), clipped, limit)
     return Index(clipped.converted("fptosi", value.kind.of("i64")), -int(limit), int(limit), guard)
