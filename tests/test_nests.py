@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,14 @@ import guarded
 import hurting
 import nest_cases
 from agreement import SOAK, expected
-from anydml import DataType, TensorDesc, operators
+from anydml import DataType, TensorDesc, check, operators
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.link import link
 from anydml.kernels.code import targets
+from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family, undecided
-from anydml.schema.expression import Sum, Tensor, each, exp, first_largest, number
+from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index, number
 from anydml.schema.statement import nest
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -129,6 +133,31 @@ def test_ties_of_bytes_are_decided_by_the_kernel(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(run(desc, x), expected(desc, {"input_tensor": x})["output_tensor"])
 
 
+COMPARED: dict[str, tuple[Any, Any]] = {
+    "the smaller": (lambda x, y: x < y, lambda a, b: a < b),
+    "a sum": (lambda x, y: index(x) + index(y) < index(y), lambda a, b: a + b < b),
+    "a difference": (lambda x, y: index(x) - index(y) <= 0, lambda a, b: a <= b),
+    "a product": (lambda x, y: index(x) * index(y) < 1, lambda a, b: a * b < 1),
+}
+
+
+@pytest.mark.parametrize("how", COMPARED)
+@pytest.mark.parametrize("data_type", ["UINT64", "INT64"])
+def test_integers_of_64_bits_are_compared_as_what_they_are(data_type: str, how: str) -> None:
+    operator: Any = operators.find("ELEMENT_WISE_LOGICAL_LESS_THAN")
+    some = np.array([0, 1, 5, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), -(2**62), -2, -1], np.int64).view(data_type.lower())
+    a, b = (x.reshape(-1) for x in np.meshgrid(some, some))
+    tensor, made = TensorDesc.of(a), np.full(a.shape, 9, np.uint8)
+    checked = check(operator(a_tensor=tensor, b_tensor=tensor, output_tensor=TensorDesc.of(made)))
+    i, (x, y) = each(a.shape), (Tensor(name, a.shape, DataType[data_type]) for name in ("a_tensor", "b_tensor"))
+    statement = {"output_tensor": nest(i, as_number(COMPARED[how][0](x[i], y[i])))}
+    lowered = family.lower(statement, checked, Machine(None, 1))
+    assert isinstance(lowered, Lowered)
+    CompiledOperator(checked, NAME, link(lowered)).bind(a_tensor=a, b_tensor=b, output_tensor=made).execute()
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    assert made.tolist() == [COMPARED[how][1](*pair) for pair in pairs]
+
+
 @pytest.mark.parametrize("kind", hurting.KINDS)
 def test_outputs_in_the_place_of_any_input(kind: str) -> None:
     """What bounds leave open is decided of the elements that were there before."""
@@ -196,6 +225,18 @@ def test_what_has_no_program_says_why() -> None:
     for _ in range(90):
         chain = chain * x[[j, i]] + 1
     assert nests(nest((i, j), chain), F32) == "operations in more than 80 others"
+
+
+def test_sums_of_integers_under_conditions_that_may_be_open_are_refused() -> None:
+    """The end of a loop that is an element: of NaN, or of a number beyond all integers, nothing is known."""
+    tensors = {"x": TensorDesc("INT32", (4, 40)), "y": TensorDesc("FLOAT32", (4,)), "z": TensorDesc("INT32", (4,))}
+    x, y = (Tensor(name, tensors[name].sizes, tensors[name].data_type) for name in "xy")
+    (i,), k = each((4,)), each((40,), "k")
+    for condition in (k[0] < index(y[[i]]), equal(k[0], index(y[[i]]))):
+        spec = SimpleNamespace(in_place=())
+        checked: Any = SimpleNamespace(tensors=tensors, fields={}, desc=SimpleNamespace(spec=spec))
+        made = family.lower({"z": nest((i,), Sum(k, x[[i, k[0]]], where=condition))}, checked, Machine(None, 1))
+        assert made == Refused("a sum of integers modulo 2^64 has terms that may be open")
 
 
 def test_few_terms_are_written_out_and_many_are_loops() -> None:

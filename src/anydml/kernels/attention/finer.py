@@ -17,7 +17,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats import tile
 from anydml.kernels.elementwise.functions import doubled
-from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, quick_sum, two_sum
+from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number, U, odd_of
 from anydml.kernels.elementwise.rounding import stored
@@ -122,18 +122,18 @@ def weights(target: Target, shape: Shape) -> Function:
         return [*made, lost], f.chosen(seen, head, infinite), tail, error, seen
 
     def highest(i: str, values: list[Value]) -> list[Value]:
-        made, head, *_ = score(i)
+        made, head, tail, error, _ = score(i)
         above = head.compared("ogt", values[0])
-        return [f.chosen(above, x, y) for x, y in zip((head, *made), values, strict=True)]
+        return [f.chosen(above, x, y) for x, y in zip((head, tail, error, *made), values, strict=True)]
 
-    count = 3 + shape.adds + shape.both
+    count = 5 + shape.adds + shape.both
     found = f.loop("0", pitch, 8 * lanes, [infinite, *[zero] * count], highest)[1]
     top, *parts = [x.lane(0) for x in found]
     for n in range(1, lanes):
         others = [x.lane(n) for x in found]
         above = others[0].compared("ogt", top)
         top, *parts = [f.chosen(above, x, y) for x, y in zip(others, (top, *parts), strict=True)]
-    tops, alike = f.all(top), [f.all(x) for x in parts[:-1]]
+    tops, top_tail, top_error, *alike = (f.all(x) for x in (top, *parts[:-1]))
     top_exact = f.all(parts[-1]).compared("oeq", 0.0)
 
     def weight(i: str, values: list[Value]) -> list[Value]:
@@ -143,8 +143,8 @@ def weights(target: Target, shape: Shape) -> Function:
         for x, y in zip(made, alike, strict=False):
             same = same & x.compared("oeq", y)
         d, left = two_sum(head, -tops)
-        difference = quick_sum(d, left + tail)
-        error = f.fused(left.magnitude() + tail.magnitude(), 2 * U, error)
+        difference = Pair(*two_sum(d, left + (tail - top_tail)))
+        error = f.fused(left.magnitude() + tail.magnitude() + top_tail.magnitude(), 4 * U, error + top_error)
         none = ~(d.compared("ogt", NONE))
         made_ = doubled.UNARY["exp"](f.chosen(none, zero, difference.head), f.chosen(none, zero, difference.tail))
         one = made_.head.lift(1.0)

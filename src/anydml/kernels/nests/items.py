@@ -10,6 +10,8 @@ from anydml.kernels.nests.real import Real, alike, chosen, either
 WORD = Kind("i64")
 BIT = Kind("i1")
 WIDE = 1 << 62  # what is beyond is not known
+REACH = 1 << 58  # numbers are indices up to here, so that a few of them have sums that need no guard
+LEAST, MOST = -(1 << 63), (1 << 63) - 1  # of a word
 DOUBLED = 1 << 52  # integers up to here are divided as float64
 
 
@@ -56,7 +58,7 @@ def truth(body: Body, known: bool) -> Truth:
 
 
 def _within(low: int, high: int) -> tuple[int, int]:
-    return (low, high) if low >= -WIDE and high <= WIDE else (-(1 << 63), (1 << 63) - 1)
+    return (low, high) if low >= LEAST and high <= MOST else (LEAST, MOST)
 
 
 def arithmetic(op: str, a: Index, b: Index) -> Index:
@@ -74,6 +76,21 @@ def arithmetic(op: str, a: Index, b: Index) -> Index:
         return Index(extreme(op, x, y), pick(a.low, b.low), pick(a.high, b.high), guard)
     assert b.constant is not None
     return quotient(a, b.constant) if op == "floordiv" else remainder(a, b.constant)
+
+
+def overflowing(op: str, a: Index, b: Index) -> Value | None:
+    """The lanes in which a sum, a difference or a product may not be a word's; None where it is one in all."""
+    if op not in ("add", "sub", "mul"):
+        return None
+    if op == "mul":
+        ends = [p * q for p in (a.low, a.high) for q in (b.low, b.high)]
+    else:
+        ends = [a.low + b.low, a.high + b.high] if op == "add" else [a.low - b.high, a.high - b.low]
+    if min(ends) >= LEAST and max(ends) <= MOST:
+        return None
+    x, y = (value.converted("sitofp", value.kind.of("double")) for value in alike(a.value, b.value))
+    made = x * y if op == "mul" else x + y if op == "add" else x - y
+    return made.magnitude().compared("ogt", float(WIDE))
 
 
 def _scaled(x: Value, y: Value, a: Index, b: Index) -> Value:
@@ -164,9 +181,9 @@ def index(a: Real) -> Index:
     guard = a.guard
     if a.err is not None:
         guard = either(guard, a.err.compared("une", 0.0))
-    if not (a.finite and a.top < WIDE):
-        guard = either(guard, ~value.magnitude().compared("ole", float(WIDE)))
-    limit = min(a.top, float(WIDE))
+    if not (a.finite and a.top < REACH):
+        guard = either(guard, ~value.magnitude().compared("ole", float(REACH)))
+    limit = min(a.top, float(REACH))
     clipped = body.chosen(value.compared("ogt", -limit), value, -limit)  # of NaN, that too
     clipped = body.chosen(clipped.compared("olt", limit), clipped, limit)
     return Index(clipped.converted("fptosi", value.kind.of("i64")), -int(limit), int(limit), guard)

@@ -37,6 +37,8 @@ def reduced(walk: Walk, p: int) -> Item:
 
     def fold(form: Form) -> Fold:
         if kind == "sum" and walk.program.ring:
+            if form.term.guard is not None or form.condition.guard is not None:
+                raise Uncompilable("a sum of integers modulo 2^64 has terms that may be open")
             return RingSum(walk.body, form.lanes)
         assert isinstance(form.term, Real)
         if kind == "sum":

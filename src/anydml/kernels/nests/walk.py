@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -169,12 +170,22 @@ class Walk:
     def _of_indices(self, op: str, args: tuple[int, ...]) -> Item:
         x = [self.index(a) for a in args]
         if op in ("less", "less_equal", "equal"):
-            return items.compared(op, *x)
+            return items.compared(op, *map(self._known, x))
         if op == "neg":
-            return items.arithmetic("sub", items.whole(self.body, 0), x[0])
-        return items.arithmetic(op, *x)
+            op, x = "sub", [items.whole(self.body, 0), *x]
+        made = items.arithmetic(op, *x)
+        if self.program.ring:  # modulo 2^64
+            return made
+        return replace(made, guard=either(made.guard, items.overflowing(op, *x)))
+
+    def _known(self, x: Index) -> Index:
+        """An integer that is one of a word, where others are so modulo 2^64 alone."""
+        if self.program.ring and (x.low < -items.WIDE or x.high > items.WIDE):
+            raise Uncompilable("integers of 64 bits are compared, or are places, where others are sums modulo 2^64")
+        return x
 
     def _offset(self, at: Index, data: tuple[int, int, bool]) -> Index:
+        at = self._known(at)
         tensor, d, inside = data
         last, stride = (Value(self.body, text, items.WORD) for text in self.places[tensor, d])
         value = at.value
@@ -185,6 +196,7 @@ class Walk:
         return Index(value * step, -items.WIDE, items.WIDE, at.guard)
 
     def _inside(self, at: Index, data: tuple[int, int]) -> Truth:
+        at = self._known(at)
         value, last = alike(at.value, Value(self.body, self.places[data][0], items.WORD))
         # an index that is negative is large without its sign
         return Truth(value.compared("ule", last), at.guard)
@@ -235,8 +247,9 @@ class Walk:
         low, high = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if signed else (0, (1 << size) - 1)
         value = bits.converted("sext" if signed else "zext", bits.kind.of("i64"))
         whole = Index(value, low, high, guard)
-        if size == 64:  # those of UINT64 beyond 2^63 show as negative
-            whole = Index(value, -(1 << 63), (1 << 63) - 1, guard)
+        if size == 64 and not signed:
+            beyond = None if self.program.ring else value.compared("slt", 0)  # beyond 2^63, they show as negative
+            whole = Index(value, items.LEAST, items.MOST, either(guard, beyond))
         return whole
 
     def _select(self, condition: int, a: int, b: int) -> Item:
