@@ -370,7 +370,6 @@ def test_keys_whose_scores_differ_by_less_than_two_float64_tell(isa: str) -> Non
     """Scores of 2^114 that are 2^-14 apart: the largest one's own tail is not left out."""
     inputs, outputs, fields = made(np.random.default_rng(0), "apart", batch=1, queries=1, keys=4, size=2, heads=1, groups=1)
     inputs["query_tensor"][...] = 2, 2.0**127 * (1 - 2.0**-24)
-    inputs["key_tensor"][...] = np.ldexp(
-        [[5, -7], [6, 5], [6, -(2.0**22)], [-1, 5]], [[-22, -21], [-24, -22], [-22, -20], [-22, -22]]
-    )
+    significands = np.array([[5, -7], [6, 5], [6, -(2.0**22)], [-1, 5]])
+    inputs["key_tensor"][...] = np.ldexp(significands, np.array([[-22, -21], [-24, -22], [-22, -20], [-22, -22]]))
     agrees((inputs, outputs, fields | dict(scale=100.0)), [isa])
