@@ -14,7 +14,7 @@ from anydml.kernels.code.llvm import unavailable
 from every_kernel import Compared, Kernel, Ran
 
 # tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
-engine.compiled = lru_cache(maxsize=2048)(engine.compiled.__wrapped__)
+engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
 
 TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
     **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),

@@ -23,7 +23,7 @@ SHORT = 1 << 14  # terms below which other threads can wait
 ALONE = 1 << 16  # terms below which one thread computes
 BUDGET = 1 << 28  # terms between which signals are handled
 TURNS = 16  # terms of a loop, about, whose ends are looked for
-LONGEST = 1 << 24  # terms of one element; the reference leaves out those of huge windows that are outside
+LONGEST = 1 << 28  # terms of one element; the reference leaves out those of huge windows that are outside
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
