@@ -88,6 +88,16 @@ class Body(Text):
     def loaded(self, kind: Kind, pointer: str, offset: int | str = 0) -> Value:
         return Value(self, self.load(kind.text, pointer, offset), kind)
 
+    def masked(self, kind: Kind, pointer: str, active: Value, offsets: Value | None = None) -> Value:
+        """The elements of active lanes, side by side or so many bytes from a pointer each, and zeros in the others."""
+        suffix, pointers, at = f"v{kind.lanes}{kind.element}", "ptr", f"ptr {pointer}"
+        name = f"llvm.masked.load.{suffix}.p0"
+        if offsets is not None:
+            name, pointers = f"llvm.masked.gather.{suffix}.v{kind.lanes}p0", f"<{kind.lanes} x ptr>"
+            at = f"{pointers} {self.op(f'getelementptr i8, ptr {pointer}, {offsets!r}')}"
+        self.declared[f"declare {kind.text} @{name}({pointers}, i32, {active.kind.text}, {kind.text})"] = None
+        return self.value(f"call {kind.text} @{name}({at}, i32 1, {active!r}, {kind.text} zeroinitializer)", kind)
+
     def stored(self, value: Value, pointer: str, offset: int | str = 0) -> None:
         self.store(value.kind.text, value.name, pointer, offset)
 

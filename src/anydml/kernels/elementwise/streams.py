@@ -86,12 +86,7 @@ class Streams:
         for k in self.inside:
             kind = self.kinds[k]
             if self._masks(k):
-                signature = f"ptr, i32, <{kind.lanes} x i1>, {kind.text}"
-                name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
-                body.declared[f"declare {kind.text} @{name}({signature})"] = None
-                active = self.first(take)
-                call = f"call {kind.text} @{name}(ptr {self.place(k, i)}, i32 1, {active!r}, {kind.text} zeroinitializer)"
-                found[k] = body.value(call, kind)
+                found[k] = body.masked(kind, self.place(k, i), self.first(take))
             else:
                 self._copy(k, i, take, out=False)
                 found[k] = body.loaded(kind, self.spare[k])

@@ -82,7 +82,7 @@ class _Kernel:
 
             def group(g: str, _: list[Value]) -> list[Value]:
                 at = body.op(f"add i64 {low}, {body.op(f'mul i64 {g}, {shape.lanes}')}")
-                self._stop_if_full(body.op(f"sub i64 {body.op(f'add i64 {done}, {at}')}, %first"))
+                self.list.stop_if_full(body.op(f"sub i64 {body.op(f'add i64 {done}, {at}')}, %first"))
                 # the last ones of a line begin earlier, so that they are as many as there are lanes
                 at = body.call("llvm.umin.i64", WORD, f"i64 {at}", f"i64 {last}").name
                 self._group(body.op(f"add i64 {done}, {at}"))
@@ -92,26 +92,9 @@ class _Kernel:
             return []
 
         body.loop(body.op(f"udiv i64 {begin}, {size}"), runs, 1, [], run)
-        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
-        # a call that began behind the end has nothing left to do, and stays there
-        over = body.op(f"icmp uge i64 {start}, %rows")
-        after = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
-        body.store("i64", after, "%state")
-        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        self.list.end(start)
         body.begin()
         return kernel(body, list(body.declared))
-
-    def _stop_if_full(self, r: str) -> None:
-        body = self.body
-
-        def stop() -> None:
-            body.store("i64", r, "%state")
-            body.do("ret i64 1")
-            body.label(body.name("never"))
-
-        half = body.op("lshr i64 %room, 1")
-        self.list.noted = body.load("i64", "%state", 16)
-        when(body, body.op(f"icmp ugt i64 {self.list.noted}, {half}"), stop)
 
     def _group(self, number: str) -> None:
         """As many rows as there are lanes, from one on."""

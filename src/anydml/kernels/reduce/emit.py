@@ -55,7 +55,7 @@ class _Kernel:
 
         def row(r: str, staged: list[Value]) -> list[Value]:
             staging.resume(staged)
-            self._stop_if_full(r)
+            self.list.stop_if_full(r, lambda: self._put_back(r))
             if shape.staged:
                 staging.begin(r)
             self._row(r)
@@ -67,31 +67,17 @@ class _Kernel:
         start = body.load("i64", "%state")
         first = Value(body, start, zero.kind)
         body.loop(start, "%rows", 1, [first, first], row)
-        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
-        # a call that began behind the end has nothing left to do, and stays there
-        over = body.op(f"icmp uge i64 {start}, %rows")
-        end = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
-        body.store("i64", end, "%state")
-        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        self.list.end(start)
         body.begin()
         finer, declared = self.finer or ("", [])
         return kernel(body, [*dict.fromkeys([*body.declared, *declared]), finer])
 
-    def _stop_if_full(self, r: str) -> None:
+    def _put_back(self, r: str) -> None:
+        """Write staged rows back before the call stops at one; all that were to be together are back already."""
         body, staging = self.body, self.staging
-
-        def stop() -> None:
-            if staging.writes:
-                # where all rows are staged that were to be together, they are back already
-                none = body.op(f"icmp eq i64 {r}, {staging.end}")
-                when(body, body.op(f"xor i1 {none}, true"), lambda: staging.put_back(r))
-            body.store("i64", r, "%state")
-            body.do("ret i64 1")
-            body.label(body.name("never"))
-
-        half = body.op("lshr i64 %room, 1")
-        self.list.noted = body.load("i64", "%state", 16)
-        when(body, body.op(f"icmp ugt i64 {self.list.noted}, {half}"), stop)
+        if staging.writes:
+            none = body.op(f"icmp eq i64 {r}, {staging.end}")
+            when(body, body.op(f"xor i1 {none}, true"), lambda: staging.put_back(r))
 
     def _row(self, r: str) -> None:
         body, shape = self.body, self.shape

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.rounding import stored
@@ -17,6 +19,31 @@ class List:
     def __init__(self, body: Body, row: Row) -> None:
         self.body, self.row, self.shape = body, row, row.shape
         self.noted = "0"
+
+    def stop_if_full(self, r: str, before: Callable[[], None] | None = None) -> None:
+        """Stop before a row, from which the next call goes on, where the list is half full; before: what is done first."""
+        body = self.body
+
+        def stop() -> None:
+            if before is not None:
+                before()
+            body.store("i64", r, "%state")
+            body.do("ret i64 1")
+            body.label(body.name("never"))
+
+        half = body.op("lshr i64 %room, 1")
+        self.noted = body.load("i64", "%state", 16)
+        when(body, body.op(f"icmp ugt i64 {self.noted}, {half}"), stop)
+
+    def end(self, start: str) -> None:
+        """Return whether there is anything on the list, after a call that began at a row."""
+        body = self.body
+        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
+        # a call that began behind the end has nothing left to do, and stays there
+        over = body.op(f"icmp uge i64 {start}, %rows")
+        after = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
+        body.store("i64", after, "%state")
+        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
 
     def append(self, place: str) -> None:
         """Put a place of the row on the list; where the list is full, the whole row instead of all its places."""

@@ -46,7 +46,7 @@ class Filled:
             if self.step == 1:
                 return body.loaded(kind, from_, place)
             active = body.constants("i1", [k % 2 == 0 for k in range(2 * self.wide)])  # the last one may be behind the tensor
-            return self._every_second(self._masked(Kind(kind.element, 2 * self.wide), body.at(from_, place), active))
+            return self._every_second(body.masked(Kind(kind.element, 2 * self.wide), body.at(from_, place), active))
 
         singles = [self._single(read(n)) for n in range(self.across)]
         for n, single in enumerate(singles):
@@ -167,7 +167,7 @@ class Filled:
         def read(at: str) -> Value:
             if not self.step:
                 return self._single(self._gathered(kind, at, active))
-            bits = self._masked(Kind(kind.element, many), at, active)
+            bits = body.masked(Kind(kind.element, many), at, active)
             return self._single(self._every_second(bits) if self.step > 1 else bits)
 
         def write(at: str, place: str) -> None:
@@ -181,19 +181,7 @@ class Filled:
         when(body, tight, lambda: self._channels(at, place, write_back))
         when(body, body.op(f"xor i1 {tight}, true"), lambda: self._channels(at, place, write))
 
-    def _masked(self, kind: Kind, place: str, active: Value) -> Value:
-        body = self.body
-        name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
-        body.declared[f"declare {kind.text} @{name}(ptr, i32, <{kind.lanes} x i1>, {kind.text})"] = None
-        call = f"call {kind.text} @{name}(ptr {place}, i32 1, {active!r}, {kind.text} zeroinitializer)"
-        return body.value(call, kind)
-
     def _gathered(self, kind: Kind, from_: str, active: Value) -> Value:
         body = self.body
         offsets = body.constants("i64", self.places) * body.splat(Value(body, "%s2", Kind("i64")), kind.lanes)
-        places = body.op(f"getelementptr i8, ptr {from_}, {offsets!r}")
-        name = f"llvm.masked.gather.v{kind.lanes}{kind.element}.v{kind.lanes}p0"
-        pointers = f"<{kind.lanes} x ptr>"
-        body.declared[f"declare {kind.text} @{name}({pointers}, i32, <{kind.lanes} x i1>, {kind.text})"] = None
-        call = f"call {kind.text} @{name}({pointers} {places}, i32 1, {active!r}, {kind.text} zeroinitializer)"
-        return body.value(call, kind)
+        return body.masked(kind, from_, active, offsets)

@@ -178,7 +178,7 @@ class _Flat(Panels):
             record = body.at(self.groups, body.op(f"mul i64 {g}, {GROUP}"))
             offset, place = (body.load("i64", record, 8 * k) for k in (0, 1))
             mask = self._mask(body.load("i16", masks, body.op(f"mul i64 {g}, {MASK}")))
-            elements = self._masked(Kind(f"i{8 * size}", self.lanes), body.at(from_, offset), mask)
+            elements = body.masked(Kind(f"i{8 * size}", self.lanes), body.at(from_, offset), mask)
             body.stored(self._single(elements), body.at(to, place))
             return []
 

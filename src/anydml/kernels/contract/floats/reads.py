@@ -19,13 +19,13 @@ class Reader:
         kind = Kind(f"i{8 * size}", lanes)
         if self.step == 1:
             place = body.at(from_, body.op(f"mul i64 {i}, {size}"))
-            return body.loaded(kind, place) if active is None else self._masked(kind, place, active)
+            return body.loaded(kind, place) if active is None else body.masked(kind, place, active)
         if self.step == 2:
             place = body.at(from_, body.op(f"mul i64 {i}, {2 * size}"))
             double = Kind(kind.element, 2 * lanes)
             if active is None:
                 active = self._spread(body.constant(kind.of("i1"), True))
-            both = self._masked(double, place, active)
+            both = body.masked(double, place, active)
             return Value(body, shuffle(body, both.name, "poison", double.text, range(0, 2 * lanes, 2)), kind)
         active = body.constant(kind.of("i1"), True) if active is None else active
         at = body.splat(Value(body, i, Kind("i64")), lanes) + body.constants("i64", range(lanes))
@@ -48,13 +48,6 @@ class Reader:
         order = [k // 2 if k % 2 == 0 else lanes for k in range(2 * lanes)]
         made = shuffle(body, active.name, none.name, active.kind.text, order)
         return Value(body, made, Kind("i1", 2 * lanes))
-
-    def _masked(self, kind: Kind, place: str, active: Value) -> Value:
-        body = self.body
-        name = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0"
-        body.declared[f"declare {kind.text} @{name}(ptr, i32, <{kind.lanes} x i1>, {kind.text})"] = None
-        call = f"call {kind.text} @{name}(ptr {place}, i32 1, {active!r}, {kind.text} zeroinitializer)"
-        return body.value(call, kind)
 
 
 def single(bits: Value, data_type: DataType) -> Value:

@@ -138,15 +138,10 @@ class Products:
 
 def masked(body: Body, kind: Kind, place: str, step: str | None, active: Value) -> Value:
     """The elements of some lanes, side by side or so many bytes apart, and zeros."""
-    mask = f"<{kind.lanes} x i1>"
     if step is None:
-        name, pointers, at = f"llvm.masked.load.v{kind.lanes}{kind.element}.p0", "ptr", f"ptr {place}"
-    else:
-        lanes = body.constants("i64", range(kind.lanes)) * body.splat(Value(body, step, Kind("i64")), kind.lanes)
-        name, pointers = f"llvm.masked.gather.v{kind.lanes}{kind.element}.v{kind.lanes}p0", f"<{kind.lanes} x ptr>"
-        at = f"{pointers} {body.op(f'getelementptr i8, ptr {place}, {lanes!r}')}"
-    body.declared[f"declare {kind.text} @{name}({pointers}, i32, {mask}, {kind.text})"] = None
-    return body.value(f"call {kind.text} @{name}({at}, i32 1, {active!r}, {kind.text} zeroinitializer)", kind)
+        return body.masked(kind, place, active)
+    offsets = body.constants("i64", range(kind.lanes)) * body.splat(Value(body, step, Kind("i64")), kind.lanes)
+    return body.masked(kind, place, active, offsets)
 
 
 def products(target: Target, height: int, rest: int, across: int) -> str:
