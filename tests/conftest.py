@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any
 
 import pytest
 
 from anydml.kernels.code import engine
 from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.reduce import undecided
 from every_kernel import Compared, Kernel, Ran
 
 # tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
@@ -62,6 +64,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             counts[name] += number
     if counts:
         terminalreporter.write_line(", ".join(f"{number:,} {name}" for name, number in sorted(counts.items())))
+
+
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The numbers of elements that kernels of rows leave to Python, call by call."""
+    counts: list[int] = []
+    coordinates = undecided._coordinates
+
+    def counting(*args: Any) -> list[tuple[int, ...]]:
+        found = list(coordinates(*args))
+        counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(undecided, "_coordinates", counting)
+    yield counts
+    engine.compiled.cache_clear()
 
 
 @pytest.fixture

@@ -10,15 +10,17 @@ import hashlib
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
-from anydml.kernels.call.steps import At, Step, runner
+from anydml.kernels.call.steps import At, Repeat, Step, runner
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
 
@@ -34,6 +36,10 @@ def missing() -> str | None:
     if absent:
         return f"{' and '.join(absent)} not found: Debian's packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user"
     return llvm.unavailable()
+
+
+# the tests of what runs on Arm elsewhere: here an emulator and a compiler for the program around the kernels stand in
+needed = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
 class Recorder:
@@ -53,6 +59,25 @@ class Recorder:
     def emitters(self) -> set[tuple[Any, ...]]:
         """The code that was asked for: the name of the function that emits it, and its arguments behind the target."""
         return {(emit.__name__, *arguments) for emit, _, arguments in self._codes}
+
+
+def recording(monkeypatch: pytest.MonkeyPatch, target: Target, *families: ModuleType) -> Recorder:
+    """A recorder of the kernels that families have for a row of the table, which no processor needs to be of."""
+    made = Recorder()
+    monkeypatch.setattr(engine, "compiled", made.compiled)
+    for family in families:
+        monkeypatch.setattr(family, "wanted", lambda name: target)
+    return made
+
+
+def steps_of(phases: Iterable[Sequence[Sequence[Step | Repeat]]]) -> list[Step]:
+    """The steps of phases, one after another; none of them may repeat others."""
+    found: list[Step] = []
+    for piece in (piece for phase in phases for piece in phase):
+        for step in piece:
+            assert isinstance(step, Step)
+            found.append(step)
+    return found
 
 
 class Case(NamedTuple):

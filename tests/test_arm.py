@@ -36,7 +36,7 @@ ROWS = [pytest.param(row, id=row.name) for row in ARM]
 Inputs = dict[str, NDArray[Any]]
 
 pytestmark = [
-    pytest.mark.skipif(emulated.missing() is not None, reason=str(emulated.missing())),
+    emulated.needed,
     pytest.mark.filterwarnings("ignore:Generating overly large repr"),
 ]
 

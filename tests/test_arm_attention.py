@@ -14,20 +14,19 @@ from numpy.typing import NDArray
 import emulated
 from agreement import bits_of
 from anydml.kernels.attention import family
-from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.reference import evaluated
 from anydml.schema.check import check
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
-from emulated import Bytes, Case, Recorder
+from emulated import Bytes, Case, steps_of
 from every_kernel import SOAK
 from tensors import laid_over
 from test_arm import PROCESSORS, memory_of
 from test_attention import FORMS, MASKS, described, made
 
-pytestmark = pytest.mark.skipif(emulated.missing() is not None, reason=str(emulated.missing()))
+pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in attention that the other rows of the table do otherwise
 
 
@@ -45,7 +44,7 @@ def case_of(desc: Desc, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str
     assert lowered.constants is not None
     buffers["constants"] = lowered.constants
     buffers["scratch"] = np.zeros(lowered.scratch, np.uint8)
-    steps: Any = [step for rounds in lowered.rounds for phase in rounds.phases for piece in phase for step in piece]
+    steps = steps_of(phase for rounds in lowered.rounds for phase in rounds.phases)
     judge = partial(judged, lowered, checked.tensors, inputs, wanted)
     return Case(str(desc), buffers, steps, wanted, judge=judge)
 
@@ -64,9 +63,7 @@ def judged(
 
 
 def test_forms_masks_and_types(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    recorder, cases = Recorder(), []
-    monkeypatch.setattr(engine, "compiled", recorder.compiled)
-    monkeypatch.setattr(family, "wanted", lambda name: GENERIC)
+    recorder, cases = emulated.recording(monkeypatch, GENERIC, family), []
     for at, form in enumerate(FORMS):
         for mask in MASKS if SOAK > 1 else (MASKS[at % 5],):
             rng = np.random.default_rng(at)

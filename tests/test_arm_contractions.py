@@ -15,7 +15,6 @@ import emulated
 import hurting
 from agreement import bits_of, expected
 from anydml import DataType, TensorDesc, check
-from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.contract.floats import family, plan
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
@@ -28,7 +27,7 @@ from tensors import laid_over
 from test_arm import PROCESSORS, memory_of, one_by_one
 
 pytestmark = [
-    pytest.mark.skipif(emulated.missing() is not None, reason=str(emulated.missing())),
+    emulated.needed,
     pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:underflow"),
 ]
 GENERIC = ARM[0]  # there is nothing in a contraction that the other rows of the table do otherwise
@@ -36,10 +35,7 @@ GENERIC = ARM[0]  # there is nothing in a contraction that the other rows of the
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    made = Recorder()
-    monkeypatch.setattr(engine, "compiled", made.compiled)
-    monkeypatch.setattr(family, "wanted", lambda name: GENERIC)
-    return made
+    return emulated.recording(monkeypatch, GENERIC, family)
 
 
 def case_of(desc: Any, rng: Rng, kind: str, seen: Open) -> Case:

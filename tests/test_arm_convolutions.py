@@ -16,7 +16,7 @@ from integer_convolutions import make, random_recipe
 from test_arm import PROCESSORS, ROWS, case_of
 from test_integer_convolutions import desc_of
 
-pytestmark = pytest.mark.skipif(emulated.missing() is not None, reason=str(emulated.missing()))
+pytestmark = emulated.needed
 
 
 @pytest.fixture

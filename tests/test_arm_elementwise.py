@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 import emulated
 from agreement import bits_of
 from anydml import TensorDesc, check
-from anydml.kernels.code import engine
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.elementwise import family, undecided
@@ -25,24 +24,21 @@ from anydml.kernels.reference import evaluated
 from anydml.schema.field import INPUT
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
-from emulated import Bytes, Case, Open, Recorder
+from emulated import Bytes, Case, Open, Recorder, steps_of
 from every_kernel import SOAK, newest_of
 from mapped import MAPPED, drawn_for, variants
 from tensors import laid_over
 from test_arm import PROCESSORS, memory_of
 from test_elementwise_layouts import SAMPLES, example_with, nested, sizes_of
 
-pytestmark = pytest.mark.skipif(emulated.missing() is not None, reason=str(emulated.missing()))
+pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in a map that the other rows do otherwise
 Arrays = dict[str, NDArray[Any]]
 
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    made = Recorder()
-    monkeypatch.setattr(engine, "compiled", made.compiled)
-    monkeypatch.setattr(family, "wanted", lambda name: GENERIC)
-    return made
+    return emulated.recording(monkeypatch, GENERIC, family)
 
 
 def case_of(desc: Desc, inputs: Arrays, seen: Open) -> Case | None:
@@ -62,10 +58,10 @@ def case_of(desc: Desc, inputs: Arrays, seen: Open) -> Case | None:
     wanted = buffers[output.name].copy()
     bits_of(laid_over(t, wanted))[...] = bits_of(evaluated(newest.desc, inputs)[output.name])
     ((phase,),) = (rounds.phases for rounds in made.rounds)
-    steps = [step for piece in phase for step in piece]
+    steps = steps_of([phase])
     results = {output.name: wanted}
     judge = partial(judged, desc, output.name, list(inputs.values()), wanted, len(phase) if made.scratch else 0, seen)
-    return Case(str(desc), buffers, steps, results, judge=judge)  # type: ignore[arg-type]  # no step is repeated
+    return Case(str(desc), buffers, steps, results, judge=judge)
 
 
 def judged(

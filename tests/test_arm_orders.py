@@ -13,28 +13,23 @@ import emulated
 import hurting
 from agreement import bits_of, expected
 from anydml import DataType, TensorDesc, check, operators
-from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.irregular import family as irregular
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.order import family as order
 from anydml.kernels.scan import family as scan
 from anydml.schema.statement import stated
-from emulated import Bytes, Case, Recorder
+from emulated import Bytes, Case, Recorder, steps_of
 from tensors import laid_over
 from test_arm import PROCESSORS, memory_of
 
-pytestmark = pytest.mark.skipif(emulated.missing() is not None, reason=str(emulated.missing()))
+pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in these that the other rows of the table do otherwise
 
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    made = Recorder()
-    monkeypatch.setattr(engine, "compiled", made.compiled)
-    for family in (scan, order, irregular):
-        monkeypatch.setattr(family, "wanted", lambda name: GENERIC)
-    return made
+    return emulated.recording(monkeypatch, GENERIC, scan, order, irregular)
 
 
 def case_of(family: Any, desc: Any, **inputs: NDArray[Any]) -> Case:
@@ -50,8 +45,8 @@ def case_of(family: Any, desc: Any, **inputs: NDArray[Any]) -> Case:
         wanted[name] = buffers[name].copy()
         bits_of(laid_over(t, wanted[name]))[...] = bits_of(result)
     (rounds,) = made.rounds
-    steps = [step for phase in rounds.phases for piece in phase for step in piece]
-    return Case(str(desc), buffers, steps, wanted)  # type: ignore[arg-type]  # no step of these repeats others
+    steps = steps_of(rounds.phases)
+    return Case(str(desc), buffers, steps, wanted)
 
 
 def described(name: str) -> Any:

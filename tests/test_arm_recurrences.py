@@ -11,26 +11,22 @@ import pytest
 import emulated
 from agreement import bits_of
 from anydml import check
-from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.recurrence import family
 from anydml.kernels.reference import evaluated
 from anydml.schema.statement import stated
-from emulated import Bytes, Case, Recorder
+from emulated import Bytes, Case, Recorder, steps_of
 from test_arm import PROCESSORS
 from test_recurrences import GATES, filled, plain
 
-pytestmark = pytest.mark.skipif(emulated.missing() is not None, reason=str(emulated.missing()))
+pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in a row that the other rows of the table do otherwise
 
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    made = Recorder()
-    monkeypatch.setattr(engine, "compiled", made.compiled)
-    monkeypatch.setattr(family, "wanted", lambda name: GENERIC)
-    return made
+    return emulated.recording(monkeypatch, GENERIC, family)
 
 
 def bytes_of(array: Any) -> Bytes:
@@ -46,8 +42,8 @@ def case_of(desc: Any, seed: int) -> Case:
     buffers = {name: bytes_of(x) for name, x in (inputs | outputs).items()}
     assert made.constants is not None
     buffers |= {"scratch": np.zeros(made.scratch, np.uint8), "constants": made.constants}
-    steps = [step for rounds in made.rounds for phase in rounds.phases for piece in phase for step in piece]
-    return Case(str(desc), buffers, steps, wanted)  # type: ignore[arg-type]  # no step is repeated
+    steps = steps_of(phase for rounds in made.rounds for phase in rounds.phases)
+    return Case(str(desc), buffers, steps, wanted)
 
 
 def test_every_recurrence(recorder: Recorder, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ import emulated
 import hurting
 from agreement import bits_of
 from anydml import DataType, TensorDesc, check, operators
-from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.reduce import family
@@ -25,23 +24,20 @@ from anydml.kernels.reduce.undecided import STATE_WORDS
 from anydml.kernels.reference import evaluated
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
-from emulated import Bytes, Case, Open, Recorder
+from emulated import Bytes, Case, Open, Recorder, steps_of
 from every_kernel import SOAK
 from tensors import laid_over
 from test_arm import PROCESSORS, memory_of
 from test_rows import ACROSS, EVERY, LAYOUTS, MAPPED, TYPES, desc_of
 
-pytestmark = pytest.mark.skipif(emulated.missing() is not None, reason=str(emulated.missing()))
+pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in a row that the other rows of the table do otherwise
 F32 = DataType.FLOAT32
 
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    made = Recorder()
-    monkeypatch.setattr(engine, "compiled", made.compiled)
-    monkeypatch.setattr(family, "wanted", lambda name: GENERIC)
-    return made
+    return emulated.recording(monkeypatch, GENERIC, family)
 
 
 def case_of(desc: Any, x: NDArray[Any], seen: Open) -> Case:
@@ -54,9 +50,9 @@ def case_of(desc: Any, x: NDArray[Any], seen: Open) -> Case:
     x = laid_over(desc.input_tensor, given)  # where elements overlap, the last one is there
     bits_of(laid_over(t, wanted))[...] = bits_of(evaluated(desc, {"input_tensor": x})["output_tensor"])
     ((phase,),) = (rounds.phases for rounds in made.rounds)
-    steps = [step for piece in phase for step in piece]
+    steps = steps_of([phase])
     judge = partial(judged, made, desc, x, wanted, seen)
-    return Case(str(desc), buffers, steps, {"output_tensor": wanted}, judge=judge)  # type: ignore[arg-type]  # no step is repeated
+    return Case(str(desc), buffers, steps, {"output_tensor": wanted}, judge=judge)
 
 
 def judged(

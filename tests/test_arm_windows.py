@@ -14,27 +14,23 @@ from numpy.typing import NDArray
 import emulated
 from agreement import bits_of, expected
 from anydml import check
-from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.windows import family
 from anydml.kernels.windows.undecided import STATE_WORDS
 from anydml.schema.statement import stated
-from emulated import Bytes, Case, Recorder
+from emulated import Bytes, Case, Recorder, steps_of
 from tensors import laid_over
 from test_arm import PROCESSORS, memory_of
 from test_windows import USUAL, drawn, of_kinds, pooling
 
-pytestmark = pytest.mark.skipif(emulated.missing() is not None, reason=str(emulated.missing()))
+pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in windows that the other rows of the table do otherwise
 
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    made = Recorder()
-    monkeypatch.setattr(engine, "compiled", made.compiled)
-    monkeypatch.setattr(family, "wanted", lambda name: GENERIC)
-    return made
+    return emulated.recording(monkeypatch, GENERIC, family)
 
 
 def case_of(desc: Any, x: NDArray[Any], general: bool, monkeypatch: pytest.MonkeyPatch) -> Case:
@@ -49,8 +45,8 @@ def case_of(desc: Any, x: NDArray[Any], general: bool, monkeypatch: pytest.Monke
         wanted[name] = buffers[name].copy()
         bits_of(laid_over(t, wanted[name]))[...] = bits_of(result)
     ((phase,),) = (rounds.phases for rounds in made.rounds)
-    steps = [step for piece in phase for step in piece]
-    return Case(str(desc), buffers, steps, wanted, judge=partial(judged, made, desc, x, wanted))  # type: ignore[arg-type]
+    steps = steps_of([phase])
+    return Case(str(desc), buffers, steps, wanted, judge=partial(judged, made, desc, x, wanted))
 
 
 def judged(

@@ -218,7 +218,7 @@ def test_any_layout_and_no_byte_beside_it() -> None:
 
 @pytest.fixture
 def left(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many elements each call leaves to the reference."""
+    """The number of elements that each call leaves to the reference."""
     found: list[int] = []
     real = undecided._decide
 
@@ -341,7 +341,7 @@ def test_threads_and_parts_of_batches_change_nothing(monkeypatch: pytest.MonkeyP
 
 
 def test_other_statements_are_refused() -> None:
-    """What looks like it and is something else: another top, a score of other variables, a weight without its sum."""
+    """Statements that look like it and are something else: another top, other scores, a weight without its sum."""
     q, k, v = (Tensor(name, (4, 4), dml.DataType.FLOAT32) for name in "qkv")
     i, j = each((4, 4))
 

@@ -160,7 +160,7 @@ def test_integers_of_64_bits_are_compared_as_what_they_are(data_type: str, how: 
 
 @pytest.mark.parametrize("kind", hurting.KINDS)
 def test_outputs_in_the_place_of_any_input(kind: str) -> None:
-    """What bounds leave open is decided of the elements that were there before."""
+    """Elements that bounds leave open are decided of those that were there before."""
     rng = np.random.default_rng(hurting.KINDS.index(kind))
     inputs = {name: hurting.values("FLOAT32", (5, 13), rng, kind) for name in nest_cases.MOMENTS}
     outputs = ["output_parameters_tensor", "output_first_moment_tensor", "output_second_moment_tensor"]

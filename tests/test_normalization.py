@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -19,7 +19,7 @@ from anydml.kernels.elementwise import standardised
 from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED, regrouped
 from anydml.kernels.elementwise.undecided import Open
 from anydml.kernels.match.maps import maps
-from anydml.kernels.reduce import family, undecided
+from anydml.kernels.reduce import family
 from anydml.operators.activation_gelu import ActivationGelu
 from anydml.operators.activation_leaky_relu import ActivationLeakyRelu
 from anydml.operators.activation_relu import ActivationRelu
@@ -238,22 +238,6 @@ def standardising(data_type: str) -> list[tuple[Any, str]]:
         (named("BATCH_NORMALIZATION")(**both, **given, fused_activation=ActivationRelu()), "elementwise:compiled"),
         (training("BATCH_NORMALIZATION_TRAINING_GRAD", data_type, (3, 2, 41), (1, 2, 1))[0], "reduce:compiled"),
     ]
-
-
-@pytest.fixture
-def in_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The numbers of elements that rows left to Python, call by call."""
-    counts: list[int] = []
-    coordinates = undecided._coordinates
-
-    def counting(*args: Any) -> list[tuple[int, ...]]:
-        found = list(coordinates(*args))
-        counts.append(len(found))
-        return found
-
-    monkeypatch.setattr(undecided, "_coordinates", counting)
-    yield counts
-    engine.compiled.cache_clear()
 
 
 @pytest.mark.parametrize("isa", ISAS)

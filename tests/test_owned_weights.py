@@ -16,8 +16,9 @@ from anydml.devices.graph import CompiledGraph
 from anydml.graphs.quantised_parts import most_norms, norms
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
-from anydml.kernels.contract.quantised import bounds, family
+from anydml.kernels.contract.quantised import family
 from every_kernel import SOAK
+from quantised_graphs import sure_of_nothing
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 NAME = "contract.quantised:compiled"
@@ -84,14 +85,7 @@ def test_what_is_open_is_decided_with_the_weights_themselves(
     draw: Callable[..., Any], in_python: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An estimate that is sure of nothing: by machine code, and by Python."""
-    estimate = bounds.estimate
-
-    def unsure(*arguments: Any) -> Any:
-        made = estimate(*arguments)
-        assert not isinstance(made, str)
-        return made._replace(limit=np.full_like(made.limit, -1))
-
-    monkeypatch.setattr(bounds, "estimate", unsure)
+    sure_of_nothing(monkeypatch)
     if in_python:
         monkeypatch.setitem(cast(dict[str, Any], REGIONS), NAME, lambda: partial(family.lower, slack=1.0))
     layer, x, w = draw(np.int8, np.random.default_rng(2))

@@ -26,7 +26,7 @@ from anydml.kernels.contract.quantised import bounds, family
 from anydml.kernels.kernel import Refused
 from every_kernel import SOAK, Ran
 from guarded import AVAILABLE, place
-from quantised_graphs import INT8, UINT8, Array, Building, Case, Recipe, make, random_recipe, real
+from quantised_graphs import INT8, UINT8, Array, Building, Case, Recipe, make, random_recipe, real, sure_of_nothing
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 NAME = "contract.quantised:compiled"
@@ -122,14 +122,7 @@ SMALL = (
 @pytest.mark.parametrize("recipe", SMALL)
 def test_all_outputs_are_decided_as_stated(recipe: Recipe, listed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """An estimate that is sure of nothing: the list is as long as the output; and Python decides all of it, too."""
-    estimate = bounds.estimate
-
-    def unsure(*arguments: Any) -> Any:
-        made = estimate(*arguments)
-        assert not isinstance(made, str)
-        return made._replace(limit=np.full_like(made.limit, -1))
-
-    monkeypatch.setattr(bounds, "estimate", unsure)
+    sure_of_nothing(monkeypatch)
     case = make(recipe, 3)
     wanted = outputs(case, fuse=False)
     for threads in (1, 2):

@@ -23,7 +23,7 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target, named
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.rows import rows
-from anydml.kernels.reduce import doubled, family, layout, softmax, undecided
+from anydml.kernels.reduce import doubled, family, layout, softmax
 from anydml.kernels.reference import evaluated
 from anydml.schema.check import check
 from anydml.schema.expression import Max, Sum, Tensor, each, exp, over, rank
@@ -281,24 +281,8 @@ def test_extremes_of_rows_of_any_length() -> None:
 # --- what bounds leave open ---
 
 
-@pytest.fixture
-def listed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The numbers of elements that were decided in Python, call by call."""
-    counts: list[int] = []
-    coordinates = undecided._coordinates
-
-    def counting(*args: Any) -> list[tuple[int, ...]]:
-        found = list(coordinates(*args))
-        counts.append(len(found))
-        return found
-
-    monkeypatch.setattr(undecided, "_coordinates", counting)
-    yield counts
-    engine.compiled.cache_clear()
-
-
 @pytest.mark.parametrize("room", [2, 8, 1 << 10])
-def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.MonkeyPatch, listed: list[int]) -> None:
+def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int]) -> None:
     engine.compiled.cache_clear()
     for name in ("EXP_REL", "PICKED_REL"):  # honest bounds, of much use to nobody
         monkeypatch.setattr(softmax, name, 2.0**-24)
@@ -307,14 +291,14 @@ def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.M
     desc = desc_of("ACTIVATION_SOFTMAX1", F32, (7, 19), (1,))
     x = np.random.default_rng(7).standard_normal((7, 19)).astype(np.float32)
     same(executed(desc, x), exact(desc, x))
-    assert sum(listed) >= 40
-    assert (len(listed) > 1) == (room < 1 << 10)
+    assert sum(in_python) >= 40
+    assert (len(in_python) > 1) == (room < 1 << 10)
 
 
 @pytest.mark.parametrize("room", [2, 50, 1 << 10])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_elements_left_open_across_are_decided_exactly(
-    room: int, threads: int, monkeypatch: pytest.MonkeyPatch, listed: list[int], staged: list[tuple[int, ...]]
+    room: int, threads: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int], staged: list[tuple[int, ...]]
 ) -> None:
     """A call that stops has put back the rows that it has done, and none that it has not."""
     engine.compiled.cache_clear()
@@ -327,11 +311,11 @@ def test_elements_left_open_across_are_decided_exactly(
     desc = desc_of("ACTIVATION_SOFTMAX1", F32, x.shape, (0,))
     same(executed(desc, x, threads=threads), exact(desc, x))
     assert staged[0] == (0, 1)
-    assert sum(listed) >= 100
-    assert (len(listed) > 2 * threads) == (room < 1 << 10)
+    assert sum(in_python) >= 100
+    assert (len(in_python) > 2 * threads) == (room < 1 << 10)
 
 
-def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, listed: list[int]) -> None:
+def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, in_python: list[int]) -> None:
     engine.compiled.cache_clear()
     for name in ("EXP_REL", "PICKED_REL"):
         monkeypatch.setattr(softmax, name, 2.0**-24)
@@ -344,13 +328,13 @@ def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, listed: l
         x[...] = np.random.default_rng(seed).standard_normal(x.shape)
         bound.execute()
         same(y, exact(desc, x))
-    assert sum(listed) > 60
+    assert sum(in_python) > 60
 
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(("sizes", "axes"), [((7, 37), (1,)), ((3, 5, 11), (0, 2))])
 def test_what_float64_leaves_open_of_a_softmax_is_decided_in_pairs(
-    isa: str, sizes: tuple[int, ...], axes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, listed: list[int]
+    isa: str, sizes: tuple[int, ...], axes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, in_python: list[int]
 ) -> None:
     engine.compiled.cache_clear()
     for name in ("EXP_REL", "PICKED_REL"):  # nearly all is open
@@ -361,7 +345,7 @@ def test_what_float64_leaves_open_of_a_softmax_is_decided_in_pairs(
         for factor in (1, 20, 300):
             x = (rng.standard_normal(sizes) * factor).astype(data_type.dtype)
             same(executed(desc, x, isa), exact(desc, x))
-    assert not listed
+    assert not in_python
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -399,7 +383,7 @@ def test_powers_in_pairs_are_within_their_bound(isa: str) -> None:
             assert abs(low) <= abs(high) * 2.0**-52
 
 
-def test_sums_on_ties_and_zero_sums_are_decided_by_machine_code(listed: list[int]) -> None:
+def test_sums_on_ties_and_zero_sums_are_decided_by_machine_code(in_python: list[int]) -> None:
     rng = np.random.default_rng(2)
     for name in ("SUM", "AVERAGE", "L1"):
         desc = desc_of(name, F32, (64, 64), (1,))
@@ -408,16 +392,16 @@ def test_sums_on_ties_and_zero_sums_are_decided_by_machine_code(listed: list[int
             if kind == "cancelling":
                 x = np.concatenate([x[:, :32], -x[:, :32]], axis=1)
             same(executed(desc, x), exact(desc, x))
-    assert not listed
+    assert not in_python
 
 
-def test_products_beyond_float64_are_decided_exactly(listed: list[int]) -> None:
+def test_products_beyond_float64_are_decided_exactly(in_python: list[int]) -> None:
     desc = desc_of("MULTIPLY", F32, (2, 40), (1,))
     x = np.full((2, 40), 1e30, np.float32)
     x[:, ::2] = 1e-30
     x[1, :20] = 1e38
     same(executed(desc, x), exact(desc, x))
-    assert listed
+    assert in_python
 
 
 def test_the_sign_of_a_zero_sum() -> None:

@@ -12,10 +12,9 @@ from anydml.kernels.code import engine, llvm
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.reduce import across, family, sums
 from every_kernel import SOAK, Ran
-from test_rows import F32, FUNCTIONS, ISAS, check_between_pages, desc_of, drawn, exact, executed, listed, same
+from test_rows import F32, FUNCTIONS, ISAS, check_between_pages, desc_of, drawn, exact, executed, same
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
-assert listed  # a fixture
 
 LAYOUTS = [  # sizes, axes, strides of the input and of the output
     ((3, 17), (0,), None, None),  # a vector and one row more
@@ -73,7 +72,7 @@ def test_any_layout(
 @pytest.mark.parametrize("room", [2, 50])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_what_is_left_open_is_decided(
-    room: int, threads: int, monkeypatch: pytest.MonkeyPatch, listed: list[int], taken: list[bool]
+    room: int, threads: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int], taken: list[bool]
 ) -> None:
     """Bounds of little use leave most open, and lists are full: calls stop, and go on."""
     engine.compiled.cache_clear()
@@ -91,8 +90,8 @@ def test_what_is_left_open_is_decided(
     x = np.random.default_rng(2).standard_normal((6, 2, 70)).astype(np.float32)
     same(executed(across_, x, threads=threads), exact(across_, x))
     assert taken == [True]
-    assert sum(listed) >= 100
-    assert len(listed) > 1
+    assert sum(in_python) >= 100
+    assert len(in_python) > 1
 
 
 def test_rows_that_are_no_lanes(taken: list[bool]) -> None:
