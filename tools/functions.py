@@ -107,7 +107,7 @@ def _catalog(every: list[type[Desc]]) -> str:
 
 
 def _computed_by(cls: type[Desc]) -> str:
-    """What an example of an operator runs on: "compiled", "NumPy" or "reference", the Python evaluation of formulas."""
+    """The kind of kernel that computes an example: "compiled", "NumPy" or "reference", the Python evaluation of formulas."""
     name = Device("cpu").compile(example_desc(cls)).kernel_name
     if name.startswith("copy:"):  # as small as examples, copies are NumPy's
         return "compiled"

@@ -52,7 +52,7 @@ def first(row: Number, there: Array, *, smallest: bool, value: Array) -> Number:
 
 
 def _less(rows: Array, x: Array, *, side: Literal["left", "right"]) -> Array:
-    """How many numbers of sorted rows lie before each number."""
+    """The count of a sorted row's numbers before each number."""
     flat, numbers = rows.reshape(-1, rows.shape[-1]), x.reshape(-1, x.shape[-1])
     made = [np.searchsorted(row, own, side=side) for row, own in zip(flat, numbers, strict=True)]
     return np.array(made).reshape(x.shape)

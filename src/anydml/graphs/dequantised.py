@@ -1,4 +1,4 @@
-"""What a graph dequantises, and of which constants: float tensors by the integers, scales and zero points they come from."""
+"""Dequantised tensors of a graph: floats by the integers, and the constant scales and zero points, that they come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What float64 leaves open, again in sums of two float64: the weights of a query, then the elements of some columns.
+"""The second stage, for what float64 leaves open, in sums of two float64: a query's weights, then elements of some columns.
 
 u is 2^-53. A sum of products is kept as a head and a tail, and what the tail's additions lose is added up: where that is 0, the
 sum is exact. Keys whose sums are exactly those of the largest score have the weight 1 exactly, so that where all that count

@@ -176,7 +176,7 @@ def _bits(x: float) -> int:
 
 
 class Plan:
-    """What the pieces of a call do, and where in the scratch."""
+    """The pieces of a call, and their places in the scratch."""
 
     def __init__(self, target: Target, made: Placed, batches: int, threads: int) -> None:
         self.numbers = made.numbers
@@ -247,5 +247,5 @@ def same_type(a: Attention, tensors: Tensors) -> DataType | None:
 
 
 def count(v: Variable | None, w: Variable | None) -> int:
-    """How many values two variables have together."""
+    """The number of values that two variables have together."""
     return prod(_size(x) for x in (v, w))

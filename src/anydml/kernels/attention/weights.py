@@ -133,7 +133,7 @@ def _through(
 
 
 def added(target: Target, shape: Shape) -> Function:
-    """What is added to the scores of a query: what is read for each, and where a mask leaves it out, the filter.
+    """Terms of a query's scores: what is read for each, and where a mask leaves it out, the filter.
 
     Where it leaves out all that are seen, a finite filter is a factor of all weights, and nothing is added.
     """

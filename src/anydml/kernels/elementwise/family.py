@@ -140,7 +140,7 @@ def _trial(
 
 
 def _apart(sizes: Sequence[int], steps: Sequence[int]) -> int:
-    """How many elements of an input there are that elements of the output are made of."""
+    """The number of an input's elements that elements of the output are made of."""
     return prod(n for n, step in zip(sizes, steps, strict=True) if step)
 
 

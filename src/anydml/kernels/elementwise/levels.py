@@ -37,7 +37,7 @@ def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> t
 
 
 def of_line(body: Body, shape: Shape, streams: Mapping[int, Value]) -> dict[int, Item]:
-    """What the nodes of a formula that are the same along a line come to; streams: those that are."""
+    """The items of a formula's nodes that are the same along a line; streams: those that are."""
     kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types[:-1]]
     read = [streams.get(k, body.undefined(kind)) for k, kind in enumerate(kinds)]
     walk = LineWalk(body, shape.formula, read, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)

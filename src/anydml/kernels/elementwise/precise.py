@@ -59,7 +59,7 @@ def stored(
 
 
 def computed(body: Body, formula: Formula, streams: Sequence[Value], lanes: int, known: Mapping[int, Precise]) -> Precise:
-    """What a formula gives; known: nodes by their places, which are not computed."""
+    """The result of a formula; known: nodes by their places, which are not computed."""
     items: list[Precise | Condition] = []
     for place, (op, args, data) in enumerate(formula):
         if place in known:
@@ -133,7 +133,7 @@ def _rounded(x: Precise, data_type: DataType) -> tuple[Value, Value | None]:
 def item(
     body: Body, op: str, args: list[Precise | Condition], data: object, streams: Sequence[Value], lanes: int
 ) -> Precise | Condition:
-    """What an operation gives."""
+    """The result of an operation."""
     kind = Kind("double", lanes)
     if op == "stream":
         stream, data_type = cast("tuple[int, DataType]", data)

@@ -105,7 +105,7 @@ class _Written:
         return len(self.nodes) - 1
 
     def factor(self, above: Sequence[int], below: Sequence[int]) -> int | None:
-        """What elements are multiplied by, if anything."""
+        """The factor of all elements, if there is one."""
         found = None
         for factor in above:
             found = factor if found is None else self.add("mul", found, factor)

@@ -19,7 +19,7 @@ from anydml.tensor import DataType
 
 
 class SlopedLine(NamedTuple):
-    """What is the same for a line; an element is off by share |y| + slope |e| + base. None is nothing.
+    """Bounds that are the same for a line; an element is off by share |y| + slope |e| + base. None is nothing.
 
     limits: float32 factors of |z| and of 1, whose sum |y| has to reach, as in `standardised`.
     """

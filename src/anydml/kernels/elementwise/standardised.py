@@ -35,7 +35,7 @@ LEAST, FINEST = 2.0**-125, 2.0**-100  # what a float32 is to be larger than at l
 
 
 class Line(NamedTuple):
-    """What is the same for a line: m, which is off by `near`, a, the sum of its terms b, and bounds.
+    """Numbers that are the same for a line: m, which is off by `near`, a, the sum of its terms b, and bounds.
 
     An element y, with terms of its own, is off by share (|y| + their magnitudes) + off |g| + base. None is nothing.
     limits: float32 factors of these magnitudes, of |g|, or of 1 without it, and a term, infinite where the guard is, of what
@@ -86,7 +86,7 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
 
 
 def limits_of(share: Value, off: Value | None, base: Value | None, guard: Value | None) -> tuple[Value, Value, Value]:
-    """What |y| has to reach, as `Line.limits`."""
+    """The limits that |y| has to reach, as `Line.limits`."""
     body, single = share.body, share.kind.of("float")
     near = body.chosen(share.compared("olt", KNOWN / 2), (1 + 2.0**-20) / (KNOWN - share), float("inf"))
 
@@ -103,7 +103,7 @@ def limits_of(share: Value, off: Value | None, base: Value | None, guard: Value 
 
 
 def shares(a: Number) -> tuple[Value, Value | None]:
-    """What elements that are multiplied by a number are off by, for their magnitude, and where it is not moderate."""
+    """The relative error of elements that are multiplied by a number, and the lanes where the number is not moderate."""
     body, size = a.body, a.wide().magnitude()
     unsure = either(a.guard, far(a.wide()), size.compared("olt", 1 / LARGEST) & size.compared("une", 0.0))
     if a.err is None:

@@ -22,7 +22,7 @@ SHORT = 1 << 14  # elements below which other threads can wait
 
 
 def _length(text: Text, bits: int, place: str) -> str:
-    """How many first elements of a line are reversed."""
+    """The number of a line's first elements, which are reversed."""
     value = text.load(f"i{bits}", place)
     value = value if bits == 64 else text.op(f"zext i{bits} {value} to i64")
     return text.op(f"select i1 {text.op(f'icmp ult i64 {value}, %n')}, i64 {value}, i64 %n")

@@ -85,7 +85,7 @@ def attention(statement: Statement) -> Attention | str:
 
 
 def _parts(e: Expr, op: str) -> Iterator[Expr]:
-    """What an operation joins, such as conditions that all hold."""
+    """The operands that an operation joins, such as conditions that all hold."""
     if e.op == op:
         for a in e.args:
             yield from _parts(a, op)

@@ -55,7 +55,7 @@ def spread(statement: Statement) -> list[Move] | str:
 
 
 def _divided(at: Expr) -> tuple[Affine | None, int, tuple[Expr, ...] | None]:
-    """What an index is a quotient of, by how many, and both as the arguments of the quotient."""
+    """The dividend and the divisor of an index that is a quotient, and both as its arguments."""
     if at.op == "floordiv" and is_integer(at.args[1]):
         return affine(at.args[0]), int(at.args[1].data.value), at.args
     return affine(at), 1, None

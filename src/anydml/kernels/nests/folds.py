@@ -1,4 +1,4 @@
-"""What the loops of reductions carry: sums with the bounds of their errors, extremes, and the place of the largest."""
+"""Values that loops of reductions carry: sums with the bounds of their errors, extremes, and the place of the largest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the code of a nest depends on."""
+"""The shape of a nest: all that its code depends on."""
 
 from __future__ import annotations
 

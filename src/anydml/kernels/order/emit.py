@@ -41,7 +41,7 @@ class Shape(NamedTuple):
 
 
 def groups(k: int, target: Target, shape: Shape) -> int:
-    """How many groups a line is dealt out to, a multiple of a vector's lanes."""
+    """The number of groups that a line is dealt out to, a multiple of a vector's lanes."""
     lanes = target.vector_bytes * 8 // shape.key
     return max(GROUPS, -(-2 * k // lanes) * lanes)
 

@@ -38,7 +38,7 @@ def emitted(target: Target, shape: Shape) -> str:
     loops = [(body.load("i64", base, 16 * k), body.load("i64", base, 16 * k + 8)) for k in range(OUTER + 1)]
 
     def nested(k: int, place: str, index: list[str], found: str) -> str:
-        """How many rows there are after the elements of a loop; index: the coordinates of the loops around it."""
+        """The number of rows after the elements of a loop; index: the coordinates of the loops around it."""
         count, stride = loops[k]
         if k == OUTER:
             return _Row(body, shape, place, index, count, stride).listed(found)
@@ -99,7 +99,7 @@ class _Row:
         self.lanes = min(64, body.target.vector_bytes * 8 // self.bits)
 
     def listed(self, found: str) -> str:
-        """How many rows there are after it."""
+        """The number of rows after it."""
         body = self.body
         dense = body.op(f"icmp eq i64 {self.stride}, {self.bits // 8}")
         end = body.op(f"select i1 {dense}, i64 {self.count}, i64 0")

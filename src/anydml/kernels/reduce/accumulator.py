@@ -28,11 +28,11 @@ class Accumulator(ABC):
 
     @property
     def over_lines(self) -> list[Value]:
-        """What lines of a row carry, before any."""
+        """The values that lines of a row carry, before any."""
         return self.starts
 
     def joined(self, kept: list[Value], values: list[Value]) -> list[Value]:
-        """What lines carry, with the values of one more."""
+        """The values that lines carry, joined with those of one more."""
         return self.merged(kept, values)
 
     def of_lines(self, kept: list[Value]) -> list[Value]:

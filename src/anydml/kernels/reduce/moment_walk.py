@@ -60,13 +60,13 @@ class MomentWalk(LineWalk):
         self.forget()
 
     def of_moments(self, p: int, depth: int) -> Accumulator:
-        """What a reduction of differences carries; depth: additions that one term goes through."""
+        """The accumulator of a reduction of differences; depth: additions that one term goes through."""
         op, args, count = self.formula[p]
         assert isinstance(count, int)
         return (Moments if op == MOMENTS else Joint)(self.body, self.shape.lanes, self.first[args[0]], count, depth)
 
     def put_beside(self, p: int, a: Accumulator) -> None:
-        """What is known of a reduction that has come to a result."""
+        """Put down what is known of a reduction that has come to a result."""
         if isinstance(a, Moments):
             self.beside[p, VARIANCE] = settled(a.variance)
         if isinstance(a, Joint):

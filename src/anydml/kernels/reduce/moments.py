@@ -53,7 +53,7 @@ def _squares(formula: Formula, node: Node, count: int) -> tuple[int, int] | None
 
 
 def mean_of(formula: Formula, node: Node, count: int) -> int | None:
-    """What a node is the mean of, over a row of so many elements."""
+    """The place of the node that a node is the mean of, over a row of so many elements."""
     if node.op != "div":
         return None
     total, divisor = (formula[a] for a in node.args)

@@ -203,7 +203,7 @@ def _merged(accumulators: list[Accumulator], a: list[Value], b: list[Value]) -> 
 
 
 def _joined(accumulators: list[Accumulator], kept: list[Value], values: list[Value]) -> list[Value]:
-    """What accumulators carry from line to line, with the values of one more."""
+    """The values that accumulators carry from line to line, joined with those of one more."""
     found: list[Value] = []
     first = 0
     for a in accumulators:

@@ -76,7 +76,7 @@ class _Finer:
                 self.items[p] = precise.item(self.body, op, [self.items[a] for a in args], data, self.read, self.lanes)
 
     def _fill_row(self, s: int) -> None:
-        """What is the same for the whole row, and known after so many passes."""
+        """Compute what is the same for the whole row, and known after so many passes."""
         within, after = self.stages.within, self.stages.after
         self._fill(
             p for p, node in enumerate(self.formula)
@@ -131,7 +131,7 @@ class _Finer:
             self.items[p] = self.beside[p, ""]
 
     def _sums(self, p: int) -> Sums:
-        """What a reduction carries."""
+        """The sums of a reduction."""
         op, args, data = self.formula[p]
         if op == "row_sum" and len(args) == 1:
             return Plain(self.body, self.lanes, args)

@@ -70,7 +70,7 @@ def _least(body: Body, x: str, y: str) -> str:
 
 
 def _missing(body: Body, target: str, lanes: int, size: int) -> str:
-    """How many lanes of the first vector are left out, so that all further ones lie at multiples of their size."""
+    """The number of lanes that the first vector leaves out, so that all further ones lie at multiples of their size."""
     width = lanes * size
     past = body.op(f"and i64 {body.op(f'ptrtoint ptr {target} to i64')}, {width - 1}")
     apart = body.op(f"or i64 {body.op(f'and i64 {past}, {size - 1}')}, {body.op(f'and i64 %target_step, {width - 1}')}")

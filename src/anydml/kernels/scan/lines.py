@@ -219,7 +219,7 @@ class Line:
         return x, self._joined(self.last(x), sums)
 
     def prefixes(self, x: Value) -> Value:
-        """What the lanes up to each one come to."""
+        """The sum or product of the lanes up to each one."""
         by = 1
         while by < x.kind.lanes:
             x, by = self._joined(x, self.moved(x, by)), 2 * by

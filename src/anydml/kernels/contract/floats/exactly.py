@@ -16,7 +16,7 @@ Streams = Mapping[int, Value]
 
 
 def added(s: Stored, number: Number, read: Streams, made: Value, undecided: Value | None) -> tuple[Value, Value | None]:
-    """What is stored, and the lanes that stay open: where a sum is exact, what is added to it can be added exactly."""
+    """The stored bits, and the lanes that stay open: where a sum is exact, a term can be added to it exactly."""
     term = _term(s, read)
     if term is None or undecided is None:
         return made, undecided
@@ -35,13 +35,13 @@ def signed(s: Stored, total: Value, read: Streams) -> Value:
 
 
 def _term(s: Stored, read: Streams) -> Value | None:
-    """What is added to a sum, in float64, if that is all that is done with it."""
+    """The term that is added to a sum, in float64, if that is all that is done with it."""
     found = s.added()
     return None if found is None else compensated.wide(read[found[1]], s.types[found[1]])
 
 
 def paired(body: Body, s: Stored, values: list[Value], read: Streams, guard: Value | None) -> tuple[Value, Value | None]:
-    """What is stored of a sum in several float64, and the lanes that stay open."""
+    """The stored bits of a sum in several float64, and the lanes that stay open."""
     total, term = values[0], _term(s, read)
     lanes = total.kind.lanes
     if term is not None:
