@@ -17,10 +17,10 @@ from anydml.kernels.elementwise.functions import wide
 from anydml.kernels.match.maps import Map, maps
 from anydml.kernels.match.moves import moves
 from anydml.schema import field
-from anydml.schema.expression import bound_by, walk
 from anydml.schema.kinds import Scalar, ScaleBias, stored_in
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
+from anydml.schema.traversal import bound_by, walk
 from by_kinds import groups, rules_at
 from every_kernel import SOAK
 

@@ -19,7 +19,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise.numbers import FAR
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 from every_kernel import SOAK, Ran, without_dot_products
 from number_kernels import Shown, number, shown
 

@@ -24,8 +24,9 @@ from anydml.kernels.elementwise.shape import Shape
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.reference import evaluated
-from anydml.schema.expression import Indices, Tensor, each, number
+from anydml.schema.expression import Indices, Tensor, each
 from anydml.schema.field import INPUT
+from anydml.schema.node import number
 from anydml.schema.operator import Desc
 from anydml.schema.statement import nest
 from every_kernel import SOAK, Ran, without_dot_products

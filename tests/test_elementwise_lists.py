@@ -18,8 +18,9 @@ from anydml.devices.link import link
 from anydml.kernels.elementwise import family, undecided
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.reference import evaluated
-from anydml.schema.expression import Tensor, each, number
+from anydml.schema.expression import Tensor, each
 from anydml.schema.expression import pow as power
+from anydml.schema.node import number
 from anydml.schema.statement import nest
 from every_kernel import Ran, without_dot_products
 from test_elementwise_layouts import named

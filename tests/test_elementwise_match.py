@@ -19,7 +19,6 @@ from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import SHORT, TILE, Part, parts, shares
 from anydml.kernels.match.maps import OF_MORE, Map, Node, Stream, maps, over_streams
 from anydml.schema.expression import (
-    Constant,
     Sum,
     Tensor,
     at_limits,
@@ -33,12 +32,12 @@ from anydml.schema.expression import (
     log1p,
     maximum,
     minimum,
-    number,
     over,
     rounded,
     select,
     sqrt,
-)  # fmt: skip
+)
+from anydml.schema.node import Constant, number
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import Nest, move, nest, stated
 from tensors import SETTINGS

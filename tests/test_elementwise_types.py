@@ -20,7 +20,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise import halves
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 from anydml.schema.types import ELEVEN
 from anydml.tensor import limits
 from every_kernel import SOAK, Ran, without_dot_products

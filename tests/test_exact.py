@@ -24,7 +24,8 @@ from anydml.kernels.evaluate import source
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.evaluate.places import NotFinite, Places
 from anydml.schema import identities
-from anydml.schema.expression import Expr, Max, Sum, Tensor, each, erf, exp, log, over, select
+from anydml.schema.expression import Max, Sum, Tensor, each, erf, exp, log, over, select
+from anydml.schema.node import Expr
 from anydml.schema.statement import nest, stored
 from anydml.tensor import DataType
 

@@ -14,7 +14,8 @@ from agreement import SOAK, expected
 from anydml import TensorDesc, operators
 from anydml.kernels.evaluate.expanded import expanded
 from anydml.kernels.evaluate.float_sums import total
-from anydml.schema.expression import Mean, Tensor, each, over, walk
+from anydml.schema.expression import Mean, Tensor, each, over
+from anydml.schema.traversal import walk
 from anydml.tensor import DataType
 
 

@@ -14,7 +14,7 @@ from anydml.devices.graph import CompiledGraph
 from anydml.graphs.fusing import read_at_index
 from anydml.graphs.memory import laid_in_scratch, lives, most_alive
 from anydml.graphs.plan import Work
-from anydml.schema.expression import bound_by, walk
+from anydml.schema.traversal import bound_by, walk
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.dequantised import graphs

@@ -22,7 +22,8 @@ from anydml.kernels.contract.plan import CONSTANTS, Plan
 from anydml.kernels.contract.problem import of_convolution
 from anydml.kernels.kernel import Lowered
 from anydml.kernels.match.convolution import NO_CONVOLUTION, convolution
-from anydml.schema.expression import Expr, Sum, Tensor, each
+from anydml.schema.expression import Sum, Tensor, each
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc
 from anydml.schema.statement import nest
 from every_kernel import SOAK, run

@@ -11,7 +11,9 @@ import pytest
 
 from anydml import DataType
 from anydml.kernels import integers
-from anydml.schema.expression import Expr, Sum, Tensor, Variable, bound_by, each, exp, select
+from anydml.schema.expression import Sum, Tensor, each, exp, select
+from anydml.schema.node import Expr, Variable
+from anydml.schema.traversal import bound_by
 
 RNG = np.random.default_rng(7)
 

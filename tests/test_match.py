@@ -23,20 +23,8 @@ from anydml.kernels.match.affine import Affine, affine, below
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.match.product import NO_PRODUCT, NOT_REQUANTISED, product
 from anydml.kernels.match.rows import rows
-from anydml.schema.expression import (
-    Expr,
-    Sum,
-    Tensor,
-    Variable,
-    clamp,
-    each,
-    half_to_even,
-    lift,
-    maximum,
-    minimum,
-    number,
-    select,
-)
+from anydml.schema.expression import Sum, Tensor, clamp, each, half_to_even, maximum, minimum, select
+from anydml.schema.node import Expr, Variable, lift, number
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import Nest, Statement, move, nest, stated
 from anydml.tensor import DataType

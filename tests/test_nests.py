@@ -21,7 +21,8 @@ from anydml.kernels.code import targets
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family, undecided
-from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index, number
+from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index
+from anydml.schema.node import number
 from anydml.schema.statement import nest
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())

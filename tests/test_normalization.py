@@ -24,7 +24,8 @@ from anydml.operators.activation_gelu import ActivationGelu
 from anydml.operators.activation_leaky_relu import ActivationLeakyRelu
 from anydml.operators.activation_relu import ActivationRelu
 from anydml.operators.activation_shrink import ActivationShrink
-from anydml.schema.expression import Expr, Tensor, each, sqrt
+from anydml.schema.expression import Tensor, each, sqrt
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc
 from anydml.schema.statement import nest
 from every_kernel import without_dot_products

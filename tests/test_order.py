@@ -15,7 +15,8 @@ from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import targets
 from anydml.kernels.match.nonzeros import NO_LIST, Nonzeros, nonzeros
 from anydml.kernels.match.ranked import NO_RANK, OTHER_ORDER, ranked
-from anydml.schema.expression import Sum, Tensor, as_number, each, is_true, number, over, pieces, rank, select, unraveled
+from anydml.schema.expression import Sum, Tensor, as_number, each, is_true, over, pieces, rank, select, unraveled
+from anydml.schema.node import number
 from anydml.schema.statement import move, nest
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())

@@ -20,7 +20,7 @@ from anydml.kernels.elementwise.shape import Shape, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.reference import evaluated
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import prove_pairs

@@ -25,7 +25,8 @@ from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.recurrence import finer, plan
 from anydml.kernels.recurrence.undecided import Deciding
 from anydml.schema.check import check
-from anydml.schema.expression import Indices, Sum, Tensor, each, number, select, tanh
+from anydml.schema.expression import Indices, Sum, Tensor, each, select, tanh
+from anydml.schema.node import number
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, meaning, nest, stored
 from contracted import activations, named, pick

@@ -23,7 +23,8 @@ from anydml.kernels.match.staged import Staged, staged
 from anydml.kernels.reduce import whole
 from anydml.kernels.reference import evaluated
 from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear
-from anydml.schema.expression import Max, Mean, Min, Sum, Tensor, each, number, over, pow, select
+from anydml.schema.expression import Max, Mean, Min, Sum, Tensor, each, over, pow, select
+from anydml.schema.node import number
 from anydml.schema.statement import Nest, Statement, nest, stated, stored
 from every_kernel import SOAK, Ran, without_dot_products
 from mapped import drawn

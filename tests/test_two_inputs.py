@@ -20,7 +20,8 @@ from anydml.exact.formats import FLOAT64
 from anydml.exact.reals import encoded, refined
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.match.moves import moves
-from anydml.schema.expression import Tensor, bit_count, bit_not, each
+from anydml.schema.bits import bit_count, bit_not
+from anydml.schema.expression import Tensor, each
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import nest, stated
 from oracle import bitwise, logical, two_inputs

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from anydml.explain import bounded_rows
 from anydml.explain.bounded import Number, Unbounded, aligned, is_exact
-from anydml.schema.expression import Expr, Variable, integral
+from anydml.schema.node import Expr, Variable
+from anydml.schema.traversal import integral
 
 Array = NDArray[Any]
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.explain.bounded import Number, Range, Unbounded, exactly
-from anydml.schema.expression import Tensor, most_terms
+from anydml.schema.expression import Tensor
 from anydml.schema.statement import Nest
+from anydml.schema.traversal import most_terms
 from anydml.tensor import DataType
 
 Array = NDArray[Any]

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from anydml.explain.bounded import Number, Range, Unbounded
 from anydml.explain.bounded_states import States
 from anydml.explain.evaluation import Evaluation
-from anydml.schema.expression import Expr, integral, most_terms
+from anydml.schema.node import Expr
 from anydml.schema.statement import Nest
+from anydml.schema.traversal import integral, most_terms
 from anydml.tensor import DataType, limits
 
 Array = NDArray[Any]

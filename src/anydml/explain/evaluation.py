@@ -29,7 +29,8 @@ from anydml.explain.bounded import (
 )
 from anydml.explain.bounded_places import Places
 from anydml.explain.bounded_states import States
-from anydml.schema.expression import Expr, bound_by, integral, walk
+from anydml.schema.node import Expr
+from anydml.schema.traversal import bound_by, integral, walk
 from anydml.tensor import limits
 
 Array = NDArray[Any]

@@ -15,9 +15,9 @@ from anydml.explain.bounds import ranges, unit_of
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc
-from anydml.schema.expression import most_terms
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, stated
+from anydml.schema.traversal import most_terms
 from anydml.tensor import TensorDesc
 
 Array = NDArray[Any]

@@ -12,8 +12,9 @@ from anydml.exact.float32 import round_to_float32
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.plan import Use, Work, lie_alike
 from anydml.graphs.quantised_parts import Unmatched, exact_product, places, read_at
-from anydml.schema.expression import Expr, lift, walk
+from anydml.schema.node import Expr, lift
 from anydml.schema.statement import Nest, stated
+from anydml.schema.traversal import walk
 from anydml.tensor import DataType
 
 EIGHT_BIT, FLOAT32 = (DataType.INT8, DataType.UINT8), DataType.FLOAT32

@@ -8,8 +8,10 @@ from typing import Any
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusion import Producer, fused
 from anydml.graphs.plan import Use, Work, lie_alike
-from anydml.schema.expression import Expr, Tensor, bound_by, make, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, stated
+from anydml.schema.traversal import bound_by, walk
 
 OUTPUT = "output"
 MOST = 100  # nodes of an expression: a longer one keeps more numbers than there are registers

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from anydml.schema.expression import Expr, bound_by, held, make, walk
+from anydml.schema.expression import held
+from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest
+from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import DataType
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.plan import Use, Work
-from anydml.schema.expression import bound_by, walk
 from anydml.schema.statement import meaning
+from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.graphs.checked import CheckedGraph
-from anydml.schema.expression import Expr, Tensor, Variable, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest
+from anydml.schema.traversal import walk
 from anydml.tensor import TensorDesc
 
 

@@ -34,8 +34,10 @@ from anydml.graphs.quantised_parts import (
     view,
     zero_points,
 )
-from anydml.schema.expression import Expr, Tensor, bound_by, lift, make, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, lift, make
 from anydml.schema.statement import Nest
+from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import DataType, TensorDesc
 
 # the tensors of a region's work, besides "output"; SUMS is in memory of the kernel's own

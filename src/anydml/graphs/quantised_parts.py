@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from anydml.exact.float32 import round_to_float32, round_to_odd
 from anydml.graphs.plan import Use
-from anydml.schema.expression import Expr, Tensor, Variable, is_integer, lift, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, Variable, is_integer, lift
 from anydml.schema.statement import Nest
+from anydml.schema.traversal import walk
 from anydml.tensor import DataType, TensorDesc, limits
 
 FLOAT32 = DataType.FLOAT32

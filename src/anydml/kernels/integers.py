@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.schema.expression import Expr, Variable, bound_by, is_integer
+from anydml.schema.node import Expr, Variable, is_integer
+from anydml.schema.traversal import bound_by
 from anydml.tensor import limits
 
 AT_ONCE = 1 << 16  # terms: half a megabyte of them, which the nearest caches hold

@@ -9,7 +9,8 @@ import numpy as np
 
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
-from anydml.schema.expression import Expr, at_limits, exp
+from anydml.schema.expression import at_limits, exp
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, like, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import elementwise

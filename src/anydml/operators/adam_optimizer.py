@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from anydml.feature_level import FeatureLevel
 from anydml.names import snake_case
 from anydml.schema import field
-from anydml.schema.expression import Tensor, each, lift, pow, sqrt
+from anydml.schema.expression import Tensor, each, pow, sqrt
+from anydml.schema.node import lift
 from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import same, single_element
 from anydml.schema.statement import Nest, nest

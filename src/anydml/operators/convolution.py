@@ -17,7 +17,8 @@ from anydml.operators.activation_relu import ActivationRelu
 from anydml.schema import field
 from anydml.schema.constraint import constraint
 from anydml.schema.enumerations import ConvolutionDirection, ConvolutionMode
-from anydml.schema.expression import Expr, Sum, Tensor, both, each, equal
+from anydml.schema.expression import Sum, Tensor, both, each, equal
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import fusable_activation, same, sizes_are
 from anydml.schema.statement import Nest, activated, nest

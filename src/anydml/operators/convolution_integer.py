@@ -16,7 +16,8 @@ from anydml.names import snake_case
 from anydml.operators.convolution import Convolution, channel, extent, padded, positions, window
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.expression import Expr, Indices, Sum, Tensor, each
+from anydml.schema.expression import Indices, Sum, Tensor, each
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import same, single_element
 from anydml.schema.statement import Nest, nest

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
-from anydml.schema.expression import Tensor, both, each, either, lift, select
+from anydml.schema.expression import Tensor, both, each, either, select
 from anydml.schema.kinds import stored_in
+from anydml.schema.node import lift
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.rules import same, scalar_type
 from anydml.schema.statement import Nest, move

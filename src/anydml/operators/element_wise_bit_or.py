@@ -9,7 +9,7 @@ import numpy as np
 
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
-from anydml.schema.expression import bit_or
+from anydml.schema.bits import bit_or
 from anydml.schema.operator import Desc, Example, like, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import elementwise

@@ -13,7 +13,8 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.enumerations import IsInfinityMode
-from anydml.schema.expression import Expr, absolute, equal, select
+from anydml.schema.expression import absolute, equal, select
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import elementwise

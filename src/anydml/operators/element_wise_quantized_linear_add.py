@@ -9,7 +9,8 @@ import numpy as np
 
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
-from anydml.schema.expression import Expr, Tensor, clamp, each, half_to_even, is_nan, select
+from anydml.schema.expression import Tensor, clamp, each, half_to_even, is_nan, select
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import same, single_element
 from anydml.schema.statement import Nest, nest

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import constraint, data_rule
-from anydml.schema.expression import Expr, Operand, Tensor, each, index, select
+from anydml.schema.expression import Tensor, each, index, select
+from anydml.schema.node import Expr, Operand
 from anydml.schema.operator import Desc, Example, Outputs, defaults, operator
 from anydml.schema.rules import axis_in_range, same, sizes_are
 from anydml.schema.statement import Nest, move

@@ -15,7 +15,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.operators.gather_elements import levels, out_of_range, wrapped
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, DataRule, constraint, data_rule
-from anydml.schema.expression import Operand, Tensor, each
+from anydml.schema.expression import Tensor, each
+from anydml.schema.node import Operand
 from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import same, sizes_are
 from anydml.schema.statement import Nest, move

@@ -17,7 +17,8 @@ from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.schema import field
 from anydml.schema.constraint import constraint
 from anydml.schema.enumerations import MatrixTransform
-from anydml.schema.expression import Expr, Operand, Sum, Tensor, each
+from anydml.schema.expression import Sum, Tensor, each
+from anydml.schema.node import Expr, Operand
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.rules import fusable_activation, same, sizes_are
 from anydml.schema.statement import Computed, Nest, activated, nest

@@ -12,7 +12,8 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import constraint
-from anydml.schema.expression import Expr, Sum, Tensor, each, lift, pow
+from anydml.schema.expression import Sum, Tensor, each, pow
+from anydml.schema.node import Expr, lift
 from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest

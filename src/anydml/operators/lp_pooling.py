@@ -13,7 +13,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.operators.average_pooling import plane, squares
 from anydml.schema import field
 from anydml.schema.constraint import Constraint
-from anydml.schema.expression import Expr, Indices, Sum, Tensor, absolute, each, pow, sqrt
+from anydml.schema.expression import Indices, Sum, Tensor, absolute, each, pow, sqrt
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest

@@ -16,7 +16,8 @@ from anydml.operators.activation_tanh import ActivationTanh
 from anydml.schema import field
 from anydml.schema.constraint import constraint
 from anydml.schema.enumerations import RecurrentNetworkDirection
-from anydml.schema.expression import Expr, Indices, Tensor, clamp, select
+from anydml.schema.expression import Indices, Tensor, clamp, select
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, defaults, operator, rejects
 from anydml.schema.recurrent import (
     DIRECTION,

@@ -10,7 +10,8 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import constraint
-from anydml.schema.expression import Expr, Indices, Sum, Tensor, each
+from anydml.schema.expression import Indices, Sum, Tensor, each
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.rules import granular
 from anydml.schema.statement import Nest, nest

@@ -13,7 +13,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger, product_sum
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.expression import Operand, Tensor, each
+from anydml.schema.expression import Tensor, each
+from anydml.schema.node import Operand
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.rules import granular, same, sizes_are
 from anydml.schema.statement import Nest, nest

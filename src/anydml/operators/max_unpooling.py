@@ -15,7 +15,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.operators.gather_elements import out_of_range
 from anydml.schema import field
 from anydml.schema.constraint import data_rule
-from anydml.schema.expression import Expr, Tensor, as_number, each, equal, first_largest, number, row_major, select, unraveled
+from anydml.schema.expression import Tensor, as_number, each, equal, first_largest, row_major, select, unraveled
+from anydml.schema.node import Expr, number
 from anydml.schema.operator import Desc, Example, operator
 from anydml.schema.rules import same, sizes_are
 from anydml.schema.statement import Nest, move

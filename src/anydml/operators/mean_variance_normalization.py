@@ -15,7 +15,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_relu import ActivationRelu
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.expression import Expr, Mean, Tensor, each, over
+from anydml.schema.expression import Mean, Tensor, each, over
+from anydml.schema.node import Expr
 from anydml.schema.normalization import broadcast, normalized
 from anydml.schema.operator import Desc, Example, defaults, like, operator, rejects
 from anydml.schema.rules import axes as axis_rules

@@ -12,7 +12,8 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import constraint
-from anydml.schema.expression import Sum, Tensor, as_number, each, is_true, number, pieces, rank, select, unraveled
+from anydml.schema.expression import Sum, Tensor, as_number, each, is_true, pieces, rank, select, unraveled
+from anydml.schema.node import number
 from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import single_element
 from anydml.schema.statement import Nest, nest

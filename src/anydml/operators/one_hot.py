@@ -13,7 +13,8 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.expression import Tensor, each, either, equal, number, select
+from anydml.schema.expression import Tensor, each, either, equal, select
+from anydml.schema.node import number
 from anydml.schema.operator import Desc, Example, defaults, operator
 from anydml.schema.rules import axis_in_range, same, sizes_are
 from anydml.schema.statement import Nest, move

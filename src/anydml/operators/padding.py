@@ -15,8 +15,9 @@ from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import DIMENSION, Constraint, constraint
 from anydml.schema.enumerations import PaddingMode
-from anydml.schema.expression import Expr, Tensor, clamp, each, lift, minimum
+from anydml.schema.expression import Tensor, clamp, each, minimum
 from anydml.schema.kinds import stored_in
+from anydml.schema.node import Expr, lift
 from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import count_is_dimension_count, same, scalar_type
 from anydml.schema.statement import Nest, move

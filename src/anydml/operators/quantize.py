@@ -14,7 +14,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
 from anydml.schema.enumerations import QuantizationType
-from anydml.schema.expression import Expr, Operand, Tensor, clamp, each, half_to_even, is_nan, rounded, select
+from anydml.schema.expression import Tensor, clamp, each, half_to_even, is_nan, rounded, select
+from anydml.schema.node import Expr, Operand
 from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest

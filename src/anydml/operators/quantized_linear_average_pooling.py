@@ -13,7 +13,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.names import snake_case
 from anydml.schema import field
 from anydml.schema.constraint import Constraint
-from anydml.schema.expression import Expr, Sum, Tensor, clamp, each, half_to_even, is_nan, select
+from anydml.schema.expression import Sum, Tensor, clamp, each, half_to_even, is_nan, select
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest

@@ -14,7 +14,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.operators.matrix_multiply_integer import product_sum
 from anydml.schema import field
 from anydml.schema.constraint import constraint, data_rule
-from anydml.schema.expression import Operand, Tensor, clamp, each, half_to_even
+from anydml.schema.expression import Tensor, clamp, each, half_to_even
+from anydml.schema.node import Operand
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.rules import granular
 from anydml.schema.statement import Nest, nest

@@ -17,7 +17,6 @@ from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
 from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.expression import (
-    Expr,
     Indices,
     Max,
     Mean,
@@ -35,6 +34,7 @@ from anydml.schema.expression import (
     over,
     sqrt,
 )
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, Rejects, defaults, operator, rejects
 from anydml.schema.rules import axes as axis_rules
 from anydml.schema.rules import same

@@ -13,7 +13,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_tanh import ActivationTanh
 from anydml.schema import field
 from anydml.schema.enumerations import RecurrentNetworkDirection
-from anydml.schema.expression import Expr, Indices, Tensor
+from anydml.schema.expression import Indices, Tensor
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, defaults, operator, rejects
 from anydml.schema.recurrent import (
     DIRECTION,

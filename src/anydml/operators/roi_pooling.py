@@ -14,20 +14,9 @@ from numpy.typing import NDArray
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import constraint, data_rule
-from anydml.schema.expression import (
-    Expr,
-    Tensor,
-    both,
-    clamp,
-    each,
-    first_largest,
-    half_away,
-    index,
-    maximum,
-    select,
-    unraveled,
-)
+from anydml.schema.expression import Tensor, both, clamp, each, first_largest, half_away, index, maximum, select, unraveled
 from anydml.schema.kinds import Size2D
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.rules import same, sizes_are
 from anydml.schema.statement import Nest, move

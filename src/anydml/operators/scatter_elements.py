@@ -14,7 +14,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.operators.gather_elements import levels, out_of_range
 from anydml.schema import field
 from anydml.schema.constraint import constraint, data_rule
-from anydml.schema.expression import Expr, Operand, Tensor, as_number, each, equal, first_largest, number, select
+from anydml.schema.expression import Tensor, as_number, each, equal, first_largest, select
+from anydml.schema.node import Expr, Operand, number
 from anydml.schema.operator import Desc, Example, defaults, like, operator
 from anydml.schema.rules import axis_in_range, same, sizes_are
 from anydml.schema.statement import Nest, move

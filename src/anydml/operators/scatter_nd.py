@@ -15,7 +15,8 @@ from anydml.operators.gather_nd import COUNTED_INDICES, COUNTED_INPUT, EAGER, fl
 from anydml.operators.gather_nd import ERRATA as TUPLE_ERRATA
 from anydml.operators.scatter_elements import ERRATA, names
 from anydml.schema import field
-from anydml.schema.expression import Expr, Tensor, as_number, both, each, first_largest, select, unraveled
+from anydml.schema.expression import Tensor, as_number, both, each, first_largest, select, unraveled
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, like, operator, rejects
 from anydml.schema.rules import same, sizes_are
 from anydml.schema.statement import Nest, move

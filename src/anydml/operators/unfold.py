@@ -16,7 +16,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.names import snake_case
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.expression import Expr, Tensor, each, unraveled
+from anydml.schema.expression import Tensor, each, unraveled
+from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, defaults, operator
 from anydml.schema.rules import same, sizes_are
 from anydml.schema.statement import Nest, move

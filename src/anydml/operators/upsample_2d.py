@@ -13,8 +13,9 @@ from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import constraint
 from anydml.schema.enumerations import InterpolationMode
-from anydml.schema.expression import Expr, Sum, Tensor, clamp, each, equal, number, select
+from anydml.schema.expression import Sum, Tensor, clamp, each, equal, select
 from anydml.schema.kinds import Size2D
+from anydml.schema.node import Expr, number
 from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.rules import same, sizes_are
 from anydml.schema.statement import Nest, move, nest

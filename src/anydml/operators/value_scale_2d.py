@@ -10,7 +10,8 @@ import numpy as np
 from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.constraint import constraint
-from anydml.schema.expression import Tensor, each, lift, pieces
+from anydml.schema.expression import Tensor, each, pieces
+from anydml.schema.node import lift
 from anydml.schema.operator import Desc, Example, like, operator, rejects
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest

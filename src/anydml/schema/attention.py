@@ -12,22 +12,8 @@ from typing import Any
 
 from anydml.names import snake_case
 from anydml.schema.enumerations import MultiheadAttentionMaskType as MaskType
-from anydml.schema.expression import (
-    Expr,
-    Max,
-    Sum,
-    Tensor,
-    both,
-    clamp,
-    each,
-    equal,
-    exp,
-    index,
-    is_true,
-    negation,
-    number,
-    select,
-)
+from anydml.schema.expression import Max, Sum, Tensor, both, clamp, each, equal, exp, index, is_true, negation, select
+from anydml.schema.node import Expr, number
 from anydml.schema.statement import Nest, move, nest
 
 QUERY, KEY, VALUE = "QueryTensor", "KeyTensor", "ValueTensor"

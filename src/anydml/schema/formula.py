@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from anydml.schema.expression import INDEX, Expr, Tensor, Variable, bound_by, free, walk
+from anydml.schema.expression import Tensor
 from anydml.schema.kinds import UINT
+from anydml.schema.node import INDEX, Expr, Variable
 from anydml.schema.statement import Nest, stated, tensors_read
 from anydml.schema.symbol import Symbol
+from anydml.schema.traversal import bound_by, free, walk
 
 LETTERS = "PQRSTUVW"  # names of what occurs again and again
 SHORT = 12  # nodes of what is written out each time

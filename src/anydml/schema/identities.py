@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from anydml.schema.expression import Expr, equal, erfc, expm1, lift, log1p, make, negation, row_major, walk
+from anydml.schema.expression import equal, erfc, expm1, log1p, negation, row_major
+from anydml.schema.node import Expr, lift, make
+from anydml.schema.traversal import walk
 
 Identity = Callable[[Expr], Expr | None]
 

@@ -11,7 +11,8 @@ from typing import Any
 from anydml.names import snake_case
 from anydml.schema.constraint import Constraint
 from anydml.schema.enumerations import RecurrentNetworkDirection
-from anydml.schema.expression import Expr, Operand, Sum, Tensor, each, equal, index, minimum, select
+from anydml.schema.expression import Sum, Tensor, each, equal, index, minimum, select
+from anydml.schema.node import Expr, Operand
 from anydml.schema.operator import Outputs
 from anydml.schema.rules import sizes_are
 from anydml.schema.statement import Nest, activated, nest

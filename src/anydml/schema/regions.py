@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from anydml.schema.enumerations import InterpolationMode, ReduceFunction
 from anydml.schema.expression import (
-    Expr,
     Indices,
     Max,
     Sum,
@@ -30,12 +29,12 @@ from anydml.schema.expression import (
     index,
     minimum,
     negation,
-    number,
     pieces,
     rounded,
     select,
     unraveled,
 )
+from anydml.schema.node import Expr, number
 from anydml.schema.statement import Nest, nest
 from anydml.tensor import DataType
 

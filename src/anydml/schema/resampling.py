@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from anydml.schema.constraint import Constraint
 from anydml.schema.enumerations import AxisDirection, InterpolationMode
 from anydml.schema.expression import (
-    Expr,
     Indices,
     Sum,
     Tensor,
@@ -31,10 +30,10 @@ from anydml.schema.expression import (
     index,
     maximum,
     minimum,
-    number,
     rounded,
     select,
 )
+from anydml.schema.node import Expr, number
 from anydml.schema.operator import defaults
 from anydml.schema.statement import Nest, move, nest
 from anydml.schema.types import FLOATS

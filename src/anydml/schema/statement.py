@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from anydml.schema.expression import Expr, Operand, Tensor, Variable, each, lift, number, walk
+from anydml.schema.expression import Tensor, each
+from anydml.schema.node import Expr, Operand, Variable, lift, number
+from anydml.schema.traversal import walk
 from anydml.tensor import DataType
 
 

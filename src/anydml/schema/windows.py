@@ -13,7 +13,8 @@ from typing import Any
 
 from anydml.names import snake_case
 from anydml.schema.constraint import Constraint
-from anydml.schema.expression import Expr, Indices, Sum, both, equal, maximum
+from anydml.schema.expression import Indices, Sum, both, equal, maximum
+from anydml.schema.node import Expr
 from anydml.schema.operator import Outputs, defaults
 
 COUNT = "Spatial dimensions: entries of the arrays."

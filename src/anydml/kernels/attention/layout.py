@@ -16,7 +16,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import tile
 from anydml.kernels.match.attention import Attention, Kept
 from anydml.kernels.match.joined import Element, Joined
-from anydml.schema.expression import Variable
+from anydml.schema.node import Variable
 from anydml.tensor import DataType, TensorDesc
 
 SCORES = 1 << 18  # bytes of scores of queries that are taken together, at most, if these are more than a tile has

@@ -9,7 +9,7 @@ from itertools import permutations
 
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
 FEW_BITS = 16

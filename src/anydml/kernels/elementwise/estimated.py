@@ -24,7 +24,7 @@ from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
 from anydml.kernels.elementwise.rounding import rounded_to_whole
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.match.maps import Formula
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
 REACH = 255

@@ -17,7 +17,7 @@ from anydml.kernels.elementwise.modular import RING, integral_at, modular
 from anydml.kernels.elementwise.numbers import Number, U, either
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.match.maps import Formula
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
 # representations of numbers that are no float32, the cheapest first

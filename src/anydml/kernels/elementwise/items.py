@@ -16,7 +16,7 @@ from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.sloped import SlopedLine
 from anydml.kernels.elementwise.standardised import Line
 from anydml.kernels.elementwise.wholes import Whole
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
 

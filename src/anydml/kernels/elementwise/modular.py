@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, over_streams
-from anydml.schema.expression import each, integral
+from anydml.schema.expression import each
+from anydml.schema.traversal import integral
 
 RING = {"add", "sub", "mul", "neg"}
 KEEPS_MODULUS = {*RING, "select", "power", "same", "row_sum", "row_product"}

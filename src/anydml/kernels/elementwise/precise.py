@@ -37,7 +37,7 @@ from anydml.kernels.elementwise.precise_arithmetic import (
 from anydml.kernels.elementwise.precise_functions import function
 from anydml.kernels.elementwise.rounding import rounded_to_whole, saturated
 from anydml.kernels.match.maps import Formula
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from anydml.kernels.elementwise.combined import SINGLE, used
 from anydml.kernels.match.maps import Formula, Node
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 
 LINE, ELEMENT = "line", "standardised"
 SLOPED_LINE, SLOPED = "sloped_line", "sloped"

@@ -12,7 +12,9 @@ from anydml.exact.reals import Real
 from anydml.kernels.evaluate.elements import FORMATS, stores
 from anydml.kernels.evaluate.ends import ends, read_ends
 from anydml.kernels.evaluate.places import is_plain
-from anydml.schema.expression import Expr, Tensor, bound_by, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr
+from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import DataType
 
 if TYPE_CHECKING:

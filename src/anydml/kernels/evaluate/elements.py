@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from anydml.exact import reals
 from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, wrapped
 from anydml.exact.reals import Real, decoded, encoded, whole
-from anydml.schema.expression import Expr, integral
+from anydml.schema.node import Expr
+from anydml.schema.traversal import integral
 from anydml.tensor import DataType, limits
 
 FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from anydml.kernels.match.affine import Affine, affine
-from anydml.schema.expression import Expr, Variable, free, walk
+from anydml.schema.node import Expr, Variable
+from anydml.schema.traversal import free, walk
 
 if TYPE_CHECKING:
     from anydml.kernels.evaluate.source import Source

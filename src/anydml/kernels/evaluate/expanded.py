@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from anydml.schema.expression import Expr, bound_by, free, make, walk
+from anydml.schema.node import Expr, make
+from anydml.schema.traversal import bound_by, free, walk
 
 
 def expanded(e: Expr) -> Expr:

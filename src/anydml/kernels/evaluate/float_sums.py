@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.evaluate.places import NotFinite
-from anydml.schema.expression import Expr, Variable, bound_by
+from anydml.schema.node import Expr, Variable
+from anydml.schema.traversal import bound_by
 from anydml.tensor import DataType
 
 FEW = 64  # terms below which NumPy's calls cost more than Python's loops

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from anydml.kernels.evaluate.elements import FORMATS, KEPT
-from anydml.schema.expression import Expr, integral, walk
+from anydml.schema.node import Expr
+from anydml.schema.traversal import integral, walk
 from anydml.tensor import DataType
 
 LONGEST = 200  # binary places of numbers that are added as integers: those of FLOAT32 and FLOAT16, and no more

@@ -13,7 +13,8 @@ from anydml.kernels.evaluate.block import Block
 from anydml.kernels.evaluate.elements import KEPT
 from anydml.kernels.evaluate.ends import count
 from anydml.kernels.evaluate.places import places_of
-from anydml.schema.expression import Expr, Variable, bound_by, free
+from anydml.schema.node import Expr, Variable
+from anydml.schema.traversal import bound_by, free
 
 if TYPE_CHECKING:
     from anydml.kernels.evaluate.source import Source

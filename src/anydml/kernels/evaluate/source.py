@@ -22,9 +22,11 @@ from anydml.kernels.evaluate.expanded import expanded
 from anydml.kernels.evaluate.places import NotFinite, Places
 from anydml.kernels.evaluate.reductions import adds, first, place, reduces, settled_sum
 from anydml.kernels.integers import summed
-from anydml.schema.expression import Expr, Tensor, Variable, free, integral
+from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
+from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest
+from anydml.schema.traversal import free, integral
 from anydml.tensor import DataType
 
 _FUNCTIONS = (

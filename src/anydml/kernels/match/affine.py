@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.schema.expression import Expr, Variable, is_integer
+from anydml.schema.node import Expr, Variable, is_integer
 
 
 class Affine(NamedTuple):

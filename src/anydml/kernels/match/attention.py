@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from anydml.kernels.match.joined import Element, Joined, Reading, Source, Unmatched, need
-from anydml.schema.expression import Expr, Variable, free
+from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import free
 from anydml.tensor import DataType
 
 NO_ATTENTION = "the elements are no values weighted by exponentials of scores"

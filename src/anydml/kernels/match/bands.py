@@ -7,7 +7,7 @@ from math import prod
 from anydml.kernels.match.affine import Affine, affine
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.moves import Move
-from anydml.schema.expression import Expr, Variable
+from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 

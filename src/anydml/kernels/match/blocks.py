@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from anydml.kernels.match.affine import Affine, affine
-from anydml.schema.expression import Expr, Variable, each, is_integer, lift, make, walk
+from anydml.schema.expression import each
+from anydml.schema.node import Expr, Variable, is_integer, lift, make
+from anydml.schema.traversal import walk
 
 Cut = Mapping[Variable, Expr]
 """Variable -> the sum that it is of the variables that it is cut into, each with its factor."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, nearest, wrapped
-from anydml.schema.expression import Expr
+from anydml.schema.node import Expr
 from anydml.tensor import DataType
 
 _FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}

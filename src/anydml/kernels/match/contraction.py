@@ -14,8 +14,10 @@ from typing import NamedTuple
 from anydml.kernels.match import maps
 from anydml.kernels.match.affine import Affine, below
 from anydml.kernels.match.maps import Formula, Stream
-from anydml.schema.expression import INDEX, Expr, Tensor, Variable, bound_by, is_integer, lift, make, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import INDEX, Expr, Variable, is_integer, lift, make
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import DataType
 
 SUM = "(the sum)"  # the stream of a formula that stands for the sum

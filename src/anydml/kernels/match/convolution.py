@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.product import EIGHT_BIT, Operand, read_of, requantised, ruled
 from anydml.schema.check import Checked
-from anydml.schema.expression import Expr, Variable, is_integer, lift
+from anydml.schema.node import Expr, Variable, is_integer, lift
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorFlags
 

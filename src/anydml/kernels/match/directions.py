@@ -10,8 +10,10 @@ from anydml.kernels.match.affine import Affine
 from anydml.kernels.match.maps import Node, formula
 from anydml.kernels.match.states import Before, Direction, Leaf, New, Old, Product, Scaled, Source, Stage, definition, is_zero
 from anydml.kernels.match.stepped import Place, Starts, Steps, Unmatched, in_direction, joined, linear, place
-from anydml.schema.expression import INDEX, Expr, Tensor, Variable, walk
+from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
+from anydml.schema.node import INDEX, Expr, Variable
+from anydml.schema.traversal import walk
 from anydml.tensor import DataType
 
 

@@ -9,8 +9,10 @@ from typing import NamedTuple, NoReturn
 
 from anydml.kernels.match.affine import Affine, affine
 from anydml.kernels.match.moves import Move, moves
-from anydml.schema.expression import Expr, Tensor, Variable, as_number, is_integer, make, unraveled, walk
+from anydml.schema.expression import Tensor, as_number, unraveled
+from anydml.schema.node import Expr, Variable, is_integer, make
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import walk
 
 
 class Named(NamedTuple):

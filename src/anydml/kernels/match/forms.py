@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from anydml.schema.expression import Expr, Variable, both, is_integer, make
+from anydml.schema.expression import both
+from anydml.schema.node import Expr, Variable, is_integer, make
 
 _RING = {"add", "sub", "mul", "neg", "read", "constant"}
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from anydml.kernels.match.affine import Affine, affine
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
-from anydml.schema.expression import Expr, Variable, is_integer, make
+from anydml.schema.node import Expr, Variable, is_integer, make
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from anydml.schema.expression import Expr, walk
+from anydml.schema.node import Expr
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import walk
 
 _ARITHMETIC = {"add", "sub", "mul", "neg", "max", "min", "floordiv", "mod"}
 _COMPARISONS = {"less", "less_equal", "equal"}

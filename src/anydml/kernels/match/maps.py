@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
-from anydml.schema.expression import INDEX, Constant, Expr, Tensor, Variable, integral, is_integer, make, walk
+from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
+from anydml.schema.node import INDEX, Constant, Expr, Variable, is_integer, make
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import integral, walk
 from anydml.tensor import DataType
 
 OF_MORE = "an element depends on more than one element of an input"

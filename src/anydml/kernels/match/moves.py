@@ -11,8 +11,10 @@ from anydml.kernels.match.affine import Affine, affine, below
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.pieces import pieces
-from anydml.schema.expression import Expr, Tensor, Variable, free
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Statement, tensors_read
+from anydml.schema.traversal import free
 from anydml.tensor import DataType
 
 Box = Mapping[Variable, range]

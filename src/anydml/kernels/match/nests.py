@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from anydml.kernels.match.forms import counted, each_value, is_ring, positive_parts
 from anydml.kernels.match.maps import Node
-from anydml.schema.expression import Constant, Expr, Variable, bound_by, free, integral, is_integer, walk
 from anydml.schema.identities import rewritten
+from anydml.schema.node import Constant, Expr, Variable, is_integer
 from anydml.schema.statement import Nest
+from anydml.schema.traversal import bound_by, free, integral, walk
 from anydml.tensor import DataType
 
 FEW = 9  # terms of a reduction that are written out

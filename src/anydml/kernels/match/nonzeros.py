@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from anydml.schema.expression import Expr, as_number, bound_by, is_true, make, number, pieces, unraveled, walk
+from anydml.schema.expression import as_number, is_true, pieces, unraveled
+from anydml.schema.node import Expr, make, number
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import bound_by, walk
 
 
 class Nonzeros(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.match.affine import Affine
-from anydml.schema.expression import Expr, Variable
+from anydml.schema.node import Expr, Variable
 
 _OPERATIONS: Mapping[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "max": np.maximum, "min": np.minimum,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from anydml.schema.check import Checked
-from anydml.schema.expression import Expr, Tensor, Variable, is_integer, lift
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, Variable, is_integer, lift
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorDesc, limits
 

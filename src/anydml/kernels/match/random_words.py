@@ -6,8 +6,10 @@ from math import prod
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
-from anydml.schema.expression import Expr, Tensor, Variable, is_integer, number, pieces, walk
+from anydml.schema.expression import Tensor, pieces
+from anydml.schema.node import Expr, Variable, is_integer, number
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import walk
 
 NO_BITS = "there are no random bits in it"
 WORDS = 4  # of a counter

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.schema.expression import Expr, Tensor
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr
 from anydml.schema.statement import Nest, Statement
 
 

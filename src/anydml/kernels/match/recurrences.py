@@ -13,8 +13,10 @@ from anydml.kernels.match.affine import Affine
 from anydml.kernels.match.directions import InDirection
 from anydml.kernels.match.states import Recurrence, Result, definition, is_zero
 from anydml.kernels.match.stepped import LENGTH, Place, Steps, Unmatched, in_direction, linear, place
-from anydml.schema.expression import INDEX, Expr, Tensor, Variable, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import INDEX, Expr, Variable
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import walk
 from anydml.tensor import DataType
 
 NO_STATES = "no tensor is computed step by step"

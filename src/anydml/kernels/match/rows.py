@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.maps import Formula, Node, Stream, formula
-from anydml.schema.expression import INDEX, TRUTH, Expr, Variable, bound_by, free, integral, walk
 from anydml.schema.identities import rewritten
+from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 from anydml.schema.statement import Statement
+from anydml.schema.traversal import bound_by, free, integral, walk
 from anydml.tensor import DataType
 
 REDUCTIONS = ("sum", "product", "max", "min", "first_largest", "first_smallest")

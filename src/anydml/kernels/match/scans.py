@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.schema.expression import Expr, Variable
+from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from anydml.kernels.match.affine import Affine, affine
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.moves import Move
-from anydml.schema.expression import Expr, is_integer
+from anydml.schema.node import Expr, is_integer
 from anydml.schema.statement import Statement
 
 NO_SPREAD = "elements are not put apart in a constant"

@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from anydml.kernels.match.maps import Map, maps
 from anydml.kernels.match.rows import Rows, extremes
-from anydml.schema.expression import Expr, Tensor, free, make, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import free, walk
 from anydml.tensor import DataType
 
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from anydml.kernels.match.maps import Formula
 from anydml.kernels.match.stepped import Place
-from anydml.schema.expression import Expr, Tensor
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 

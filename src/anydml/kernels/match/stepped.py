@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import Affine
-from anydml.schema.expression import Expr, Tensor, Variable, is_integer, lift, make, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, Variable, is_integer, lift, make
+from anydml.schema.traversal import walk
 from anydml.tensor import DataType
 
 LENGTH = Variable("length", None)  # stands for the length of a sequence where indices depend on it

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 from anydml.kernels.match.product import Operand, Product, sums_of
 from anydml.schema.check import Checked
-from anydml.schema.expression import Expr, Tensor, bound_by, make, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import DataType, TensorDesc
 
 SUMS = "(the sums)"  # a tensor that a call has in memory of its own

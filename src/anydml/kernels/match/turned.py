@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import Affine, affine
-from anydml.schema.expression import Expr, Tensor, is_integer
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, is_integer
 from anydml.schema.statement import Statement
 
 

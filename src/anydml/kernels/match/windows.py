@@ -7,22 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
-from anydml.schema.expression import (
-    INDEX,
-    Expr,
-    Variable,
-    bound_by,
-    clamp,
-    half_to_even,
-    is_integer,
-    is_nan,
-    number,
-    row_major,
-    select,
-    unraveled,
-    walk,
-)
+from anydml.schema.expression import clamp, half_to_even, is_nan, row_major, select, unraveled
+from anydml.schema.node import INDEX, Expr, Variable, is_integer, number
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import bound_by, walk
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, limits
 

@@ -16,7 +16,7 @@ from anydml.kernels.nests import arithmetic, decisions, functions, items, real
 from anydml.kernels.nests.gather import gathered
 from anydml.kernels.nests.items import Bits, Index, Item, Truth
 from anydml.kernels.nests.real import Real, alike, chosen, either
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 from anydml.tensor import DataType
 
 SINGLE = float(2**128)

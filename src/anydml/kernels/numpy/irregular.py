@@ -17,8 +17,9 @@ from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.looked_up import looked_up
 from anydml.schema.check import Checked
-from anydml.schema.expression import Expr, Variable, bound_by, free
+from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest, Statement
+from anydml.schema.traversal import bound_by, free
 from anydml.tensor import DataType, TensorDesc
 
 Array = NDArray[Any]

@@ -14,7 +14,7 @@ from anydml.forks import guard
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
 from anydml.kernels.match.random_words import NO_BITS, counted
 from anydml.schema.check import Checked
-from anydml.schema.expression import Expr
+from anydml.schema.node import Expr
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 

@@ -9,7 +9,7 @@ from anydml.kernels.code.emit import along, arguments, kernel, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.random_words import WORDS
-from anydml.schema.expression import Expr
+from anydml.schema.node import Expr
 
 # the words from a counter on that is so many counters behind the first one; all: so many words make the state afterwards
 NAMES = ("target", "first", "count", "all", "after", "after_step", "state", "state_step", "words")

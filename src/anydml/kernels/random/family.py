@@ -15,7 +15,7 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.random_words import WORDS, random_words
 from anydml.kernels.random import emit
 from anydml.schema.check import Checked
-from anydml.schema.expression import Expr
+from anydml.schema.node import Expr
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorDesc
 

@@ -17,8 +17,10 @@ from anydml.kernels.match.states import definition
 from anydml.kernels.recurrence import finer
 from anydml.kernels.recurrence.plan import Open
 from anydml.kernels.recurrence.shape import COUNT, DONE, ENTRIES, POSITION
-from anydml.schema.expression import Expr, Tensor, make, walk
+from anydml.schema.expression import Tensor
+from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest
+from anydml.schema.traversal import walk
 from anydml.tensor import DataType
 
 

@@ -17,7 +17,7 @@ from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.reduce.accumulator import Compensated, masked
-from anydml.schema.expression import Constant
+from anydml.schema.node import Constant
 
 MOMENTS, VARIANCE = "row_moments", "variance"  # nodes: the mean, from which the other is had
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At
 from anydml.kernels.match.contraction import SUM, Contraction, Factor
 from anydml.schema.check import Checked
-from anydml.schema.expression import Variable
+from anydml.schema.node import Variable
 
 FAR = 1 << 62
 DIMENSIONS = 3  # of columns, at most

@@ -13,7 +13,7 @@ from anydml.forks import guard
 from anydml.kernels.call.steps import At
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.contraction import Contraction
-from anydml.schema.expression import Variable
+from anydml.schema.node import Variable
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 

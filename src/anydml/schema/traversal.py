@@ -1,0 +1,95 @@
+"""Traversal of expressions, and what follows from their nodes: variables that are bound or free, terms, integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from anydml.schema.node import INDEX, TRUTH, Expr, Variable
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """Every node below and including `e`, each once, arguments before what uses them."""
+    seen: set[Expr] = set()
+    stack = [(e, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            if not node.args:
+                yield node
+                continue
+            stack.append((node, True))
+            stack += [(a, False) for a in reversed(node.args)]
+
+
+def bound_by(e: Expr) -> tuple[Variable, ...]:
+    """The variables that a reduction binds; none for other nodes."""
+    if e.op == "reduce":
+        return tuple(e.data[1])
+    if e.op in ("first_largest", "first_smallest", "rank"):
+        return tuple(e.data[0])
+    return ()
+
+
+def free(e: Expr) -> dict[Expr, frozenset[Variable]]:
+    """For every node below and including `e`, the index variables that its value depends on."""
+    found: dict[Expr, frozenset[Variable]] = {}
+    for node in walk(e):
+        if node.op == "variable":
+            found[node] = frozenset((node.data,))
+        elif node.op == "rank":
+            key, place = node.args
+            found[node] = (found[key] - set(bound_by(node))) | found[place]
+        else:
+            found[node] = frozenset().union(*(found[a] for a in node.args)) - set(bound_by(node))
+    return found
+
+
+def most_terms(body: Expr) -> int:
+    """The most terms that reductions within one another go through for an element."""
+    found: dict[Expr, int] = {}
+    for node in walk(body):
+        most = max((found[a] for a in node.args), default=1)
+        for v in bound_by(node):
+            most *= v.size
+        found[node] = most
+    return found[body]
+
+
+def integral(e: Expr) -> bool:
+    """Whether a node is an integer in kind: of integer tensors, constants and indices, by operations that keep integers."""
+    if e.integral is None:
+        for node in walk(e):
+            if node.integral is None:
+                node.integral = _is_integral(node)
+    return bool(e.integral)
+
+
+def _is_integral(node: Expr) -> bool:
+    if node.op == "constant":
+        return bool(node.data.integral)
+    if node.op == "read":
+        otherwise = node.args[-1:] if node.data[1] == "otherwise" else ()
+        return not node.data[0].data_type.name.startswith("FLOAT") and all(a.integral for a in otherwise)
+    if node.op == "select":
+        return bool(node.args[1].integral and node.args[2].integral)
+    if node.op in _KEEPS_INTEGERS:
+        return all(a.integral for a in node.args if a.sort != TRUTH)
+    return node.sort == INDEX or node.op in _MAKES_INTEGERS
+
+
+_KEEPS_INTEGERS = {"add", "sub", "mul", "neg", "max", "min", "absolute", "reduce", "power", "fmod", "floor_mod"}
+_MAKES_INTEGERS = {
+    "position",
+    "philox",
+    "floor",
+    "ceil",
+    "truncate",
+    "half_to_even",
+    "half_away",
+    "bit_count",
+    "integer_power",
+    "held",
+}
