@@ -19,9 +19,11 @@ from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, nearest
 from anydml.feature_level import FeatureLevel
 from anydml.names import snake_case
 from anydml.schema.constraint import UNJUDGED
+from anydml.schema.desc import entries
 from anydml.schema.field import Field
 from anydml.schema.kinds import DATA_TYPE, Scalar, rounded_to
-from anydml.schema.operator import Desc, OperatorSpec, entries, example_desc
+from anydml.schema.operator import Desc, example_desc
+from anydml.schema.spec import OperatorSpec
 from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type, four_bit, integers, limits
 from anydml.wording import listed
 

@@ -11,8 +11,10 @@ from anydml.computed import computed_once
 from anydml.errors import BindingError, DescError, Fault, UnsupportedError, Violation
 from anydml.feature_level import FeatureLevel
 from anydml.schema.constraint import UNJUDGED, judge
+from anydml.schema.desc import TensorField
 from anydml.schema.field import OUTPUT
-from anydml.schema.operator import Desc, OperatorSpec, TensorField
+from anydml.schema.operator import Desc
+from anydml.schema.spec import OperatorSpec
 from anydml.schema.support import unsupported
 from anydml.schema.tensor_rules import broken, flawless
 from anydml.tensor import TensorDesc
