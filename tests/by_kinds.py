@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from anydml import DataType, FeatureLevel, TensorDesc, TensorFlags, operators
-from anydml.functional.request import leaves_open
+from anydml.functional.inference import leaves_open
 from anydml.names import snake_case
 from anydml.schema import field, kinds
 from anydml.schema.constraint import Constraint

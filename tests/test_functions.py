@@ -21,7 +21,7 @@ import anydml as dml
 from anydml import operators
 from anydml.functional import call as calls
 from anydml.functional import functions
-from anydml.functional.request import array_of_number
+from anydml.functional.inputs import array_of_number
 from anydml.schema.operator import Desc
 
 REFERENCE = dml.Device("reference")

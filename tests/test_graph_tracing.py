@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import anydml as dml
 from anydml import ConstantNode, OperatorNode, TensorDesc, operators
-from anydml.functional.request import argument
+from anydml.functional.inference import argument
 from anydml.schema.operator import Desc
 
 REFERENCE = dml.Device("reference")

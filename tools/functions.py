@@ -12,7 +12,7 @@ from pathlib import Path
 
 from anydml import operators
 from anydml.devices.device import Device
-from anydml.functional.request import argument
+from anydml.functional.inference import argument
 from anydml.functional.signatures import SPECIAL, Parameter, as_call, outputs_name, parameters
 from anydml.schema.formula import formulas, prose
 from anydml.schema.kinds import Enumerated

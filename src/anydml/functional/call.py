@@ -14,18 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.devices.binding import WRAP, as_array, identical, refused_by_name, share_memory
+from anydml.devices.binding import identical, share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import CACHED, Device, device_of
 from anydml.errors import BindingError, DataError, DescError
 from anydml.forks import guard
 from anydml.four_bit import array_dtype, unpacked
-from anydml.functional.request import Request, Several, array_of_number, fault
+from anydml.functional.inputs import BOOL, Several, array_of_number, fault
+from anydml.functional.keys import keyed, kind_of, lies, taken
+from anydml.functional.request import Request
 from anydml.functional.run import (
     allocate,
     announced,
     as_node,
-    contiguous,
     describing,
     operator_of,
     packed_bytes,
@@ -36,7 +37,6 @@ from anydml.kernels.kernel import Direct
 from anydml.tensor import DataType, TensorDesc, four_bit
 
 Array = NDArray[Any]
-BOOL = np.dtype(np.bool_)
 
 
 class Placed(NamedTuple):
@@ -93,7 +93,7 @@ def call(
                 flat.append(one)
                 kinds.append(kind_of(one))
         prepared = device.cached(
-            _prepared, operator, tuple(kinds), keyed(attributes), _lies(out), keyed(output_sizes), output_data_type
+            _prepared, operator, tuple(kinds), keyed(attributes), lies(out), keyed(output_sizes), output_data_type
         )
         if key is not None and all(x is y for x, y in zip(flat, tensors, strict=True)):
             _remember(device, key, prepared, out)
@@ -170,80 +170,6 @@ def _remember(device: Device, key: Any, prepared: Prepared, out: Any) -> None:
             device.quick.clear()
         scratch = prepared.compiled.binding_properties.temporary_resource_size
         device.quick[key] = Quick(direct, numbers, shape, desc.data_type.dtype, scratch)
-
-
-def taken(value: Any) -> Any:
-    """A tensor's argument as an array that a desc can spell, or as the Python number it is; BindingError otherwise."""
-    if type(value) is not np.ndarray:
-        if isinstance(value, (int, float)) and not isinstance(value, np.generic):
-            return value
-        array = np.asarray(value) if isinstance(value, np.generic) else _memory(value)
-        if isinstance(array, str):
-            raise fault("", array)
-        value = array
-    if value.dtype != BOOL and four_bit(value.dtype) is None and (reason := refused_by_name(value)) is not None:
-        raise fault("", reason)
-    return contiguous(value) if unspellable(value) else value
-
-
-def _memory(value: Any) -> Array | str:
-    if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
-        return as_array(value)
-    wrap = f": {WRAP}" if isinstance(value, (list, tuple)) else ""
-    return f"takes an array, not {type(value).__name__}{wrap}"
-
-
-def kind_of(value: Any) -> Any:
-    """The key of an argument where calls are compared: how an array lies, or a number's type."""
-    if isinstance(value, np.ndarray):
-        return signature(value)
-    return value if value is None else type(value)
-
-
-class Exactly(float):
-    """A float that equals another one of its bits alone, and no integer."""
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Exactly):
-            return False
-        same = float.__eq__(self, other) or (self != self and other != other)
-        return same and math.copysign(1, self) == math.copysign(1, other)
-
-    def __ne__(self, other: object) -> bool:
-        return float.__ne__(self, self) if other is self else not self == other
-
-    def __hash__(self) -> int:
-        return hash(float.hex(self))
-
-
-def keyed(value: Any) -> Any:
-    """An attribute as it can be compared and hashed, and still converted."""
-    kind = type(value)
-    if value is None or kind is int or kind is str or kind is bool:
-        return value
-    if isinstance(value, (np.ndarray, np.generic)):
-        return keyed(value.tolist())
-    if isinstance(value, float):
-        return Exactly(value)
-    return tuple(map(keyed, value)) if isinstance(value, (list, tuple, range)) else value
-
-
-def _lies(out: Any) -> Any:
-    """The layouts of outputs that results can be written straight to; None for what is fresh or written afterwards."""
-    if out is None:
-        return None
-    if isinstance(out, (list, tuple)):
-        return tuple(map(_lies, out))
-    if not isinstance(out, np.ndarray):
-        raise fault("out", f"takes an array, not {type(out).__name__}")
-    array = as_array(out)
-    if isinstance(array, str):
-        raise fault("out", array)
-    if four_bit(array.dtype) is not None:
-        return None
-    if (reason := refused_by_name(array)) is not None:
-        raise fault("out", reason)
-    return None if unspellable(out) else signature(out)
 
 
 def _prepared(

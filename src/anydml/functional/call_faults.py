@@ -15,9 +15,11 @@ from anydml.devices.binding import as_array, identical, refused_by_name, share_m
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
 from anydml.four_bit import array_dtype
-from anydml.functional.call import keyed, kind_of, taken
 from anydml.functional.faults import type_refused
-from anydml.functional.request import Request, Several, argument, array_of_number
+from anydml.functional.inference import argument
+from anydml.functional.inputs import Several, array_of_number
+from anydml.functional.keys import keyed, kind_of, taken
+from anydml.functional.request import Request
 from anydml.functional.run import operator_of
 from anydml.schema.check import check
 from anydml.schema.constraint import UNJUDGED

@@ -23,7 +23,7 @@ from anydml import operators
 from anydml.forks import guard
 from anydml.four_bit import array_dtype, pack, unpacked
 from anydml.functional import call, matrix_multiply, slice
-from anydml.functional.request import argument, equal, leaves_open
+from anydml.functional.inference import argument, equal, leaves_open
 from anydml.schema.field import Field
 from anydml.schema.kinds import Enumerated, Pair
 from anydml.schema.operator import Desc, Example

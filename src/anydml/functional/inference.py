@@ -1,0 +1,64 @@
+"""Inference from an operator's spec: the names of arguments, which tensors are alike, what a call has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from anydml.names import snake_case
+from anydml.schema.desc import Desc
+from anydml.schema.field import Field
+from anydml.schema.kinds import DATA_TYPE
+from anydml.schema.spec import OperatorSpec
+from anydml.tensor import DataType
+
+
+def argument(field: Field) -> str:
+    """The name of a tensor in calls: `InputTensors` is `inputs`, `AScaleTensor` is `a_scale`."""
+    return field.name.removesuffix("_tensor").replace("_tensors", "s")
+
+
+def equal(spec: OperatorSpec, aspect: str) -> list[tuple[str, ...]]:
+    """The sets of tensors, by field, that an operator takes equal "Sizes" or a "DataType" of."""
+    rules = [r for r in spec.constraints if r.name.startswith(f"same_{snake_case(aspect)}")]
+    return [
+        tuple(snake_case(p.removesuffix(f".{aspect}")) for p in r.paths)
+        for r in rules
+        if all(p.endswith(f".{aspect}") for p in r.paths)
+    ]
+
+
+def leaves_open(cls: type[Desc], fields: Mapping[str, Any] | None = None) -> tuple[bool, bool]:
+    """Whether `outputs` leaves open the sizes of an output, and its data type, so that a call has to say them.
+
+    fields: of the desc that is asked; without them, the first example's.
+    """
+    desc = cls(**(fields or cls.spec.examples[0].fields))
+    known = SimpleNamespace(**{f.name: getattr(desc, f.name) for f in cls.spec.fields if f.role != "output"})
+    try:
+        inferred: Any = cls.outputs(known)
+    except NotImplementedError:
+        inferred = {}
+    sizes, data_type = False, False
+    for f in cls.spec.outputs:
+        if f.name in inferred:
+            entry = inferred[f.name]
+            sizes |= not f.sized_by and entry[0] is None
+            data_type |= not f.sized_by and entry[1] is None
+        elif not f.optional:
+            sizes = True
+            data_type |= type_source(cls, f) is None
+    return sizes, data_type
+
+
+def type_source(cls: type[Desc], f: Field) -> DataType | str | None:
+    """The source of the data type of an output that is not inferred: its only one, or the field that names or shares it."""
+    takes = {t for row in cls.spec.rows if f.wire in row.tensors for t in row.data_types}
+    if len(takes) == 1:
+        return takes.pop()
+    for a in cls.spec.attributes:
+        if a.kind is DATA_TYPE:
+            return a.name
+    inputs = {i.name for i in cls.spec.inputs}
+    return next((n for group in equal(cls.spec, "DataType") if f.name in group for n in group if n in inputs), None)
