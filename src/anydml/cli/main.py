@@ -9,14 +9,9 @@ from __future__ import annotations
 import io
 import signal
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, TextIO, cast
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 import anydml
 from anydml import config, operators
@@ -24,16 +19,14 @@ from anydml.catalog import NOT_COMPILED
 from anydml.cli import compare_models
 from anydml.cli.models import check_model, describe_model, is_model, run_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
+from anydml.cli.programs import compared, loaded, members, npy
 from anydml.devices.device import NAMES, Device
-from anydml.errors import BindingError, DescError, Error, Fault, ProgramError
+from anydml.errors import DescError, Error, Fault, ProgramError
 from anydml.explain import describe as pages
-from anydml.explain.compare import compare as compare_arrays
-from anydml.explain.comparison import NEAR, Comparison
+from anydml.explain.comparison import NEAR
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.code.llvm import unavailable
 from anydml.names import printable
-from anydml.program import Program, files, load
-from anydml.program.model import Binding, Dispatch
 from anydml.schema.directml import NAMES as DIRECTML
 
 MOST_RUNS = 10**6  # of one dispatch that are timed, and before that; the time of each is kept
@@ -84,7 +77,7 @@ def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, 
         return run_model(file, on, inputs, options["input_path"], options["output_path"])
     if inputs:
         raise click.UsageError("--input is for models; a program says what it reads")
-    _load(file).run(Device(device, feature_level=feature_level), out=cast(TextIO, Prints()), **options)
+    loaded(file).run(Device(device, feature_level=feature_level), out=cast(TextIO, Prints()), **options)
     return 0
 
 
@@ -109,28 +102,16 @@ def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) 
         raise click.UsageError("--size is for models; a program says its sizes")
     faults: tuple[Fault, ...] = ()
     try:
-        _load(file).check(**options)
+        loaded(file).check(**options)
     except ProgramError as error:
         faults = error.faults
     if json_wanted:
-        as_json([_members(fault) for fault in faults])
+        as_json([members(fault) for fault in faults])
     elif faults:
         result("\n".join(map(str, faults)))
     else:
         result(f"{printable(file)}: no faults at feature level {options['feature_level']}", "green")
     return 2 if faults else 0
-
-
-def _members(fault: Fault) -> dict[str, Any]:
-    violation = fault.violation
-    return {
-        "pointer": fault.pointer,
-        "message": fault.message,
-        "constraint": violation and violation.constraint,
-        "dimension": violation and violation.dimension,
-        "values": pages.plain(violation.values if violation else {}),
-        "expected": pages.plain(violation.expected if violation else {}),
-    }
 
 
 @commands.command
@@ -247,7 +228,7 @@ def compare(
         raise click.UsageError(f"Missing option '{'--resource' if resource is None else '--actual'}'.")
     if against or inputs or random is not None or sizes or html:
         raise click.UsageError("--against, --inputs, --random, --size and --html are for models (MODEL.onnx)")
-    comparison = _compared(_load(program), resource, _npy(actual), options)
+    comparison = compared(loaded(program), resource, npy(actual), options)
     if json_wanted:
         as_json(comparison.to_dict())
         return 0 if comparison.equal else 1
@@ -257,57 +238,6 @@ def compare(
         tie = f", {worst.distance_to_tie:.2g} from a tie" if near else ""
         result(f"  {list(worst.coordinates)}: {worst.actual}, not {worst.expected} ({worst.exact}{tie})")
     return 0 if comparison.equal else 1
-
-
-def _compared(program: Program, resource: str, actual: NDArray[Any], options: Mapping[str, Any]) -> Comparison:
-    program.check(**options)
-    dispatches = [command for command in program.commands if isinstance(command, Dispatch)]
-    descs = [program.dispatchables[command.dispatchable].desc for command in dispatches]
-    writes = [
-        (i, f"{f.name}[{place}]" if f.sized_by else f.name, binding)
-        for i, (command, d) in enumerate(zip(dispatches, descs, strict=True))
-        for f in d.spec.outputs
-        for place, binding in enumerate(command.bindings.get(f.wire, ()))
-        if binding.resource == resource
-    ]
-    if not writes:
-        raise BindingError([Fault("--resource", f"no operator of the program writes {resource!r}")])
-    at, output, written = writes[-1]
-    d = program.dispatchables[dispatches[at].dispatchable]
-    # what the inputs hold when the operator runs; of owned ones, what they hold when the program begins
-    before, begin = (replace(program, commands=tuple(these)).run(**options) for these in (dispatches[:at], []))
-
-    def skipped(binding: Binding) -> int:
-        return binding.element_offset * (binding.element_size or begin[binding.resource].itemsize)
-
-    inputs: dict[str, Any] = {}
-    for bindings, contents in ((d.bindings, begin), (dispatches[at].bindings, before)):
-        for f in d.desc.spec.inputs:
-            held = [contents[b.resource].view(np.uint8)[skipped(b) :] for b in bindings.get(f.wire, ())]
-            if held:
-                inputs[f.name] = held if f.sized_by else held[0]
-    t = next(found.desc for found in d.desc.tensors() if found.name == output)
-    if actual.shape != t.sizes or skipped(written):
-        actual = actual.ravel()[skipped(written) // actual.itemsize :]
-    return compare_arrays(d.desc, inputs, actual, output)
-
-
-def _npy(file: str) -> NDArray[Any]:
-    try:
-        return files.array(Path(file))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise BindingError([Fault("--actual", printable(f"{file} cannot be read: {reason}"))]) from None
-
-
-def _load(file: str) -> Program:
-    try:
-        program = load(io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline="")) if file == "-" else load(file)
-    except UnicodeDecodeError as error:
-        raise ProgramError([Fault("", printable(f"{file} cannot be read ({error})"))]) from None
-    for warning in program.warnings:
-        note(f"warning: {warning}", "yellow")
-    return program
 
 
 def _complain(error: click.ClickException) -> None:

@@ -14,7 +14,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.expression import Tensor, each, pieces
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import axis_in_range, parts, same
+from anydml.schema.part_rules import parts
+from anydml.schema.rules import axis_in_range, same
 from anydml.schema.statement import Nest, move
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT, ELEVEN, SIX

@@ -13,7 +13,7 @@ from anydml.schema.constraint import constraint
 from anydml.schema.expression import Indices, Sum, Tensor, each
 from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import granular
+from anydml.schema.quantization_rules import granular
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT_BIT

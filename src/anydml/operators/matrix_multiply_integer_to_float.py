@@ -16,7 +16,8 @@ from anydml.schema.constraint import Constraint, constraint
 from anydml.schema.expression import Tensor, each
 from anydml.schema.node import Operand
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import granular, same, sizes_are
+from anydml.schema.quantization_rules import granular
+from anydml.schema.rules import same, sizes_are
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import FLOATS

@@ -17,7 +17,7 @@ from anydml.schema.constraint import constraint, data_rule
 from anydml.schema.expression import Tensor, clamp, each, half_to_even
 from anydml.schema.node import Operand
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import granular
+from anydml.schema.quantization_rules import granular
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT_BIT

@@ -13,7 +13,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.schema import field
 from anydml.schema.expression import Tensor, each
 from anydml.schema.operator import Desc, Example, defaults, operator, rejects
-from anydml.schema.rules import axis_in_range, parts, same
+from anydml.schema.part_rules import parts
+from anydml.schema.rules import axis_in_range, same
 from anydml.schema.statement import Nest, move
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT, ELEVEN, SIX

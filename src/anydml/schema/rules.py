@@ -244,52 +244,6 @@ def scalar_type(field: str, tensor: str = "OutputTensor") -> Constraint:
     )
 
 
-def parts(of: str, field: str, count: str) -> tuple[Constraint, ...]:
-    """The tensors of an array are the parts of a tensor along `Axis`: as large elsewhere, and together as large there."""
-    whole, name = snake_case(of), snake_case(field)
-
-    def comparable(a: TensorDesc, b: TensorDesc) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        if len(a.sizes) != len(b.sizes):
-            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
-        return a.sizes, b.sizes
-
-    def equal_elsewhere(d: Any, k: int) -> bool:
-        part, total = comparable(getattr(d, name)[k], getattr(d, whole))
-        return part == (*total[: d.axis], part[d.axis], *total[d.axis + 1 :])
-
-    def complete(d: Any) -> bool:
-        pairs = [comparable(part, getattr(d, whole)) for part in getattr(d, name)]
-        return not pairs or sum(part[d.axis] for part, _ in pairs) == getattr(d, whole).sizes[d.axis]
-
-    def one_longer(d: Any, axis: int) -> Mapping[str, Any]:
-        *others, last = getattr(d, name)
-        longer = tuple(n + (i == axis) for i, n in enumerate(last.sizes))
-        return {name: (*others, replace(last, sizes=longer, strides=None))}
-
-    return (
-        Constraint(
-            f"{snake_case(count)}_at_least_one",
-            f"`{count}` must be at least 1.",
-            lambda d: getattr(d, snake_case(count)) >= 1,
-            expected=lambda d: {count: range(1, 2**32)},
-            breaks=lambda d: {name: (), snake_case(count): 0},
-        ),
-        Constraint(
-            "sizes_equal_off_axis",
-            f"`{field}.Sizes` must equal `{of}.Sizes` in every dimension but `Axis`.",
-            equal_elsewhere,
-            each=field,
-            breaks=lambda d: one_longer(d, 0 if d.axis else 1),
-        ),
-        Constraint(
-            "axis_sizes_sum",
-            f"`{field}.Sizes` must add up to `{of}.Sizes` along `Axis`.",
-            complete,
-            breaks=lambda d: one_longer(d, d.axis),
-        ),
-    )
-
-
 def fusable_activation(field: str = "FusedActivation", *, each: bool = False) -> tuple[Constraint, ...]:
     """A fused activation is one of the operators that can be, and its own tensors are absent; `each` of an array of them.
 
@@ -328,54 +282,7 @@ def fusable_activation(field: str = "FusedActivation", *, each: bool = False) ->
     )
 
 
-def right_aligned(sizes: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Sizes read as {BatchCount, ChannelCount, Height, Width}, missing leading ones being 1; ValueError past four."""
-    if len(sizes) > 4:
-        raise ValueError(f"{sizes} has no reading as batch, channel, height, width")
-    batch, channel, height, width = (1, 1, 1, *sizes)[-4:] if len(sizes) < 4 else sizes
-    return batch, channel, height, width
-
-
-def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
-    """The two rules of a scale or zero point: per tensor, or per "row" or "column" of `of`; and not by batch (extension).
-
-    Sizes are read right-aligned against {BatchCount, ChannelCount, Height, Width}.
-    """
-    name, data = snake_case(wire), snake_case(of)
-    short = name.removesuffix("_tensor")
-
-    def fits(d: Any) -> bool:
-        t = getattr(d, name)
-        if t is None or t.sizes.count(1) == len(t.sizes):
-            return True
-        batch, channel, height, width = right_aligned(t.sizes)
-        b, c, m, n = right_aligned(getattr(d, data).sizes)
-        finer = width == 1 and height in (1, m) if axis == "row" else height == 1 and width in (1, n)
-        return bool(finer and batch in (1, b) and channel in (1, c))
-
-    def not_by_batch(d: Any) -> bool:
-        t = getattr(d, name)
-        return t is None or len(t.sizes) <= 2 or right_aligned(t.sizes)[:2] == (1, 1)
-
-    def would_fit(d: Any) -> Mapping[str, Any]:
-        count = len(getattr(d, name).sizes)
-        _, _, m, n = right_aligned(getattr(d, data).sizes)
-        finest = (1, 1, m, 1) if axis == "row" else (1, 1, 1, n)
-        return {f"{wire}.Sizes": list(dict.fromkeys([(1,) * count, finest[4 - count :]]))}
-
-    noun = "zero point" if "zero_point" in short else "scale"
-    size = "second last" if axis == "row" else "last"
-    sentence = (
-        f"`{wire}.Sizes` must be all 1 (per tensor), or equal the {size} of `{of}.Sizes` in that place alone (per {axis})."
-    )
-    beyond = f"`{wire}.Sizes` must be 1 before the last two: a documented {noun} is the same for every batch."
-    return (
-        Constraint(f"{short}_sizes", sentence, fits, expected=would_fit),
-        Constraint(f"{short}_not_by_batch", beyond, not_by_batch, extension=True),
-    )
-
-
 __all__ = [
-    "axes", "axis_in_range", "count_is_dimension_count", "effective_rank_at_most_two", "fusable_activation", "granular",
-    "not_owned", "parts", "same", "scalar_type", "single_element", "sizes_are",
+    "axes", "axis_in_range", "count_is_dimension_count", "effective_rank_at_most_two", "fusable_activation", "not_owned",
+    "same", "scalar_type", "single_element", "sizes_are",
 ]  # fmt: skip

@@ -1,0 +1,89 @@
+"""Programs of the command line: what loads one, what its faults are as JSON, and how an output of it compares."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.cli.output import note
+from anydml.errors import BindingError, Fault, ProgramError
+from anydml.explain import describe as pages
+from anydml.explain.compare import compare as compare_arrays
+from anydml.explain.comparison import Comparison
+from anydml.names import printable
+from anydml.program import Program, files, load
+from anydml.program.model import Binding, Dispatch
+
+
+def members(fault: Fault) -> dict[str, Any]:
+    """A fault as JSON has it: its place, its message, the rule and what was read."""
+    violation = fault.violation
+    return {
+        "pointer": fault.pointer,
+        "message": fault.message,
+        "constraint": violation and violation.constraint,
+        "dimension": violation and violation.dimension,
+        "values": pages.plain(violation.values if violation else {}),
+        "expected": pages.plain(violation.expected if violation else {}),
+    }
+
+
+def compared(program: Program, resource: str, actual: NDArray[Any], options: Mapping[str, Any]) -> Comparison:
+    """The comparison of an array with what the last operator that writes a resource makes of it."""
+    program.check(**options)
+    dispatches = [command for command in program.commands if isinstance(command, Dispatch)]
+    descs = [program.dispatchables[command.dispatchable].desc for command in dispatches]
+    writes = [
+        (i, f"{f.name}[{place}]" if f.sized_by else f.name, binding)
+        for i, (command, d) in enumerate(zip(dispatches, descs, strict=True))
+        for f in d.spec.outputs
+        for place, binding in enumerate(command.bindings.get(f.wire, ()))
+        if binding.resource == resource
+    ]
+    if not writes:
+        raise BindingError([Fault("--resource", f"no operator of the program writes {resource!r}")])
+    at, output, written = writes[-1]
+    d = program.dispatchables[dispatches[at].dispatchable]
+    # what the inputs hold when the operator runs; of owned ones, what they hold when the program begins
+    before, begin = (replace(program, commands=tuple(these)).run(**options) for these in (dispatches[:at], []))
+
+    def skipped(binding: Binding) -> int:
+        return binding.element_offset * (binding.element_size or begin[binding.resource].itemsize)
+
+    inputs: dict[str, Any] = {}
+    for bindings, contents in ((d.bindings, begin), (dispatches[at].bindings, before)):
+        for f in d.desc.spec.inputs:
+            held = [contents[b.resource].view(np.uint8)[skipped(b) :] for b in bindings.get(f.wire, ())]
+            if held:
+                inputs[f.name] = held if f.sized_by else held[0]
+    t = next(found.desc for found in d.desc.tensors() if found.name == output)
+    if actual.shape != t.sizes or skipped(written):
+        actual = actual.ravel()[skipped(written) // actual.itemsize :]
+    return compare_arrays(d.desc, inputs, actual, output)
+
+
+def npy(file: str) -> NDArray[Any]:
+    """The array in the file that `--actual` names."""
+    try:
+        return files.array(Path(file))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BindingError([Fault("--actual", printable(f"{file} cannot be read: {reason}"))]) from None
+
+
+def loaded(file: str) -> Program:
+    """The program in a file, or in standard input; its warnings are printed."""
+    try:
+        program = load(io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline="")) if file == "-" else load(file)
+    except UnicodeDecodeError as error:
+        raise ProgramError([Fault("", printable(f"{file} cannot be read ({error})"))]) from None
+    for warning in program.warnings:
+        note(f"warning: {warning}", "yellow")
+    return program
