@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, check, operators
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
-from anydml.kernels.code import targets
+from anydml.kernels.code import engine, targets
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family, undecided
@@ -180,18 +181,28 @@ def test_outputs_in_the_place_of_any_input(kind: str) -> None:
             np.testing.assert_array_equal(bits(x), bits(wanted[name]), err_msg=f"{name}, {order}")
 
 
+def frame(assembly: str) -> int:
+    """The bytes that the code takes of the stack, in frames of 128 bytes or more."""
+    taken = re.findall(r"^\s+(?:subq\s+\$(\d+), %rsp|sub\s+sp, sp, #(\d+)(, lsl #12)?)", assembly, re.MULTILINE)
+    sizes = [int(x or y) << (12 if shift else 0) for x, y, shift in taken]
+    return sum(n for n in sizes if n >= 128) + ((1 << 32) if "chkstk" in assembly else 0)
+
+
 @pytest.mark.parametrize("isa", ISAS)
 def test_no_kernel_takes_more_than_a_page_of_the_stack(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs of many operations are made anew, with loops for what was written out, and in fewer lanes."""
     rng = np.random.default_rng(8)
     seen: list[bool] = []
-    fits = emit.fits
+    within = engine.within
 
-    def looked(*arguments: Any) -> bool:
-        seen.append(fits(*arguments))
-        return seen[-1]
+    def looked(*arguments: Any) -> Any:
+        made = within(*arguments)
+        text, target = emit.emitted(arguments[1], *arguments[3:]), arguments[1]
+        seen.append(made is not None)
+        assert seen[-1] == (frame(engine.assembly(text, target)) < emit.FRAME)
+        return made
 
-    monkeypatch.setattr(emit, "fits", looked)
+    monkeypatch.setattr(engine, "within", looked)
     for _ in range(6):
         desc, _ = nest_cases.case("LOCAL_RESPONSE_NORMALIZATION_GRAD", rng, "ordinary")
         assert dml.Device("cpu", isa=isa).compile(desc).kernel_name == NAME
@@ -201,13 +212,11 @@ def test_no_kernel_takes_more_than_a_page_of_the_stack(isa: str, monkeypatch: py
 
 
 def test_a_new_batch_compiles_nothing() -> None:
-    from anydml.kernels.code import engine
-
     counts = []
     for batch in (4, 5, 7):
         x = np.zeros((batch, 2, 8, 9), np.float32)
         run(resized(x, 2.0), x)
-        counts.append(engine.compiled.cache_info().misses)
+        counts.append(engine.within.cache_info().misses)
     assert counts[0] == counts[1] == counts[2]
 
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from anydml.forks import guard
+from anydml.kernels.code.frames import taken
 from anydml.kernels.code.llvm import binding
 from anydml.kernels.code.targets import Target
 
@@ -46,10 +47,23 @@ def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
         made = _compiled(text, target)
     if isinstance(made, str):
         raise Uncompilable(made)
+    assert made is not None
     return made
 
 
-def _compiled(text: str, target: Target) -> Code | str:
+@lru_cache(maxsize=128)
+def within(emit: Callable[..., str], target: Target, most: int, *arguments: Any) -> Code | None:
+    """`compiled`, or None where the code takes `most` bytes of the stack, or more: it is not made executable then."""
+    text = emit(target, *arguments)
+    with guard:
+        _unused.clear()
+        made = _compiled(text, target, most)
+    if isinstance(made, str):
+        raise Uncompilable(made)
+    return made
+
+
+def _compiled(text: str, target: Target, most: int | None = None) -> Code | str | None:
     """The code of a module, or why there is none. What it uses of LLVM is disposed of when it returns."""
     llvm = binding()
     try:
@@ -59,7 +73,12 @@ def _compiled(text: str, target: Target) -> Code | str:
         return f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} does not take the code: {error}"
     machine = _machine(llvm, target)
     try:
+        code = None if most is None else machine.emit_object(module)
+        if most is not None and taken(code, target.architecture) >= most:
+            return None
         engine = llvm.create_mcjit_compiler(module, machine)
+        if code is not None:  # it is not made a second time
+            engine.set_object_cache(getbuffer_func=lambda _: code)
         engine.finalize_object()
     except RuntimeError as error:
         return f"the code could not be made executable: {error}"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-from anydml.kernels.code import engine
 from anydml.kernels.code.emit import along, arguments, kernel, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
@@ -23,8 +21,8 @@ from anydml.kernels.nests.tables import Tables
 from anydml.kernels.nests.walk import Walk
 from anydml.tensor import DataType
 
-LONG = 600  # lines of code that take no large frame
-PAGE, SAVED = 4096, 256  # bytes of the stack, and those of registers that are saved
+# A larger frame than a page would have to be probed, on Windows by a function that is not there.
+FRAME = 4096 - 256  # bytes of the stack, less those of registers that are saved
 POINTERS = {"state", "list", "memory"}
 
 
@@ -35,24 +33,6 @@ def emitted(target: Target, shape: Shape) -> str:
 def slots(target: Target, shape: Shape) -> int:
     """The rows of the table of what is kept for the lane's variable."""
     return _made(target, shape)[1]
-
-
-@lru_cache(maxsize=64)
-def fits(target: Target, shape: Shape) -> bool:
-    """Whether the code takes less than a page of the stack.
-
-    A larger frame would have to be probed, on Windows by a function that is not there.
-    """
-    text = emitted(target, shape)
-    if text.count("\n") < LONG:
-        return True
-    try:
-        code = engine.assembly(text, target)
-    except RuntimeError as error:
-        raise Uncompilable(f"LLVM does not take the code: {error}") from error
-    taken = re.findall(r"^\s+(?:subq\s+\$(\d+), %rsp|sub\s+sp, sp, #(\d+)(, lsl #12)?)", code, re.MULTILINE)
-    bytes_ = [int(x or y) << (12 if shift else 0) for x, y, shift in taken]
-    return sum(bytes_) < PAGE - SAVED and "chkstk" not in code
 
 
 @lru_cache(maxsize=32)

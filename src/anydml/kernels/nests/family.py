@@ -72,8 +72,7 @@ def _made(
         try:
             for lanes in sorted({target.vector_bytes // 8, max(2, target.vector_bytes // 16)}, reverse=True):
                 made = _Outputs(target, names, found, kept, checked, lanes)
-                if made.fits():
-                    made.compile(machine)
+                if made.compile(machine):
                     return made
         except engine.Uncompilable as error:
             return str(error)
@@ -121,18 +120,19 @@ class _Outputs:
         if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > LONGEST:
             raise engine.Uncompilable("elements are reductions of too many terms")
 
-    def fits(self) -> bool:
-        """Whether the code takes no large frame of the stack."""
-        return emit.fits(self.target, self.shape)
-
-    def compile(self, machine: Machine) -> None:
+    def compile(self, machine: Machine) -> bool:
+        """Whether the code takes no large frame of the stack; then it is made."""
         sizes = self.found.sizes
         with guard:
-            self.code = engine.compiled(emit.emitted, self.target, self.shape)
+            code = engine.within(emit.emitted, self.target, emit.FRAME, self.shape)
+        if code is None:
+            return False
+        self.code = code
         self.kept = emit.slots(self.target, self.shape)
         self.rows = prod(sizes[d] for d in self.shape.outer)
         self.work = prod(sizes)
         self.threads = min(machine.threads if self.work >= ALONE else 1, self.rows)
+        return True
 
     def steps(self, start: int) -> tuple[list[list[Step]], list[Piece], int]:
         """A piece for each thread, in scratch from a word on; and the word behind."""
