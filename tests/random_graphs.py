@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import anydml as dml
-from anydml import GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge, TensorDesc, operators
+from anydml import (
+    ConstantNode,
+    GraphDesc,
+    InputEdge,
+    IntermediateEdge,
+    OperatorNode,
+    OutputEdge,
+    TensorDesc,
+    TensorFlags,
+    operators,
+)
 from anydml.graphs.desc import tensor_names
 from anydml.schema.operator import Desc
 
@@ -24,6 +34,7 @@ ONE: tuple[Callable[..., Any], ...] = (
     lambda x: dml.element_wise_clip(x, min=-2.0, max=3.5),
     lambda x: dml.activation_linear(x, 1.25, -0.1),
 )
+SMALL = 2048  # bytes of all tensors of an operator, which the reference has computed in milliseconds
 TWO = (dml.element_wise_add, dml.element_wise_subtract, dml.element_wise_multiply, dml.element_wise_max)
 
 
@@ -118,69 +129,97 @@ def _images(rng: random.Random, x: Array, at: int, data: np.random.Generator) ->
 
 
 class Wired(NamedTuple):
-    """A graph of operators' examples, its inputs and the operators' own results, by node and name."""
+    """A graph of operators, its inputs, those that are owned, and the operators' own results, by node and name."""
 
     desc: GraphDesc
     inputs: dict[str, Array]
+    owned: dict[str, Array]
     outputs: dict[str, Array]
 
 
-class _Made(NamedTuple):
-    """An output of a node, and its bytes."""
+class Made(NamedTuple):
+    """An output of a node, its desc, and its bytes. whole: there are none that nobody writes."""
 
     node: int
     slot: int
+    tensor: TensorDesc
     data: Array
 
+    @property
+    def whole(self) -> bool:
+        return self.tensor.element_bytes == self.tensor.total and self.tensor.strides is None
 
-class _Wiring:
-    """A graph as it grows: each node is computed at once, alone."""
 
-    def __init__(self, rng: random.Random, device: dml.Device) -> None:
-        self.rng, self.device = rng, device
-        self.nodes: list[OperatorNode] = []
+class Wiring:
+    """A graph as it grows: each node is computed at once, alone. judge: a device on which small ones come to the same."""
+
+    def __init__(self, rng: random.Random, device: dml.Device, judge: dml.Device | None = None) -> None:
+        self.rng, self.device, self._judge = rng, device, judge
+        self.nodes: list[OperatorNode | ConstantNode] = []
         self.input_edges: list[InputEdge] = []
         self.between: list[IntermediateEdge] = []
         self.output_edges: list[OutputEdge] = []
         self.inputs: dict[str, Array] = {}
+        self.owned: set[str] = set()
         self.outputs: dict[str, Array] = {}
-        self.made: list[_Made] = []
+        self.made: list[Made] = []
 
-    def add(self, desc: Desc, given: dict[str, Array], sources: dict[str, _Made]) -> None:
-        """A node that reads sources, and arrays that become inputs of the graph; now and then one that is there already."""
-        node = len(self.nodes)
+    def add(self, desc: Desc, given: dict[str, Array], sources: dict[str, Made], constants: Collection[str] = ()) -> None:
+        """A node that reads sources, constants, and arrays that become inputs of the graph, or are one that there is already.
+
+        DataError, and no node, where its values break a rule about data.
+        """
         arrays: dict[str, Array] = {}
-        for slot, name in enumerate(tensor_names(desc, "input")):
+        owned = owned_inputs(desc)
+        for name in tensor_names(desc, "input"):
             if name in sources:
                 arrays[name] = sources[name].data
-                self.between.append(IntermediateEdge(sources[name].node, sources[name].slot, node, slot))
             elif name is not None:
-                data = np.zeros(_tensor(desc, name).total, np.uint8)
-                data[: given[name].nbytes] = given[name].reshape(-1).view(np.uint8)
-                alike = [k for k, x in enumerate(self.inputs.values()) if np.array_equal(x, data)]
-                if not alike:
-                    self.inputs[f"{node}.{name}"] = data
-                index = self.rng.choice(alike) if alike else len(self.inputs) - 1
-                arrays[name] = data
-                self.input_edges.append(InputEdge(index, node, slot, [*self.inputs][index]))
-        made = {name: np.zeros(_tensor(desc, name).total, np.uint8) for name in tensor_names(desc, "output") if name}
+                arrays[name] = np.zeros(tensor_of(desc, name).total, np.uint8)
+                arrays[name][: given[name].nbytes] = given[name].reshape(-1).view(np.uint8)
+        made = alone(self.device, desc, arrays)
+        if self._judge is not None and sum(x.nbytes for x in (*arrays.values(), *made.values())) <= SMALL:
+            for name, x in alone(self._judge, desc, arrays).items():
+                assert x.tobytes() == made[name].tobytes(), (desc, name, arrays)
+        fixed = {}
+        for name in constants:
+            fixed[name] = len(self.nodes)
+            self.nodes.append(ConstantNode(arrays[name]))
+        node = len(self.nodes)
         self.nodes.append(OperatorNode(desc))
-        self.device.compile(desc).bind(**nested(desc, {**arrays, **made})).execute()
+        for slot, name in enumerate(tensor_names(desc, "input")):
+            if name in sources:
+                self.between.append(IntermediateEdge(sources[name].node, sources[name].slot, node, slot))
+            elif name in fixed:
+                self.between.append(IntermediateEdge(fixed[name], 0, node, slot))
+            elif name is not None:
+                index = self._input(f"{node}.{name}", arrays[name], name in owned)
+                self.input_edges.append(InputEdge(index, node, slot, [*self.inputs][index]))
         for slot, name in enumerate(tensor_names(desc, "output")):
             if name is not None:
-                if (t := _tensor(desc, name)).element_bytes == t.total:  # no bytes that nobody writes
-                    self.made.append(_Made(node, slot, made[name]))
+                self.made.append(Made(node, slot, tensor_of(desc, name), made[name]))
                 self.output_edges.append(OutputEdge(node, slot, len(self.outputs), f"{node}.{name}"))
                 self.outputs[f"{node}.{name}"] = made[name]
 
-    def source(self, nbytes: int) -> _Made:
+    def _input(self, name: str, data: Array, owned: bool) -> int:
+        """The input of the graph that is bound to these bytes: one that there is, or a new one of this name."""
+        alike = [k for k, (x, y) in enumerate(self.inputs.items()) if (x in self.owned) == owned and np.array_equal(y, data)]
+        if alike:
+            return self.rng.choice(alike)
+        if owned:
+            self.owned.add(name)
+        self.inputs[name] = data
+        return len(self.inputs) - 1
+
+    def source(self, nbytes: int) -> Made:
         """An output of so many bytes: one that there is, or elements sliced out of one, or joined of several."""
         rng = self.rng
-        if (fits := [m for m in self.made if m.data.nbytes == nbytes]) and rng.random() < 0.7:
+        whole_ones = [m for m in self.made if m.whole]
+        if (fits := [m for m in whole_ones if m.data.nbytes == nbytes]) and rng.random() < 0.7:
             return rng.choice(fits)
-        parts = [rng.choice(self.made)]
+        parts = [rng.choice(whole_ones)]
         while sum(m.data.nbytes for m in parts) < nbytes and len(parts) < 5:
-            parts.append(rng.choice(self.made))
+            parts.append(rng.choice(whole_ones))
         whole = parts[0]
         if sum(m.data.nbytes for m in parts) < nbytes:
             repeats = -(-nbytes // whole.data.nbytes)
@@ -215,10 +254,12 @@ class _Wiring:
         ]
         renumbered = tuple(e._replace(graph_output_index=k) for k, e in enumerate(kept))
         graph = GraphDesc(tuple(self.nodes), tuple(self.input_edges), renumbered, tuple(self.between))
-        return Wired(graph, self.inputs, {e.name: self.outputs[e.name] for e in kept})
+        owned = {name: x for name, x in self.inputs.items() if name in self.owned}
+        inputs = {name: x for name, x in self.inputs.items() if name not in self.owned}
+        return Wired(graph, inputs, owned, {e.name: self.outputs[e.name] for e in kept})
 
 
-def _words(made: _Made) -> TensorDesc:
+def _words(made: Made) -> TensorDesc:
     return TensorDesc("UINT32", (1, made.data.nbytes // 4))
 
 
@@ -227,14 +268,19 @@ def random_wiring(rng: random.Random, device: dml.Device, names: Sequence[str]) 
 
     None where their values break a rule about data on the way.
     """
-    wiring = _Wiring(rng, device)
+    wiring = Wiring(rng, device)
     for name in names:
-        desc, given = _example(rng, name)
+        desc, given = example_of(rng, name)
         ruled = {f.name for f in desc.spec.inputs if f.wire in desc.spec.ruled}
         sources = {}
         for tensor in tensor_names(desc, "input"):
-            if tensor is not None and tensor.split("[")[0] not in ruled and wiring.made and rng.random() < 0.6:
-                sources[tensor] = wiring.source(_tensor(desc, tensor).total)
+            if (
+                tensor is not None
+                and tensor.split("[")[0] not in ruled
+                and any(m.whole for m in wiring.made)
+                and rng.random() < 0.6
+            ):
+                sources[tensor] = wiring.source(tensor_of(desc, tensor).total)
         try:
             wiring.add(desc, given, sources)
         except dml.DataError:
@@ -249,7 +295,7 @@ for _operator in operators.every():
             EXAMPLES.setdefault(_operator.spec.name, []).append((_operator, _one))
 
 
-def _example(rng: random.Random, name: str) -> tuple[Desc, dict[str, Array]]:
+def example_of(rng: random.Random, name: str) -> tuple[Desc, dict[str, Array]]:
     operator, example = rng.choice(EXAMPLES[name])
     desc = operator(**example.fields)
     given: dict[str, Array] = {}
@@ -261,8 +307,23 @@ def _example(rng: random.Random, name: str) -> tuple[Desc, dict[str, Array]]:
     return desc, given
 
 
-def _tensor(desc: Desc, name: str) -> TensorDesc:
+def tensor_of(desc: Desc, name: str) -> TensorDesc:
     return next(found.desc for found in desc.tensors() if found.name == name)
+
+
+def owned_inputs(desc: Desc) -> set[str]:
+    return {found.name for found in desc.tensors() if found.desc.flags & TensorFlags.OWNED_BY_DML}
+
+
+def alone(device: dml.Device, desc: Desc, arrays: dict[str, Array]) -> dict[str, Array]:
+    """The bytes of an operator's outputs, as it computes them by itself."""
+    made = {name: np.zeros(tensor_of(desc, name).total, np.uint8) for name in tensor_names(desc, "output") if name}
+    compiled, owned = device.compile(desc), owned_inputs(desc)
+    if owned:
+        compiled.initialize(**nested(desc, {name: x for name, x in arrays.items() if name in owned}))
+    unowned = {name: x for name, x in arrays.items() if name not in owned}
+    compiled.bind(**nested(desc, {**unowned, **made})).execute()
+    return made
 
 
 def nested(desc: Desc, arrays: dict[str, Array]) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from anydml.graphs import layouts
 from anydml.graphs.memory import LINE, Layout, Life, laid_out, most_alive
 from anydml.kernels.code.targets import targets
 from every_kernel import SOAK, Ran
-from random_graphs import EXAMPLES, random_net, random_wiring
+from fitting_graphs import fitting_graph
+from random_graphs import EXAMPLES, Wired, random_net, random_wiring
 
-NETS, LAYOUTS = 80, 300
+NETS, LAYOUTS, FITTING = 80, 300, 24
 WIRINGS = {"cpu": 40, "reference": 80}
 # 10^4 graphs in `make soak-graphs`, and 500 on each other instruction set
 ISAS = [None, *(target.name for target in targets()[:-1] if SOAK > 1)]
@@ -29,8 +31,12 @@ OTHERS = 500
 EACH = 5  # operators of a wiring, beside those that slice and join for them
 
 
+TURN = 3  # operators of a graph that is made to fit, beside those before and behind them
+APART = 2  # how far apart they are in the list: so few graphs have operators of all kinds
+
+
 def cases(count: int, isa: str | None) -> int:
-    return count * SOAK if isa is None else OTHERS * count // (NETS + WIRINGS["cpu"])
+    return count * SOAK if isa is None else OTHERS * count // (NETS + WIRINGS["cpu"] + FITTING)
 
 
 def apart(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:
@@ -90,11 +96,17 @@ def test_nets_of_functions(isa: str | None, ran: Ran, monkeypatch: pytest.Monkey
 
 @needs_pages
 @pytest.mark.parametrize(("name", "isa"), [("reference", None), *(("cpu", isa) for isa in ISAS)])
-def test_any_operators_wired_by_bytes(name: str, isa: str | None, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_operators_wired_by_bytes(
+    name: str,
+    isa: str | None,
+    ran: Ran,
+    record_property: Callable[[str, object], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Examples of all operators, each reading bytes of the others' results: what they are alone."""
     device = dml.Device(name, threads=1, isa=isa)
     monkeypatch.setattr(graph_call, "passing", left)
-    seen: set[str] = set()
+    drawn: Counter[str] = Counter()
     wirings = 0
     for case in range(count := cases(WIRINGS[name], isa)):
         rng = random.Random(f"{name} {case}")
@@ -104,17 +116,61 @@ def test_any_operators_wired_by_bytes(name: str, isa: str | None, ran: Ran, monk
             continue
         wirings += 1
         monkeypatch.setattr(layouts, "RUN", (1, 256)[case % 2])
-        seen |= {node.desc.spec.name for node in wired.desc.nodes if isinstance(node, dml.OperatorNode)}
-        for fuse in (True, False):
-            compiled = device.compile(wired.desc, fuse=fuse)
-            for scratch in (apart, together):
-                monkeypatch.setattr(graph_call, "scratch", scratch)
-                outputs = {output: np.zeros_like(x) for output, x in wired.outputs.items()}
-                compiled.bind(**wired.inputs, **outputs).execute()
-                for output, x in outputs.items():
-                    assert bits_of(x) == bits_of(wired.outputs[output]), (case, output, fuse, wired.desc)
+        drawn.update(node.desc.spec.name for node in wired.desc.nodes if isinstance(node, dml.OperatorNode))
+        agrees(device, wired, case, monkeypatch)
     ran(wirings, count * 3 // 4)
-    assert len(seen) > len(EXAMPLES) * 3 // 4
+    every_operator(drawn, record_property)
+
+
+@needs_pages
+@pytest.mark.parametrize("isa", ISAS)
+def test_any_operators_that_fit(
+    isa: str | None, ran: Ran, record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All operators on results of other sizes, types and layouts than their examples', between maps, sums and moves.
+
+    Gaps, constants, owned inputs, fused activations. In `make soak`, each small node is what the reference says, too.
+    """
+    devices = [dml.Device("cpu", threads=threads, isa=isa) for threads in (1, 3)]
+    judge = dml.Device("reference") if SOAK > 1 else None
+    monkeypatch.setattr(graph_call, "passing", left)
+    drawn: Counter[str] = Counter()
+    every = [*EXAMPLES]
+    for case in range(count := cases(FITTING, isa)):
+        names = [every[(case * TURN + k) * APART % len(every)] for k in range(TURN)]
+        rng = random.Random(f"fitting {case}")
+        monkeypatch.setattr(layouts, "RUN", (1, 256)[case % 2])
+        device = devices[case % 2]
+        fitting = fitting_graph(rng, device, names, judge)
+        nodes = [node.desc.spec.name for node in fitting.desc.nodes if isinstance(node, dml.OperatorNode)]
+        assert {*names} <= {*nodes}
+        drawn.update(nodes)
+        agrees(device, fitting, case, monkeypatch)
+    ran(count, count)
+    if count * TURN >= len(every):
+        every_operator(drawn, record_property)
+
+
+def agrees(device: dml.Device, wired: Wired, case: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graph, fused and not, with its buffers apart and together, has the bits of its operators alone."""
+    for fuse in (True, False):
+        compiled = device.compile(wired.desc, fuse=fuse)
+        if wired.owned:
+            compiled.initialize(**wired.owned)
+        for scratch in (apart, together):
+            monkeypatch.setattr(graph_call, "scratch", scratch)
+            outputs = {output: np.zeros_like(x) for output, x in wired.outputs.items()}
+            compiled.bind(**wired.inputs, **outputs).execute()
+            for output, x in outputs.items():
+                assert bits_of(x) == bits_of(wired.outputs[output]), (case, output, fuse, wired.desc)
+
+
+def every_operator(drawn: Counter[str], record_property: Callable[[str, object], None]) -> None:
+    """How often operators were drawn, and that each of them was."""
+    least, most = min(drawn.values()), max(drawn.values())
+    print(f"{len(drawn)} operators, each drawn {least} to {most} times")
+    record_property("operators as nodes", sum(drawn.values()))
+    assert drawn.keys() == EXAMPLES.keys()
 
 
 def test_scratch_is_hardly_more_than_what_is_alive_and_never_shared() -> None:
