@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 import anydml as dml
 import hurting
 from anydml import DataType, TensorDesc, TensorFlags, operators
-from anydml.graphs.desc import tensor_names
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.operator import Desc
 from random_graphs import EXAMPLES, Made, Wired, Wiring, example_of
@@ -255,6 +254,3 @@ def _valid(desc: Desc) -> bool:
     except dml.DescError:
         return False
     return all(prod(t.desc.sizes) <= MOST for t in desc.tensors())
-
-
-assert tensor_names

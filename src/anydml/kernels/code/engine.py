@@ -73,12 +73,12 @@ def _compiled(text: str, target: Target, most: int | None = None) -> Code | str 
         return f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} does not take the code: {error}"
     machine = _machine(llvm, target)
     try:
-        code = None if most is None else machine.emit_object(module)
-        if most is not None and taken(code, target.architecture) >= most:
-            return None
         engine = llvm.create_mcjit_compiler(module, machine)
-        if code is not None:  # it is not made a second time
-            engine.set_object_cache(getbuffer_func=lambda _: code)
+        if most is not None:
+            code = bytes(machine.emit_object(module))
+            if taken(code, target.architecture) >= most:
+                return None
+            engine.set_object_cache(getbuffer_func=lambda _: code)  # it is not made a second time
         engine.finalize_object()
     except RuntimeError as error:
         return f"the code could not be made executable: {error}"
