@@ -80,6 +80,20 @@ __all__ = [
 __all__ += [*FILES, *(name for name in FUNCTIONS if name != "slice")]
 
 
+def _meant(name: str) -> str:
+    """The public names that an unknown one may stand for, as a question."""
+    if name.startswith("_"):  # Python's own, such as __path__
+        return ""
+    if name == "onnx":  # what brings a package that need not be there is imported by name
+        return "; `import anydml.onnx` brings it"
+    from anydml.alike import alike
+    from anydml.wording import listed
+
+    public = (*__all__, "slice")
+    near = alike(name, [one for one in public if one[0].isupper() == name[0].isupper()]) or alike(name, public)
+    return f"; did you mean {listed(near)}?" if near else ""
+
+
 def _imported(name: str) -> Any:
     """The value of a public name that is imported late."""
     value: Any
@@ -111,7 +125,7 @@ def _imported(name: str) -> Any:
         elif name == "testing":
             import anydml.testing as value
         else:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_meant(name)}")
     return value
 
 

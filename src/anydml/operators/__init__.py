@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import ModuleType
 
+from anydml.alike import alike
 from anydml.forks import guard
 from anydml.schema.directml import NAMES, OLDER_NAMES
 from anydml.schema.operator import Desc
@@ -45,9 +46,7 @@ def why_missing(wire_name: str) -> str:
         return f"{PREFIX}{name} is the older name of {PREFIX}{OLDER_NAMES[name]}"
     if len(name) > _LONGEST:
         return f"DirectML has no operator {wire_name[:_LONGEST]!r}.."
-    with guard:
-        from difflib import get_close_matches
-    near = get_close_matches(name.upper(), NAMES, 1)
+    near = alike(name.removeprefix("DML_").removesuffix("_OPERATOR_DESC"), NAMES, 1)
     return f"DirectML has no operator {wire_name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 

@@ -1,0 +1,56 @@
+"""Names alike: what an unknown name may mean, among those that are known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from anydml.forks import guard
+from anydml.names import snake_case
+
+ELSEWHERE = {  # names that other libraries give to what operators do
+    "concat": ("join",),
+    "concatenate": ("join",),
+    "cumsum": ("cumulative_summation",),
+    "embedding": ("gather",),
+    "flip": ("slice1",),
+    "layernorm": ("mean_variance_normalization2",),
+    "matmul": ("gemm", "matrix_multiply_integer", "quantized_linear_matrix_multiply"),
+    "where": ("element_wise_if",),
+}
+_LEAST = 3  # letters of a name that is looked for within others
+
+
+def alike(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """The known names that are the name in another spelling, or have its words, or else are nearly spelt so."""
+    key = re.sub(r"\d+d$", "", _letters(name)) or name  # conv2d
+    spelt = {one: _letters(one) for one in known}
+    if same := [one for one, letters in spelt.items() if letters in (key, _letters(name))]:
+        return same[:most]
+    others = {_letters(one) for one in ELSEWHERE.get(key, ())}
+    if meant := [one for one, letters in spelt.items() if letters in others]:
+        return meant[:most]
+    found = [one for one in spelt if len(key) >= _LEAST and any(rest.startswith(key) for rest in _endings(one))]
+    found.sort(
+        key=lambda one: (
+            not spelt[one].rstrip("0123456789").endswith(key),
+            not _endings(one)[-1].startswith(key),
+            len(one),
+        )
+    )
+    if not found:
+        with guard:
+            from difflib import get_close_matches
+        near = get_close_matches(key, set(spelt.values()), most)
+        found = [one for letters in near for one in spelt if spelt[one] == letters]
+    return found[:most]
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _endings(name: str) -> list[str]:
+    """The name from each of its words on."""
+    words = snake_case(name).lower().split("_")
+    return ["".join(words[at:]) for at in range(len(words))]
