@@ -47,7 +47,7 @@ class Block(NamedTuple):
         lanes = self.target.vector_bytes // 8
         sizes = {
             "a_tile": rows * terms * 8, "tiles": 2, "b_panel": columns // 2 * terms * 4, "panels": 2, "terms": terms,
-            "sums_row": columns * 8, "most": most, "depth": 8, "elements": 2 * rows * columns,
+            "sums_row": columns * 8, "most": most, "depth": 8, "elements": 2 * rows * columns, "ahead": 0,
             "factor": int(np.float64((terms + 8) * 2.0**-53).view(np.int64)),
         }  # fmt: skip
         places = {name: x.ctypes.data for name, x in self.memory.items()}

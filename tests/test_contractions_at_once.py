@@ -1,4 +1,4 @@
-"""Contractions of few terms, whose tiles are stored from registers: beside the oracle, with what follows them in a graph."""
+"""Contractions whose tiles are stored from registers: beside the oracle, with what follows them in a graph."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import at_once
 from anydml.kernels.contract.floats.epilogue import Shape
+from anydml.kernels.contract.floats.plan import MANY
 from anydml.schema.operator import Desc
 from contracted import Rng, named, pick, run
 from every_kernel import SOAK, Compared, without_dot_products
@@ -44,8 +45,9 @@ def emitted(monkeypatch: pytest.MonkeyPatch) -> list[Shape]:
 
 
 def product(rng: Rng) -> Desc:
-    """A matrix of 17 rows or more; C, if there is one, is the same along each row."""
-    t, m, k, n = pick(rng, TYPES), int(rng.integers(17, 24)), int(rng.integers(1, 49)), 24 * int(rng.integers(1, 4))
+    """A matrix of 17 rows or more; C, if there is one, is the same along each row. Seldom are there many terms."""
+    t, m, k = pick(rng, TYPES), int(rng.integers(17, 24)), int(rng.integers(1, 49 if rng.random() < 0.9 else at_once.MOST + 1))
+    n = 24 * int(rng.integers(1, 4)) if rng.random() < 0.5 else int(rng.integers(1, 73))
     c = TensorDesc(t, (m, n), strides=(1, 0)) if rng.random() < 0.5 else None
     a, b, y = (TensorDesc(t, sizes) for sizes in ((m, k), (k, n), (m, n)))
     factors = {} if rng.random() < 0.7 else {"alpha": pick(rng, (-2.0, 0.1, 1.0)), "beta": pick(rng, (1.0, 0.3))}
@@ -54,15 +56,16 @@ def product(rng: Rng) -> Desc:
 
 
 def convolution(rng: Rng) -> Desc:
-    """5 filters or more, of 1 x 1 or 3 x 3, with a padding and strides or none; 48 places."""
+    """5 filters or more, of 1 x 1 or 3 x 3, with a padding and strides or none; 48 or 49 places."""
     t, taps, stride = pick(rng, TYPES), pick(rng, (1, 3)), pick(rng, (1, 2))
     read, written = int(rng.integers(1, 49 if taps == 1 else 6)), int(rng.integers(17 if taps == 1 else 5, 24))
-    sizes = (1, read, 5 * stride + 1, 7 * stride + 1)
+    high, wide = pick(rng, ((6, 8), (7, 7)))
+    sizes = (1, read, (high - 1) * stride + 1, (wide - 1) * stride + 1)
     bias = TensorDesc(t, (1, written, 1, 1)) if rng.random() < 0.7 else None
     around = (taps // 2,) * 2
     made: Desc = named("CONVOLUTION")(
         input_tensor=TensorDesc(t, sizes), filter_tensor=TensorDesc(t, (written, read, taps, taps)), bias_tensor=bias,
-        output_tensor=TensorDesc(t, (1, written, 6, 8)), mode="CROSS_CORRELATION", direction="FORWARD",
+        output_tensor=TensorDesc(t, (1, written, high, wide)), mode="CROSS_CORRELATION", direction="FORWARD",
         strides=(stride,) * 2, dilations=(1, 1), start_padding=around, end_padding=around, output_padding=(0, 0), group_count=1,
         **following(rng),
     )  # fmt: skip
@@ -74,12 +77,14 @@ def following(rng: Rng) -> dict[str, Any]:
     return {"fused_activation": pick(rng, made)}
 
 
+@pytest.mark.parametrize("few", [at_once.FEW, MANY])  # MANY: the longest lists that there may be
 @pytest.mark.parametrize("isa", ISAS)
-def test_generated(isa: str, emitted: list[Shape], compared: Compared) -> None:
+def test_generated(isa: str, few: int, emitted: list[Shape], compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_once, "FEW", few)
     outputs = cases = 0
-    wanted = 6_000 * SOAK
+    wanted = 4_000 * SOAK
     while outputs < wanted:
-        rng = np.random.default_rng((len(isa), cases))
+        rng = np.random.default_rng((len(isa), few, cases))
         emitted.clear()
         desc = (product, convolution)[cases % 2](rng)
         outputs += run(desc, rng, Device(isa=isa, threads=1 + cases % 2))
@@ -111,3 +116,28 @@ def test_maps_that_follow_round_once_more(kind: str, emitted: list[Shape]) -> No
                     Device(isa=isa, threads=1).compile(desc, fuse=fuse).bind(x=x, output=found[fuse]).execute()
                 assert any(shape.stored.rounded() is not None for shape in emitted)
                 np.testing.assert_array_equal(found[True].view(np.uint32), found[False].view(np.uint32))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_sums_of_few_terms_beside_the_edge_keep_their_sign(
+    isa: str, emitted: list[Shape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A corner of -0 and a filter above 0: the only terms that count are -0, and so is the sum, though zeros are packed."""
+    monkeypatch.setattr(at_once, "FEW", MANY)
+    rng = np.random.default_rng(8)
+    x, f = (rng.standard_normal(sizes).astype(np.float32) for sizes in ((1, 3, 12, 16), (9, 3, 3, 3)))
+    f[4] = np.abs(f[4])
+    desc = dml.graph(lambda x: dml.convolution(x, f, start_padding=(1, 1), end_padding=(1, 1)), x=TensorDesc.of(x)).desc
+    found = []
+    for device in (Device(isa=isa, threads=1), Device("reference")):
+        read, made = x.copy(), np.full((1, 9, 12, 16), 7, np.float32)
+        read[0, 0, -1, -1] = np.inf  # leaves sums in memory, which are no zeros
+        bound = device.compile(desc).bind(x=read, output=made)
+        if device.name != "reference":
+            bound.execute()
+        read[:, :, :2, :2], read[0, 0, -1, -1] = -0.0, 1
+        bound.execute()
+        found.append(made.view(np.uint32))
+    assert emitted
+    np.testing.assert_array_equal(found[0], found[1])
+    assert found[0][0, 4, 0, 0] == 1 << 31

@@ -61,6 +61,8 @@ def extreme(a: Number, b: Number, which: str) -> Number:
         (value, limit), constant = ((y, x), a) if a.constant else ((x, y), b)
         # where a value is as large as the limit, these differ for zeros alone: the larger one is wanted, or the smaller one
         negative = math.copysign(1, constant.low) < 0
+        if which == "maximum" and not negative and (a.ordered or b.ordered):  # an instruction of x86, but for NaN
+            return x.body.chosen(value.compared("ogt", limit), value, limit)
         beyond = {"maximum": "olt" if negative else "ole", "minimum": "oge" if negative else "ogt"}[which]
         return x.body.chosen(value.compared(beyond, limit), limit, value)
 
@@ -75,7 +77,8 @@ def extreme(a: Number, b: Number, which: str) -> Number:
         return a.body.chosen(near, both, a.body.chosen(first, one, two))
 
     relative = a.err is None and b.err is None
-    return _joined(a, b, make, low, high, either(a.guard, b.guard), None if relative else join_errors)
+    joined = _joined(a, b, make, low, high, either(a.guard, b.guard), None if relative else join_errors)
+    return replace(joined, ordered=all(n.ordered or n.constant for n in (a, b)))
 
 
 def select(condition: Value, a: Number, b: Number, guard: Value | None) -> Number:

@@ -1,9 +1,10 @@
 """Tiles whose elements are stored as they leave the registers: for sums of few terms, of which a bound leaves few open.
 
-Each row has one bound for all columns of a panel, e = (n + 11) u (|a| max |b| + |c|), where c is what is added to the sum, such
+Each row has one bound for all columns of a block, e = (n + 12) u (|a| max |b| + |c|), where c is what is added to the sum, such
 as a bias. A sum t begins with c - e, so that it goes through n + 3 roundings at most, and what it should be lies between t and
-t + 2 e. Where a tile has an element that this leaves open, or a bound that is not finite, the kernel ends, and the block is
-summed and stored as any other is: with its sums in memory, and what the processor notes of them.
+t + 2 e. Elements that this leaves open are on a list, and are decided one by one. Where there are many, or a bound is not
+finite, the kernel ends, and the block is summed and stored as any other is: with its sums in memory, and what the processor
+notes of them.
 """
 
 from __future__ import annotations
@@ -12,35 +13,41 @@ import math
 from functools import lru_cache
 
 from anydml.kernels.code import engine
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.careful import listed, masked_store
 from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import bounded, stored_rounded, walked
+from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.layout import Layout
 from anydml.kernels.contract.floats.reads import single
-from anydml.kernels.contract.floats.tile import multiplied
+from anydml.kernels.contract.floats.tile import BOUND, leave, multiplied
+from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS
 from anydml.tensor import DataType
 
-MOST = 48  # terms: of longer sums, too many blocks would be summed twice
+MOST = 384  # terms: a panel of longer ones leaves the first cache no room
+FEW = 256  # of a block, the part of its elements that may be on the list; more than those that are summed again otherwise
 DONE = 24  # where the counter says whether all elements are stored
+# columns: of the block, the last panel's perhaps fewer than it has; first: of the output, the block's first one
+# ahead: bytes from a tile to what is fetched while the last panel meets it; most: entries of the list
 ARGUMENTS = (
-    "a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "first", "factor", "a_norms", "b_norms", "counter",
-    "begun", "twice",
+    "a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "columns", "first", "ahead", "factor", "a_norms", "b_norms",
+    "list", "most", "counter", "begun", "twice", "sums", "sums_row",
 )  # fmt: skip
-POINTERS = {"a", "b", "a_norms", "b_norms", "counter", "begun", "twice"}
+POINTERS = {"a", "b", "a_norms", "b_norms", "list", "counter", "begun", "twice", "sums"}
 F32, WIDE = Kind("float"), Kind("double")
 
 
-def serves(target: Target, found: Layout, shape: Shape, columns: range, width: int) -> bool:
-    """Whether a block's elements are stored so: they lie side by side, and nothing differs along a row but the sums.
+def serves(target: Target, found: Layout, shape: Shape) -> bool:
+    """Whether elements are stored so: they lie side by side, and nothing differs along a row but the sums.
 
     What is read beside them could lie where they are stored.
     """
-    if found.terms > MOST or found.flat[:2] != (1, 1) or len(columns) % width:
+    if found.terms > MOST or found.flat[:2] != (1, 1):
         return False
     *read, written = shape.lies
     return written == CONTIGUOUS and all(how == CONSTANT for how in read) and _emits(target, shape)
@@ -50,7 +57,7 @@ def serves(target: Target, found: Layout, shape: Shape, columns: range, width: i
 def _emits(target: Target, shape: Shape) -> bool:
     """Whether the formula has an interval for a vector of elements."""
     try:
-        stored(target, 1, 1, shape)
+        stored(target, 1, 1, False, shape)
     except engine.Uncompilable:
         return False
     return True
@@ -61,17 +68,18 @@ def names(shape: Shape) -> list[str]:
     return [*ARGUMENTS, *places(len(shape.lies))]
 
 
-def stored(target: Target, rows: int, across: int, shape: Shape) -> str:
+def stored(target: Target, rows: int, across: int, cut: bool, shape: Shape) -> str:
     """Tiles of so many rows and panels of so many vectors, stored; arguments: `names`. The counter says whether all are.
 
-    begun, twice: room for what a row's sums begin with, and for twice their bound.
+    begun, twice: room for what a row's sums begin with, and for twice their bound. sums: as `tile` has them; of what is on the
+    list, and may be a sum of nothing, NaN. cut: whether the last panel has more columns than there are.
     """
-    return _Tiles(target, rows, across, shape).text()
+    return _Tiles(target, rows, across, cut, shape).text()
 
 
 class _Tiles:
-    def __init__(self, target: Target, rows: int, across: int, shape: Shape) -> None:
-        self.body, self.rows, self.across, self.shape = Body(target), rows, across, shape
+    def __init__(self, target: Target, rows: int, across: int, cut: bool, shape: Shape) -> None:
+        self.body, self.rows, self.across, self.cut, self.shape = Body(target), rows, across, cut, shape
         self.lanes = target.vector_bytes // 8
         s = shape.stored
         added = s.added()
@@ -81,50 +89,60 @@ class _Tiles:
         body, shape, lanes = self.body, self.shape, self.lanes
         arguments(body, names(shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(shape.lies))})
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+        self.kept = body.op(f"alloca [{self.rows * self.across * lanes} x double], align 64")
         for at in (0, DONE):
             body.store("i64", "0", "%counter", at)
+        body.stored(body.constant(WIDE, 1.0), "%counter", BOUND)  # sums that are on the list are not said to be exact
         self.factor = Value(body, body.op("bitcast i64 %factor to double"), WIDE)
         self.last = OWN + len(shape.lies) - 1
+        most = self._largest() * self.factor
 
-        def panel(p: str, _: list[Value]) -> list[Value]:
-            b = body.at("%b", body.op(f"mul i64 {p}, %b_panel"))
-            column = body.op(f"mul i64 {p}, {self.across * lanes}")
-            most = self._largest(body.at("%b_norms", body.op(f"mul i64 {column}, 8"))) * self.factor
-
-            def bounds(t: str, _: list[Value]) -> list[Value]:
-                self._bounds(body.op(f"mul i64 {t}, {self.rows}"), most)
-                return []
-
-            def tile(t: str, _: list[Value]) -> list[Value]:
-                row = body.op(f"mul i64 {t}, {self.rows}")
-                a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
-                begun = [self._spread("%begun", row, m) for m in range(self.rows) for _ in range(self.across)]
-                found = multiplied(body, self.rows, self.across, "%terms", a, "%a_tile", b, (body.at(b, "%b_panel"), t), begun)
-                for m in range(self.rows):
-                    self._store(row, column, m, found[m * self.across : (m + 1) * self.across])
-                return []
-
-            body.loop("0", "%tiles", 1, [], bounds)
-            body.loop("0", "%tiles", 1, [], tile)
+        def bounds(t: str, _: list[Value]) -> list[Value]:
+            self._bounds(body.op(f"mul i64 {t}, {self.rows}"), most)
             return []
 
-        body.loop("0", "%panels", 1, [], panel)
+        body.loop("0", "%tiles", 1, [], bounds)
+        body.loop("0", "%panels", 1, [], self._panel)
         body.store("i64", "1", "%counter", DONE)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
-    def _largest(self, norms: str) -> Value:
-        """The largest norm of a panel's columns; that of a NaN is beyond infinity."""
+    def _panel(self, p: str, _: list[Value]) -> list[Value]:
+        body = self.body
+        b = body.at("%b", body.op(f"mul i64 {p}, %b_panel"))
+        column = body.op(f"mul i64 {p}, {self.across * self.lanes}")
+        last = body.op(f"icmp eq i64 {body.op(f'add i64 {p}, 1')}, %panels")
+        a_next = body.op(f"select i1 {last}, i64 %ahead, i64 %a_tile")
+        left = body.op(f"sub i64 %columns, {column}")
+        self.inside = [below(body, left, self.lanes, n * self.lanes) for n in range(self.across)] if self.cut else None
+
+        def tile(t: str, _: list[Value]) -> list[Value]:
+            row = body.op(f"mul i64 {t}, {self.rows}")
+            a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
+            begun = [self._spread("%begun", row, m) for m in range(self.rows) for _ in range(self.across)]
+            fetched = body.at(b, "%b_panel"), t
+            self._store(row, column, multiplied(body, self.rows, self.across, "%terms", a, a_next, b, fetched, begun))
+            return []
+
+        body.loop("0", "%tiles", 1, [], tile)
+        return []
+
+    def _largest(self) -> Value:
+        """The largest norm of all columns; that of a NaN is beyond infinity."""
         body, kind = self.body, Kind("i64", self.lanes)
-        most = body.constant(kind, 0)
-        for n in range(self.across):
-            most = body.intrinsic("umax", most, body.loaded(kind, norms, 8 * self.lanes * n) & ((1 << 63) - 1))
+
+        def larger(n: str, most: list[Value]) -> list[Value]:
+            norms = body.loaded(kind, "%b_norms", body.op(f"mul i64 {n}, {8 * self.lanes}"))
+            return [body.intrinsic("umax", most[0], norms & ((1 << 63) - 1))]
+
+        vectors = body.op(f"mul i64 %panels, {self.across}")
+        (most,) = body.loop("0", vectors, 1, [body.constant(kind, 0)], larger)[1]
         return body.call(f"llvm.vector.reduce.umax.v{self.lanes}i64", Kind("i64"), most).cast(WIDE)
 
-    def _number(self, row: str, m: int) -> str:
+    def _number(self, row: str, m: int | str) -> str:
         return self.body.op(f"add i64 {row}, {m}")
 
-    def _read(self, row: str, m: int, k: int) -> Value:
+    def _read(self, row: str, m: int | str, k: int) -> Value:
         """The element of a stream that is read for a row."""
         body, kind = self.body, Kind(f"i{self.shape.stored.types[k].element_bits}")
         n = OWN + self.shape.stored.others.index(k)
@@ -149,7 +167,7 @@ class _Tiles:
         body.stored(begun - error, body.at("%begun", offset))
         body.stored(error * 2.0, body.at("%twice", offset))
 
-    def _spread(self, place: str, row: str, m: int) -> Value:
+    def _spread(self, place: str, row: str, m: int | str) -> Value:
         body = self.body
         at = body.at(place, body.op(f"mul i64 {self._number(row, m)}, 8"))
         return body.splat(body.loaded(WIDE, at), self.lanes)
@@ -164,24 +182,90 @@ class _Tiles:
         body.do("ret i64 0")
         body.label(kept)
 
-    def _store(self, row: str, column: str, m: int, sums: list[Value]) -> None:
-        """A row of a tile: what is stored before all is decided is stored again later."""
-        body, lanes, s = self.body, self.lanes, self.shape.stored
-        size = s.types[-1].element_bits // 8
-        twice = self._spread("%twice", row, m)
-        spread = {k: body.splat(self._read(row, m, k), lanes) for k in s.others}
-        made = [self._element(total, twice, spread) for total in sums]
-        doubtful = made[0][1]
-        for _, open_ in made[1:]:
-            doubtful = doubtful | open_
-        self._unless(doubtful)
-        line = body.at(f"%p{self.last}", body.op(f"mul i64 {self._number(row, m)}, %r{self.last}"))
-        at = body.at(line, body.op(f"mul i64 {body.op(f'add i64 %first, {column}')}, {size}"))
-        for n, (bits, _) in enumerate(made):
-            body.stored(bits, at, size * lanes * n)
+    def _store(self, row: str, column: str, sums: list[Value]) -> None:
+        """A tile's elements: what is stored before all is decided is stored again later."""
+        body, lanes = self.body, self.lanes
+        size = self.shape.stored.types[-1].element_bits // 8
+        first = body.op(f"mul i64 {body.op(f'add i64 %first, {column}')}, {size}")
+        differing: list[Value] = []
+        for m in range(self.rows):
+            line = body.at(f"%p{self.last}", body.op(f"mul i64 {self._number(row, m)}, %r{self.last}"))
+            at = body.at(line, first)
+            beside = self._beside(row, m)
+            for n, total in enumerate(sums[m * self.across : (m + 1) * self.across]):
+                bits, differ = self._element(total, *beside)
+                place = body.at(at, size * lanes * n)
+                if self.inside is None:
+                    body.stored(bits, place)
+                else:
+                    masked_store(body, bits, place, self.inside[n])
+                    differ = [x & self._wide(self.inside[n], x) for x in differ]
+                for x in differ:  # those of a kind as one
+                    same = [k for k, y in enumerate(differing) if y.kind == x.kind]
+                    if same:
+                        differing[same[0]] = differing[same[0]] | x
+                    else:
+                        differing.append(x)
+        some = body.constant(Kind("i1"), False)
+        for x in differing:
+            some = some | self._any(x)
+        before, note, after = (body.name(w) for w in ("before", "note", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(some.name, note, after, seldom=True)
+        body.label(note)
+        self._note(row, column, sums)
+        body.jump(after)
+        body.label(after)
 
-    def _element(self, total: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, Value]:
-        """The bits of a vector of elements, and the lanes in which these may be others. total: the lower end of the sum."""
+    def _wide(self, mask: Value, like: Value) -> Value:
+        """A mask of lanes as integers, unless that is what it is beside."""
+        return mask if like.kind.element == "i1" else mask.converted("sext", like.kind)
+
+    def _any(self, x: Value) -> Value:
+        """Whether any lane is not 0."""
+        body, kind = self.body, x.kind
+        whole = x.name if not kind.lanes else body.op(f"bitcast {kind.text} {x.name} to i{kind.bits * kind.lanes}")
+        return body.value(f"icmp ne i{kind.bits * (kind.lanes or 1)} {whole}, 0", Kind("i1"))
+
+    def _note(self, row: str, column: str, sums: list[Value]) -> None:
+        """Put a tile's open elements on the list; return where this is long."""
+        body, lanes, across = self.body, self.lanes, self.across
+        for k, total in enumerate(sums):
+            body.stored(total, self.kept, 8 * lanes * k)
+
+        def line(m: str, _: list[Value]) -> list[Value]:
+            beside = self._beside(row, m)
+            for n in range(across):
+                at = body.op(f"mul i64 {m}, {8 * lanes * across}")
+                total = body.loaded(beside[0].kind, body.at(self.kept, at), 8 * lanes * n)
+                differ = self._element(total, *beside)[1]
+                open_ = body.constant(Kind("i1", lanes), False)
+                for x in differ:
+                    open_ = open_ | (x if x.kind.element == "i1" else x.compared("ne", 0))
+                if self.inside is not None:
+                    open_ = open_ & self.inside[n]
+                r, c = self._number(row, m), body.op(f"add i64 {column}, {n * lanes}")
+                listed(body, r, c, lanes_as_bits(open_))
+                if self.shape.padded:  # the second stage looks whether the sum may be one of nothing
+                    place = body.at(body.at("%sums", body.op(f"mul i64 {r}, %sums_row")), body.op(f"mul i64 {c}, 8"))
+                    body.stored(body.constant(beside[0].kind, math.nan), place)
+            return []
+
+        body.loop("0", str(self.rows), 1, [], line)
+        many = body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, %most")
+        when(body, many, lambda: leave(body))
+
+    def _beside(self, row: str, m: int | str) -> tuple[Value, dict[int, Value]]:
+        """Twice the bound of a row's sums, and what is read for it."""
+        read = {k: self.body.splat(self._read(row, m, k), self.lanes) for k in self.shape.stored.others}
+        return self._spread("%twice", row, m), read
+
+    def _element(self, total: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, list[Value]]:
+        """The bits of a vector of elements, and masks or integers that are not 0 in the lanes in which these may be others.
+
+        total: the lower end of the sum.
+        """
         body, s = self.body, self.shape.stored
         high = total + twice
         number = bounded(high, twice, None)
@@ -192,12 +276,12 @@ class _Tiles:
             raise engine.Uncompilable("elements that no interval decides")
         if item is number and first.types[-1] == DataType.FLOAT32:
             low, bits = (x.converted("fptrunc", x.kind.of("float")).bits() for x in (total, high))
-            found = bits, low.compared("ne", bits)
+            differ = [low ^ bits]
         elif (between := between_ends(item, first.types[-1])) is not None:
-            found = between
+            bits, differ = between[0], [between[1]]
         else:
             raise engine.Uncompilable("elements that no interval decides")
         if place is None:
-            return found
-        bits, open_ = stored_rounded(body, s, read, place, found[0], self.lanes, number=item is number)
-        return bits, found[1] if open_ is None else found[1] | open_
+            return bits, differ
+        made, open_ = stored_rounded(body, s, read, place, bits, self.lanes, number=item is number)
+        return made, differ if open_ is None else [*differ, open_]

@@ -135,7 +135,7 @@ def stored_rounded(
     body: Body, s: Stored, streams: Mapping[int, Value], place: int, bits: Value, lanes: int, *, number: bool = False
 ) -> tuple[Value, Value | None]:
     """As `stored`, from the bits of the float32 that a node has rounded. number: it is no NaN."""
-    single = of_single(bits.cast(bits.kind.of("float")))
+    single = replace(of_single(bits.cast(bits.kind.of("float"))), ordered=number)
     item = _walked(body, s, streams, {p: single for p in s.of_sum if p <= place}, lanes)
     if number and s.types[-1] == DataType.FLOAT32 and all(_keeps_numbers(n) for n in s.formula[place + 1 :]):
         assert isinstance(item, Number)

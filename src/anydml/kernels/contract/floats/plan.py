@@ -34,6 +34,7 @@ GROUP = 192  # columns whose sums are there at once
 LISTED = 1 << 14  # elements of a block at most
 BLOCK = processor.caches().second // 4  # bytes of rows that are summed with one panel after the other
 CHUNK = processor.caches().second // 2  # bytes of columns that are packed at once, where the rows are all packed
+FEW_PANELS = 4  # of columns that come in between
 DEPTH = 128  # terms of a sum that are added up before they are added to others
 MOST = 32 << 20  # bytes of columns whose sums are there at once, where they are as many as one panel has
 FAR = 8 << 20  # the same where rows are packed again for every chunk, block by block; and bytes of these rows
@@ -98,6 +99,7 @@ class Plan:
         )
         self.block_row, self.sizes, self.values = 0, At("scratch"), At("scratch")
         self.shape = Shape(formula, lies, found.padded)
+        self.at_once = at_once.serves(target, found, self.shape)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
         self.constants = constants
@@ -136,8 +138,12 @@ class Plan:
             return self._batches(piece)
         height = min(tile.height(self.target), len(piece.rows))
         row_bytes = found.terms * 8
-        at_once = max(min(found.terms, DEPTH) * 8 * height, 1)
-        self.block = max(1, min(BLOCK // at_once, LISTED // (GROUP * height), FAR // max(row_bytes * height, 1)))
+        # with all terms where a tile meets them all, or where so few columns come in between that all of these stay near, too
+        few = len(piece.columns) <= self.width * FEW_PANELS and len(piece.columns) * found.terms * 4 <= BLOCK
+        depth = found.terms if self.at_once or few else min(found.terms, DEPTH)
+        self.block = max(
+            1, min(BLOCK // max(depth * 8 * height, 1), LISTED // (GROUP * height), FAR // max(row_bytes * height, 1))
+        )
         whole = len(piece.rows) <= self.block * height or self.packed is not None
         most = len(piece.rows) if whole else self.block * height
         # of long sums, fewer columns at once
@@ -241,7 +247,9 @@ class Plan:
                 if not self.whole:
                     yield packed.tiles_packed(self, batch, some, height, 0)
                 for part, across in packed.parts(self, columns):
-                    steps = partial(self._block, batch, some, height, at, columns.start, across)
+                    # the next rows are fetched while the last columns are summed with these, unless there are many
+                    near = part.stop < columns.stop or len(part) > self.group
+                    steps = partial(self._block, batch, some, height, at, columns.start, across, 1 if near else len(t))
                     yield from self.along(part, self.group, steps)
 
             yield from self.along(tiles, self.block, block)
@@ -254,9 +262,12 @@ class Plan:
         return number
 
     def _block(
-        self, batch: tuple[int, ...], some: range, height: int, at: int, first: int, across: int, columns: range
+        self, batch: tuple[int, ...], some: range, height: int, at: int, first: int, across: int, next_: int, columns: range
     ) -> Iterator[Step]:
-        """The sums of some rows and columns, and the elements that are stored for them."""
+        """The sums of some rows and columns, and the elements that are stored for them.
+
+        next_: how many tiles further on those lie that are fetched with the last panel.
+        """
         found, target = self.layout, self.target
         width = across * self.lanes
         panels_, tiles = -(-len(columns) // width), len(some) // height
@@ -271,12 +282,13 @@ class Plan:
         norms, stored = (a_norms, b_norms), self.constants.none
         additions = min(found.terms, DEPTH) + -(-found.terms // DEPTH)
         longest = _factor(additions)
-        if at_once.serves(target, found, self.shape, columns, width):
+        if self.at_once:
             stored = self.counter + at_once.DONE
-            code = engine.compiled(at_once.stored, target, height, across, self.shape)
-            blocks = (a, a_tile, tiles, b, b_panel, panels_, found.terms, columns.start, _factor(additions + 3))
-            yield Step(code, (*blocks, *norms, self.counter, self.a_low, self.rests, *streams))
-        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH, stored))
+            code = engine.compiled(at_once.stored, target, height, across, len(columns) % width > 0, self.shape)
+            blocks = (a, a_tile, tiles, b, b_panel, panels_, found.terms, len(columns), columns.start, next_ * a_tile)
+            room = (self.list, elements // at_once.FEW, self.counter, self.a_low, self.rests, self.sums, sums_row)
+            yield Step(code, (*blocks, _factor(found.terms + 4), *norms, *room, *streams))
+        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH, next_ * a_tile, stored))
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, stored, *streams)
         yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))

@@ -294,7 +294,8 @@ class Strips:
         if self.rounded is None:
             return [(high, high.compared("ne", low)) for high, low in zip(highs, lows, strict=True)]
         high, low = self._whole(highs), self._whole(lows)
-        made, left = stored_rounded(body, s, self.filter.streams, self.rounded, high, self.lanes)
+        # where one is NaN, the band's bound is of no use, and the vector is summed again
+        made, left = stored_rounded(body, s, self.filter.streams, self.rounded, high, self.lanes, number=True)
         open_ = high.compared("ne", low)
         return [(made, open_ if left is None else open_ | left)]
 

@@ -15,7 +15,7 @@ from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.copy.text import prefetch
 
 SUMMED = ("a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "sums", "sums_row", "counter")
-ARGUMENTS = (*SUMMED, "depth", "done")
+ARGUMENTS = (*SUMMED, "depth", "ahead", "done")
 LINE = 64  # bytes that are fetched at once
 BOUND = 8  # where the counter has the factor of the sums' bounds: 0 where they are exact, else 1
 
@@ -51,6 +51,7 @@ def sums(target: Target, rows: int, across: int) -> str:
     a: tile after tile, `a_tile` bytes apart, float64, term by term; b: panels, float32, row by row. sums: rows of float64,
     `sums_row` bytes apart. counter: as `epilogue` has it, of which BOUND is written.
     done: where a number is that is not 0 if all elements are stored already: nothing is done then.
+    ahead: bytes from a tile to what is fetched while the last panel meets its last terms.
     depth: terms that are added up before they are added to others, so that what tiles and panels have of them stays in the
     caches, and so that errors grow with these and not with all terms.
     """
@@ -92,6 +93,9 @@ def block(body: Body, rows: int, across: int, first: str, count: str) -> None:
     a_first = body.at("%a", body.op(f"mul i64 {first}, {8 * rows}"))
     b_first = body.at("%b", body.op(f"mul i64 {first}, {row_bytes}"))
     a_after, b_after = body.op(f"mul i64 {count}, {8 * rows}"), body.at(b_first, body.op(f"mul i64 {count}, {row_bytes}"))
+    done = body.op(f"icmp eq i64 {body.op(f'add i64 {first}, {count}')}, %terms")
+    a_ahead = body.op(f"sub i64 %ahead, {body.op(f'mul i64 {first}, {8 * rows}')}")
+    a_after = body.op(f"select i1 {done}, i64 {a_ahead}, i64 {a_after}")
 
     def panel(p: str, _: list[Value]) -> list[Value]:
         b = body.at(b_first, body.op(f"mul i64 {p}, %b_panel"))
