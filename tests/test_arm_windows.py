@@ -11,17 +11,23 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import anydml
 import emulated
 from agreement import bits_of, expected
 from anydml import check
+from anydml.graphs.check import check_graph
+from anydml.graphs.plan import Pooling, works_of
+from anydml.graphs.pooled import poolings
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
-from anydml.kernels.windows import family
+from anydml.kernels.windows import family, quantised
+from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
 from anydml.kernels.windows.undecided import STATE_WORDS
 from anydml.schema.statement import stated
 from emulated import Bytes, Case, Recorder, steps_of
 from tensors import laid_over
 from test_arm import PROCESSORS, memory_of
+from test_pooled_bytes import asked_for, bytes_of, graph_of, over_all, pooled
 from test_windows import USUAL, drawn, of_kinds, pooling
 
 pytestmark = emulated.needed
@@ -78,3 +84,37 @@ def test_every_kind(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.Monk
                     cases.append(case_of(desc, drawn(data_type, sizes, at, kind), general, monkeypatch))
     emulated.run(emulated.build(tmp_path, GENERIC, recorder.texts), PROCESSORS[GENERIC.name], cases)
     assert len(cases) > 90
+
+
+def test_means_between_bytes(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regions of graphs: both kinds of sums, estimates that leave all open, whole images and lines of any kind."""
+    monkeypatch.setattr(quantised, "wanted", lambda name: GENERIC)
+    cases = []
+    for general, slack in ((False, 0.0), (False, 0.75), (True, 0.75)):
+        monkeypatch.setattr(family, "GENERAL", 1 << 30 if general else 0)
+        for kind in (ESTIMATED, DEQUANTIZED):
+            asked_for(monkeypatch, kind, slack)
+            for x, averaged in (
+                (bytes_of((1, 2, 9, 20)), pooled(strides=(2, 2), window_size=(3, 3), start_padding=(1, 1))),
+                (bytes_of((1, 2, 7, 30), np.int8), pooled(3.0, strides=(1, 1), window_size=(2, 2), dilations=(2, 1))),
+                (bytes_of((2, 5, 7, 7)), over_all(2, 3)),
+                (bytes_of((2, 4, 4, 18)), over_all(1, 2)),
+            ):
+                graph = graph_of(x, (0.1, 0.1), (x.dtype.type(3), np.uint8(9)), averaged)
+                checked = check_graph(graph.desc)
+                (work,) = poolings(checked, works_of(checked))
+                assert isinstance(work.region, Pooling)
+                tensors = {name: use.tensor for name, use in (*work.reads.items(), *work.writes.items())}
+                made = quantised.lower(work.region, tensors, Machine(None, 1))
+                assert isinstance(made, Lowered), made
+                assert made.constants is not None
+                ((phase,),) = (rounds.phases for rounds in made.rounds)
+                (read,), (written,) = work.reads, work.writes
+                buffers = {read: memory_of(tensors[read], x), "constants": made.constants}
+                buffers |= {"scratch": np.zeros(made.scratch, np.uint8)}
+                y = np.zeros(tensors[written].sizes, np.uint8)
+                anydml.Device("reference").compile(graph.desc).bind(x=x, output=y).execute()
+                buffers[written] = np.full(y.size, 0xA5, np.uint8)
+                cases.append(Case(f"{kind} {slack} {x.shape}", buffers, steps_of([phase]), {written: y.ravel()}))
+    emulated.run(emulated.build(tmp_path, GENERIC, recorder.texts), PROCESSORS[GENERIC.name], cases)
+    assert len(cases) == 24

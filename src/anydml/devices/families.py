@@ -9,10 +9,11 @@ from anydml.kernels.kernel import Lower, Lowered, Machine, Refused
 from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:
-    from anydml.graphs.plan import Region
+    from anydml.graphs.plan import Pooling, Region
 
 Families = Mapping[str, Callable[[], Lower]]
 LowerRegion = Callable[["Region", Mapping[str, TensorDesc], Machine], Lowered | Refused]
+LowerPooling = Callable[["Pooling", Mapping[str, TensorDesc], Machine], Lowered | Refused]
 
 
 @cache
@@ -149,6 +150,13 @@ def reference() -> Lower:
 
 
 @cache
+def windows_quantised() -> LowerPooling:
+    with guard:
+        from anydml.kernels.windows.quantised import lower
+    return lower
+
+
+@cache
 def contract_quantised() -> LowerRegion:
     with guard:
         from anydml.kernels.contract.quantised.family import lower
@@ -187,3 +195,4 @@ FUSED: Mapping[str, Families] = {
     "reference": {},
 }
 REGIONS: Mapping[str, Callable[[], LowerRegion]] = {"contract.quantised:compiled": contract_quantised}
+MEANS: Mapping[str, Callable[[], LowerPooling]] = {"windows.quantised:compiled": windows_quantised}

@@ -11,7 +11,7 @@ from anydml.computed import computed_once
 from anydml.devices.binding import Slot
 from anydml.devices.choice import chosen, linked
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.families import REGIONS, Families
+from anydml.devices.families import MEANS, REGIONS, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
@@ -19,7 +19,8 @@ from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
 from anydml.graphs.layouts import laid
 from anydml.graphs.memory import laid_in_scratch
-from anydml.graphs.plan import Region, Selection, Work, fixed_buffers, spelled, split, works_of
+from anydml.graphs.plan import Pooling, Region, Selection, Work, fixed_buffers, spelled, split, works_of
+from anydml.graphs.pooled import poolings
 from anydml.graphs.quantised import regions, with_regions
 from anydml.graphs.selected import selections
 from anydml.graphs.show import called, summary
@@ -185,6 +186,7 @@ def _regions(checked: CheckedGraph, works: Sequence[Work], kernels: _Kernels, ma
     """The regions that a kernel takes as one, by their last nodes."""
     fixed = fixed_buffers(checked, works)
     parts = [kernels.selected(work) for work in selections(checked, works)]
+    parts += [_pooled(checked, work, machine) for work in poolings(checked, works)]
     parts += [_summed(checked, work, fixed, machine) for work in regions(checked, works)]
     return {part.work.node: part for part in parts if part is not None}
 
@@ -195,6 +197,19 @@ def _summed(checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: M
     for name, family in REGIONS.items():
         try:
             answer = family()(work.region, _tensors(work, fixed), machine)
+            if not isinstance(answer, Refused):
+                return Part(work, name, linked(answer), None, _title(checked, work))
+        except Uncompilable:
+            continue
+    return None
+
+
+def _pooled(checked: CheckedGraph, work: Work, machine: Machine) -> Part | None:
+    """A region of means with its kernel; None where no family takes it."""
+    assert isinstance(work.region, Pooling)
+    for name, family in MEANS.items():
+        try:
+            answer = family()(work.region, _tensors(work, frozenset()), machine)
             if not isinstance(answer, Refused):
                 return Part(work, name, linked(answer), None, _title(checked, work))
         except Uncompilable:

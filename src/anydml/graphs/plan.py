@@ -57,6 +57,19 @@ class Selection(NamedTuple):
     node: int
 
 
+class Pooling(NamedTuple):
+    """Means of a dequantised tensor that are quantised again.
+
+    means: their statement, on float tensors by the names of the work's. x: scale and zero point of what is dequantised.
+    bounds: what means are clamped to. rounding: scale and zero point of the output.
+    """
+
+    means: Nest
+    x: tuple[float, int]
+    bounds: tuple[float, float]
+    rounding: tuple[float, int]
+
+
 @dataclass(frozen=True)
 class Work:
     """A call. nodes: whose results it computes, the last one's are written. reads, writes: its tensors, by name.
@@ -69,7 +82,7 @@ class Work:
     reads: Mapping[str, Use]
     writes: Mapping[str, Use]
     nest: Nest | None = field(default=None, compare=False)
-    region: Region | Selection | None = field(default=None, compare=False)
+    region: Region | Selection | Pooling | None = field(default=None, compare=False)
     floats: tuple[int, ...] = field(default=(), compare=False)
 
     @property

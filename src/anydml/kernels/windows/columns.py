@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.match.windows import MEAN
 from anydml.kernels.windows.finish import Finish, Met
 from anydml.kernels.windows.kinds import Reduction, Total
 from anydml.kernels.windows.lines import Lines
@@ -45,7 +44,7 @@ class Columns:
         neutral = body.constant(Kind(self.element), self.kind.neutral[0])
         self.lines.fill("%columns", (self._argument("across") * self._argument("band") * step).name, neutral)
         read = {DataType.FLOAT32: "float", DataType.FLOAT16: "half"}.get(self.shape.types[0], f"i{8 * self.lines.itemsize}")
-        self.lines.fill("%nothing", "%n", body.constant(Kind(read), self.kind.neutral[0]))
+        self.lines.fill("%nothing", "%n", self.kind.nothing(Kind(read)))
         self.apart = self._argument("across") * (step * self.size)
         self.taps = [self._place(body.constant(WORD, k) - self._argument("start")) for k in range(self.shape.width)]
 
@@ -127,7 +126,7 @@ class Columns:
     def along(self, o: Value, met: Callable[[], Met], out: list[str]) -> None:
         """Reduce what is kept of an output's line along it, and store the results. met: the lines that its windows meet."""
         body, shape, kind = self.body, self.shape, self.kind
-        if shape.kind != MEAN:
+        if not shape.divides:
             self._along(met, out, close=False)
             return
         # of most lines all windows are inside, as those of the line before

@@ -16,6 +16,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.windows.columns import Columns
 from anydml.kernels.windows.counts import Range, ranged
 from anydml.kernels.windows.finish import Finish, Met
+from anydml.kernels.windows.finish_bytes import FinishBytes
 from anydml.kernels.windows.kinds import reduction
 from anydml.kernels.windows.lines import Lines
 from anydml.kernels.windows.shape import Shape, names, pointers, present
@@ -34,7 +35,7 @@ class _Kernel:
         self.body, self.shape = Body(target), shape
         self.kind = reduction(self.body, shape)
         self.lines = Lines(self.body, shape, self.kind)
-        self.finish = Finish(self.body, shape, self.kind, self.lines)
+        self.finish = (FinishBytes if shape.between else Finish)(self.body, shape, self.kind, self.lines)
         self.columns = Columns(self.body, shape, self.kind, self.lines, self.finish)
 
     def _argument(self, name: str) -> Value:
@@ -43,11 +44,11 @@ class _Kernel:
     def text(self) -> str:
         body, shape, arg = self.body, self.shape, self._argument
         arguments(body, names(shape), pointers(shape))
+        self.finish.begin()
         if shape.down:
             self.columns.begin()
         else:
             self.lines.begin()
-        self.finish.begin()
         first = arg("first")
         start = Value(body, body.load("i64", "%state"), WORD) if shape.listed else body.constant(WORD, 0)
         begin, end, per = first + start, first + arg("rows"), arg(f"to{shape.taps - 1}")
@@ -289,7 +290,7 @@ class _Kernel:
                 body.store("i64", offset.name, body.at("%offsets", to))
                 if shape.indices is not None:
                     body.store("i64", where.name, body.at("%positions", to))
-                if shape.ranged:
+                if shape.ranged or shape.between:
                     body.store("ptr", body.at(x, here.name), body.at("%rows_at", to))
                 return [values[0] + 1]
 

@@ -7,6 +7,9 @@ from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from anydml.forks import guard
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
@@ -16,7 +19,7 @@ from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, Windows, windows
 from anydml.kernels.reduce import family as rows
 from anydml.kernels.windows import emit, narrow, whole
 from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
-from anydml.kernels.windows.shape import FEW, Layout, Shape, names, raw
+from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED, FEW, Layout, Shape, names, raw
 from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
 from anydml.schema.check import Checked
 from anydml.schema.expression import Mean, Tensor, over
@@ -31,6 +34,8 @@ MOST_SUMMED = 1 << 8  # elements of an image up to which one that is not exactly
 LONGEST = 1 << 20  # elements of a line with its padding, and of a window
 MOST_QUANTIZED = 1 << 15  # elements of a window whose mean is quantised: of more, `results` has no proof
 ROOM = 1 << 24  # bytes of the lines that are kept
+RULE = At("constants")  # the numbers of means between bytes
+IMAGES = (MAX, MEAN, ESTIMATED, DEQUANTIZED)  # kinds of which windows that are whole images have a kernel of their own
 WIDE = 8  # elements of a dimension without windows from which lines run along it, if they are contiguous
 
 
@@ -53,6 +58,19 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return _lowered_narrow(w, tiles, source.data_type, target, machine.threads)
     if w.kind == MEAN and _is_whole(w):
         return rows.lower({w.output: _mean_of_all(statement[w.output], w, source)}, checked, machine)
+    return _lowered_lines(statement, w, checked, target, machine.threads)
+
+
+def between(w: Windows, checked: Checked[Any], target: Target, threads: int, record: NDArray[np.uint8]) -> Lowered | Refused:
+    """Steps for means of bytes that are dequantised, which are quantised again, see `estimate`; record: its numbers."""
+    if _is_whole(w) and (images := _images(w, checked.tensors[w.source], checked.tensors[w.output])) is not None:
+        return _lowered_images({}, w, images, checked, target, threads)._replace(constants=record)
+    made = _lowered_lines({}, w, checked, target, threads)
+    return made if isinstance(made, Refused) else made._replace(constants=record)
+
+
+def _lowered_lines(statement: Statement, w: Windows, checked: Checked[Any], target: Target, threads: int) -> Lowered | Refused:
+    source, output = checked.tensors[w.source], checked.tensors[w.output]
     layout = _layout(w, source, output)
     line = w.axes[layout.line]
     most = MOST_QUANTIZED if w.kind == QUANTIZED else LONGEST
@@ -72,11 +90,11 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if memory.size > ROOM:
         return Refused("windows meet too many lines at once")
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
-    shares = min(machine.threads if work >= ALONE else 1, count)
+    shares = min(threads if work >= ALONE else 1, count)
     pieces: list[list[Step]] = []
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         scratch = At("scratch", memory.size * len(pieces))
-        given = {**memory.arguments(scratch), "first": first, "rows": end - first, "room": memory.room}
+        given = {**memory.arguments(scratch), "first": first, "rows": end - first, "room": memory.room, "rule": RULE}
         given |= sizes_and_strides(w, checked, layout, shape)
         pieces.append([Step(code, tuple(given[name] for name in names(shape)))])
     dims = (*layout.plain, *layout.taps)
@@ -122,7 +140,7 @@ class Images(NamedTuple):
 def _images(w: Windows, source: TensorDesc, output: TensorDesc) -> Images | None:
     """Where each window is an image whose elements lie side by side, and images are equally far apart."""
     size = prod(a.size for a in w.axes[2:])
-    if w.indices is not None or w.kind not in (MAX, MEAN) or (w.kind, source.data_type) == (MAX, DataType.FLOAT16):
+    if w.indices is not None or w.kind not in IMAGES or (w.kind, source.data_type) == (MAX, DataType.FLOAT16):
         return None
     if size > (MOST_SUMMED if w.kind == MEAN else LONGEST):
         return None
@@ -161,7 +179,8 @@ def _lowered_images(
         state = At("scratch", 8 * words * len(pieces))
         numbers = (room, first, end - first, images.size, images.size.bit_length())
         strides = images.source * size, images.output * size
-        pieces.append([Step(code, (state, state + 8 * STATE_WORDS, *numbers, At(w.source), At(w.output), *strides))])
+        rule = (RULE,) if shape.between else ()
+        pieces.append([Step(code, (state, state + 8 * STATE_WORDS, *numbers, At(w.source), At(w.output), *strides, *rule))])
     order = Order((0, 1, *range(2, len(w.axes) - 1)), tuple(a.output for a in w.axes[:-1]), len(w.axes) - 1)
     starts = [words * k for k in range(shares)]
     return Lowered(

@@ -44,7 +44,7 @@ class Finish:
     def begin(self) -> None:
         """Note for each element of a line how many elements of the input its window has along the line."""
         body, shape = self.body, self.shape
-        if shape.kind == MEAN:
+        if shape.divides:
             self.inverted = body.at("%state", 24)
             body.store("i64", "-1", self.inverted)
         if shape.kind == MAX and shape.indices is None:
@@ -65,13 +65,13 @@ class Finish:
     def line(self, met: Met, out: list[str]) -> None:
         """Take the lines that are met together, and store what that comes to."""
         body, few = self.body, self.shape.lines
-        if self.shape.kind == MEAN:
+        if self.shape.divides:
             self.invert(met)
         if few <= 1:
             self._line(met, None, out)
             return
         usual = met.terms.compared("eq", few)
-        if self.shape.kind == MEAN:
+        if self.shape.divides:
             assert isinstance(self.kind, Total)
             usual = usual & self.kind.close
         when(body, usual.name, lambda: self._line(met, few, out))
@@ -117,20 +117,14 @@ class Finish:
         return found * body.splat(times.converted("trunc", Kind("i32")), lanes)
 
     def invert(self, met: Met) -> None:
-        """Note what sums are divided and multiplied by, if that has changed since the line before.
-
-        It is -1 where a window has no elements, and a sum of -0.
-        """
+        """Note what sums are divided and multiplied by, if that has changed since the line before."""
         body, lanes = self.body, self.shape.lanes
-        key = met.counted * 2 + Value(body, body.op(f"zext i1 {met.terms.compared('eq', 0).name} to i64"), WORD)
+        key = self.key(met.counted, met.terms)
         known = body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {key.name}")
 
         def group(i: Value, _: list[Value]) -> list[Value]:
-            number = results.number_of(self._count("divisors", met.counted, i, lanes))
-            none = self._count("counts", met.terms, i, lanes).compared("eq", 0)
-            number = body.chosen(none, -1.0, number)
-            for name, value in (("numbers", number), ("inverses", 1.0 / number)):
-                body.stored(value, body.at(f"%{name}", (i * 8).name))
+            for name, value in zip(("numbers", "inverses"), self.noted(met, i, lanes), strict=True):
+                body.stored(value, body.at(f"%{name}", (i * (value.kind.bits // 8)).name))
             return []
 
         def anew() -> None:
@@ -142,7 +136,20 @@ class Finish:
     def inverted_for(self, counted: int) -> Value:
         """Whether that is noted for windows of lines that count so many."""
         body = self.body
-        return Value(body, body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {2 * counted}"), Kind("i1"))
+        lines = body.constant(WORD, counted)
+        key = self.key(lines, lines)
+        return Value(body, body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {key.name}"), Kind("i1"))
+
+    def key(self, counted: Value, terms: Value) -> Value:
+        """A number of what is noted for lines: how many of these are counted, and whether there are any."""
+        return counted * 2 + Value(self.body, self.body.op(f"zext i1 {terms.compared('eq', 0).name} to i64"), WORD)
+
+    def noted(self, met: Met, i: Value, lanes: int) -> tuple[Value, Value]:
+        """The numbers that a group's sums are divided and multiplied by: -1 where a window has no elements, and a sum of -0."""
+        number = results.number_of(self._count("divisors", met.counted, i, lanes))
+        none = self._count("counts", met.terms, i, lanes).compared("eq", 0)
+        number = self.body.chosen(none, -1.0, number)
+        return number, 1.0 / number
 
     def finished(self, met: Met, parts: list[Value], i: Value, out: list[str], *, close: bool) -> None:
         """Store the results of a group of windows, from what their elements come to. close: see `results.mean`."""

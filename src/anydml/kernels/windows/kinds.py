@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves
 from anydml.kernels.match.windows import LENGTH, MAX, QUANTIZED, SUM
-from anydml.kernels.windows.shape import Shape, parts, raw
+from anydml.kernels.windows.between import Between
+from anydml.kernels.windows.shape import DEQUANTIZED, Shape, parts, raw
 from anydml.tensor import DataType, limits
 
 NAN_OR_NEGATIVE_ZERO = 0x23  # classes of floats, as LLVM numbers them
@@ -31,6 +32,10 @@ class Reduction(ABC):
     @abstractmethod
     def read(self, bits: Value) -> list[Value]:
         """The values kept of elements, from their bits."""
+
+    def nothing(self, kind: Kind) -> Value:
+        """An element that stands for none, as it is read."""
+        return self.body.constant(kind, self.neutral[0])
 
     def unknown(self, lanes: int) -> list[Value]:
         """The values of no elements; lanes: of the groups that are read."""
@@ -194,5 +199,23 @@ class Total(Reduction):
         return [a[0] + b[0]]
 
 
+class OfBytes(Total):
+    """A sum of integers that are bytes, or in float64 of what bytes stand for, which is exact."""
+
+    def __init__(self, body: Body, shape: Shape) -> None:
+        super().__init__(body, shape)
+        self.neutral = (0,)
+        self.close = body.constant(Kind("i1"), True)
+        self.between = Between(body, shape)
+
+    def nothing(self, kind: Kind) -> Value:
+        return self.between.nothing() if self.shape.kind == DEQUANTIZED else super().nothing(kind)
+
+    def read(self, bits: Value) -> list[Value]:
+        return [self.between.dequantised(bits) if self.shape.kind == DEQUANTIZED else self.between.wide(bits)]
+
+
 def reduction(body: Body, shape: Shape) -> Reduction:
+    if shape.between:
+        return OfBytes(body, shape)
     return Largest(body, shape) if shape.kind == MAX else Total(body, shape)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.match.windows import MAX, QUANTIZED
+from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
 from anydml.tensor import DataType
 
+# means of dequantised elements that are quantised again: from sums of integers, or from those of what is dequantised
+ESTIMATED, DEQUANTIZED = "estimated", "dequantized"
 FEW = 8  # elements of a window along a line, or lines of a window, up to which they are written out
 
 
@@ -21,7 +23,8 @@ class Layout(NamedTuple):
 class Shape(NamedTuple):
     """Windows, but for their sizes and strides. A line is what the kernel computes at once: a row of output elements.
 
-    kind: see `match.windows`. types: of the input and the output; indices: of the output of positions, if there is one.
+    kind: see `match.windows`, or one of those above. types: of the input and the output; indices: of the output of positions,
+    if there is one.
     slides: the window moves along the line; otherwise the line runs along a dimension without windows. step: the window's
     stride along the line, 0 for any above 2. width, lines: elements of a window along the line, and the lines of one, where
     they are few, else 0. plain: dimensions without windows beside the line; taps: those with windows beside it. lanes_in,
@@ -54,7 +57,17 @@ class Shape(NamedTuple):
     @property
     def listed(self) -> bool:
         """Whether elements may be left open."""
-        return self.kind != MAX
+        return self.kind != MAX and not self.between
+
+    @property
+    def between(self) -> bool:
+        """Whether means are of elements that are dequantised as stated, rounded, and quantised again."""
+        return self.kind in (ESTIMATED, DEQUANTIZED)
+
+    @property
+    def divides(self) -> bool:
+        """Whether what sums are divided or multiplied by is noted for a line."""
+        return self.kind == MEAN or self.between
 
     @property
     def ranged(self) -> bool:
@@ -73,7 +86,7 @@ def parts(shape: Shape) -> tuple[str, ...]:
 def raw(shape: Shape) -> tuple[str, ...]:
     """LLVM's types of what is kept for each element of a line that is read."""
     data_type = shape.types[0]
-    if shape.kind == QUANTIZED:
+    if shape.kind in (QUANTIZED, ESTIMATED):
         return ("i32",)
     if shape.kind != MAX:
         return ("double",)
@@ -95,6 +108,8 @@ def names(shape: Shape) -> list[str]:
         found += [f"pn{j}", f"px{j}", f"py{j}", f"pz{j}", f"pw{j}"]
     for d in range(shape.taps):
         found += [f"to{d}", f"tn{d}", f"ts{d}", f"tk{d}", f"td{d}", f"tp{d}", f"tc{d}", f"tx{d}", f"ty{d}", f"tz{d}", f"tw{d}"]
+    if shape.between:
+        found.append("rule")
     for q in present(shape):
         found += [f"g{q}", f"gs{q}", *(f"gp{q}_{j}" for j in range(shape.plain))]
     return found
@@ -108,5 +123,6 @@ def present(shape: Shape) -> list[int]:
 def pointers(shape: Shape) -> set[str]:
     """The arguments that are addresses."""
     found = {"state", "list", *MEMORY, "x", "y", "z", *(f"g{q}" for q in present(shape))}
+    found |= {"rule"} if shape.between else set()
     found |= {f"line{j}" for j in range(len(raw(shape)))} | ({"columns", "nothing"} if shape.down else set())
     return found | {f"{name}{j}" for j in range(len(parts(shape))) for name in ("slot", "blank")}

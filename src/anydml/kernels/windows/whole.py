@@ -12,19 +12,25 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.match.windows import MEAN
+from anydml.kernels.match.windows import MAX, MEAN
 from anydml.kernels.windows import results
-from anydml.kernels.windows.kinds import reduction
-from anydml.kernels.windows.shape import Shape
+from anydml.kernels.windows.kinds import OfBytes, reduction
+from anydml.kernels.windows.shape import DEQUANTIZED, Shape
 
 WORD = Kind("i64")
 NAMES = ("state", "list", "room", "first", "rows", "n", "terms", "x", "y", "px", "py")
+SINGLE = Kind("double", 1)
 Parts = list[Value]
 Merge = Callable[[Parts, Parts], Parts]
 
 
+def names(shape: Shape) -> tuple[str, ...]:
+    """The arguments of the kernel, in order."""
+    return (*NAMES, "rule") if shape.between else NAMES
+
+
 def emitted(target: Target, shape: Shape, together: int) -> str:
-    """The kernel; arguments: `NAMES`. It returns 1 where it stopped, or has something on its list.
+    """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list.
 
     together: images, at most so many as there are, and as a vector has lanes; a power of two.
     """
@@ -45,7 +51,9 @@ class _Kernel:
 
     def text(self) -> str:
         body, together = self.body, self.together
-        arguments(body, NAMES, {"state", "list", "x", "y"})
+        arguments(body, names(self.shape), {"state", "list", "x", "y"} | ({"rule"} if self.shape.between else set()))
+        if isinstance(self.kind, OfBytes):
+            self.kind.between.begin()
         groups = body.op(f"udiv i64 {(self._argument('rows') + (together - 1)).name}, {together}")
         last = self._argument("rows") - together
 
@@ -92,9 +100,36 @@ class _Kernel:
             when(body, usual.name, lambda: self._store(results.mean(shape, made[0], number, number, close=False)))
             when(body, (~usual).name, self._careful)
             return
+        if shape.between:
+            self._between(made[0])
+            return
         self._store(made[0].bits() if made[0].kind.floating else made[0])
         if usual is not None:
             when(body, (~usual).name, self._in_order)
+
+    def _between(self, total: Value) -> None:
+        """Means of bytes, quantised."""
+        body, kind = self.body, self.kind
+        assert isinstance(kind, OfBytes)
+        number = self._number("double")
+        if self.shape.kind == DEQUANTIZED:
+            self._store(kind.between.exactly(total, number))
+            return
+        made, open_ = kind.between.estimated(total - kind.between.centre(self._number("i32")), kind.between.factors(number))
+        self._store(made)
+
+        def decide(lane: Value) -> None:
+            image = self.image + lane
+            source = body.at("%x", (image * self._argument("px")).name)
+
+            def term(k: str, values: Parts) -> Parts:
+                return [values[0] + kind.between.dequantised(body.loaded(Kind("i8", 1), body.at(source, k)))]
+
+            _, (exact,) = body.loop("0", "%n", 1, [body.constant(SINGLE, 0.0)], term)
+            one = self._argument("n").converted("sitofp", Kind("double"))
+            body.stored(kind.between.exactly(exact, body.splat(one, 1)).lane(0), self._place(image))
+
+        kind.between.decided(open_, decide)
 
     def _number(self, element: str) -> Value:
         n = self._argument("n")
@@ -115,7 +150,7 @@ class _Kernel:
                 bits = body.loaded(Kind(f"i{8 * self.itemsize}", lanes), body.at(source, (i * self.itemsize).name))
                 x = self.kind.read(bits)[0]
                 known = self.kind.noted(bits, [x], known)
-                if counted is not None and self.shape.kind == MEAN:
+                if counted is not None and self.shape.kind != MAX:
                     x = body.chosen(counted, x, self.kind.neutral[0])
                 found += step(values[count * r : count * (r + 1)], x)
             return found + known

@@ -1,0 +1,107 @@
+"""Means between bytes: elements that are dequantised, averaged, perhaps clamped and quantised again, as that is stated.
+
+What is dequantised is a multiple of the last place u of the scale, and below 2^32 u. So a sum of n <= 2^15 elements has no more
+than 47 bits, and is exact in float64. Or integers are summed: what the estimate leaves open, see `estimate`, is then taken
+again, one by one, as float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anydml.kernels.code.emit import when
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.windows.estimate import RECORD
+from anydml.kernels.windows.shape import Shape
+from anydml.tensor import DataType
+
+WORD = Kind("i64")
+MAGIC = 1.5 * 2.0**23  # adding it rounds to an integer, which is in the low bits
+MAGIC_BITS = 0x4B400000
+SATURATED = 1024.0  # of quotients
+ELEMENTS = {"f4": "float", "f8": "double", "i4": "i32"}
+
+
+class Between:
+    """The numbers of a record, loaded once, and what is computed with them."""
+
+    def __init__(self, body: Body, shape: Shape) -> None:
+        self.body, self.shape = body, shape
+        self._numbers: dict[str, Value] = {}
+
+    def begin(self) -> None:
+        """Load the numbers, where the kernel begins."""
+        assert RECORD.fields is not None
+        for name, (kind, offset, *_) in RECORD.fields.items():
+            self._numbers[name] = self.body.loaded(Kind(ELEMENTS[kind.str[1:]]), "%rule", offset)
+
+    def splat(self, name: str, lanes: int) -> Value:
+        """A number in all lanes."""
+        return self.body.splat(self._numbers[name], lanes)
+
+    def wide(self, bits: Value) -> Value:
+        """Bytes as int32."""
+        signed = self.shape.types[0] == DataType.INT8
+        return bits.converted("sext" if signed else "zext", bits.kind.of("i32"))
+
+    def nothing(self) -> Value:
+        """The byte that stands for 0."""
+        return self._numbers["x_zero"].converted("trunc", Kind("i8"))
+
+    def dequantised(self, bits: Value) -> Value:
+        """Bytes as what they stand for, in float64."""
+        lanes = bits.kind.lanes
+        centred = (self.wide(bits) - self.splat("x_zero", lanes)).converted("sitofp", bits.kind.of("float"))
+        return (centred * self.splat("x_scale", lanes)).converted("fpext", bits.kind.of("double"))
+
+    def factors(self, number: Value) -> Value:
+        """The factors of estimates; number: of the elements that each mean divides by, float64."""
+        return (self.splat("ratio", number.kind.lanes) / number).converted("fptrunc", number.kind.of("float"))
+
+    def centre(self, terms: Value) -> Value:
+        """The zero points of so many elements, summed."""
+        return terms * self.splat("x_zero", terms.kind.lanes)
+
+    def stated(self, mean: Value) -> Value:
+        """The bytes of means that are rounded to float32."""
+        lanes = mean.kind.lanes
+        quotient = self._clamped(mean, self.splat("low", lanes), self.splat("high", lanes)) / self.splat("y_scale", lanes)
+        large = self._clamped(quotient, quotient.lift(-SATURATED), quotient.lift(SATURATED)) + MAGIC
+        steps = large.bits() - MAGIC_BITS + self.splat("y_zero", lanes)
+        for how, end in (("smax", "least"), ("smin", "most")):
+            steps = self.body.intrinsic(how, steps, self.splat(end, lanes))
+        return steps.converted("trunc", steps.kind.of("i8"))
+
+    def estimated(self, total: Value, factor: Value) -> tuple[Value, Value]:
+        """The bytes of sums of centred integers, and the lanes that are open."""
+        lanes = total.kind.lanes
+        v = total.converted("sitofp", factor.kind) * factor
+        v = self._clamped(v, self.splat("low_end", lanes), self.splat("high_end", lanes))
+        large = v + MAGIC
+        steps = large.bits() - MAGIC_BITS + self.splat("y_zero", lanes)
+        open_ = (v - (large - MAGIC)).magnitude().compared("oge", self.splat("limit", lanes))
+        return steps.converted("trunc", steps.kind.of("i8")), open_
+
+    def _clamped(self, x: Value, low: Value, high: Value) -> Value:
+        x = self.body.chosen(x.compared("olt", low), low, x)
+        return self.body.chosen(x.compared("ogt", high), high, x)
+
+    def decided(self, open_: Value, decide: Callable[[Value], None]) -> None:
+        """Decide the lanes that are open, one by one."""
+        body = self.body
+        bits = lanes_as_bits(open_)
+
+        def some() -> None:
+            def one(_: str, left: list[Value]) -> list[Value]:
+                decide(body.call("llvm.cttz.i64", WORD, left[0], "i1 true"))
+                return [left[0] & (left[0] - 1)]
+
+            first = Value(body, bits, WORD)
+            body.loop("0", body.call("llvm.ctpop.i64", WORD, first).name, 1, [first], one)
+
+        when(body, body.op(f"icmp ne i64 {bits}, 0"), some)
+
+    def exactly(self, total: Value, number: Value) -> Value:
+        """The byte of a sum of what is dequantised, over a number of elements, both float64."""
+        return self.stated((total / number).converted("fptrunc", total.kind.of("float")))

@@ -1,0 +1,109 @@
+"""Numbers of means between bytes: scales and limits, and whether sums of integers are an estimate that is good enough.
+
+As stated, an element is dequantised, s d rounded to float32, with a centred integer d and a scale s; the mean is the exact sum
+over the number n of elements, rounded; it is clamped, divided by the output's scale y, and that is rounded to float32 and to
+an integer. The estimate is S s / (n y) in float32, where S is the sum of d. The mean of what was dequantised is as far from
+that of s d as the farthest element at most. The mean, its quotient, the factor and its product are rounded once each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.graphs.plan import Pooling
+from anydml.kernels.contract.quantised.bounds import elements_of, quantised
+from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
+from anydml.tensor import DataType, limits
+
+DIGITS = 24  # of float32
+UNIT = 2.0**-DIGITS
+RANGE = 258.0  # an estimate beyond this saturates, as what is stated does
+MARGIN = 1 + 2.0**-20  # for what the roundings of these computations lose
+FAR = 2.0**60  # scales up to this, and from its reciprocal on
+NEVER = 2.0  # a limit that no distance reaches
+MOST = 2.0**-4  # a bound above this leaves more open than the estimate saves
+TYPICAL = 64.0  # the magnitude of an output before it is rounded
+LOOKED_AT = 1 << 11  # sums of which the share that is left open is counted
+REACH = 255  # of a centred integer
+FIELDS = [
+    ("ratio", np.float64),  # the input's scale over the output's
+    ("x_scale", np.float32), ("x_zero", np.int32), ("y_scale", np.float32), ("y_zero", np.int32),
+    ("low", np.float32), ("high", np.float32),  # what means are clamped to
+    ("least", np.int32), ("most", np.int32),  # of the output's type
+    ("limit", np.float32), ("low_end", np.float32), ("high_end", np.float32),  # of the estimate, see `Numbers`
+]  # fmt: skip
+RECORD = np.dtype(FIELDS)
+
+
+class Numbers(NamedTuple):
+    """The numbers that a kernel reads, in a record of `FIELDS`, and which kind of sums is the faster one.
+
+    limit: how far an estimate may be from an integer. low_end, high_end: what it is clamped to. share: of sums that are left
+    open.
+    """
+
+    record: NDArray[np.uint8]
+    kind: str
+    share: float
+
+
+class Counts(NamedTuple):
+    """The numbers of elements that means divide by, with the share of means that do.
+
+    all_of: whether there are no others. read: how many elements there are for each mean.
+    """
+
+    shares: Mapping[int, float]
+    all_of: bool
+    read: float
+
+
+def numbers(p: Pooling, x: DataType, y: DataType, counts: Counts, slack: float = 0.0) -> Numbers | str:
+    """The numbers for means, or why there are none. slack: is added to the bound of the estimate."""
+    (x_scale, x_zero), (y_scale, y_zero) = p.x, p.rounding
+    if not (1 / FAR < x_scale < FAR and 1 / FAR < y_scale < FAR):
+        return "a scale is not positive, or extreme"
+    least, most = limits(y)
+    if abs(x_zero) > REACH or not least <= y_zero <= most:
+        return "a zero point is beyond its type"
+    integers, rounded = elements_of(x, x_scale, x_zero)
+    off = float(np.abs(rounded.astype(np.float64) - x_scale * integers).max())
+    bound = (off / y_scale + 4.2 * UNIT * RANGE) * MARGIN
+    ratio = x_scale / y_scale
+    exact = off == 0 and not slack and counts.all_of and all(_exact(x_scale, y_scale, n) for n in counts.shares)
+    limit = NEVER if exact else float(np.nextafter(np.float32(0.5 - bound - slack), np.float32(-1)))
+    shares = {n: 0.0 if exact else part * _open(ratio / n, bound) for n, part in counts.shares.items()}
+    # in cycles: one that is open takes some 25, and six an element; sums of float64 a half more, and one for four elements
+    pays = bound < MOST and sum(share * (25 + 6 * n) for n, share in shares.items()) < 0.5 + counts.read / 4
+    ends = [quantised(end, y_scale, y_zero, y) - y_zero for end in p.bounds]
+    record = np.zeros(1, RECORD)
+    record[0] = (ratio, x_scale, x_zero, y_scale, y_zero, *p.bounds, least, most, limit, *ends)
+    return Numbers(record.view(np.uint8), ESTIMATED if pays else DEQUANTIZED, sum(shares.values()))
+
+
+def _open(factor: float, bound: float) -> float:
+    """The share of sums whose estimates are left open."""
+    sums = np.arange(1, min(LOOKED_AT, math.ceil(TYPICAL / factor)) + 1) * factor
+    return float((np.abs(sums - np.floor(sums) - 0.5) <= bound).mean())
+
+
+def _exact(x_scale: float, y_scale: float, window: int) -> bool:
+    """Whether nothing is rounded before the last step, neither in what is stated nor in the estimate.
+
+    Elements are exact. Sums of a power of two of them are, if the scale has few digits, and so are quotients of these.
+    """
+    factor = Fraction(x_scale) / Fraction(y_scale) / window
+    if window & (window - 1) or factor.denominator & (factor.denominator - 1):
+        return False
+    return all(_odd(n) * REACH * window < 1 << DIGITS for n in (Fraction(x_scale).numerator, factor.numerator))
+
+
+def _odd(n: int) -> int:
+    """A positive integer without its factors of two."""
+    return n // (n & -n)

@@ -1,0 +1,80 @@
+"""Lines that windows meet, where means are of dequantised bytes and quantised again: no result is left open."""
+
+from __future__ import annotations
+
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.windows import results
+from anydml.kernels.windows.between import Between
+from anydml.kernels.windows.finish import WORD, Finish, Met
+from anydml.kernels.windows.kinds import OfBytes
+from anydml.kernels.windows.shape import DEQUANTIZED
+from anydml.tensor import DataType
+
+SINGLE = Kind("double", 1)
+
+
+class FinishBytes(Finish):
+    """The finish of means between bytes: by what is stated, or by an estimate, and what that leaves open one by one."""
+
+    def begin(self) -> None:
+        self._between().begin()
+        super().begin()
+
+    def key(self, counted: Value, terms: Value) -> Value:
+        return super().key(counted, terms) if self.shape.kind == DEQUANTIZED else (counted << 32) | terms
+
+    def noted(self, met: Met, i: Value, lanes: int) -> tuple[Value, Value]:
+        """For means of dequantised elements as for others; for an estimate the sums of zero points, and the factors."""
+        if self.shape.kind == DEQUANTIZED:
+            return super().noted(met, i, lanes)
+        number = results.number_of(self._count("divisors", met.counted, i, lanes))
+        between = self._between()
+        return between.centre(self._count("counts", met.terms, i, lanes)), between.factors(number)
+
+    def finished(self, met: Met, parts: list[Value], i: Value, out: list[str], *, close: bool) -> None:
+        shape, between = self.shape, self._between()
+        total, *_ = parts
+        if shape.kind == DEQUANTIZED:
+            floats = shape._replace(types=(DataType.FLOAT32,) * 2)
+            number, inverse = (self._noted(name, total.kind, i) for name in ("numbers", "inverses"))
+            mean = results.mean(floats, total, number, inverse, close=True)  # 47 bits
+            self._store(between.stated(mean.cast(total.kind.of("float"))), i, out[0], 1)
+            return
+        centre, factor = self._noted("numbers", total.kind, i), self._noted("inverses", total.kind.of("float"), i)
+        made, open_ = between.estimated(total - centre, factor)
+        self._store(made, i, out[0], 1)
+
+        def decide(lane: Value) -> None:
+            self._again(met, i + lane, out[0])
+
+        between.decided(open_, decide)
+
+    def _again(self, met: Met, o: Value, out: str) -> None:
+        """One result, of what is dequantised."""
+        body, between = self.body, self._between()
+        names = ("n", "stride", "dilation", "start", "xs")
+        size, stride, dilation, start, xs = (Value(body, f"%{name}", WORD) for name in names)
+        first = o * stride - start
+
+        def line(t: str, values: list[Value]) -> list[Value]:
+            row = met.row(Value(body, t, WORD))
+
+            def term(k: str, values: list[Value]) -> list[Value]:
+                p = first + Value(body, k, WORD) * dilation
+                inside = p.compared("ult", size)
+                bits = body.loaded(Kind("i8", 1), body.at(row, (body.chosen(inside, p, 0) * xs).name))
+                return [values[0] + body.chosen(body.splat(inside, 1), between.dequantised(bits), 0.0)]
+
+            return body.loop("0", "%window", 1, values, term)[1]
+
+        (total,) = body.loop("0", met.terms.name, 1, [body.constant(SINGLE, 0.0)], line)[1]
+        number = results.number_of(self._count("divisors", met.counted, o, 1))
+        at = (o * Value(body, "%ys", WORD)).name
+        body.stored(between.exactly(total, number).lane(0), body.at(out, at))
+
+    def _noted(self, name: str, kind: Kind, i: Value) -> Value:
+        return self.body.loaded(kind, self.body.at(f"%{name}", (i * (kind.bits // 8)).name))
+
+    def _between(self) -> Between:
+        assert isinstance(self.kind, OfBytes)
+        return self.kind.between

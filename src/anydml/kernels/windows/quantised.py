@@ -1,0 +1,96 @@
+"""Regions of graphs that average between bytes: dequantised elements, their mean, quantised again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+
+from anydml.graphs.plan import Pooling
+from anydml.kernels.code.targets import wanted
+from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.means import means
+from anydml.kernels.match.windows import MEAN, Axis, Windows, windows
+from anydml.kernels.windows import family
+from anydml.kernels.windows.estimate import Counts, numbers
+from anydml.schema.check import Checked
+from anydml.schema.types import EIGHT_BIT
+from anydml.tensor import TensorDesc
+
+PLAIN = 2  # dimensions without windows
+LOOKED_AT = 1 << 12  # outputs along a dimension whose windows are counted
+MOST = 1 << 15  # elements of a window
+
+
+def lower(region: Pooling, tensors: Mapping[str, TensorDesc], machine: Machine, slack: float = 0.0) -> Lowered | Refused:
+    """The steps of a region. tensors: by name, as its work reads and writes them. slack: see `estimate.numbers`."""
+    target = wanted(machine.isa)
+    if isinstance(target, str):
+        return Refused(target)
+    (output,) = (name for name in tensors if name not in _read(region))
+    found = _windows(region, output, tensors)
+    if isinstance(found, str):
+        return Refused(found)
+    w, views = found
+    x, y = views[w.source], views[w.output]
+    if {x.data_type, y.data_type} - {*EIGHT_BIT}:
+        return Refused("means are not between bytes")
+    window = prod(a.window for a in w.axes)
+    if window > MOST:
+        return Refused(f"windows have more than {MOST} elements")
+    made = numbers(region, x.data_type, y.data_type, _counts(w), slack)
+    if isinstance(made, str):
+        return Refused(made)
+    checked = cast(Checked[Any], SimpleNamespace(tensors=views))
+    return family.between(w._replace(kind=made.kind), checked, target, machine.threads, made.record)
+
+
+def _counts(w: Windows) -> Counts:
+    """The numbers of elements that windows have, of the outputs that are looked at."""
+    found, all_of = {1: 1.0}, True
+    for a in w.axes:
+        step = -(-a.output // LOOKED_AT)
+        inside = a.start == 0 and (a.output - 1) * a.stride + (a.window - 1) * a.dilation < a.size
+        all_of &= inside or step == 1
+        first = np.arange(0, a.output, step) * a.stride - a.start
+        low = np.zeros_like(first) if w.padded else np.clip(-(first // a.dilation), 0, None)
+        high = np.clip(-(-(a.counted - first) // a.dilation), 0, a.window)
+        numbers, times = np.unique(np.clip(high - low, 0, None), return_counts=True)
+        each = dict(zip(numbers.tolist(), (times / first.size).tolist(), strict=True))
+        before, found = found, {}
+        for n, part in before.items():
+            for m, share in each.items():
+                found[n * m] = found.get(n * m, 0.0) + part * share
+    read = prod(a.size for a in w.axes) / prod(a.output for a in w.axes)
+    return Counts({max(n, 1): part for n, part in found.items()}, all_of, read)
+
+
+def _read(region: Pooling) -> set[str]:
+    (total, *_) = region.means.body.args
+    return {e.data[0].name for e in total.args if e.op == "read"}
+
+
+def _windows(region: Pooling, output: str, tensors: Mapping[str, TensorDesc]) -> tuple[Windows, dict[str, TensorDesc]] | str:
+    """The windows of a region's means, and the tensors in the order of their dimensions."""
+    found = windows({output: region.means})
+    if not isinstance(found, str):
+        return (found, dict(tensors)) if found.kind == MEAN else "no means are computed"
+    all_of = means(region.means)
+    if isinstance(all_of, str):
+        return all_of
+    x = tensors[all_of.source]
+    axes = [Axis(1, 1, counted=1)] * (PLAIN - len(all_of.kept))
+    axes += [Axis(x.sizes[d], x.sizes[d], counted=x.sizes[d]) for d in all_of.kept]
+    axes += [Axis(x.sizes[d], 1, window=x.sizes[d], counted=x.sizes[d]) for d in all_of.reduced]
+    order = (*[None] * (PLAIN - len(all_of.kept)), *all_of.kept, *all_of.reduced)
+    views = {name: _view(t, order) for name, t in tensors.items()}
+    return Windows(MEAN, all_of.source, output, None, tuple(axes)), views
+
+
+def _view(t: TensorDesc, order: Sequence[int | None]) -> TensorDesc:
+    """A tensor with its dimensions in another order; None: one of size 1."""
+    sizes = [1 if d is None else t.sizes[d] for d in order]
+    return TensorDesc(t.data_type, sizes, strides=[0 if d is None else t.explicit_strides[d] for d in order]).spelled_out()
