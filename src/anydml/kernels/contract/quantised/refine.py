@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count as count_from
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, real, when
+from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, real, splat, when
 from anydml.kernels.code.targets import Target
 
 REFINE = (
@@ -54,6 +54,9 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
     dimensions = [named(DIMENSION) for _ in range(DIMENSIONS)]
     windows = [named(WINDOW) for _ in range(SPATIAL)]
     inner = named(INNER)
+    steps = inner["x"], inner["weights"]
+    apart = [tuple("0" if k == 0 else text.op(f"mul i64 {step}, {k}") for step in steps) for k in range(SIDE)]
+    ends = [text.op(f"mul i64 {step}, {SIDE}") for step in steps]
 
     def output(i: str, carried: list[str]) -> list[str]:
         number = text.op(f"zext i32 {text.load('i32', '%list', text.op(f'mul i64 {i}, 4'))} to i64")
@@ -68,7 +71,7 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
             places.insert(0, place)
         record = text.at("%channels", text.op(f"mul i64 {channel}, {CHANNEL}"))
         scale, zero, bias = text.load("float", record), text.load("i32", record, 4), text.load("float", record, 8)
-        _channel(text, table, scale, zero, channel, latest, signed)
+        _channel(text, target, table, scale, zero, channel, latest, signed)
         wide = text.op(f"fpext float {bias} to double")
         firsts = []
         for place, window in zip(places[-SPATIAL:], windows, strict=True):
@@ -92,36 +95,40 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
 
             fold(text, "0", window["taps"], 1, [], tap)
 
-        def product(x: str, w: str, c: str) -> str:
-            a = _element(text, "%elements", text.load("i8", along(text, x, inner["x"], c)))
-            b = _element(text, table, text.load("i8", along(text, w, inner["weights"], c)))
+        def product(x: str, w: str) -> str:
+            a, b = _element(text, "%elements", text.load("i8", x)), _element(text, table, text.load("i8", w))
             return text.op(f"fmul double {a}, {b}")
 
         def quick(x: str, w: str) -> None:
             """Sums as they are rounded, four side by side."""
 
-            def four(c: str, found: list[str]) -> list[str]:
-                places = [c, *(text.op(f"add i64 {c}, {k}") for k in range(1, SIDE))]
-                return [text.op(f"fadd double {x_}, {product(x, w, at)}") for x_, at in zip(found, places, strict=True)]
+            def four(_: str, state: list[str]) -> list[str]:
+                (x, w), found = state[:2], state[2:]
+                places = [(text.at(x, far), text.at(w, further)) for far, further in apart]
+                found = [text.op(f"fadd double {y}, {product(*at)}") for y, at in zip(found, places, strict=True)]
+                return [text.at(x, ends[0]), text.at(w, ends[1]), *found]
 
-            def one(c: str, found: list[str]) -> list[str]:
-                return [text.op(f"fadd double {found[0]}, {product(x, w, c)}")]
+            def one(_: str, state: list[str]) -> list[str]:
+                x, w, found = state
+                return [text.at(x, inner["x"]), text.at(w, inner["weights"]), text.op(f"fadd double {found}, {product(x, w)}")]
 
             sums = [("double", text.op(f"load double, ptr {slot}, align 8")) for slot in slots]
-            end, found = fold(text, "0", inner["count"], SIDE, sums, four)
-            _, (first,) = fold(text, end, inner["count"], 1, [("double", found[0])], one)
+            end, (x, w, *found) = fold(text, "0", inner["count"], SIDE, [("ptr", x), ("ptr", w), *sums], four)
+            _, (_, _, first) = fold(text, end, inner["count"], 1, [("ptr", x), ("ptr", w), ("double", found[0])], one)
             _set(text, slots, [first, *found[1:]])
 
         def careful(x: str, w: str) -> None:
             """A sum, what its additions lose, and the magnitudes of that."""
 
-            def term(c: str, found: list[str]) -> list[str]:
-                total, lost = _two_sum(text, found[0], product(x, w, c))
+            def term(_: str, state: list[str]) -> list[str]:
+                x, w, *found = state
+                total, lost = _two_sum(text, found[0], product(x, w))
                 size = text.op(f"call double @llvm.fabs.f64(double {lost})")
-                return [total, text.op(f"fadd double {found[1]}, {lost}"), text.op(f"fadd double {found[2]}, {size}")]
+                further = text.at(x, inner["x"]), text.at(w, inner["weights"])
+                return [*further, total, text.op(f"fadd double {found[1]}, {lost}"), text.op(f"fadd double {found[2]}, {size}")]
 
             began = [("double", text.op(f"load double, ptr {slot}, align 8")) for slot in slots[:3]]
-            _, ended = fold(text, "0", inner["count"], 1, began, term)
+            _, (_, _, *ended) = fold(text, "0", inner["count"], 1, [("ptr", x), ("ptr", w), *began], term)
             _set(text, slots, ended)
 
         other = None
@@ -174,18 +181,26 @@ def _element(text: Text, table: str, byte: str) -> str:
     return text.load("double", along(text, table, "8", text.op(f"zext i8 {byte} to i64")))
 
 
-def _channel(text: Text, table: str, scale: str, zero: str, channel: str, latest: str, signed: bool) -> None:
+def _channel(text: Text, target: Target, table: str, scale: str, zero: str, channel: str, latest: str, signed: bool) -> None:
     """The dequantised weights of all bytes in a channel, unless the table has those of this channel."""
 
+    lanes = target.vector_bytes // 4
+    ints, floats, doubles = (f"<{lanes} x {kind}>" for kind in ("i32", "float", "double"))
+
     def fill() -> None:
-        def one(byte: str, _: list[str]) -> list[str]:
-            element = extend(text, text.op(f"trunc i64 {byte} to i8"), signed)
-            centred = text.op(f"sitofp i32 {text.op(f'sub i32 {element}, {zero}')} to float")
-            weight = text.op(f"fpext float {text.op(f'fmul float {centred}, {scale}')} to double")
-            text.store("double", weight, along(text, table, "8", byte))
+        centre, factor = splat(text, zero, ints), splat(text, scale, floats)
+        lane = f"<{', '.join(f'i32 {i}' for i in range(lanes))}>"
+
+        def some(byte: str, _: list[str]) -> list[str]:
+            element = text.op(f"add {ints} {splat(text, text.op(f'trunc i64 {byte} to i32'), ints)}, {lane}")
+            if signed:  # bytes from 128 on are negative
+                element = text.op(f"sub {ints} {text.op(f'xor {ints} {element}, splat (i32 128)')}, splat (i32 128)")
+            centred = text.op(f"sitofp {ints} {text.op(f'sub {ints} {element}, {centre}')} to {floats}")
+            weights = text.op(f"fpext {floats} {text.op(f'fmul {floats} {centred}, {factor}')} to {doubles}")
+            text.store(doubles, weights, along(text, table, "8", byte))
             return []
 
-        fold(text, "0", "256", 1, [], one)
+        fold(text, "0", "256", lanes, [], some)
         text.do(f"store i64 {channel}, ptr {latest}, align 8")
 
     when(text, text.op(f"icmp ne i64 {text.op(f'load i64, ptr {latest}, align 8')}, {channel}"), fill)
