@@ -12,9 +12,11 @@ from itertools import count as count_from
 
 from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, real, splat, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.epilogue.estimates import LIST, LISTED, OPEN, ROOM, STATE
 
 REFINE = (
-    *("state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output", "slack"),
+    *("state", "states", "pieces", "first", "end"),
+    *("geometry", "elements", "channels", "rule", "x", "weights", "output", "slack"),
     *("other", "added"),
 )
 DIMENSIONS, SPATIAL = 6, 3  # of an output, and the last of them, in which windows are cut off
@@ -31,19 +33,29 @@ NEAR = 2.0**-56  # of a sum: a bound up to this leaves it between two neighbours
 def refine(target: Target, signed: bool, adds: bool) -> str:
     """Decides listed outputs, and leaves on the list those whose sums are not known well enough. Arguments: REFINE.
 
-    state: how many there are. geometry: the words of DIMENSION, WINDOW and INNER. elements: float64, of each byte of x.
-    channels: records of CHANNEL. slack: the bits of a float64, the factor of the bound. signed: the weights are INT8.
-    adds: an element of `other` is added to the rounded sum, which `added` has for each byte, float32.
+    state: of the list, one of those of all pieces. Where some list had too little room, all outputs from the first one to the
+    end are decided instead, and the list may be too short for those that are left, too. geometry: the words of DIMENSION,
+    WINDOW and INNER. elements: float64, of each byte of x. channels: records of CHANNEL. slack: the bits of a float64, the
+    factor of the bound. signed: the weights are INT8. adds: an element of `other` is added to the rounded sum, which `added`
+    has for each byte, float32.
     """
     text = Text()
-    arguments(
-        text, REFINE, {"state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output", "other", "added"}
-    )
+    tables = {"state", "states", "geometry", "elements", "channels", "rule"}
+    arguments(text, REFINE, tables | {"x", "weights", "output", "other", "added"})
     slots = [text.op("alloca double, align 8") for _ in range(SIDE)]
     table, latest, differ = (text.op(f"alloca {kind}, align 8") for kind in ("[256 x double]", "i64", "i32"))
     text.do(f"store i64 -1, ptr {latest}, align 8")
     slack = text.op("bitcast i64 %slack to double")
-    count = text.load("i64", "%state")
+    list_, room = text.load("ptr", "%state", LIST), text.load("i64", "%state", ROOM)
+
+    def fuller(i: str, found: list[str]) -> list[str]:
+        state = along(text, "%states", str(STATE), i)
+        over = text.op(f"icmp ugt i64 {text.load('i64', state, LISTED)}, {text.load('i64', state, ROOM)}")
+        return [text.op(f"or i1 {found[0]}, {over}")]
+
+    _, (all_,) = fold(text, "0", "%pieces", 1, [("i1", "false")], fuller)
+    every, listed = text.op("sub i64 %end, %first"), text.load("i64", "%state", LISTED)
+    count = text.op(f"select i1 {all_}, i64 {every}, i64 {listed}")
 
     words = count_from(0)
 
@@ -59,7 +71,9 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
     ends = [text.op(f"mul i64 {step}, {SIDE}") for step in steps]
 
     def output(i: str, carried: list[str]) -> list[str]:
-        number = text.op(f"zext i32 {text.load('i32', '%list', text.op(f'mul i64 {i}, 4'))} to i64")
+        place = text.op(f"select i1 {all_}, i64 0, i64 {i}")
+        number = text.op(f"zext i32 {text.load('i32', along(text, list_, '4', place))} to i64")
+        number = text.op(f"select i1 {all_}, i64 {text.op(f'add i64 %first, {i}')}, i64 {number}")
         rest, x, w, channel = number, "%x", "%weights", "0"
         places: list[str] = []
         for dimension in dimensions[::-1]:
@@ -163,11 +177,15 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
         stored(*(_stated(text, text.op(f"f{how} double {total}, {bound}"), other) for how in ("sub", "add")))
         when(text, text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0"), exactly)
         open_ = text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0")
-        text.store("i32", text.op(f"trunc i64 {number} to i32"), text.at("%list", text.op(f"mul i64 {carried[0]}, 4")))
+
+        def left() -> None:
+            text.store("i32", text.op(f"trunc i64 {number} to i32"), along(text, list_, "4", carried[0]))
+
+        when(text, text.op(f"icmp ult i64 {carried[0]}, {room}"), left)
         return [text.op(f"add i64 {carried[0]}, {text.op(f'zext i1 {open_} to i64')}")]
 
-    _, (left,) = fold(text, "0", count, 1, [("i64", "0")], output)
-    text.store("i64", left, "%state")
+    _, (open_,) = fold(text, "0", count, 1, [("i64", "0")], output)
+    text.store("i64", open_, "%state", OPEN)
     text.do("ret i64 0")
     return kernel(text, ["declare double @llvm.fabs.f64(double)"])
 
