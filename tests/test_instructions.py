@@ -119,7 +119,7 @@ MEANT: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-OWN = r"\b_?(rule|row|sort|moved|group\d+)\b"  # functions that kernels have in their modules
+OWN = r"\b_?(rule|list|row|sort|moved|group\d+)\b"  # functions that kernels have in their modules
 
 
 def heights(row: Target) -> list[int]:
@@ -145,6 +145,7 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         add(multiply, Kind(False, True, output, True), 3, True)
     for full in (False, True):
         add(multiply, Kind(*max(packed), "u8", full, biased=True), heights(row)[-1])
+        add(multiply, Kind(*max(packed), "i8", full, False, "column" if full else "row", full), heights(row)[-1])
     for hop in (0, *matmul_rows.HOPS):
         add(matmul_image.fill, hop)
     add(matmul_image.offsets)
@@ -177,7 +178,10 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
     if matmul_places.serves(row):
         for (lines, height), output in product(((1, matmul_places.MOST), (3, 4)), ("i32", "u8")):
             add(matmul_places.multiply, Kind(*max(packed), output, lines == 1, output != "i32"), lines, height)
-            add(matmul_lines.multiply, output, output != "i32", lines, lines == 1)
+            add(matmul_lines.multiply, Kind(False, True, output, False, output != "i32"), lines, lines == 1)
+        for clamped in (False, True):
+            add(matmul_places.multiply, Kind(*max(packed), "u8", clamped, False, "column", clamped), 1, matmul_places.MOST)
+            add(matmul_lines.multiply, Kind(False, True, "i8", False, False, "row", clamped), 3, clamped)
         for a, b in signs:
             add(matmul_fours.fours, a, 1 + b, a == b, a)
             add(matmul_weights.weights, a, b, a)

@@ -67,8 +67,8 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         decide = made.decide
 
         def counted(scratch: Any, arrays: Any) -> None:
-            (_, _, _, pieces) = decide.args  # type: ignore[attr-defined]  # it is a partial
-            found.append(sum(int(scratch[counter + 1]) for counter, _ in pieces))
+            (_, _, _, lists) = decide.args  # type: ignore[attr-defined]  # it is a partial
+            found.append(sum(int(scratch[list_.counter + 1]) for list_ in lists))
             decide(scratch, arrays)
 
         return made._replace(decide=counted)
@@ -127,7 +127,8 @@ def test_all_outputs_are_decided_as_stated(recipe: Recipe, listed: list[int], mo
     wanted = outputs(case, fuse=False)
     for threads in (1, 2):
         np.testing.assert_array_equal(outputs(case, threads=threads), wanted)
-    assert listed == [wanted.size] * 4
+    assert len(listed) == 4
+    assert min(listed) >= wanted.size  # where columns are computed twice, they are listed twice
     monkeypatch.setitem(cast(dict[str, Any], REGIONS), NAME, lambda: family.lower)
     np.testing.assert_array_equal(outputs(case), wanted)
     assert len(np.unique(wanted)) > 5

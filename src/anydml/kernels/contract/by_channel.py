@@ -17,7 +17,7 @@ from anydml.kernels.contract.fours_of_lines import STRIDES
 from anydml.kernels.contract.geometry import Batch, Matrix, Part, Scratch, cut
 from anydml.kernels.contract.image import NOT_THERE, Axis, of_axis
 from anydml.kernels.contract.layout import WRAPS, Layout
-from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Problem, in_bytes, of_rows, three
+from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Estimated, Problem, in_bytes, numbers_of, of_rows, three
 from anydml.kernels.contract.repeats import along, each
 from anydml.kernels.contract.rounds import rounds
 from anydml.kernels.contract.source import Lying
@@ -48,7 +48,7 @@ class ByChannel(NamedTuple):
         return places.serves(target) and lies and x.stride in STRIDES and self.problem.k <= WRAPS and x.outputs <= LONGEST
 
 
-def by_channel(p: Convolution) -> ByChannel | None:
+def by_channel(p: Convolution, estimated: Estimated | None = None) -> ByChannel | None:
     """The convolution by channels; None where there are several in a group, or the output's places do not lie so."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     channels = x.sizes[1]
@@ -79,6 +79,8 @@ def by_channel(p: Convolution) -> ByChannel | None:
         y_zero_point=y_zero_point,
         scales=three(scales),
         bias=bias if p.bias else None,
+        estimated=estimated,
+        numbers=numbers_of(estimated, 1)._replace(inner=0),
     )
     taps_y, taps_x = triple([0, 0, *(fs[2 + i] for i in order)])[1:]
     return ByChannel(problem, Windows(source, x.element_bytes, channels, xs[1], windowed), (taps_y, taps_x), line, p.fixed)
@@ -148,11 +150,12 @@ class Channels:
                 beside = self.rows + rows.start * ROW, self.column, self.modes
                 of_weights = self.weights + rows.start * self.of_channel, self.of_channel
                 for height, number, first in tiles(y.outputs, lines.ROWS * 2 if self.narrow else lines.ROWS):
-                    code = engine.compiled(lines.multiply, at.target, p.output, at.kind.biased, height, self.narrow)
+                    code = engine.compiled(lines.multiply, at.target, at.kind, height, self.narrow)
                     there, c = fours + first * line, p.c.of(batch, rows.start) + first * p.c.column
                     of_c = c, p.c.row, p.c.column
                     of_fours = there, count, self.fours, line, self.offsets
-                    yield Step(code, (*of_fours, *of_weights, number, x.outputs, *of_c, *beside))
+                    numbers = at.estimates(batch, rows.start, 0)
+                    yield Step(code, (*of_fours, *of_weights, number, x.outputs, *of_c, *beside, *numbers))
 
             yield from along(at.target, part.rows, most, channels)
 

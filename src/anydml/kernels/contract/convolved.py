@@ -13,7 +13,7 @@ from anydml.kernels.contract.filters import Filters
 from anydml.kernels.contract.geometry import Matrix
 from anydml.kernels.contract.image import NOT_THERE, Axis
 from anydml.kernels.contract.layout import WRAPS
-from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Problem, in_bytes, merged, of_rows
+from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Estimated, Problem, in_bytes, merged, numbers_of, of_rows
 from anydml.kernels.contract.source import Lying
 from anydml.kernels.contract.windows import Windows
 from anydml.kernels.match.convolution import Beside, Convolution
@@ -55,7 +55,7 @@ class Convolved(NamedTuple):
         )
 
 
-def convolved(p: Convolution) -> Convolved | None:
+def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved | None:
     """The convolution by places and filters; None where the output's places do not lie so, or are rounded by filter."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
@@ -91,6 +91,8 @@ def convolved(p: Convolution) -> Convolved | None:
         y_zero_point=single[1],
         scales=(single[2], across[2], single[3]) if p.scales else None,
         bias=across[1] if p.bias else None,
+        estimated=estimated,
+        numbers=_columns(numbers_of(estimated, filters)),
     )
     return Convolved(
         problem,
@@ -117,5 +119,9 @@ def triple(items: Sequence[T]) -> tuple[T, T, T]:
 
 def _of_columns(b: Beside | None, filters: int) -> Matrix:
     """A tensor by filter."""
-    found = of_rows(b, filters)
-    return found._replace(row=0, column=found.row)
+    return _columns(of_rows(b, filters))
+
+
+def _columns(m: Matrix) -> Matrix:
+    """What is by row by column."""
+    return m._replace(row=0, column=m.row)

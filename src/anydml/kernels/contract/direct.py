@@ -147,7 +147,8 @@ class _Strip:
             there, terms = self.begun + y * self.line + 4 * x, self.terms + 4 * (y * width + x)
             a = there, self.line, terms, 4 * width, plan.offsets, plan.steps
             c = p.c.of(batch, rows.start + y, start) + x * at.size
-            yield Step(code, (*a, *filters, c, p.c.column, p.c.row, count, tiles, *beside))
+            numbers = at.estimates(batch, 0, start)
+            yield Step(code, (*a, *filters, c, p.c.column, p.c.row, count, tiles, *beside, *numbers))
 
 
 def _each(scratch: Scratch, groups: int, nbytes: int) -> Matrix:

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from anydml.kernels.contract.by_winograd import Squares
     from anydml.kernels.contract.direct import Direct
     from anydml.kernels.contract.plan import Plan
+    from anydml.kernels.contract.problem import Estimated
 
 P = TypeVar("P", bound="Plan | Direct | Channels | Taps | Squares")
 MOST_K = 1 << 24
 # bytes to work in: these, and so many for each byte of the tensors; more is asked for where zero strides make one huge
 WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
+APART = "outputs are not rounded where they belong"
 SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
@@ -86,9 +88,16 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
 
 def planned(
-    found: Product | Convolution, tensors: Mapping[str, TensorDesc], target: Target, threads: int
+    found: Product | Convolution,
+    tensors: Mapping[str, TensorDesc],
+    target: Target,
+    threads: int,
+    estimated: Estimated | None = None,
 ) -> Plan | Direct | Channels | Taps | Squares | Refused:
-    """The plan of a product or convolution; Refused where it would take too much memory beside the tensors."""
+    """The plan of a product or convolution; Refused where it would take too much memory beside the tensors.
+
+    estimated: the numbers that its outputs are estimated by; Refused where tiles cannot do that.
+    """
     with guard:
         from anydml.kernels.contract import by_taps
         from anydml.kernels.contract.by_channel import Channels, by_channel
@@ -98,20 +107,32 @@ def planned(
         from anydml.kernels.contract.plan import Plan
         from anydml.kernels.contract.problem import of_convolution, of_product
 
+    whole: Plan | Refused
     if isinstance(found, Product):
-        return _fitting(Plan(of_product(found), target, threads), tensors)
+        whole = _fitting(Plan(of_product(found, estimated), target, threads), tensors)
+        return whole if estimated is None else _estimating(whole)
     plan: Direct | Channels | Taps | Squares | None = None
-    if (channels := by_channel(found)) is not None and channels.serves(target):
+    if (channels := by_channel(found, estimated)) is not None and channels.serves(target):
         plan = Channels(channels, target, threads)
     elif channels is not None and by_taps.serves(channels, target):
+        if estimated is not None:
+            return Refused(APART)
         plan = by_taps.Taps(channels, target, threads)
     elif (square := squared(found)) is not None and square.serves(target):
+        if estimated is not None:
+            return Refused(APART)
         plan = Squares(square, target, threads)
-    elif (places := convolved(found)) is not None and places.serves(target):
+    elif (places := convolved(found, estimated)) is not None and places.serves(target):
         plan = Direct(places, target, threads)
     if plan is None or isinstance(_fitting(plan, tensors), Refused):
-        return _fitting(Plan(of_convolution(found), target, threads), tensors)
+        whole = _fitting(Plan(of_convolution(found, estimated), target, threads), tensors)
+        return whole if estimated is None else _estimating(whole)
     return plan
+
+
+def _estimating(plan: Plan | Refused) -> Plan | Refused:
+    """A plan whose tiles estimate outputs."""
+    return plan if isinstance(plan, Refused) or plan.estimates else Refused(APART)
 
 
 def _fitting(plan: P, tensors: Mapping[str, TensorDesc]) -> P | Refused:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
-from anydml.kernels.contract.problem import Problem
+from anydml.kernels.contract.epilogue.estimates import BY_COLUMN, BY_ROW
+from anydml.kernels.contract.geometry import Batch
+from anydml.kernels.contract.problem import OPEN, Problem
 from anydml.kernels.contract.tile import Kind, column_bytes, panel_columns
 from anydml.kernels.copy import copies
 
@@ -35,7 +37,9 @@ class Layout:
         self.block = BLOCK_OF_K if self.quantized and p.k > WRAPS else p.k
         self.blocks = -(-p.k // self.block)
         full = bool(p.a_zero_point.row or p.b_zero_point.column)
-        self.kind = Kind(p.a_signed, self.dot.b_signed(p.a_signed, p.b_signed), p.output, full, p.bias is not None)
+        by = "" if p.estimated is None else BY_COLUMN if p.numbers.column else BY_ROW
+        clamped = p.estimated is not None and p.estimated.clamped
+        self.kind = Kind(p.a_signed, self.dot.b_signed(p.a_signed, p.b_signed), p.output, full, p.bias is not None, by, clamped)
         self.sum_kind = self.kind._replace(output="i32", biased=False) if self.blocks > 1 else self.kind
         self.shift = shift_of(target, p.a_signed, p.b_signed)
         self.pad = At("constants", 64 if self.shift else 0)  # rows of B beyond the last
@@ -49,6 +53,14 @@ class Layout:
     def record_bytes(self) -> int:
         """Of the record of a panel's columns."""
         return column_bytes(self.target)
+
+    def estimates(self, batch: Batch, row: int, column: int) -> tuple[At | int, ...]:
+        """The arguments of a tile that estimates, from a row and a column on; none of another."""
+        p = self.problem
+        if p.estimated is None:
+            return ()
+        table = p.numbers.of(batch, row, column)
+        return table, p.estimated.pitch, p.numbers.row, At(p.c.at.base), p.estimated.ends, OPEN
 
     def start(self, panel: int) -> int:
         """The column at which a panel begins: the last one is moved back rather than cut, where there is room."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
-from anydml.kernels.contract.epilogue import rounding, rule
-from anydml.kernels.contract.tile import panel_columns
+from anydml.kernels.contract.epilogue import estimates, rounding, rule
+from anydml.kernels.contract.tile import Kind, panel_columns
 
 ROWS = 4  # of a tile: each is 32 places of a line, or twice 16 places of two lines
 MULTIPLY = (
@@ -20,7 +20,7 @@ MULTIPLY = (
 )
 
 
-def multiply(target: Target, output: str, biased: bool, height: int, narrow: bool) -> str:
+def multiply(target: Target, kind: Kind, height: int, narrow: bool) -> str:
     """Tiles of so many lines, one below the other, of every channel: 32 places of each, or 16 of two lines side by side.
 
     Arguments: MULTIPLY. channel, line: bytes between channels and between lines of fours. weights: for each channel, of_channel
@@ -28,17 +28,19 @@ def multiply(target: Target, output: str, biased: bool, height: int, narrow: boo
     a line. c_row: bytes between channels. rows: the channels' records. column: that of a panel without terms.
     """
     dot, bytes_ = dot_of(target), target.vector_bytes
-    size = 4 if output == "i32" else 1
+    size = 4 if kind.output == "i32" else 1
     vector, columns = f"<{bytes_ // 4} x i32>", panel_columns(target)
     lanes = columns // 2
     text = Text()
-    arguments(text, MULTIPLY, {"fours", "offsets", "weights", "c", "rows", "column", "modes"})
+    pointers = {"fours", "offsets", "weights", "c", "rows", "column", "modes"} | estimates.ESTIMATE_POINTERS
+    arguments(text, (*MULTIPLY, *estimates.ESTIMATES) if kind.estimated else MULTIPLY, pointers)
     rows = -(-height // 2) if narrow else height
     # of each row and vector: the line, where there is one, and the vector of that line
     parts = [[(2 * r + n, 0) if narrow else (r, n) for n in range(2)] for r in range(rows)]
-    slots = rounding.slots(text, target, rows) if size == 1 else None
+    slots = rounding.slots(text, target, rows) if size == 1 and not kind.estimated else None
+    waiting = estimates.waiting(text, target, rows) if kind.estimated else None
 
-    def tile(from_: str, into: str, x: str, row: str, steps: str, weights: str) -> None:
+    def tile(from_: str, into: str, x: str, row: str, numbers: str, steps: str, weights: str) -> None:
         left = text.op(f"sub i64 %width, {x}")
         lines = [along(text, from_, "%line", str(m)) if m else from_ for m in range(height)]
         term = splat(text, text.load("i32", row, rule.TERM), vector)
@@ -55,7 +57,7 @@ def multiply(target: Target, output: str, biased: bool, height: int, narrow: boo
             return found
 
         found = dict(zip(there, fold(text, "0", steps, 1, [(vector, term)] * len(there), step)[1], strict=True))
-        if slots is None:
+        if size == 4:
             for (r, n), value in found.items():
                 line, at = parts[r][n]
                 mask = _below(text, text.op(f"call i64 @llvm.usub.sat.i64(i64 {left}, i64 {16 * at})"), 16)
@@ -77,9 +79,29 @@ def multiply(target: Target, output: str, biased: bool, height: int, narrow: boo
                 half = shuffle(text, value, value, f"<{columns} x i8>", range(n * lanes, (n + 1) * lanes))
                 _masked(text, half, place, lanes, _below(text, there, lanes))
 
-        rounding.epilogue(
-            text, target, output == "i8", sums, slots, row, "%column", into, "%c_tile_row", biased, row_step=0, stored=stored
-        )
+        def listed(r: str, sums: str) -> None:
+            place = along(text, into, "%c_tile_row", r)
+            if not narrow:
+                estimates.list_row(text, sums, numbers, place, inside=_lowest(text, left, columns))
+                return
+            below = _lowest(text, left, lanes)
+            estimates.list_row(text, sums, numbers, place, inside=below)
+            second = text.op(f"add i64 {text.op(f'mul i64 {r}, 2')}, 1")
+            below = text.op(f"select i1 {text.op(f'icmp ult i64 {second}, {height}')}, i64 {below}, i64 0")
+            place = text.at(text.at(place, "%c_line"), -lanes)
+            estimates.list_row(text, sums, numbers, place, inside=text.op(f"shl i64 {below}, {lanes}"))
+
+        signed = kind.output == "i8"
+        if waiting is not None:
+            channel = estimates.of_row(text, target, numbers)
+            estimates.epilogue(
+                text, target, signed, kind.clamped, sums, waiting, kind.estimated, lambda m, n: channel,
+                into, "%c_tile_row", listed, stored,
+            )  # fmt: skip
+        elif slots is not None:
+            rounding.epilogue(
+                text, target, signed, sums, slots, row, "%column", into, "%c_tile_row", kind.biased, row_step=0, stored=stored
+            )
 
     text.do(f"%c_tile_row = mul i64 %c_line, {2 if narrow else 1}")
 
@@ -87,6 +109,7 @@ def multiply(target: Target, output: str, biased: bool, height: int, narrow: boo
         weights = along(text, "%weights", "%of_channel", c)
         steps, four = text.load("i64", weights), text.at(weights, 8)
         row = text.at("%rows", text.op(f"mul i64 {c}, {rule.ROW}"))
+        numbers = along(text, "%numbers", "%step", c) if kind.estimated else ""
         of_fours, of_c = along(text, "%fours", "%channel", c), along(text, "%c", "%c_row", c)
 
         def lines(t: str, _: list[str]) -> list[str]:
@@ -97,7 +120,7 @@ def multiply(target: Target, output: str, biased: bool, height: int, narrow: boo
                 tile(
                     text.at(from_, text.op(f"mul i64 {x}, 4")),
                     text.at(into, text.op(f"mul i64 {x}, {size}")),
-                    x, row, steps, four,
+                    x, row, numbers, steps, four,
                 )  # fmt: skip
 
             places = lanes if narrow else columns
@@ -118,16 +141,25 @@ def multiply(target: Target, output: str, biased: bool, height: int, narrow: boo
     others = [*dot.declarations, "declare i64 @llvm.usub.sat.i64(i64, i64)", "declare i64 @llvm.umin.i64(i64, i64)"]
     others += [f"declare void @llvm.masked.store.v{n}i8.p0(<{n} x i8>, ptr, i32, <{n} x i1>)" for n in (lanes, columns)]
     others.append(f"declare void @llvm.masked.store.v16i32.p0({vector}, ptr, i32, <16 x i1>)")
+    if size == 1:
+        others += rounding.declarations(target)
     if slots is not None:
-        others += [*rounding.declarations(target), *rule.functions(target, output == "i8", biased=biased)]
+        others += rule.functions(target, kind.output == "i8", biased=kind.biased)
+    if kind.estimated:
+        others += estimates.functions(target, kind.estimated)
     return kernel(text, others)
 
 
 def _below(text: Text, count: str, lanes: int) -> str:
     """A mask of the first so many lanes, or all."""
-    most = text.op(f"call i64 @llvm.umin.i64(i64 {count}, i64 {lanes})")
-    bits = text.op(f"sub i64 {text.op(f'shl i64 1, {most}')}, 1")
+    bits = _lowest(text, count, lanes)
     return text.op(f"bitcast i{lanes} {text.op(f'trunc i64 {bits} to i{lanes}')} to <{lanes} x i1>")
+
+
+def _lowest(text: Text, count: str, lanes: int) -> str:
+    """So many of the lowest bits of an int64, or those of all lanes."""
+    most = text.op(f"call i64 @llvm.umin.i64(i64 {count}, i64 {lanes})")
+    return text.op(f"sub i64 {text.op(f'shl i64 1, {most}')}, 1")
 
 
 def _masked(text: Text, value: str, place: str, lanes: int, mask: str) -> None:

@@ -43,6 +43,12 @@ class Plan:
         if self.at.problem is not p:
             self.rounds.append(Rounds([[[self._placed(p)]]]))
 
+    @property
+    def estimates(self) -> bool:
+        """Whether tiles can estimate outputs: they are written where they belong."""
+        p = self.at.problem
+        return len(p.places) == 1 and (p.c.column == 1 or p.n == 1) and p.n >= self.at.width and p.c.at.base == "output"
+
     def _dense(self, p: Problem) -> Problem:
         """The problem with an output in scratch memory, where columns are at an even pace."""
         size = 4 if p.output == "i32" else 1

@@ -20,13 +20,30 @@ Dimensions = tuple[tuple[int, int], ...]
 NOTHING = Matrix(At("constants"), 0, 0, 0, 0)
 
 
+class Estimated(NamedTuple):
+    """Numbers that outputs are estimated by: their table, and the bytes between its rows; whether each column has its own.
+
+    ends: what the outputs lie between, and their zero point. clamped: whether estimates may lie beyond the limits of int32,
+    or the ends are not those of the type. What is uncertain is listed as the state at `OPEN` says.
+    """
+
+    table: At
+    pitch: int
+    by_column: bool
+    ends: At
+    clamped: bool
+
+
+OPEN = At("open")  # for every piece of a phase another one
+
+
 class Problem(NamedTuple):
     """c[m, n] = the sum over k of (a[m, k] - a_zero_point[m]) * (b[k, n] - b_zero_point[n]), in every batch, modulo 2^32;
     or, with scales, (that sum, exact, + bias[m]) * a_scale[m] * b_scale[n] / y_scale[m], rounded half to even, plus
     y_zero_point[m], clamped.
 
     terms, places: what k and n count through, sizes with strides in bytes, outermost first, in a row of A and of C. output:
-    "i32", "u8" or "i8". scales: a_scale, b_scale and y_scale.
+    "i32", "u8" or "i8". scales: a_scale, b_scale and y_scale. estimated: sums are made bytes by numbers of channels.
     """
 
     m: int
@@ -46,13 +63,15 @@ class Problem(NamedTuple):
     y_zero_point: Matrix = NOTHING
     scales: tuple[Matrix, Matrix, Matrix] | None = None
     bias: Matrix | None = None
+    estimated: Estimated | None = None
+    numbers: Matrix = NOTHING
 
     @property
     def products(self) -> int:
         return self.m * self.k * self.n * math.prod(self.batches)
 
 
-def of_product(p: Product) -> Problem:
+def of_product(p: Product, estimated: Estimated | None = None) -> Problem:
     """The problem of a product of matrices."""
     a, b = p.a.desc, p.b.desc
     operands = (p.a, p.b, p.output, p.a_zero_point, p.b_zero_point, p.output_zero_point, *(p.scales or ()))
@@ -73,6 +92,8 @@ def of_product(p: Product) -> Problem:
         b_zero_point=b_zero_point,
         y_zero_point=y_zero_point,
         scales=three(scales),
+        estimated=estimated,
+        numbers=Matrix(estimated.table, 0, 0, 0, 4 if estimated.by_column else 0) if estimated else NOTHING,
     )
 
 
@@ -97,7 +118,7 @@ def merged(dimensions: Sequence[tuple[int, int]]) -> Dimensions:
     return tuple(found) or ((1, 0),)
 
 
-def of_convolution(p: Convolution) -> Problem:
+def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Problem:
     """The problem of a convolution: filters by places of the output, in batches of groups.
 
     B is the input as it lies where an output reads one place of it, and the next output the next one.
@@ -114,8 +135,9 @@ def of_convolution(p: Convolution) -> Problem:
     output = Matrix(At(p.output.name), ys[0], rows * ys[1], ys[1], places[0][1])
     filters = Matrix(At(p.filters.name), 0, rows * fs[0], fs[0], 0)
     beside = [p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ())]
-    found, batches = evened([source, output, filters, *(of_rows(b, rows) for b in beside)], (x.sizes[0], p.groups))
-    source, output, filters, a_zero_point, b_zero_point, y_zero_point, bias, *scales = found
+    numbers = numbers_of(estimated, rows)
+    found, batches = evened([source, output, filters, numbers, *(of_rows(b, rows) for b in beside)], (x.sizes[0], p.groups))
+    source, output, filters, numbers, a_zero_point, b_zero_point, y_zero_point, bias, *scales = found
     # those with one place come first, where that leaves the order of elements alone
     z, y_, x_ = (NOT_THERE, NOT_THERE, *sorted(axes, key=lambda a: a.outputs * a.taps > 1))[-3:]
     windows = Windows(source, x.element_bytes, channels, source.row, (z, y_, x_))
@@ -134,7 +156,14 @@ def of_convolution(p: Convolution) -> Problem:
         y_zero_point=y_zero_point,
         scales=three(scales),
         bias=bias if p.bias else None,
+        estimated=estimated,
+        numbers=numbers,
     )
+
+
+def numbers_of(estimated: Estimated | None, rows: int) -> Matrix:
+    """The table of a convolution's numbers, by output channel, of which a group has so many."""
+    return Matrix(estimated.table, 0, 4 * rows, 4, 0) if estimated else NOTHING
 
 
 def in_bytes(t: TensorDesc) -> list[int]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import Text, arguments, kernel, shuffle, splat
+from anydml.kernels.code.emit import Text, along, arguments, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
-from anydml.kernels.contract.epilogue import rounding, rule
+from anydml.kernels.contract.epilogue import estimates, rounding, rule
 from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, ROW, TERM
 
 
@@ -20,6 +20,7 @@ class Kind(NamedTuple):
     """The properties that the code of a tile is specialised on.
 
     a_signed, b_signed: A, and B as it is packed, is INT8. output: "i32", "u8" or "i8". full: zero points by row or column.
+    estimated: "row" or "column" where outputs are estimated by numbers of these; clamped: to their ends, too.
     """
 
     a_signed: bool
@@ -27,6 +28,8 @@ class Kind(NamedTuple):
     output: str
     full: bool
     biased: bool = False
+    estimated: str = ""
+    clamped: bool = False
 
 
 ARGUMENTS = (
@@ -55,8 +58,9 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
     size = 4 if kind.output == "i32" else 1
     columns = panel_columns(target)
     text = Text()
-    arguments(text, ARGUMENTS, POINTERS)
-    slots = rounding.slots(text, target, height) if size == 1 else None
+    arguments(text, (*ARGUMENTS, *estimates.ESTIMATES) if kind.estimated else ARGUMENTS, POINTERS | estimates.ESTIMATE_POINTERS)
+    slots = rounding.slots(text, target, height) if size == 1 and not kind.estimated else None
+    waiting = estimates.waiting(text, target, height) if kind.estimated else None
     text.jump("blocks")
     text.label("blocks")
     text.do("%t0 = phi i64 [ 0, %entry ], [ %t1, %blocksnext ]")
@@ -68,6 +72,9 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
     r0 = text.at("%rows", text.op(f"mul i64 %t0rows, {ROW}"))
     a_step = text.op(f"mul i64 %a_row, {height}")
     c_step = text.op(f"mul i64 %c_row, {height}")
+    n0, n_step = "%numbers", "0"
+    if kind.estimated == estimates.BY_ROW:
+        n0, n_step = text.at(n0, text.op("mul i64 %t0rows, %step")), text.op(f"mul i64 %step, {height}")
     text.jump("panel")
     text.label("panel")
     text.do("%p = phi i64 [ 0, %blocks ], [ %p1, %panelnext ]")
@@ -77,18 +84,23 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
     inside = text.op("icmp ult i64 %p1, %panels")
     across = text.op(f"select i1 {inside}, i64 {text.op(f'mul i64 %p, {columns * size}')}, i64 %last")
     cp = text.at(c0, across)
+    np = text.at(n0, text.op(f"mul i64 {across}, 4")) if kind.estimated == estimates.BY_COLUMN else n0
     text.jump("tile")
     text.label("tile")
     text.do("%t = phi i64 [ %t0, %panel ], [ %tnext, %tilenext ]")
     text.do(f"%at = phi ptr [ {a0}, %panel ], [ %atnext, %tilenext ]")
     text.do(f"%ct = phi ptr [ {cp}, %panel ], [ %ctnext, %tilenext ]")
     text.do(f"%rt = phi ptr [ {r0}, %panel ], [ %rtnext, %tilenext ]")
+    if kind.estimated:
+        text.do(f"%nt = phi ptr [ {np}, %panel ], [ %ntnext, %tilenext ]")
     sums = _start(text, target, kind, height, "%rt", col)
     if multiplied:
         sums = _added(text, target, sums, bp)
     else:
         sums = _sums(text, target, kind, height, sums, "%at", bp)
-    if slots is None:
+    if waiting is not None:
+        _estimated(text, target, kind, sums, waiting)
+    elif slots is None:
         for m, row in enumerate(sums):
             into = text.at("%ct", text.op(f"mul i64 %c_row, {m}"))
             for n, value in enumerate(row):
@@ -101,6 +113,8 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
     text.do(f"%atnext = getelementptr i8, ptr %at, i64 {a_step}")
     text.do(f"%ctnext = getelementptr i8, ptr %ct, i64 {c_step}")
     text.do(f"%rtnext = getelementptr i8, ptr %rt, i64 {ROW * height}")
+    if kind.estimated:
+        text.do(f"%ntnext = getelementptr i8, ptr %nt, i64 {n_step}")
     text.branch(text.op("icmp ult i64 %tnext, %t1"), "tile", "panelnext")
     text.label("panelnext")
     text.branch(inside, "panel", "blocksnext")
@@ -109,9 +123,29 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
     text.label("end")
     text.do("ret i64 0")
     others = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
+    if size == 1:
+        others += rounding.declarations(target)
     if slots is not None:
-        others += [*rounding.declarations(target), *rule.functions(target, kind.output == "i8", biased=kind.biased)]
+        others += rule.functions(target, kind.output == "i8", biased=kind.biased)
+    if kind.estimated:
+        others += estimates.functions(target, kind.estimated)
     return kernel(text, others)
+
+
+def _estimated(text: Text, target: Target, kind: Kind, sums: list[list[str]], waiting: estimates.Waiting) -> None:
+    """The bytes of a tile, estimated; places whose estimates are not certain are listed."""
+
+    def of(m: int, n: int) -> estimates.Channel:
+        if kind.estimated == estimates.BY_COLUMN:
+            return estimates.of_columns(text, target, "%nt", n)
+        return estimates.of_row(text, target, along(text, "%nt", "%step", str(m)) if m else "%nt")
+
+    def listed(m: str, sums: str) -> None:
+        numbers = along(text, "%nt", "%step", m) if kind.estimated == estimates.BY_ROW else "%nt"
+        estimates.list_row(text, sums, numbers, along(text, "%ct", "%c_row", m))
+
+    by, signed = kind.estimated, kind.output == "i8"
+    estimates.epilogue(text, target, signed, kind.clamped, sums, waiting, by, of, "%ct", "%c_row", listed)
 
 
 def _start(text: Text, target: Target, kind: Kind, height: int, row: str, column: str) -> list[list[str]]:

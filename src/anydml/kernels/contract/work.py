@@ -176,7 +176,8 @@ class _Chunk:
             if self.work.thin:  # what is left is to add the terms, and to round
                 row, code = 4 * self.count * at.width, engine.compiled(multiply, at.target, at.kind, m, True)
                 arguments = (packed, row, packed, 4 * at.width, *where[:2], 0, 1, 1, self.count)
-                yield Step(code, (*arguments, self.records, self.columns, self.modes, where[2]))
+                beside = self.records, self.columns, self.modes, where[2]
+                yield Step(code, (*arguments, *beside, *at.estimates(self.batch, self.rows.start, self.start)))
             else:
                 yield from self._tiles(self.a, at.groups, packed, where)
         if not direct:
@@ -224,7 +225,7 @@ class _Chunk:
 
     def _tiles(self, a: tuple[At, int], groups: int, packed: At, c: tuple[At, int, int]) -> Iterator[Step]:
         """The products of all rows with all panels: tiles of two heights that differ by one, so that none is cut."""
-        at, (here, a_row), (into, c_row, last), record = self.at, a, c, self.records
+        at, (here, a_row), (into, c_row, last), record, row = self.at, a, c, self.records, self.rows.start
         tiles = -(-self.m // at.dot.rows)
         height, taller = divmod(self.m, tiles)
         for count, h in ((taller, height + 1), (tiles - taller, height)):
@@ -232,6 +233,8 @@ class _Chunk:
                 block = max(1, BLOCK // (h * at.dot.depth * groups))
                 code = engine.compiled(multiply, at.target, at.sum_kind, h)
                 arguments = (here, a_row, packed, at.panel_bytes, into, c_row, groups, count, block, self.count)
-                yield Step(code, (*arguments, record, self.columns, self.modes, last))
+                numbers = at.estimates(self.batch, row, self.start)
+                yield Step(code, (*arguments, record, self.columns, self.modes, last, *numbers))
                 done = count * h
+                row += done
                 here, into, record = here + done * a_row, into + done * c_row, record + done * ROW

@@ -27,7 +27,8 @@ def parameters(at: Layout, batch: Batch, rows: range, first: int, count: int, in
     """The records of rows, but for their terms, and the modes, for so many columns from the first."""
     p, row, none = at.problem, rows.start, At("constants")
     by_column = p.bias is not None and bool(p.bias.column)
-    code = engine.compiled(records.parameters, at.target, p.a_signed, p.output, at.kind.biased, by_column)
+    output = "i32" if p.scales is None else p.output
+    code = engine.compiled(records.parameters, at.target, p.a_signed, output, at.kind.biased, by_column)
     zero = (p.a_zero_point.of(batch, row), p.a_zero_point.row)
     if p.scales is None:
         return Step(code, (len(rows), *zero, into, 0, none, 0, none, 0, none, 0, none, 0, none, 0, none, 0, 0))
@@ -36,10 +37,10 @@ def parameters(at: Layout, batch: Batch, rows: range, first: int, count: int, in
     a_scale, b_scale, y_scale = p.scales
     scales = (a_scale.of(batch, row), a_scale.row, y_scale.of(batch, row), y_scale.row)
     across = (b_scale.of(batch, 0, first), b_scale.column)
-    output = (p.y_zero_point.of(batch, row), p.y_zero_point.row)
+    y_zero = (p.y_zero_point.of(batch, row), p.y_zero_point.row)
     bias = p.bias or NOTHING
     added = bias.of(batch, row), bias.column if by_column else bias.row
-    return Step(code, (len(rows), *zero, into, count, modes, bound, *scales, *across, *output, *added, room))
+    return Step(code, (len(rows), *zero, into, count, modes, bound, *scales, *across, *y_zero, *added, room))
 
 
 def row_sums(at: Layout, batch: Batch, rows: range, a: At, a_row: int, row_bytes: int, into: At, modes: At) -> Step:

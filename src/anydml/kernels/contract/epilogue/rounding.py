@@ -98,7 +98,7 @@ def epilogue(
                 rounded, distance = estimated(text, target, value, scales[n], factor)
                 outputs.append(text.op(f"add <{width // 4} x i32> {rounded}, {zero_point}"))
                 distances.append(distance)
-        packed = _pack(text, target, signed, outputs)
+        packed = pack(text, target, signed, outputs)
         half = f"<{row_bytes // 4} x i8>"
         for at, m in enumerate(pair):
             bytes_ = shuffle(text, packed, packed, f"<{width} x i8>", range(at * row_bytes // 4, (at + 1) * row_bytes // 4))
@@ -177,6 +177,18 @@ def estimated(text: Text, target: Target, sums: str, scale: str, factor: str | N
     if factor is not None:
         u = text.op(f"fmul {floats} {u}, {factor}")
     t = text.op(f"fmul {floats} {u}, {scale}")
+    t, rounded = nearest(text, target, t)
+    back = text.op(f"sitofp {ints} {rounded} to {floats}")
+    if not fused(target):
+        return rounded, text.op(f"fsub {floats} {t}, {back}")
+    minus = text.op(f"fneg {floats} {back}")  # and the product before it was rounded
+    return rounded, text.op(f"call {floats} @llvm.fma.v{lanes}f32({floats} {u}, {floats} {scale}, {floats} {minus})")
+
+
+def nearest(text: Text, target: Target, t: str) -> tuple[str, str]:
+    """A vector of float32, or what it is limited to on the way, and that rounded to int32."""
+    lanes = target.vector_bytes // 4
+    floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
     if target.architecture == "x86":
         arguments = f"{floats} {t}" + (f", {ints} zeroinitializer, i16 -1, i32 4" if lanes == 16 else "")
         rounded = text.op(f"call {ints} @llvm.x86.{_TO_INTS[lanes]}({arguments})")
@@ -189,11 +201,7 @@ def estimated(text: Text, target: Target, sums: str, scale: str, factor: str | N
             t = bounded(text, floats, "ogt", t, f"splat (float {real(-(2.0**21))})")
             even = text.op(f"fsub {floats} {text.op(f'fadd {floats} {t}, {big}')}, {big}")
         rounded = text.op(f"fptosi {floats} {even} to {ints}")
-    back = text.op(f"sitofp {ints} {rounded} to {floats}")
-    if not fused(target):
-        return rounded, text.op(f"fsub {floats} {t}, {back}")
-    minus = text.op(f"fneg {floats} {back}")  # and the product before it was rounded
-    return rounded, text.op(f"call {floats} @llvm.fma.v{lanes}f32({floats} {u}, {floats} {scale}, {floats} {minus})")
+    return t, rounded
 
 
 _TO_INTS = {16: "avx512.mask.cvtps2dq.512", 8: "avx.cvt.ps2dq.256", 4: "sse2.cvtps2dq"}
@@ -226,7 +234,7 @@ def any_not_below(text: Text, target: Target, x: str, threshold: str) -> str:
     return text.op(f"icmp ne i{lanes} {text.op(f'bitcast <{lanes} x i1> {mask} to i{lanes}')}, 0")
 
 
-def _pack(text: Text, target: Target, signed: bool, vectors: list[str]) -> str:
+def pack(text: Text, target: Target, signed: bool, vectors: list[str]) -> str:
     """Two vectors of int32 of each of one or two rows, saturated to bytes in order; the second half is the second row."""
     width = target.vector_bytes
     lanes = width // 4

@@ -37,7 +37,7 @@ MARGIN = 1 + 2.0**-20  # for what the roundings of these computations lose
 class Estimate(NamedTuple):
     """The numbers of the estimate, by channel: v = sum * factor + term, and the limit that |v - rint(v)| has to stay below.
 
-    low, high: of the outputs, where the bounds of a region lie. other: the factor of what is added.
+    low, high: of the outputs, where the bounds of a region lie. other: the factor of what is added. most: above all |v|.
     """
 
     factor: NDArray[np.float32]
@@ -46,6 +46,7 @@ class Estimate(NamedTuple):
     low: int
     high: int
     other: np.float32
+    most: float
 
 
 def elements_of(data_type: DataType, scale: float, zero: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -89,7 +90,8 @@ def estimate(region: Region, x_type: DataType, other_type: DataType | None, outp
         return "the scales make a tie of too many sums"
     limit = np.where(exact, NEVER, np.nextafter((0.5 - bound).astype(np.float32), np.float32(0)))
     low, high = (quantised(bound, y_scale, zero, output) for bound in region.bounds)
-    return Estimate(factor.astype(np.float32), term.astype(np.float32), limit, low, high, np.float32(per_unit))
+    most = float(((x_scale * widest * (magnitudes + errors)) / y_scale + of_term).max()) + added + 1
+    return Estimate(factor.astype(np.float32), term.astype(np.float32), limit, low, high, np.float32(per_unit), most)
 
 
 def of_sums(region: Region, x_type: DataType, terms: int) -> NDArray[np.float32]:

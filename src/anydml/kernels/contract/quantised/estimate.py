@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from anydml.kernels.code.emit import Text, arguments, fold, kernel, real, shuffle, splat, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.epilogue.estimates import LISTED
 from anydml.kernels.contract.epilogue.rule import bounded, fused
 
 ESTIMATE = (
@@ -19,8 +20,6 @@ SIDE = 4  # vectors side by side
 MAGIC = 1.5 * 2.0**23  # adding it rounds to an integer, which is in the low bits
 MAGIC_BITS = 0x4B400000
 FACTOR, TERM, LIMIT = 0, 1, 2  # the rows of the table
-OPEN, LISTED = 0, 1  # words of the state: how many outputs are open, and how many the estimate left open
-STATE = 16  # bytes
 
 
 def estimate(target: Target, by_column: bool, other: str = "") -> str:
@@ -28,7 +27,7 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
 
     first: the number of the first element. channel: of the first row, of so many channels, in turn. table: three rows of
     numbers by channel, as `bounds.Estimate` has them, with room for a whole vector more. low, high: float32 limits of
-    estimates, and zero: what is added, int32. state: the counts of what is listed are stored there.
+    estimates, and zero: what is added, int32. state: the number of those that are listed is stored there.
     by_column: columns are channels. other: "u8" or "i8" where elements of these bytes, times a factor, are added.
     """
     lanes = target.vector_bytes // 4
@@ -131,8 +130,7 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
 
     fold(text, "0", "%rows", 1, [("i64", "%channel")], row)
     listed_ = text.op(f"load i64, ptr {count}, align 8")
-    for word in (OPEN, LISTED):
-        text.store("i64", listed_, "%state", 8 * word)
+    text.store("i64", listed_, "%state", LISTED)
     text.do("ret i64 0")
     return kernel(
         text,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +19,31 @@ from anydml.kernels.kernel import Arrays
 from anydml.tensor import DataType
 
 
+class Listed(NamedTuple):
+    """A list: the word of the scratch that counts what is on it, its first int32 in passing, its room, and its outputs."""
+
+    counter: int
+    first: int
+    room: int
+    outputs: range
+
+
 def decide(
     region: Region,
     geometry: Geometry,
     x_type: DataType,
-    listed: Sequence[tuple[int, int]],
+    lists: Sequence[Listed],
     scratch: NDArray[np.int64],
     arrays: Arrays,
 ) -> None:
-    """Decide the outputs on each list: the word of the scratch that counts them, and the int32 in passing where it begins."""
+    """Decide the outputs on each list, or all that it is for, where they are more than it has room for."""
     output, small = arrays["output"], arrays["passing"].view(np.int32)
     elements = elements_of(x_type, *region.x)[1]
     other = arrays.get(OTHER)
     of_other = None if other is None or region.other is None else elements_of(DataType.of(other.dtype), *region.other)[1]
-    for counter, first in listed:
-        for number in small[first : first + scratch[counter]].tolist():
+    for counter, first, room, outputs in lists:
+        count = int(scratch[counter])
+        for number in outputs if count > room else small[first : first + count].tolist():
             total = _sum(region, geometry, elements, arrays, number)
             place = np.unravel_index(number, output.shape)
             added = Fraction(0)

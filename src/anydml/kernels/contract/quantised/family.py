@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,24 +17,38 @@ from anydml.graphs.quantised import OTHER, SUMS, WEIGHTS, X
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.contract.epilogue import estimates
+from anydml.kernels.contract.epilogue.estimates import STATE, begun
 from anydml.kernels.contract.family import SHORT, contraction, planned
 from anydml.kernels.contract.floats.family import any_open
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.plan import CONSTANTS
-from anydml.kernels.contract.problem import OUTPUTS
+from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
 from anydml.kernels.contract.quantised import bounds
-from anydml.kernels.contract.quantised.estimate import SIDE, STATE, estimate
-from anydml.kernels.contract.quantised.exactly import decide
+from anydml.kernels.contract.quantised.estimate import SIDE, estimate
+from anydml.kernels.contract.quantised.exactly import Listed, decide
 from anydml.kernels.contract.quantised.geometry import Geometry, of_convolution, of_product
 from anydml.kernels.contract.quantised.refine import refine
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
-from anydml.kernels.match.product import Product
+from anydml.kernels.match.product import Operand, Product
 from anydml.tensor import DataType, TensorDesc, limits
+
+if TYPE_CHECKING:
+    from anydml.kernels.contract.by_channel import Channels
+    from anydml.kernels.contract.by_taps import Taps
+    from anydml.kernels.contract.by_winograd import Squares
+    from anydml.kernels.contract.direct import Direct
+    from anydml.kernels.contract.plan import Plan
+
+    Planned = Plan | Direct | Channels | Taps | Squares
 
 NAME = "contract.quantised:compiled"
 FEW = 1 << 14  # outputs that one thread rounds
+FARTHEST = 2.0**30  # estimates below this are int32
+SHARE, LEAST = 8, 256  # of how many outputs a list has room for one, and for how many more
+OPEN_WORD = estimates.OPEN
 FAR = 1e30  # a bound that leaves every sum open, where slack is 1
 MOST = 2**31  # outputs, whose numbers are int32
 
@@ -62,32 +76,15 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
     numbers = bounds.estimate(region, x.data_type, None if other is None else other.data_type, output.data_type)
     if isinstance(numbers, str) or geometry is None:
         return Refused(numbers if isinstance(numbers, str) else "weights differ between batches")
-    plan = planned(found, {**tensors, SUMS: region.desc}, target, machine.threads)
-    if isinstance(plan, Refused):
-        return plan
     constants = _Constants()
-    scratch = Scratch("scratch")
-    scratch.size = plan.scratch.size
-    passing = Scratch("passing")
-    passing.size = plan.passing.size
-    sums = passing.take(4 * count + 4 * SIDE * target.vector_bytes)
     rounding = _Rounding(region, target, constants, numbers, geometry, tensors, slack)
-    threads = 1 if count < FEW else plan.threads
-    pieces = [rounding.piece(rows, sums, scratch) for rows in rounding.cut(output.sizes, threads)]
-    counters = [state.offset for _, state, _ in pieces]
-    table = constants.add(np.array(counters, np.int64))
-    ending = Step(engine.compiled(any_open, target), (table, len(counters), At("scratch")))
-    before = [
-        Rounds(_moved(rounds.phases, sums), rounds.times, tuple(_moved(phases, sums) for phases in rounds.moved))
-        for rounds in plan.rounds
-    ]
-    last = Rounds([[steps for steps, _, _ in pieces], [[ending]]])
-    if len(pieces) == 1:
-        last = Rounds([[[*pieces[0][0], ending]]])
-    listed = [(state.offset // 8, at.offset // 4) for _, state, at in pieces]
+    made = _in_tiles(rounding, found, machine.threads) or _of_sums(rounding, found, machine.threads)
+    if isinstance(made, Refused):
+        return made
+    plan, rounds, scratch, passing, lists = made
     return Lowered(
         target,
-        [*before, last],
+        rounds,
         scratch.size,
         passing.size,
         constants=constants.array(),
@@ -95,9 +92,83 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
         packed=plan.packed.size,
         spare=plan.spare.size,
         short=plan.at.problem.products < SHORT,
-        decide=partial(decide, region, geometry, x.data_type, listed),
+        decide=partial(decide, region, geometry, x.data_type, lists),
         once=True,
     )
+
+
+class _Made(NamedTuple):
+    """The plan of sums, all rounds, the memory that they work in, and the lists of what they leave open."""
+
+    plan: Planned
+    rounds: list[Rounds]
+    scratch: Scratch
+    passing: Scratch
+    lists: list[Listed]
+
+
+def _memory(plan: Planned) -> tuple[Scratch, Scratch]:
+    """Memory behind that of a plan."""
+    scratch, passing = Scratch("scratch"), Scratch("passing")
+    scratch.size, passing.size = plan.scratch.size, plan.passing.size
+    return scratch, passing
+
+
+def _in_tiles(rounding: _Rounding, found: Convolution | Product, threads: int) -> _Made | None:
+    """The rounds of sums that tiles round as they make them; None where they cannot."""
+    output = found.output
+    of_bytes = Operand("output", TensorDesc(rounding.tensors["output"].data_type, output.desc.sizes))
+    if rounding.kind or output.desc.explicit_strides != of_bytes.desc.explicit_strides:
+        return None
+    estimated = rounding.estimated(found)
+    if estimated is None:
+        return None
+    plan = planned(found._replace(output=of_bytes), {**rounding.tensors}, rounding.target, threads, estimated)
+    if isinstance(plan, Refused):
+        return None
+    scratch, passing = _memory(plan)
+    count, pieces = rounding.count, max(len(phase) for rounds in plan.rounds for phase in rounds.phases)
+    states = scratch.take(STATE * pieces)
+    room = count // (SHARE * pieces) + LEAST
+    lists = [passing.take(4 * room) for _ in range(pieces)]
+    ends = [count * i // pieces for i in range(pieces + 1)]
+    code = engine.compiled(begun, rounding.target)
+    first = [Step(code, (states + STATE * i, at, room)) for i, at in enumerate(lists)]
+    rounds = [_moved(rounds, lambda i: {OPEN: states + STATE * i}) for rounds in plan.rounds]
+    phase = rounds[0].phases[0]
+    if not rounds[0].times and len(phase) == pieces:
+        begins = [[[step, *piece] for step, piece in zip(first, phase, strict=True)], *rounds[0].phases[1:]]
+        rounds[0] = Rounds(begins)
+    else:
+        rounds.insert(0, Rounds([[first]]))
+    refined = [[rounding.refined(states, i, pieces, range(*ends[i : i + 2]))] for i in range(pieces)]
+    listed = [
+        Listed((states.offset + STATE * i + OPEN_WORD) // 8, lists[i].offset // 4, room, range(*ends[i : i + 2]))
+        for i in range(pieces)
+    ]
+    return _Made(plan, [*rounds, *rounding.ending(states, refined)], scratch, passing, listed)
+
+
+def _of_sums(rounding: _Rounding, found: Convolution | Product, threads: int) -> _Made | Refused:
+    """The rounds of sums that are written, and then of what rounds them."""
+    plan = planned(found, {**rounding.tensors, SUMS: rounding.region.desc}, rounding.target, threads)
+    if isinstance(plan, Refused):
+        return plan
+    scratch, passing = _memory(plan)
+    sums = passing.take(4 * rounding.count + 4 * SIDE * rounding.target.vector_bytes)
+    rounds = [_moved(rounds, lambda i: {At(SUMS): sums}) for rounds in plan.rounds]
+    rows = rounding.cut(1 if rounding.count < FEW else plan.threads)
+    states = scratch.take(STATE * len(rows))
+    code = engine.compiled(begun, rounding.target)
+    lists, pieces = [], []
+    for i, (some, columns) in enumerate(rows):
+        outputs = range(some.start * columns, some.stop * columns)
+        state, here = states + STATE * i, sums + 4 * outputs.start
+        lists.append(Listed((state.offset + OPEN_WORD) // 8, here.offset // 4, len(outputs), outputs))
+        estimated = rounding.of_sums(some, columns, here, state)
+        begin = Step(code, (state, here, len(outputs)))
+        pieces.append([begin, estimated, rounding.refined(state, 0, 1, outputs)])
+    return _Made(plan, [*rounds, *rounding.ending(states, pieces)], scratch, passing, lists)
 
 
 class _Constants:
@@ -130,17 +201,14 @@ class _Rounding:
         tensors: Mapping[str, TensorDesc],
         slack: float,
     ) -> None:
-        self.region, self.target = region, target
+        self.region, self.target, self.constants, self.numbers, self.tensors = region, target, constants, numbers, tensors
+        self.count, self.table = math.prod(tensors["output"].sizes), At("")
         x_type, weights_type, output_type = (tensors[name].data_type for name in (X, WEIGHTS, "output"))
         channels = len(region.bias)
-        lanes = SIDE * target.vector_bytes // 4
         self.channels = channels
-        rows = np.zeros((3, channels + lanes), np.float32)
-        rows[:, :channels] = numbers.factor, numbers.term, numbers.limit
-        self.table = constants.add(rows)
         zero = region.rounding[1]
-        ends = np.array([numbers.low - zero, numbers.high - zero], np.float32).view(np.uint32)
-        self.ends = int(ends[0]), int(ends[1]), zero
+        ends = np.array([numbers.low - zero, numbers.high - zero], np.float32).view(np.int32)
+        self.bounds = np.array([*ends, zero], np.int32)
         self.geometry = constants.add(geometry.words())
         self.elements = constants.add(bounds.elements_of(x_type, *region.x)[1].astype(np.float64))
         terms = geometry.inner[0] * math.prod(window[0] for window in geometry.windows)
@@ -161,40 +229,77 @@ class _Rounding:
             self.kind, self.more = OUTPUTS[other_type], (At(OTHER), int(numbers.other.view(np.uint32)))
             self.added = constants.add(bounds.elements_of(other_type, *region.other)[1])
 
-    def cut(self, sizes: Sequence[int], threads: int) -> list[tuple[range, int]]:
+    def cut(self, threads: int) -> list[tuple[range, int]]:
         """Rows for each thread, and the columns of a row."""
-        at = self.region.channel
+        at, sizes = self.region.channel, self.tensors["output"].sizes
         last = at == len(sizes) - 1
         split = len(sizes) - 1 if at is None or last else at + 1
         rows, columns = math.prod(sizes[:split]), math.prod(sizes[split:])
         ends = [rows * i // threads for i in range(threads + 1)]
         return [(range(a, b), columns) for a, b in pairwise(ends) if a < b]
 
-    def piece(self, rows: tuple[range, int], sums: At, scratch: Scratch) -> tuple[list[Step | Repeat], At, At]:
-        """The steps of some rows, where they count what is open, and where that is listed."""
-        (some, columns), state = rows, scratch.take(STATE)
+    def estimated(self, found: Convolution | Product) -> Estimated | None:
+        """The numbers that a tile estimates outputs by; None where channels are something else than filters or columns."""
+        region, numbers = self.region, self.numbers
+        channels = self.channels
+        if isinstance(found, Convolution):
+            channels = int(found.filters.desc.sizes[0])
+        elif region.channel not in (None, len(region.desc.sizes) - 1):
+            return None
+        if self.channels not in (1, channels):
+            return None
+        ends, limit = self.constants.add(self.bounds), limits(self.tensors["output"].data_type)
+        clamped = (numbers.low, numbers.high) != limit or numbers.most >= FARTHEST
+        by_column = isinstance(found, Product) and channels > 1
+        pitch = 4 * (channels + 2 * self.target.vector_bytes // 4)
+        table = np.zeros((3, pitch // 4), np.float32)
+        table[:, :channels] = numbers.factor, numbers.term, numbers.limit
+        return Estimated(self.constants.add(table), pitch, by_column, ends, clamped)
+
+    def of_sums(self, some: range, columns: int, sums: At, state: At) -> Step:
+        """The estimate of some rows of sums."""
         by_column = self.region.channel == len(self.region.desc.sizes) - 1
+        rows = np.zeros((3, self.channels + SIDE * self.target.vector_bytes // 4), np.float32)
+        rows[:, : self.channels] = self.numbers.factor, self.numbers.term, self.numbers.limit
+        if not self.table.base:
+            self.table = self.constants.add(rows)
         first = some.start * columns
-        here = sums + 4 * first
         channel = 0 if by_column else some.start % self.channels
         code = engine.compiled(estimate, self.target, by_column, self.kind)
-        table = self.table, state, *self.ends
         other, factor = self.more
-        numbers = len(some), columns, first, channel, self.channels
-        estimated = (here, At("output", first), *numbers, *table, other + first * bool(self.kind), factor)
-        more = engine.compiled(refine, self.target, self.signed, bool(self.kind))
+        low, high, zero = (int(x) for x in self.bounds)
+        table = self.table, state, low, high, zero, other + first * bool(self.kind), factor
+        return Step(code, (sums, At("output", first), len(some), columns, first, channel, self.channels, *table))
+
+    def refined(self, states: At, piece: int, pieces: int, outputs: range) -> Step:
+        """The decision of what a piece has listed."""
+        code = engine.compiled(refine, self.target, self.signed, bool(self.kind))
+        lists = states + STATE * piece, states, pieces, outputs.start, outputs.stop
         tables = self.geometry, self.elements, self.records, self.rule
-        refined = (state, here, *tables, At(X), At(WEIGHTS), At("output"), self.slack, other, self.added)
-        return [Step(code, estimated), Step(more, refined)], state, here
+        return Step(code, (*lists, *tables, At(X), At(WEIGHTS), At("output"), self.slack, self.more[0], self.added))
+
+    def ending(self, states: At, pieces: list[list[Step]]) -> list[Rounds]:
+        """The last steps of all pieces, and whether something is still open."""
+        counters = [states.offset + STATE * i + OPEN_WORD for i in range(len(pieces))]
+        table = self.constants.add(np.array(counters, np.int64))
+        ending = Step(engine.compiled(any_open, self.target), (table, len(counters), At("scratch")))
+        if len(pieces) == 1:
+            return [Rounds([[[*pieces[0], ending]]])]
+        return [Rounds([pieces, [[ending]]])]
 
 
-def _moved(phases: Any, sums: At) -> Any:
-    """Steps on the tensor of sums, which is in scratch memory."""
-    return [[[_step(step, sums) for step in piece] for piece in phase] for phase in phases]
+def _moved(rounds: Rounds, bases: Callable[[int], Mapping[At, At]]) -> Rounds:
+    """Rounds on memory that is found by the number of a piece in its phase."""
+
+    def of(phases: Any) -> Any:
+        return [[[_step(step, bases(i)) for step in piece] for i, piece in enumerate(phase)] for phase in phases]
+
+    return Rounds(of(rounds.phases), rounds.times, tuple(of(phases) for phases in rounds.moved))
 
 
-def _step(step: Step | Repeat, sums: At) -> Step | Repeat:
+def _step(step: Step | Repeat, bases: Mapping[At, At]) -> Step | Repeat:
     if isinstance(step, Repeat):
-        return step._replace(first=[_step(x, sums) for x in step.first], second=[_step(x, sums) for x in step.second])
-    arguments = tuple(sums + x.offset if isinstance(x, At) and x.base == SUMS else x for x in step.arguments)
-    return step._replace(arguments=arguments)
+        return step._replace(first=[_step(x, bases) for x in step.first], second=[_step(x, bases) for x in step.second])
+    there = {base.base: at for base, at in bases.items()}
+    arguments = (there[x.base] + x.offset if isinstance(x, At) and x.base in there else x for x in step.arguments)
+    return step._replace(arguments=tuple(arguments))

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count as count_from
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, real, when
+from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, real, splat, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.epilogue.estimates import LIST, LISTED, OPEN, ROOM, STATE
 
 REFINE = (
-    *("state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output", "slack"),
+    *("state", "states", "pieces", "first", "end"),
+    *("geometry", "elements", "channels", "rule", "x", "weights", "output", "slack"),
     *("other", "added"),
 )
 DIMENSIONS, SPATIAL = 6, 3  # of an output, and the last of them, in which windows are cut off
@@ -31,19 +33,29 @@ NEAR = 2.0**-56  # of a sum: a bound up to this leaves it between two neighbours
 def refine(target: Target, signed: bool, adds: bool) -> str:
     """Decides listed outputs, and leaves on the list those whose sums are not known well enough. Arguments: REFINE.
 
-    state: how many there are. geometry: the words of DIMENSION, WINDOW and INNER. elements: float64, of each byte of x.
-    channels: records of CHANNEL. slack: the bits of a float64, the factor of the bound. signed: the weights are INT8.
-    adds: an element of `other` is added to the rounded sum, which `added` has for each byte, float32.
+    state: of the list, one of those of all pieces. Where some list had too little room, all outputs from the first one to the
+    end are decided instead, and the list may be too short for those that are left, too. geometry: the words of DIMENSION,
+    WINDOW and INNER. elements: float64, of each byte of x. channels: records of CHANNEL. slack: the bits of a float64, the
+    factor of the bound. signed: the weights are INT8. adds: an element of `other` is added to the rounded sum, which `added`
+    has for each byte, float32.
     """
     text = Text()
-    arguments(
-        text, REFINE, {"state", "list", "geometry", "elements", "channels", "rule", "x", "weights", "output", "other", "added"}
-    )
+    tables = {"state", "states", "geometry", "elements", "channels", "rule"}
+    arguments(text, REFINE, tables | {"x", "weights", "output", "other", "added"})
     slots = [text.op("alloca double, align 8") for _ in range(SIDE)]
     table, latest, differ = (text.op(f"alloca {kind}, align 8") for kind in ("[256 x double]", "i64", "i32"))
     text.do(f"store i64 -1, ptr {latest}, align 8")
     slack = text.op("bitcast i64 %slack to double")
-    count = text.load("i64", "%state")
+    list_, room = text.load("ptr", "%state", LIST), text.load("i64", "%state", ROOM)
+
+    def fuller(i: str, found: list[str]) -> list[str]:
+        state = along(text, "%states", str(STATE), i)
+        over = text.op(f"icmp ugt i64 {text.load('i64', state, LISTED)}, {text.load('i64', state, ROOM)}")
+        return [text.op(f"or i1 {found[0]}, {over}")]
+
+    _, (all_,) = fold(text, "0", "%pieces", 1, [("i1", "false")], fuller)
+    every, listed = text.op("sub i64 %end, %first"), text.load("i64", "%state", LISTED)
+    count = text.op(f"select i1 {all_}, i64 {every}, i64 {listed}")
 
     words = count_from(0)
 
@@ -54,9 +66,14 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
     dimensions = [named(DIMENSION) for _ in range(DIMENSIONS)]
     windows = [named(WINDOW) for _ in range(SPATIAL)]
     inner = named(INNER)
+    steps = inner["x"], inner["weights"]
+    apart = [tuple("0" if k == 0 else text.op(f"mul i64 {step}, {k}") for step in steps) for k in range(SIDE)]
+    ends = [text.op(f"mul i64 {step}, {SIDE}") for step in steps]
 
     def output(i: str, carried: list[str]) -> list[str]:
-        number = text.op(f"zext i32 {text.load('i32', '%list', text.op(f'mul i64 {i}, 4'))} to i64")
+        place = text.op(f"select i1 {all_}, i64 0, i64 {i}")
+        number = text.op(f"zext i32 {text.load('i32', along(text, list_, '4', place))} to i64")
+        number = text.op(f"select i1 {all_}, i64 {text.op(f'add i64 %first, {i}')}, i64 {number}")
         rest, x, w, channel = number, "%x", "%weights", "0"
         places: list[str] = []
         for dimension in dimensions[::-1]:
@@ -68,7 +85,7 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
             places.insert(0, place)
         record = text.at("%channels", text.op(f"mul i64 {channel}, {CHANNEL}"))
         scale, zero, bias = text.load("float", record), text.load("i32", record, 4), text.load("float", record, 8)
-        _channel(text, table, scale, zero, channel, latest, signed)
+        _channel(text, target, table, scale, zero, channel, latest, signed)
         wide = text.op(f"fpext float {bias} to double")
         firsts = []
         for place, window in zip(places[-SPATIAL:], windows, strict=True):
@@ -92,36 +109,40 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
 
             fold(text, "0", window["taps"], 1, [], tap)
 
-        def product(x: str, w: str, c: str) -> str:
-            a = _element(text, "%elements", text.load("i8", along(text, x, inner["x"], c)))
-            b = _element(text, table, text.load("i8", along(text, w, inner["weights"], c)))
+        def product(x: str, w: str) -> str:
+            a, b = _element(text, "%elements", text.load("i8", x)), _element(text, table, text.load("i8", w))
             return text.op(f"fmul double {a}, {b}")
 
         def quick(x: str, w: str) -> None:
             """Sums as they are rounded, four side by side."""
 
-            def four(c: str, found: list[str]) -> list[str]:
-                places = [c, *(text.op(f"add i64 {c}, {k}") for k in range(1, SIDE))]
-                return [text.op(f"fadd double {x_}, {product(x, w, at)}") for x_, at in zip(found, places, strict=True)]
+            def four(_: str, state: list[str]) -> list[str]:
+                (x, w), found = state[:2], state[2:]
+                places = [(text.at(x, far), text.at(w, further)) for far, further in apart]
+                found = [text.op(f"fadd double {y}, {product(*at)}") for y, at in zip(found, places, strict=True)]
+                return [text.at(x, ends[0]), text.at(w, ends[1]), *found]
 
-            def one(c: str, found: list[str]) -> list[str]:
-                return [text.op(f"fadd double {found[0]}, {product(x, w, c)}")]
+            def one(_: str, state: list[str]) -> list[str]:
+                x, w, found = state
+                return [text.at(x, inner["x"]), text.at(w, inner["weights"]), text.op(f"fadd double {found}, {product(x, w)}")]
 
             sums = [("double", text.op(f"load double, ptr {slot}, align 8")) for slot in slots]
-            end, found = fold(text, "0", inner["count"], SIDE, sums, four)
-            _, (first,) = fold(text, end, inner["count"], 1, [("double", found[0])], one)
+            end, (x, w, *found) = fold(text, "0", inner["count"], SIDE, [("ptr", x), ("ptr", w), *sums], four)
+            _, (_, _, first) = fold(text, end, inner["count"], 1, [("ptr", x), ("ptr", w), ("double", found[0])], one)
             _set(text, slots, [first, *found[1:]])
 
         def careful(x: str, w: str) -> None:
             """A sum, what its additions lose, and the magnitudes of that."""
 
-            def term(c: str, found: list[str]) -> list[str]:
-                total, lost = _two_sum(text, found[0], product(x, w, c))
+            def term(_: str, state: list[str]) -> list[str]:
+                x, w, *found = state
+                total, lost = _two_sum(text, found[0], product(x, w))
                 size = text.op(f"call double @llvm.fabs.f64(double {lost})")
-                return [total, text.op(f"fadd double {found[1]}, {lost}"), text.op(f"fadd double {found[2]}, {size}")]
+                further = text.at(x, inner["x"]), text.at(w, inner["weights"])
+                return [*further, total, text.op(f"fadd double {found[1]}, {lost}"), text.op(f"fadd double {found[2]}, {size}")]
 
             began = [("double", text.op(f"load double, ptr {slot}, align 8")) for slot in slots[:3]]
-            _, ended = fold(text, "0", inner["count"], 1, began, term)
+            _, (_, _, *ended) = fold(text, "0", inner["count"], 1, [("ptr", x), ("ptr", w), *began], term)
             _set(text, slots, ended)
 
         other = None
@@ -156,11 +177,15 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
         stored(*(_stated(text, text.op(f"f{how} double {total}, {bound}"), other) for how in ("sub", "add")))
         when(text, text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0"), exactly)
         open_ = text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0")
-        text.store("i32", text.op(f"trunc i64 {number} to i32"), text.at("%list", text.op(f"mul i64 {carried[0]}, 4")))
+
+        def left() -> None:
+            text.store("i32", text.op(f"trunc i64 {number} to i32"), along(text, list_, "4", carried[0]))
+
+        when(text, text.op(f"icmp ult i64 {carried[0]}, {room}"), left)
         return [text.op(f"add i64 {carried[0]}, {text.op(f'zext i1 {open_} to i64')}")]
 
-    _, (left,) = fold(text, "0", count, 1, [("i64", "0")], output)
-    text.store("i64", left, "%state")
+    _, (open_,) = fold(text, "0", count, 1, [("i64", "0")], output)
+    text.store("i64", open_, "%state", OPEN)
     text.do("ret i64 0")
     return kernel(text, ["declare double @llvm.fabs.f64(double)"])
 
@@ -174,18 +199,26 @@ def _element(text: Text, table: str, byte: str) -> str:
     return text.load("double", along(text, table, "8", text.op(f"zext i8 {byte} to i64")))
 
 
-def _channel(text: Text, table: str, scale: str, zero: str, channel: str, latest: str, signed: bool) -> None:
+def _channel(text: Text, target: Target, table: str, scale: str, zero: str, channel: str, latest: str, signed: bool) -> None:
     """The dequantised weights of all bytes in a channel, unless the table has those of this channel."""
 
+    lanes = target.vector_bytes // 4
+    ints, floats, doubles = (f"<{lanes} x {kind}>" for kind in ("i32", "float", "double"))
+
     def fill() -> None:
-        def one(byte: str, _: list[str]) -> list[str]:
-            element = extend(text, text.op(f"trunc i64 {byte} to i8"), signed)
-            centred = text.op(f"sitofp i32 {text.op(f'sub i32 {element}, {zero}')} to float")
-            weight = text.op(f"fpext float {text.op(f'fmul float {centred}, {scale}')} to double")
-            text.store("double", weight, along(text, table, "8", byte))
+        centre, factor = splat(text, zero, ints), splat(text, scale, floats)
+        lane = f"<{', '.join(f'i32 {i}' for i in range(lanes))}>"
+
+        def some(byte: str, _: list[str]) -> list[str]:
+            element = text.op(f"add {ints} {splat(text, text.op(f'trunc i64 {byte} to i32'), ints)}, {lane}")
+            if signed:  # bytes from 128 on are negative
+                element = text.op(f"sub {ints} {text.op(f'xor {ints} {element}, splat (i32 128)')}, splat (i32 128)")
+            centred = text.op(f"sitofp {ints} {text.op(f'sub {ints} {element}, {centre}')} to {floats}")
+            weights = text.op(f"fpext {floats} {text.op(f'fmul {floats} {centred}, {factor}')} to {doubles}")
+            text.store(doubles, weights, along(text, table, "8", byte))
             return []
 
-        fold(text, "0", "256", 1, [], one)
+        fold(text, "0", "256", lanes, [], some)
         text.do(f"store i64 {channel}, ptr {latest}, align 8")
 
     when(text, text.op(f"icmp ne i64 {text.op(f'load i64, ptr {latest}, align 8')}, {channel}"), fill)
