@@ -9,7 +9,7 @@ from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.dequantised import EIGHT_BIT, Reading
 from anydml.graphs.plan import Pooling, Work
 from anydml.graphs.quantised_parts import Unmatched, clamped, one, quantised, read_at
-from anydml.schema.expression import bound_by, walk
+from anydml.schema.traversal import bound_by, walk
 
 
 def poolings(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from anydml.schema.expression import bound_by, is_integer
+from anydml.schema.node import is_integer
 from anydml.schema.statement import Nest
+from anydml.schema.traversal import bound_by
 
 
 class Means(NamedTuple):
