@@ -219,7 +219,7 @@ class Walk:
             value = float(text)
             special = not math.isfinite(value) or value == 0
             constant = items.constant(value if special else Fraction(value), self.like)
-            made = choices.select(at, constant, made, None)
+            made = choices.select(at, constant, made, x.guard)  # in whose lanes x may be infinite by mistake
         return made
 
     def _comparison(self, op: str, a: int, b: int) -> Truth:

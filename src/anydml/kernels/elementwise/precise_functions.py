@@ -17,6 +17,13 @@ from anydml.kernels.elementwise.transcendental import KINDS, STEEP
 TINY = 2.0**-40  # below it, the square of an argument is below what is promised of a term
 LEAST = 2.0**-300  # above it, the cube of an argument is a normal float64
 ROOTS, SQUARES = 3, 8  # of a power that may be exact: its exponent is a number of eighths, or an integer below 2^8
+# where functions are defined: beyond, `doubled` gives anything
+DOMAINS = {
+    "log": (0.0, math.inf),
+    "log1p": (-1.0, math.inf),
+    "acosh": (1.0, math.inf),
+    **dict.fromkeys(("asin", "acos", "atanh"), (-1.0, 1.0)),
+}
 NEAR = 2.0**-48  # more than the roundings of a term, and what follows it
 
 
@@ -41,6 +48,9 @@ def function(op: str, args: list[Precise]) -> Precise:
         elif a.pair.head.body.has_fma:
             made = _tiny_angle(a, args[1], made)
         return made._replace(guard=either(made.guard, *(arg.guard for arg in args)))
+    if op in DOMAINS:
+        low, high = DOMAINS[op]
+        far = either(far, ~(x.head.compared("oge", low) & x.head.compared("ole", high)))
     err = size * (found.rel * SLACK)
     exact = a.err.compared("oeq", 0.0)
     if kind.slope is None:

@@ -131,7 +131,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
         guard=guard,
     )
     if op == "pow" and args[0].single is not None and args[1].exact:  # many squares are ties
-        return choices.select(args[1].wide().compared("oeq", 2.0), arithmetic.multiply(args[0], args[0]), made, None)
+        return choices.select(args[1].wide().compared("oeq", 2.0), arithmetic.multiply(args[0], args[0]), made, args[1].guard)
     if all(a.exact for a in args):
         # an argument that is no float32 may be smaller than 2^-150
         least = args[0].least
@@ -224,7 +224,7 @@ def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
         plus = replace(numbers.of_single(x.single + 0.0, x.digits, x.quantum or 0, x.low, x.high), guard=x.guard)
         found = arithmetic.root(plus)
         infinite = numbers.of_single(x.body.constant(x.single.kind, math.inf))
-        return choices.select(x.single.compared("oeq", -math.inf), infinite, found, None)
+        return choices.select(x.single.compared("oeq", -math.inf), infinite, found, x.guard)
     return None
 
 
@@ -258,7 +258,7 @@ def cut_power(x: Number, y: Number, level: str) -> Number:
         unit = y.wide().compared("oeq", 0.0)
         if x.exact or x.rest is not None:
             unit = unit | (x.wide().compared("oeq", 1.0) & _error_in_lanes(x).compared("oeq", 0.0))
-        power = choices.select(unit, _unit(base), power, None)
+        power = choices.select(unit, _unit(base), power, either(x.guard, y.guard))
     if len(masks) < len(whole):
         return power
     return choices.select(reduce(and_, masks), product, power, None)
