@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice, product
 from typing import Any
@@ -67,6 +67,45 @@ def pairs(data_type: DataType) -> Iterator[tuple[Desc, Desc]]:
     others = [*product(first, every)]
     random.Random(data_type.name).shuffle(others)
     yield from others
+
+
+FOUND: dict[str, tuple[Callable[..., Any], list[list[float]]]] = {
+    "swish of what may be any number": (lambda x: dml.activation_swish(dml.element_wise_cos(x)), [[3.4e38, -3.4e38, 1e30]]),
+    "gelu of what may be any number": (lambda x: dml.activation_gelu(dml.element_wise_sin(x)), [[3.4e38, -3.4e38, 1e30]]),
+    "a root of what may be any number": (
+        lambda x: dml.element_wise_constant_pow(dml.element_wise_cos(x), exponent=0.5),
+        [[3.4028235e38, -3.4e38, 1e30]],
+    ),
+    "acosh below -1": (
+        lambda x: dml.element_wise_acosh(dml.element_wise_tan(x)),
+        [[1.4472044e32, -2.7711336e20, -5.9449823e14]],
+    ),
+    "log below 0": (lambda x: dml.element_wise_log(dml.element_wise_tan(x)), [[1.4472044e32, -2.7711336e20, -5.9449823e14]]),
+    "atanh beyond 1": (
+        lambda x: dml.element_wise_atanh(dml.element_wise_tan(x)),
+        [[1.4472044e32, -2.7711336e20, -5.9449823e14]],
+    ),
+    "a power of 2^-24 that is no eighth": (
+        lambda x, y: dml.element_wise_pow(dml.activation_hard_swish(x, alpha=0.25, beta=0.5), y),
+        [[2.0**-23, 2.0**-23, 2.0**-23, 2.0**-23], [2.0**-20, -(2.0**-21), 1.5 * 2.0**-20, 0.125]],
+    ),
+}
+"""Functions that gave other bits once they were fused, each with its arguments."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found(name: str) -> None:
+    function, values = FOUND[name]
+    inputs = {f"x{k}": np.array(x, np.float32) for k, x in enumerate(values)}
+    graph = dml.graph(lambda **given: function(*given.values()), **{name: TensorDesc.of(x) for name, x in inputs.items()})
+    made = []
+    for device in ("cpu", "reference"):
+        compiled: Any = dml.Device(device).compile(graph.desc)
+        assert [part.kernel_name for part in compiled.call.parts] == ["elementwise:compiled"] or device == "reference"
+        outputs = {name: np.zeros(t.sizes, np.float32) for name, t in graph.outputs.items()}
+        compiled.bind(**inputs, **outputs).execute()
+        made += outputs.values()
+    np.testing.assert_array_equal(made[0].view(np.uint32), made[1].view(np.uint32))
 
 
 def elements(data_type: DataType, seed: int) -> NDArray[Any]:

@@ -89,6 +89,7 @@ def exact_power(a: Precise, y: Precise) -> tuple[Precise, Value]:
 
     # loops, so that there is less to compile
     _, found = body.loop("0", str(ROOTS), 1, [*_parts(a), y.pair.head.magnitude()], roots)
+    whole = rounded_to_whole("floor", found[3]).compared("oeq", found[3])  # of anything else, the squares make another power
     _, found = body.loop("0", str(SQUARES), 1, [*_parts(one), *found], squares)
     made, base, left = _of_parts(found[:3]), _of_parts(found[3:6]), found[6]
     # further powers of 1 are 1
@@ -96,7 +97,7 @@ def exact_power(a: Precise, y: Precise) -> tuple[Precise, Value]:
     inverse = divide(one, made)
     made = select(Condition(y.pair.head.compared("olt", 0.0), None), _of_parts(_parts(inverse)), made)
     exact = made.err.compared("oeq", 0.0) & y.err.compared("oeq", 0.0) & y.pair.tail.compared("oeq", 0.0)
-    return made, exact & (left.compared("oeq", 0.0) | unit)
+    return made, exact & whole & (left.compared("oeq", 0.0) | unit)
 
 
 def _parts(a: Precise) -> list[Value]:
