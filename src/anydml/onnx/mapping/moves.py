@@ -175,7 +175,10 @@ def pad(n: Node, x: Value, pads: Value = None, value: Value = None, axes: Value 
 
 
 def one_hot(n: Node, indices: Value, depth: Value, values: Value) -> Value:
-    size = int(number(depth))
+    wanted = number(depth)
+    if not math.isfinite(wanted):
+        raise Refused(f"its depth is {wanted}", INVALID)
+    size = int(wanted)
     axis = axis_of(n.get("axis", -1), indices.ndim + 1)
     if indices.dtype.kind == "f":
         indices = dml.cast(indices, output_data_type="INT64")
