@@ -370,6 +370,10 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
             "its depth is nan",
         ),
         (
+            node("Split", "x", "y", num_outputs=2**62), [2], {},
+            "it has 1 outputs, and its num_outputs is 4611686018427387904",
+        ),
+        (
             helper.make_node("Concat", ["x", ""], ["y"], name="the_Concat", axis=0), [2], {},
             "its input inputs is absent, and is not optional",
         ),
@@ -377,7 +381,7 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_nodes_that_do_not_fit_are_refused(given: Any, x: list[int], constants: dict[str, Any], reason: str) -> None:
     """Models that ONNX's checker takes, since it looks at no ranks and at no values."""
-    model = anydml.onnx.load(model_of([given], [info("x", x)], [info("y", 3)], **constants))
+    model = anydml.onnx.load(model_of([given], [info("x", x)], [info("y", 3)], 18, **constants))
     (refusal,) = model.check()
     assert (refusal.node, refusal.kind, refusal.reason) == (f"the_{given.op_type}", INVALID, reason)
 
