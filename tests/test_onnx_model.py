@@ -356,6 +356,43 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
         assert len(str(error.value)) < 2000, what
 
 
+@pytest.mark.parametrize(
+    ("given", "x", "constants", "reason"),
+    [
+        (node("Conv", "x w", "y"), [2, 3], dict(w=np.ones((3, 4), np.float32)), "its input has no spatial dimensions"),
+        (node("ConvTranspose", "x w", "y"), [2, 3], dict(w=np.ones((3, 4), np.float32)), "its input has no spatial dimensions"),
+        (
+            node("Conv", "x w b", "y"), [1, 1, 2], dict(w=np.ones((1, 1, 1), np.float32), b=np.float32(1)),
+            "its bias has 0 dimensions, and is to have one",
+        ),
+        (
+            node("OneHot", "x depth pair", "y"), [2], dict(depth=np.float32(np.nan), pair=np.zeros(2, np.float32)),
+            "its depth is nan",
+        ),
+        (
+            node("Split", "x", "y", num_outputs=2**62), [2], {},
+            "it has 1 outputs, and its num_outputs is 4611686018427387904",
+        ),
+        (
+            helper.make_node("Concat", ["x", ""], ["y"], name="the_Concat", axis=0), [2], {},
+            "its input inputs is absent, and is not optional",
+        ),
+    ],
+)  # fmt: skip
+def test_nodes_that_do_not_fit_are_refused(given: Any, x: list[int], constants: dict[str, Any], reason: str) -> None:
+    """Models that ONNX's checker takes, since it looks at no ranks and at no values."""
+    model = anydml.onnx.load(model_of([given], [info("x", x)], [info("y", 3)], 18, **constants))
+    (refusal,) = model.check()
+    assert (refusal.node, refusal.kind, refusal.reason) == (f"the_{given.op_type}", INVALID, reason)
+
+
+def test_names_that_are_no_text_are_refused() -> None:
+    model = model_of([node("Relu", "x", "odd_name"), node("Neg", "odd_name", "y")], [info("x", [1])], [info("y", [1])])
+    data = model.SerializeToString().replace(b"odd_name", b"odd\xffname")
+    with pytest.raises(anydml.onnx.ModelError, match=r"^invalid: .*odd.*name.* no "):
+        anydml.onnx.load(onnx.load_from_string(data))
+
+
 def test_old_operator_sets_are_refused() -> None:
     with pytest.raises(anydml.onnx.ModelError, match="not in anydml yet: the model is of opset 5; 6 to"):
         anydml.onnx.load(model_of([node("Relu", "x", "y")], [info("x", [1])], [info("y", [1])], 5))

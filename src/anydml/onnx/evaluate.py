@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from onnx.defs import OpSchema
 
 from anydml.errors import BindingError, DataError, DescError
 from anydml.functional.tracing import GraphTensor
@@ -17,6 +18,11 @@ from anydml.onnx.values import Value
 
 def evaluate(node: Node, values: list[Value]) -> list[Value]:
     """The outputs of a node for its inputs; Refused, NeedsValue or RunsAlone where there are none."""
+    slots = node.schema.inputs if node.schema else ()
+    for i, x in enumerate(values if slots else ()):
+        slot = slots[min(i, len(slots) - 1)]
+        if x is None and slot.option != OpSchema.FormalParameterOption.Optional:
+            raise Refused(f"its input {slot.name} is absent, and is not optional", INVALID)
     symbols = [x for x in values if isinstance(x, GraphTensor)]
     if symbols and any(x is not None and x.size == 0 for x in values if not isinstance(x, GraphTensor)):
         return _of_nothing(node, values)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, Refusal, Refused, invalid
@@ -48,6 +49,8 @@ def read(source: str | os.PathLike[str] | ModelProto) -> Read:
     proto = source if isinstance(source, ModelProto) else _file(Path(source))
     if (count := len(proto.graph.node)) > MOST_NODES:
         raise invalid(f"the model has {count} nodes; {MOST_NODES} at most are read")
+    if (odd := next((text for text in _texts(proto) if isinstance(text, bytes)), None)) is not None:
+        raise invalid(f"{odd!r} is no text: it is not UTF-8")
     try:
         onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
@@ -92,6 +95,18 @@ def _file(path: Path) -> ModelProto:
     except (onnx.checker.ValidationError, ValueError, OSError) as error:
         raise invalid(f"external data cannot be read: {_first(error)}") from None
     return proto
+
+
+def _texts(message: Message) -> Iterator[object]:
+    """Every text of a message and of those within it: str, or bytes where they are no UTF-8."""
+    for field, value in message.ListFields():
+        if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
+            continue
+        for one in (value,) if isinstance(value, (str, bytes, Message)) else value:
+            if isinstance(one, Message):
+                yield from _texts(one)
+            else:
+                yield one
 
 
 def _signatures(infos: Any, refusals: list[Refusal]) -> dict[str, Signature]:

@@ -34,8 +34,8 @@ def split(n: Node, x: Value, sizes: Value = None) -> list[Value]:
     whole, given = x.shape[axis], n.get("split") if sizes is None else ints(sizes)
     if given is None:
         count = n.get("num_outputs", len(n.outputs))
-        if count < 1:
-            raise Refused(f"it has {count} outputs", INVALID)
+        if count != len(n.outputs):
+            raise Refused(f"it has {len(n.outputs)} outputs, and its num_outputs is {count}", INVALID)
         step = -(-whole // count) if n.opset >= 18 else whole // count
         given = [max(min(step, whole - i * step), 0) for i in range(count)]
     if sum(given) != whole or min(given, default=0) < 0:
@@ -175,7 +175,10 @@ def pad(n: Node, x: Value, pads: Value = None, value: Value = None, axes: Value 
 
 
 def one_hot(n: Node, indices: Value, depth: Value, values: Value) -> Value:
-    size = int(number(depth))
+    wanted = number(depth)
+    if not math.isfinite(wanted):
+        raise Refused(f"its depth is {wanted}", INVALID)
+    size = int(wanted)
     axis = axis_of(n.get("axis", -1), indices.ndim + 1)
     if indices.dtype.kind == "f":
         indices = dml.cast(indices, output_data_type="INT64")

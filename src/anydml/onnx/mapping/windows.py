@@ -34,6 +34,8 @@ class Window(NamedTuple):
 
 def spatial(n: Node, name: str, count: int, default: int) -> tuple[int, ...]:
     """An attribute of an entry for each spatial dimension."""
+    if count < 1:
+        raise Refused("its input has no spatial dimensions", INVALID)
     given = tuple(n.get(name, (default,) * count))
     if len(given) != count:
         raise Refused(f"{name} has {len(given)} entries for {count} spatial dimensions", INVALID)
@@ -75,6 +77,8 @@ def conv(n: Node, x: Value, w: Value, b: Value = None) -> Value:
 
 def channels(b: Value, rank: int) -> Value:
     """A number for each channel, as the bias of a convolution lies."""
+    if b is not None and b.ndim != 1:
+        raise Refused(f"its bias has {b.ndim} dimensions, and is to have one", INVALID)
     return None if b is None else reshape(b, (1, b.shape[0], *[1] * (rank - 2)))
 
 
