@@ -21,6 +21,7 @@ import anydml as dml
 from anydml import operators
 from anydml.functional import call as calls
 from anydml.functional import functions
+from anydml.functional.inference import axis_fields
 from anydml.functional.inputs import array_of_number
 from anydml.schema.operator import Desc
 
@@ -224,6 +225,23 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
         dml.DescError,
         "ElementWiseQuantizeLinear.zero_point_present: zero_point is absent; it must be there below feature level 6_2",
     ),
+    "an axis before the first": (
+        lambda: dml.reduce(X, "SUM", [-2], device=REFERENCE),
+        dml.BindingError,
+        "axes is (-2,), and axes go from -1 to 0",
+    ),
+    "a name of no function": (
+        lambda: dml.reduce(X, "SUMS", device=REFERENCE),
+        dml.BindingError,
+        "function: there is no DML_REDUCE_FUNCTION_SUMS; the names are ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM, LOG_SUM_EXP, "
+        "MAX, MIN, MULTIPLY, SUM, SUM_SQUARE",
+    ),
+    "a rule broken before the output's sizes are known, in the call's names": (
+        lambda: dml.gather(X.reshape(1, 3), np.array([0]), device=REFERENCE),
+        dml.DescError,
+        "Gather.same_dimension_count: input.dimension_count and output.dimension_count are 2, and indices.dimension_count is "
+        "1; they must be equal\n    would fit: indices.dimension_count = 2",
+    ),
     "a device": (
         add(X, 1, device="gpu"),
         dml.UnsupportedError,
@@ -246,6 +264,22 @@ def test_a_number_takes_the_type_that_the_rules_tell() -> None:
     assert dml.element_wise_quantize_linear(X * 10, 0.5, 3, device=REFERENCE).tolist() == [23, 43, 63]
     zero = np.array(3, np.int8)
     assert dml.element_wise_quantize_linear(X * 10, np.float32(0.5), zero, device=REFERENCE).dtype == np.int8
+
+
+def test_negative_axes_count_from_the_end() -> None:
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    for axis in range(3):
+        assert np.array_equal(dml.join([x, x + 1], axis=axis - 3), np.concatenate([x, x + 1], axis - 3))
+        assert np.array_equal(dml.cumulative_summation(x, axis=axis - 3), x.cumsum(axis - 3))
+        wanted = dml.activation_softmax1(x, axes=(axis,))
+        assert np.array_equal(dml.activation_softmax1(x, axes=(axis - 3,)), wanted)
+    assert dml.reduce(x, "SUM", [0, -1]).ravel().tolist() == x.sum((0, 2)).tolist()
+    traced = dml.graph(lambda x: dml.reduce(x, "SUM", [-1]), x=dml.TensorDesc("FLOAT32", (2, 3, 4)))
+    assert np.array_equal(traced(x=x), x.sum(-1, keepdims=True))
+    # every attribute that is an axis is known as one, so that all of them are taken
+    for operator in operators.every():
+        axes = {f.wire for f in operator.spec.attributes if f.wire in ("Axis", "Axes")}
+        assert set(axis_fields(operator.spec)) == axes, operator
 
 
 def test_compare_takes_every_function() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import numpy as np
 import onnx
 import pytest
@@ -51,6 +52,30 @@ def test_check_says_what_is_needed_or_refused(tmp_path: Path) -> None:
     status, text = invoked("check", str(file), "--json")
     assert status == 2
     assert [r["operator"] for r in json.loads(text)] == ["Det"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "cnn.onnx"], "the model leaves N open: --size N=1"),
+        (["run", "cnn.onnx"], "the model reads x: --input x=FILE.npy"),
+    ],
+)
+def test_what_a_command_lacks_is_said_as_an_option(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnx.save(cnn(), tmp_path / "cnn.onnx")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(click.UsageError) as refused:
+        invoked(*arguments)
+    assert str(refused.value) == said
+
+
+def test_sizes_of_an_input_leave_none_open(tmp_path: Path) -> None:
+    onnx.save(cnn(), file := tmp_path / "cnn.onnx")
+    status, text = invoked("check", str(file), "--size", "x=2,1,5,5")
+    assert status == 0
+    assert "feature level " in text
 
 
 def test_describe_lists_a_model(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import anydml as dml
+from anydml.cli import compare_models
 from anydml.cli.main import commands
 from anydml.onnx.compare import compare
 from anydml.onnx.compare_page import page as page_of
@@ -195,6 +196,15 @@ def test_tensors_recorded_elsewhere_are_read_from_files(tmp_path: Path) -> None:
     )
 
 
+def test_a_runtime_may_return_a_list_in_the_models_order() -> None:
+    def listed(model: onnx.ModelProto, inputs: Mapping[str, Any]) -> list[Any]:
+        return [tensors(model, inputs)[output.name] for output in model.graph.output]
+
+    assert compare(chain(), {"x": X}, run=listed).equal
+    with pytest.raises(dml.BindingError, match="y: is missing among the other runtime's outputs"):
+        compare(chain(), {"x": X}, run=lambda *_: [])
+
+
 def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     model = chain()
     with pytest.raises(TypeError, match="either run="):
@@ -203,6 +213,12 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
         compare(model, {"x": X}, run=lambda *_: {"y": X.astype(np.float64)})
     with pytest.raises(dml.BindingError, match="y: is missing among the other runtime's outputs"):
         compare(model, {"x": X}, run=lambda *_: {})
+    with pytest.raises(TypeError, match=r"a model takes inputs by name, a dict such as {'x': array}, not ndarray"):
+        compare(model, X, run=lambda *_: {})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="run returns outputs by name"):
+        compare(model, {"x": X}, run=lambda *_: X)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="actual takes tensors by name"):
+        compare(model, {"x": X}, actual=X)  # type: ignore[arg-type]
     with pytest.raises(dml.BindingError, match="none of its tensors"):
         compare(model, {"x": X}, actual={"z": X})
     with pytest.raises(dml.BindingError, match="x: is an input of the model"):
@@ -260,7 +276,7 @@ def test_the_command_line_judges_recorded_tensors(tmp_path: Path) -> None:
     options = [str(model), "--actual", str(actual), "--inputs", str(inputs)]
     status, said, _ = command(*options)
     assert status == 0
-    assert said.splitlines()[0].split() == ["node", "operator", "own", "error", "accumulated"]
+    assert said.splitlines()[0].split() == ["node", "operator", "own", "error", "accumulated", "verdict"]
     assert said.splitlines()[-1] == "all 4 nodes that were judged are exact"
     np.save(actual / "c.npy", X * 2)
     page = tmp_path / "page.html"
@@ -281,6 +297,7 @@ def test_the_command_line_judges_recorded_tensors(tmp_path: Path) -> None:
         (["m.onnx"], "either --against or --actual"),
         (["m.onnx", "--against", "onnxruntime"], "either --inputs or --random"),
         (["m.onnx", "--against", "onnxruntime", "--random", "0", "--resource", "r"], "are for programs"),
+        (["M.ONNX", "--against", "onnxruntime", "--random", "0", "--resource", "r"], "are for programs"),
         (["program.json"], "Missing option '--resource'"),
         (["program.json", "--resource", "r"], "Missing option '--actual'"),
         (["program.json", "--resource", "r", "--actual", "a.npy", "--random", "1"], "are for models"),
@@ -305,3 +322,12 @@ def test_a_large_model_s_page_has_no_graph() -> None:
     row = NodeComparison(("n",), ("Add",), ("x",), ("x",), Deviation(1, 0), None, EQUAL)
     assert "<svg" in page_of(ModelComparison((row,)), "m", "o")
     assert "<svg" not in page_of(ModelComparison((row,) * 601), "m", "o")
+
+
+def test_a_model_or_a_runtime_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = str(tmp_path / "m.onnx")
+    with pytest.raises(dml.BindingError, match=r"m\.onnx cannot be read: there is no such file"):
+        command(file, "--against", "onnxruntime", "--random", "1")
+    onnx.save(chain(), file)
+    monkeypatch.setattr(compare_models, "find_spec", lambda _: None)
+    assert "needs the package onnxruntime" in command(file, "--against", "onnxruntime", "--random", "1")[2]

@@ -14,7 +14,7 @@ import pytest
 
 import anydml as dml
 from anydml import testing
-from anydml.testing import assert_exact, assert_near
+from anydml.testing import assert_exact, assert_near, assert_rounding
 
 PAGE = Path(__file__).parents[1] / "docs" / "oracle.md"
 
@@ -89,6 +89,66 @@ def test_what_cannot_be_compared_is_no_failed_assertion() -> None:
         assert_near(np.zeros(4), np.matmul, A, B)
 
 
+def test_calls_that_were_made_and_outputs_that_come_second_are_told_apart() -> None:
+    product = A.astype(np.int32) @ B
+    with pytest.raises(TypeError, match=r"an array is neither a desc .* give the function and its arguments apart"):
+        assert_exact(product, dml.matrix_multiply_integer(A, B))  # type: ignore[arg-type, unused-ignore]
+    for check in (assert_exact, assert_near, assert_rounding):
+        with pytest.raises(TypeError, match="the output at hand comes first"):
+            check(dml.matrix_multiply_integer, product, A, B)
+
+
+# --- what rounding explains ---
+
+X = np.random.default_rng(7).standard_normal((6, 200), np.float32)
+Y = np.random.default_rng(8).standard_normal((200, 5), np.float32)
+
+
+def softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def test_sums_and_functions_in_float32_are_explained_by_rounding() -> None:
+    product = X @ Y
+    assert not dml.compare(dml.gemm, X, Y, actual=product).equal
+    assert_rounding(product, dml.gemm, X, Y)
+    assert_rounding(softmax(X), dml.activation_softmax, X)
+    assert_rounding(dml.gemm(X, Y), dml.gemm, X, Y)
+    halves = np.array([0.5, 1.5, -0.5], np.float32)  # which way a tie goes
+    assert_rounding(np.array([1, 2, 0], np.uint8), dml.element_wise_quantize_linear, halves, np.float32(1), np.uint8(0))
+
+
+def test_what_rounding_does_not_explain_fails_with_the_range() -> None:
+    dropped = X[:, 1:] @ Y[1:]
+    with pytest.raises(
+        AssertionError, match=r"^30 of 30 differ .* of them lie beyond rounding, the farthest at \[\d, \d\]: .* to "
+    ):
+        assert_rounding(dropped, dml.gemm, X, Y)
+    wrong = dml.gemm(X, Y)
+    wrong[2, 3] = np.nan
+    with pytest.raises(AssertionError, match=r"It lies beyond rounding, at \[2, 3\]: nan, and rounding gives "):
+        assert_rounding(wrong, dml.gemm, X, Y)
+    wrong[2, 3] = np.inf
+    with pytest.raises(AssertionError, match=r"at \[2, 3\]: inf, "):
+        assert_rounding(wrong, dml.gemm, X, Y)
+    off = A.astype(np.int32) @ B + np.eye(4, 1, dtype=np.int32)
+    with pytest.raises(
+        AssertionError, match=r"1 of 4 differs by 1\. It lies beyond rounding, at \[0, 0\]: 2, and rounding gives 1$"
+    ):
+        assert_rounding(off, dml.matrix_multiply_integer, A, B)
+
+
+def test_outputs_without_a_bound_are_refused_and_copies_have_none() -> None:
+    x = np.arange(4, dtype=np.float64)
+    with pytest.raises(ValueError, match=r"no bound is known of CAST \(FLOAT64\); assert_near takes steps"):
+        assert_rounding(x.astype(np.float32) + 1, dml.cast, x, output_data_type="FLOAT32")
+    with pytest.raises(
+        AssertionError, match=r"4 of them lie beyond rounding, the farthest at \[\d\]: .*, and rounding gives \d\.0$"
+    ):
+        assert_rounding(x + 1, dml.slice1, x, (0,), (4,))
+
+
 # --- the page ---
 
 
@@ -106,7 +166,7 @@ def test_the_tests_on_the_page_pass_as_they_stand(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_onnxruntime.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^8 passed", done.stdout, re.M), done.stdout
+    assert re.search(r"^12 passed", done.stdout, re.M), done.stdout
 
 
 def test_the_other_code_on_the_page_prints_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from anydml import operators
 from anydml.devices.device import Device
-from anydml.functional.inference import argument
+from anydml.functional.inference import argument, axis_fields
 from anydml.functional.signatures import SPECIAL, Parameter, as_call, outputs_name, parameters
 from anydml.schema.formula import formulas, prose
 from anydml.schema.kinds import Enumerated
@@ -173,7 +173,8 @@ def docstring(cls: type[Desc], made: list[Parameter]) -> str:
     spec = cls.spec
     text = prose(textwrap.dedent("    " + spec.summary).strip())
     newest = example_desc(cls).as_newest()
-    formula = [textwrap.fill(f, WIDTH - 8, subsequent_indent="    ") for f in formulas(newest).values()]
+    lines = [line for f in formulas(newest).values() for line in f.split("\n")]  # the second one says what a letter stands for
+    formula = [textwrap.fill(line, WIDTH - 8, subsequent_indent="    ") for line in lines]
     parts = [text, textwrap.indent("\n".join(formula), "    "), "Parameters\n----------"]
     parts[-1] += "".join(f"\n{_entry(cls, p)}" for p in made)
     parts.append("Returns\n-------\n" + "\n".join(_returned(cls)))
@@ -211,6 +212,8 @@ def _entry(cls: type[Desc], p: Parameter) -> str:
     else:
         assert p.field is not None, (cls, p)
         text = prose(p.field.meaning)
+        if p.field.wire in axis_fields(cls.spec):
+            text += " Negative ones count from the end." if p.field.sized_by else " A negative one counts from the end."
         if p.field.is_tensor:
             text += f" {_takes(cls, p.field.wire)}"
         elif p.field.name in cls.eager:

@@ -126,7 +126,7 @@ class Fault:
     violation: Violation | None = None
 
     def __str__(self) -> str:
-        if self.message.startswith((f"{self.pointer} ", f"{self.pointer}[")):  # a sentence about it
+        if self.message.startswith(tuple(f"{self.pointer}{mark}" for mark in " [:")):  # a sentence about it
             return self.message
         return f"{printable(self.pointer)}: {self.message}" if self.pointer else self.message
 

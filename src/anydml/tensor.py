@@ -213,6 +213,7 @@ class TensorDesc:
 
     @property
     def dimension_count(self) -> int:
+        """How many sizes there are."""
         return len(self.sizes)
 
     @property

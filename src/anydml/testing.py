@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from anydml.explain.compare import case_of, differences, explained
+from anydml.explain.beyond import beyond
+from anydml.explain.bounded import Unbounded
+from anydml.explain.compare import Case, case_of, differences, explained
 
 
 def assert_exact(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> None:
@@ -14,7 +16,7 @@ def assert_exact(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywo
     inputs)`. AssertionError with the sentence of `compare`; whatever `compare` raises where the two cannot be compared.
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    case = case_of(function_or_desc, *arguments, **keywords, actual=actual)
+    case = _case(actual, function_or_desc, *arguments, **keywords)
     comparison = differences(case)
     if not comparison.equal:
         raise AssertionError(str(explained(case, comparison)))
@@ -30,7 +32,7 @@ def assert_near(
     rounded and copies have no tie to be near to: they are equal. AssertionError as of `assert_exact`.
     """
     __tracebackhide__ = True
-    case = case_of(function_or_desc, *arguments, **keywords, actual=actual)
+    case = _case(actual, function_or_desc, *arguments, **keywords)
     comparison = differences(case)
     if comparison.equal:
         return
@@ -38,3 +40,35 @@ def assert_near(
     if comparison.differing_clamped or farthest is None or (comparison.max_step or 0) > steps or farthest > within:
         allowed = f"The test allows steps of at most {steps}, within {within:g} of a tie"
         raise AssertionError(f"{explained(case, comparison)}. {allowed}")
+
+
+def assert_rounding(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> None:
+    """Assert that an output differs from the exact one by no more than rounding at each step explains.
+
+    Takes what `assert_exact` does. Each element may be what arithmetic in the type of the operator's floats gives: an
+    operation is off by half a unit in the last place, a function by four units, a sum is added up in any order, and a
+    quotient that is rounded to an integer may go to either side of a tie that is as near. AssertionError as of
+    `assert_exact`, with the element that is farthest off and what it may be. ValueError for a float output of which no
+    bound is known.
+    """
+    __tracebackhide__ = True
+    case = _case(actual, function_or_desc, *arguments, **keywords)
+    try:
+        found = beyond(case)
+    except Unbounded as reason:
+        raise ValueError(f"no bound is known of {case.desc.spec.name} ({reason}); assert_near takes steps") from None
+    if found is not None:
+        sentence = explained(case, differences(case))
+        which = "It lies" if sentence.differing == 1 else f"{found.elements} of them lie{'s' if found.elements == 1 else ''}"
+        farthest = "" if found.elements == 1 else "the farthest "
+        gives = found.low if found.low == found.high else f"{found.low} to {found.high}"
+        raise AssertionError(
+            f"{sentence}. {which} beyond rounding, {farthest}at {list(found.at)}: {case.actual[found.at]!s}, "
+            f"and rounding gives {gives}"
+        )
+
+
+def _case(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
+    if callable(actual):
+        raise TypeError("the output at hand comes first: assert_exact(actual, function, *arguments)")
+    return case_of(function_or_desc, *arguments, **keywords, actual=actual)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
+from anydml.cli.models import model_of
 from anydml.cli.output import as_json, console, note, result, show_table
 from anydml.errors import BindingError, Fault
 from anydml.names import printable
@@ -41,10 +43,11 @@ def compared(
         from anydml.onnx.compare import compare
         from anydml.onnx.compare_page import page
         from anydml.onnx.compare_runtimes import RUNTIMES, drawn, recorded
-        from anydml.onnx.model import load
     except ImportError as missing:
         raise click.UsageError(f"models need the onnx package ({missing}): pip install 'anydml[onnx]'") from None
-    read = load(model)
+    if against is not None and find_spec(against) is None:
+        raise click.UsageError(f"--against {against} needs the package {against}, which is not installed")
+    read = model_of(model)
     named = _sizes(sizes)
     given = drawn(read, random, named) if random is not None else _inputs(recorded(inputs or ""), list(read.inputs))
     with _Bar() as progress:
@@ -89,7 +92,7 @@ def _table(rows: Sequence[Any]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("node", "operator", "own error", "accumulated"):
         table.add_column(title, overflow="fold")
-    table.add_column("")
+    table.add_column("verdict")
     for row in rows:
         cells = (row.name, ", ".join(dict.fromkeys(row.operators)), str(row.own or "-"), str(row.accumulated or "-"))
         table.add_row(*(Text(printable(cell)) for cell in cells), Text(row.verdict, STYLES[row.verdict]))

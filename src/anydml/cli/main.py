@@ -41,7 +41,7 @@ def _parsed(ctx: click.Context, param: click.Parameter, value: str) -> FeatureLe
 
 _file = click.argument("file", metavar="FILE|-")
 _level = click.option(
-    "--feature-level", default="6_4", callback=_parsed, metavar="LEVEL", help="The rules to check against: 6_4 or 6.4."
+    "--feature-level", default="6_4", callback=_parsed, metavar="LEVEL", help="The rules to check against, such as 5_0 or 5.0."
 )
 _json = click.option("--json", "json_wanted", is_flag=True, help="As JSON.")
 _input_path = click.option("--input-path", metavar="DIR", help="Where the files that it reads are.  [default: its own folder]")
@@ -210,7 +210,7 @@ def compare(
     Of a program in DxDispatch's format: the last operator that writes the resource. Of an ONNX model: every node, judged on
     the inputs that it had there. The exit status is 1 where something differs.
     """
-    if program.endswith(".onnx"):
+    if is_model(program):
         if resource is not None or options["input_path"] is not None or options["allow_outside"]:
             raise click.UsageError("--resource, --input-path and --allow-outside are for programs, not for models")
         return compare_models.compared(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from anydml.feature_level import FeatureLevel
 from anydml.forks import guard
 from anydml.graphs.check import check_graph
 from anydml.names import printable
+from anydml.wording import listed
 
 if TYPE_CHECKING:
     from anydml.onnx import Model
@@ -29,7 +31,8 @@ def is_model(file: str) -> bool:
     return Path(file).suffix.lower() == SUFFIX
 
 
-def _model(file: str) -> Model:
+def model_of(file: str) -> Model:
+    """The model in a file."""
     with guard:  # what other commands do without
         try:
             from anydml.onnx import load
@@ -64,7 +67,7 @@ def sizes_of(given: tuple[str, ...]) -> dict[str, Any]:
 
 def run_model(file: str, device: Device, inputs: tuple[str, ...], input_path: str | None, output_path: str) -> int:
     """Run a model on .npy files, and write an .npy file for each output."""
-    model = _model(file)
+    model = model_of(file)
     arrays = {}
     for name, path in _pairs(inputs, "--input").items():
         at = Path(input_path or ".") / path
@@ -74,6 +77,9 @@ def run_model(file: str, device: Device, inputs: tuple[str, ...], input_path: st
             raise BindingError(
                 [Fault(name, printable(f"{at} cannot be read: {getattr(error, 'strerror', None) or error}"))]
             ) from None
+    if missing := [name for name in model.inputs if name not in arrays]:
+        options = " ".join(f"--input {name}=FILE.npy" for name in missing)
+        raise click.UsageError(f"the model reads {listed(missing, 'and')}: {options}")
     found = model.run(arrays, device=device)
     Path(output_path).mkdir(parents=True, exist_ok=True)
     written: set[str] = set()
@@ -90,15 +96,19 @@ def run_model(file: str, device: Device, inputs: tuple[str, ...], input_path: st
 
 def check_model(file: str, sizes: tuple[str, ...], json_wanted: bool) -> int:
     """Print what of a model is refused; where nothing is, the feature level and the memory that it needs."""
-    model = _model(file)
-    refusals = model.check(**sizes_of(sizes))
+    model = model_of(file)
+    given = sizes_of(sizes)
+    if left := _open(model, given):
+        options = " ".join(f"--size {name}=1" for name in left)
+        raise click.UsageError(printable(f"the model leaves {listed(left, 'and')} open: {options}"))
+    refusals = model.check(**given)
     if json_wanted:
         as_json([r._asdict() for r in refusals])
     elif refusals:
         result("\n".join(map(str, refusals)))
     else:
         result(printable(f"{file}: nothing is refused"), "green")
-        _needs(model, sizes_of(sizes))
+        _needs(model, given)
     return 2 if refusals else 0
 
 
@@ -111,6 +121,12 @@ def _needs(model: Model, sizes: dict[str, Any]) -> None:
     taken = graph.compile().binding_properties
     memory = f"{taken.persistent_resource_size} bytes of constants, {taken.temporary_resource_size} of scratch"
     result(f"feature level {_level(graph)}; {memory}")
+
+
+def _open(model: Model, sizes: Mapping[str, Any]) -> list[str]:
+    """The names of sizes that a model leaves open, and nobody has given."""
+    known = [s.sizes or () for name, s in model.inputs.items() if name not in sizes]
+    return [*dict.fromkeys(n for found in known for n in found if isinstance(n, str) and n not in sizes)]
 
 
 def _level(graph: Any) -> FeatureLevel:
@@ -126,7 +142,7 @@ def _level(graph: Any) -> FeatureLevel:
 
 def describe_model(file: str, json_wanted: bool) -> int:
     """Print a model's inputs and outputs, and its operators."""
-    model = _model(file)
+    model = model_of(file)
     operators = collections.Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.proto.graph.node)
     facts: dict[str, Any] = {
         "opsets": {o.domain or "ai.onnx": o.version for o in model.proto.opset_import},

@@ -242,6 +242,7 @@ class CompiledOperator:
         return bool(self._data_rules)
 
     def data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:
+        """The judgements of the rules about the values of these inputs: each raises DataError where one is broken."""
         return [data_check(self.desc, name, rule, views[name]) for name, rule in self._data_rules if name in views]
 
 

@@ -88,6 +88,7 @@ class Comparison:
         raise TypeError("a Comparison is neither true nor false; use .equal, or assert_exact of anydml.testing")
 
     def to_dict(self) -> dict[str, Any]:
+        """The comparison as JSON has it, with its sentence."""
         members = asdict(self)
         members["steps"] = {str(step): count for step, count in self.steps.items()}
         members["worst"] = [{**asdict(d), "coordinates": list(d.coordinates)} for d in self.worst]

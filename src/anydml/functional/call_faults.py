@@ -24,6 +24,7 @@ from anydml.functional.run import operator_of
 from anydml.schema.check import check
 from anydml.schema.constraint import UNJUDGED
 from anydml.schema.field import Field
+from anydml.schema.spec import OperatorSpec
 from anydml.tensor import four_bit
 
 
@@ -97,6 +98,8 @@ def call_error(
         place = {name: i for i, name in enumerate([*map(argument, spec.inputs), *(f.name for f in spec.attributes)])}
         faults.sort(key=lambda fault: place.get(fault.pointer.split("[")[0], len(place)))
         return BindingError([*{fault.message: fault for fault in faults}.values(), *(Fault("", str(v), v) for v in rules)])
+    if not rules and isinstance(error, DescError):
+        rules = _named(error.violations, spec)
     return DescError(rules) if rules else error
 
 
@@ -110,11 +113,10 @@ def _about(pointer: str, unread: set[str], inputs: Sequence[Field]) -> bool:
 
 def _rules(desc: Any, level: Any, unread: set[str], faults: list[Fault]) -> list[Violation]:
     """The broken rules, in the call's names; refused data types of arguments become faults."""
-    names = {f.wire: argument(f) for f in desc.spec.tensors}
     try:
         check(desc, level)
     except DescError as error:
-        found = [replace(v, names=names) for v in error.violations if unread.isdisjoint(map(_field, v.values))]
+        found = [v for v in _named(error.violations, desc.spec) if unread.isdisjoint(map(_field, v.values))]
     else:
         return []
     inputs = {f.wire: f for f in desc.spec.inputs}
@@ -127,6 +129,12 @@ def _rules(desc: Any, level: Any, unread: set[str], faults: list[Fault]) -> list
             told = True
     left = [v for v in found if refused.keys().isdisjoint(v.values)]
     return left if told else [v for v in found if v in left or v.constraint == "data_type_supported"]
+
+
+def _named(violations: Sequence[Violation], spec: OperatorSpec) -> list[Violation]:
+    """The same in the names of the call."""
+    names = {f.wire: argument(f) for f in spec.tensors}
+    return [replace(v, names=names) for v in violations]
 
 
 def _out_faults(request: Request, descs: dict[str, Any], flat: list[Any], out: Any) -> list[Fault]:

@@ -239,7 +239,7 @@ def activation_hardmax1(
     input : NDArray[Any]
         The elements. 1 to 8 dimensions of float32 or float16.
     axes : Sequence[int], optional
-        The axes among whose elements one is the largest. By default, the last.
+        The axes among whose elements one is the largest. Negative ones count from the end. By default, the last.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -529,7 +529,8 @@ def activation_log_softmax(
     """Takes the logarithm of SOFTMAX over the last dimension, as LOG_SOFTMAX1 does with that axis alone.
 
         Output[i, j, k, l] = Input[i, j, k, l] - P[i, j, k] - log(sum over l' < Input.Sizes[3] of exp(Input[i, j, k, l']
-            - P[i, j, k]))     where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
+            - P[i, j, k]))
+            where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
 
     Parameters
     ----------
@@ -579,14 +580,15 @@ def activation_log_softmax1(
     with -infinity alone, all results are NaN.
 
         Output[i, j, k, l] = Input[i, j, k, l] - P[i, j, k] - log(sum over l' < Input.Sizes[3] of exp(Input[i, j, k, l']
-            - P[i, j, k]))     where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
+            - P[i, j, k]))
+            where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
 
     Parameters
     ----------
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     axes : Sequence[int], optional
-        The axes that a sum runs over. By default, the last.
+        The axes that a sum runs over. Negative ones count from the end. By default, the last.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -1024,7 +1026,8 @@ def activation_softmax(
     GEMM takes it as a fused activation from feature level 6_1 on.
 
         Output[i, j, k, l] = exp(Input[i, j, k, l] - P[i, j, k]) / (sum over l' < Input.Sizes[3] of exp(Input[i, j, k,
-            l'] - P[i, j, k]))     where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
+            l'] - P[i, j, k]))
+            where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
 
     Parameters
     ----------
@@ -1074,14 +1077,15 @@ def activation_softmax1(
     with NaN, or with -infinity alone, all results are NaN. GEMM takes it as a fused activation from feature level 6_1 on.
 
         Output[i, j, k, l] = exp(Input[i, j, k, l] - P[i, j, k]) / (sum over l' < Input.Sizes[3] of exp(Input[i, j, k,
-            l'] - P[i, j, k]))     where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
+            l'] - P[i, j, k]))
+            where P[i, j, k] = max over l' < Input.Sizes[3] of Input[i, j, k, l']
 
     Parameters
     ----------
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     axes : Sequence[int], optional
-        The axes that a sum runs over. By default, the last.
+        The axes that a sum runs over. Negative ones count from the end. By default, the last.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -1474,7 +1478,7 @@ def argmax(
     input : NDArray[Any]
         The elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
     axes : Sequence[int], optional
-        The axes that are reduced. By default, all.
+        The axes that are reduced. Negative ones count from the end. By default, all.
     axis_direction : AxisDirection | str, default "INCREASING"
         INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
     out : NDArray[Any], optional
@@ -1526,7 +1530,7 @@ def argmin(
     input : NDArray[Any]
         The elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
     axes : Sequence[int], optional
-        The axes that are reduced. By default, all.
+        The axes that are reduced. Negative ones count from the end. By default, all.
     axis_direction : AxisDirection | str, default "INCREASING"
         INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
     out : NDArray[Any], optional
@@ -2437,7 +2441,7 @@ def cumulative_product(
     input : NDArray[Any]
         The elements. 1 to 8 dimensions of float32, float16, int32, uint32, int64 or uint64.
     axis : int, optional
-        The axis along which the lines lie. By default, the last.
+        The axis along which the lines lie. A negative one counts from the end. By default, the last.
     axis_direction : AxisDirection | str, default "INCREASING"
         INCREASING: from the line's first element on; DECREASING: from its last. One of INCREASING, DECREASING.
     has_exclusive_product : bool, default False
@@ -2495,7 +2499,7 @@ def cumulative_summation(
     input : NDArray[Any]
         The elements. 1 to 8 dimensions of float32, float16, int32, uint32, int64 or uint64.
     axis : int, optional
-        The axis along which the lines lie. By default, the last.
+        The axis along which the lines lie. A negative one counts from the end. By default, the last.
     axis_direction : AxisDirection | str, default "INCREASING"
         INCREASING: from the line's first element on; DECREASING: from its last. One of INCREASING, DECREASING.
     has_exclusive_sum : bool, default False
@@ -2897,9 +2901,9 @@ def dynamic_quantize_linear(
             is_nan(float32(min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a])) / Scale[0])),
             else min(255, max(0, round(0 - float32(min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else
             Input[a])) / Scale[0])))))
-        Scale[t] = float32(1 if P = 0, else P)     where P = float32((max(0, max over a < Input.Sizes[0] of (0 if
-            is_nan(Input[a]), else Input[a])) - min(0, min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else
-            Input[a]))) / 255)
+        Scale[t] = float32(1 if P = 0, else P)
+            where P = float32((max(0, max over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a])) - min(0,
+            min over a < Input.Sizes[0] of (0 if is_nan(Input[a]), else Input[a]))) / 255)
 
     Parameters
     ----------
@@ -5683,8 +5687,8 @@ def element_wise_quantized_linear_add(
     dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is
     exact but the one rounding, half to even. An absent zero point is 0; a quotient that is NaN gives Min.
 
-        Output[i] = 0 if is_nan(P[i]), else min(255, max(0, round(P[i]) + OutputZeroPoint[0]))     where P[i] = ((A[i] -
-            AZeroPoint[0]) * AScale[0] + (B[i] - BZeroPoint[0]) * BScale[0]) / OutputScale[0]
+        Output[i] = 0 if is_nan(P[i]), else min(255, max(0, round(P[i]) + OutputZeroPoint[0]))
+            where P[i] = ((A[i] - AZeroPoint[0]) * AScale[0] + (B[i] - BZeroPoint[0]) * BScale[0]) / OutputScale[0]
 
     Parameters
     ----------
@@ -6515,7 +6519,7 @@ def gather(
     indices : NDArray[Any]
         The positions along Axis. 1 to 8 dimensions of uint32, int32, uint64 or int64.
     axis : int, optional
-        The axis of Input that the indices count along. By default, 0.
+        The axis of Input that the indices count along. A negative one counts from the end. By default, 0.
     index_dimensions : int, optional
         How many dimensions of Indices count, the last ones; those before have size 1. By default, as many as the
         indices have.
@@ -6579,7 +6583,7 @@ def gather_elements(
     indices : NDArray[Any]
         The positions along Axis, for every element of the output. 1 to 8 dimensions of uint32, int32, uint64 or int64.
     axis : int, optional
-        The axis of Input that the indices count along. By default, 0.
+        The axis of Input that the indices count along. A negative one counts from the end. By default, 0.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -6882,11 +6886,11 @@ def gru(
             u] + Bias[0, 0, i, Recurrence.Sizes[3] + u + (3 * Recurrence.Sizes[3])]))) * HiddenInit[0, i, j, u] *
             Recurrence[0, i, (2 * Recurrence.Sizes[3]) + k, u]) + Bias[0, 0, i, (2 * Recurrence.Sizes[3]) + k] + Bias[0,
             0, i, (2 * Recurrence.Sizes[3]) + k + (3 * Recurrence.Sizes[3])]) + P[i, j, k, t] * (H[t - 1, i, j, k] if t
-            > 0, else HiddenInit[0, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else 0)     where
-            P[i, j, k, t] = 1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, k, k']) +
-            (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, k, u] if t > 0, else sum over u <
-            Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i, k, u]) + Bias[0, 0, i, k] + Bias[0, 0, i, k
-            + (3 * Recurrence.Sizes[3])])))
+            > 0, else HiddenInit[0, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else 0)
+            where P[i, j, k, t] = 1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, k,
+            k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, k, u] if t > 0, else sum
+            over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i, k, u]) + Bias[0, 0, i, k] +
+            Bias[0, 0, i, k + (3 * Recurrence.Sizes[3])])))
 
     Parameters
     ----------
@@ -6985,7 +6989,7 @@ def join(
         The tensors to join, alike in every dimension but Axis. 1 to 8 dimensions of float64, float32, float16, int32,
         int16, int8, uint32, uint16, uint8, int64 or uint64.
     axis : int
-        The dimension to join along.
+        The dimension to join along. A negative one counts from the end.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -7195,15 +7199,15 @@ def lp_normalization(
 
     A line of zeros stays what it is. The quotient is exact, and rounded once.
 
-        Output[i, j] = Input[i, j] if P[i] = 0, else Input[i, j] / sqrt(P[i] + Epsilon)     where P[i] = sum over j' <
-            Input.Sizes[1] of Input[i, j'] * Input[i, j']
+        Output[i, j] = Input[i, j] if P[i] = 0, else Input[i, j] / sqrt(P[i] + Epsilon)
+            where P[i] = sum over j' < Input.Sizes[1] of Input[i, j'] * Input[i, j']
 
     Parameters
     ----------
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     axis : int, optional
-        The axis along which the lines lie. By default, the last.
+        The axis along which the lines lie. A negative one counts from the end. By default, the last.
     epsilon : float, default 1e-05
         A term of every sum, against a zero.
     p : int, default 2
@@ -7699,9 +7703,9 @@ def max_pooling(
 
         Output[i, j, k, l] = Input[i, j, k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
             StartPadding[0], l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1]] where it
-            exists, else -inf     where P[i, j, k, l] = position of the largest over u < WindowSize[0], v <
-            WindowSize[1] of Input[i, j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
-            Dilations[1] - StartPadding[1]]
+            exists, else -inf
+            where P[i, j, k, l] = position of the largest over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k *
+            Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]
 
     Parameters
     ----------
@@ -7777,18 +7781,18 @@ def max_pooling1(
 
         Output[i, j, k, l] = Input[i, j, k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
             StartPadding[0], l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1]] where it
-            exists, else -inf     where P[i, j, k, l] = position of the largest over u < WindowSize[0], v <
-            WindowSize[1] of Input[i, j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
-            Dilations[1] - StartPadding[1]]
+            exists, else -inf
+            where P[i, j, k, l] = position of the largest over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k *
+            Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]
         OutputIndices[i, j, k, l] = ((i * Input.Sizes[1] + j) * Input.Sizes[2] + k * Strides[0] + P[i, j, k, l] //
             WindowSize[1] * Dilations[0] - StartPadding[0]) * Input.Sizes[3] + l * Strides[1] + P[i, j, k, l] mod
             WindowSize[1] * Dilations[1] - StartPadding[1] if k * Strides[0] + P[i, j, k, l] // WindowSize[1] *
             Dilations[0] - StartPadding[0] >= 0 and k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
             StartPadding[0] < Input.Sizes[2] and l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] -
             StartPadding[1] >= 0 and l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1] <
-            Input.Sizes[3], else 0     where P[i, j, k, l] = position of the largest over u < WindowSize[0], v <
-            WindowSize[1] of Input[i, j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
-            Dilations[1] - StartPadding[1]]
+            Input.Sizes[3], else 0
+            where P[i, j, k, l] = position of the largest over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k *
+            Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]
 
     Parameters
     ----------
@@ -7873,18 +7877,18 @@ def max_pooling2(
 
         Output[i, j, k, l] = Input[i, j, k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
             StartPadding[0], l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1]] where it
-            exists, else -inf     where P[i, j, k, l] = position of the largest over u < WindowSize[0], v <
-            WindowSize[1] of Input[i, j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
-            Dilations[1] - StartPadding[1]]
+            exists, else -inf
+            where P[i, j, k, l] = position of the largest over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k *
+            Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]
         OutputIndices[i, j, k, l] = ((i * Input.Sizes[1] + j) * Input.Sizes[2] + k * Strides[0] + P[i, j, k, l] //
             WindowSize[1] * Dilations[0] - StartPadding[0]) * Input.Sizes[3] + l * Strides[1] + P[i, j, k, l] mod
             WindowSize[1] * Dilations[1] - StartPadding[1] if k * Strides[0] + P[i, j, k, l] // WindowSize[1] *
             Dilations[0] - StartPadding[0] >= 0 and k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
             StartPadding[0] < Input.Sizes[2] and l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] -
             StartPadding[1] >= 0 and l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1] <
-            Input.Sizes[3], else 0     where P[i, j, k, l] = position of the largest over u < WindowSize[0], v <
-            WindowSize[1] of Input[i, j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
-            Dilations[1] - StartPadding[1]]
+            Input.Sizes[3], else 0
+            where P[i, j, k, l] = position of the largest over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k *
+            Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]
 
     Parameters
     ----------
@@ -8049,10 +8053,10 @@ def max_unpooling(
             Input.Sizes[3] // Input.Sizes[2] mod Input.Sizes[1], Q[i, j, k, l] // Input.Sizes[3] mod Input.Sizes[2],
             Q[i, j, k, l] mod Input.Sizes[3]] if Indices[Q[i, j, k, l] // Input.Sizes[3] // Input.Sizes[2] //
             Input.Sizes[1], Q[i, j, k, l] // Input.Sizes[3] // Input.Sizes[2] mod Input.Sizes[1], Q[i, j, k, l] //
-            Input.Sizes[3] mod Input.Sizes[2], Q[i, j, k, l] mod Input.Sizes[3]] = P[i, j, k, l], else 0     where P[i,
-            j, k, l] = ((i * Output.Sizes[1] + j) * Output.Sizes[2] + k) * Output.Sizes[3] + l     where Q[i, j, k, l] =
-            position of the largest over a < Input.Sizes[0], b < Input.Sizes[1], c < Input.Sizes[2], d < Input.Sizes[3]
-            of (1 if Indices[a, b, c, d] = P[i, j, k, l], else 0)
+            Input.Sizes[3] mod Input.Sizes[2], Q[i, j, k, l] mod Input.Sizes[3]] = P[i, j, k, l], else 0
+            where P[i, j, k, l] = ((i * Output.Sizes[1] + j) * Output.Sizes[2] + k) * Output.Sizes[3] + l
+            where Q[i, j, k, l] = position of the largest over a < Input.Sizes[0], b < Input.Sizes[1], c <
+            Input.Sizes[2], d < Input.Sizes[3] of (1 if Indices[a, b, c, d] = P[i, j, k, l], else 0)
 
     Parameters
     ----------
@@ -8211,7 +8215,7 @@ def mean_variance_normalization1(
     bias : NDArray[Any], optional
         Terms that are added. 1 to 8 dimensions of float32 or float16.
     axes : Sequence[int], optional
-        The axes that means run over. By default, all but the second.
+        The axes that means run over. Negative ones count from the end. By default, all but the second.
     normalize_variance : bool, default True
         Whether the variance divides.
     epsilon : float, default 1e-05
@@ -8289,7 +8293,7 @@ def mean_variance_normalization2(
     bias : NDArray[Any], optional
         Terms that are added. 1 to 8 dimensions of float32 or float16.
     axes : Sequence[int], optional
-        The axes that means run over. By default, all but the second.
+        The axes that means run over. Negative ones count from the end. By default, all but the second.
     use_mean : bool, default True
         Whether the mean is subtracted.
     use_variance : bool, default True
@@ -8390,12 +8394,12 @@ def multihead_attention(
             Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], u, h] if u < PastKey.Sizes[2],
             else Key[i, u - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] *
             Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j, u] + (0 if Mask[0,
-            u] != 0, else MaskFilterValue) - P[i, j, k]))     where P[i, j, k] = max over v < PastKey.Sizes[2] +
-            Key.Sizes[1] of (Scale * (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2]
-            + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], v, h] if v <
-            PastKey.Sizes[2], else Key[i, v - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
-            Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j,
-            v] + (0 if Mask[0, v] != 0, else MaskFilterValue))
+            u] != 0, else MaskFilterValue) - P[i, j, k]))
+            where P[i, j, k] = max over v < PastKey.Sizes[2] + Key.Sizes[1] of (Scale * (sum over h < Query.Sizes[2] of
+            (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) *
+            (PastKey[i, k // Output.Sizes[2], v, h] if v < PastKey.Sizes[2], else Key[i, v - PastKey.Sizes[2], k //
+            Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) +
+            RelativePositionBias[i, k // Output.Sizes[2], j, v] + (0 if Mask[0, v] != 0, else MaskFilterValue))
         OutputPresentKey[i, j, k, l] = PastKey[i, j, k, l] if k < PastKey.Sizes[2], else Key[i, k - PastKey.Sizes[2], j
             * Query.Sizes[2] + l] + Bias[j * Query.Sizes[2] + l + Query.Sizes[2]]
         OutputPresentValue[i, j, k, l] = PastValue[i, j, k, l] if k < PastKey.Sizes[2], else Value[i, k -
@@ -8565,12 +8569,12 @@ def multihead_attention1(
             Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], u, h] if u < PastKey.Sizes[2],
             else Key[i, u - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] *
             Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j, u] + (0 if Mask[0,
-            u] != 0, else MaskFilterValue) - P[i, j, k]))     where P[i, j, k] = max over v < PastKey.Sizes[2] +
-            Key.Sizes[1] of (Scale * (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2]
-            + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], v, h] if v <
-            PastKey.Sizes[2], else Key[i, v - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
-            Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j,
-            v] + (0 if Mask[0, v] != 0, else MaskFilterValue))
+            u] != 0, else MaskFilterValue) - P[i, j, k]))
+            where P[i, j, k] = max over v < PastKey.Sizes[2] + Key.Sizes[1] of (Scale * (sum over h < Query.Sizes[2] of
+            (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) *
+            (PastKey[i, k // Output.Sizes[2], v, h] if v < PastKey.Sizes[2], else Key[i, v - PastKey.Sizes[2], k //
+            Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) +
+            RelativePositionBias[i, k // Output.Sizes[2], j, v] + (0 if Mask[0, v] != 0, else MaskFilterValue))
         OutputPresentKey[i, j, k, l] = PastKey[i, j, k, l] if k < PastKey.Sizes[2], else Key[i, k - PastKey.Sizes[2], j
             * Query.Sizes[2] + l] + Bias[j * Query.Sizes[2] + l + Query.Sizes[2]]
         OutputPresentValue[i, j, k, l] = PastValue[i, j, k, l] if k < PastKey.Sizes[2], else Value[i, k -
@@ -8786,7 +8790,7 @@ def one_hot(
         Off and On; further elements do not count. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8,
         uint32, uint16, uint8, int64 or uint64.
     axis : int, optional
-        The axis along which the lines lie. By default, the last.
+        The axis along which the lines lie. A negative one counts from the end. By default, the last.
     output_sizes : Sequence[int]
         The sizes of the output, which do not follow from the inputs.
     out : NDArray[Any], optional
@@ -9079,12 +9083,13 @@ def quantized_linear_average_pooling(
     number 0. An absent zero point is 0; a quotient that is NaN gives Min.
 
         Output[i, j, k, l] = 0 if is_nan(P[i, j, k, l]), else min(255, max(0, round(P[i, j, k, l]) +
-            OutputZeroPoint[0]))     where P[i, j, k, l] = (sum over u < WindowSize[0], v < WindowSize[1] of (Input[i,
-            j, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]
-            - InputZeroPoint[0]) * InputScale[0]) / max(sum over u < WindowSize[0], v < WindowSize[1] where k *
-            Strides[0] + u * Dilations[0] - StartPadding[0] >= 0 and k * Strides[0] + u * Dilations[0] - StartPadding[0]
-            < Input.Sizes[2] and l * Strides[1] + v * Dilations[1] - StartPadding[1] >= 0 and l * Strides[1] + v *
-            Dilations[1] - StartPadding[1] < Input.Sizes[3] of 1, 1) / OutputScale[0]
+            OutputZeroPoint[0]))
+            where P[i, j, k, l] = (sum over u < WindowSize[0], v < WindowSize[1] of (Input[i, j, k * Strides[0] + u *
+            Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]] - InputZeroPoint[0]) *
+            InputScale[0]) / max(sum over u < WindowSize[0], v < WindowSize[1] where k * Strides[0] + u * Dilations[0] -
+            StartPadding[0] >= 0 and k * Strides[0] + u * Dilations[0] - StartPadding[0] < Input.Sizes[2] and l *
+            Strides[1] + v * Dilations[1] - StartPadding[1] >= 0 and l * Strides[1] + v * Dilations[1] - StartPadding[1]
+            < Input.Sizes[3] of 1, 1) / OutputScale[0]
 
     Parameters
     ----------
@@ -9465,7 +9470,7 @@ def reduce(
     function : ReduceFunction | str
         The function. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM, LOG_SUM_EXP, MAX, MIN, MULTIPLY, SUM, SUM_SQUARE.
     axes : Sequence[int], optional
-        The axes that are reduced. By default, all.
+        The axes that are reduced. Negative ones count from the end. By default, all.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -9759,8 +9764,8 @@ def resample3(
 
         Output[i, j] = sum over u < 2, v < 2 where P[i, u] > 0 and Q[j, v] > 0 of Input[min(Input.Sizes[0] - 1, max(0,
             floor((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0]) + u)), min(Input.Sizes[1] - 1, max(0,
-            floor((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1]) + v))] * P[i, u] * Q[j, v]     where
-            P[i, u] = 1 - ((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0] - floor((i -
+            floor((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1]) + v))] * P[i, u] * Q[j, v]
+            where P[i, u] = 1 - ((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0] - floor((i -
             OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0])) if u = 0, else (i - OutputPixelOffsets[0]) /
             Scales[0] - InputPixelOffsets[0] - floor((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0])
             where Q[j, v] = 1 - ((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1] - floor((j -
@@ -10026,7 +10031,7 @@ def reverse_subsequences(
     sequence_lengths : NDArray[Any]
         How many elements of each line are reversed; of size 1 along Axis. 1 to 8 dimensions of uint64 or uint32.
     axis : int
-        The axis along which the lines lie.
+        The axis along which the lines lie. A negative one counts from the end.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -10199,20 +10204,25 @@ def roi_align(
             where P[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
             float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
             float32(ROI[i, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 1] * SpatialScaleY))))))     where Q[i, k, u] =
-            P[i] * (min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * k + u - OutputPixelOffset) / (min(2,
-            max(2, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * Output.Sizes[2]) + ROI[i, 1] * SpatialScaleY -
-            InputPixelOffset     where R[i] = min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 2] * SpatialScaleX))) -
-            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440, float32(ROI[i, 0]
-            * SpatialScaleX))))))     where S[i, l, v] = R[i] * (min(2, max(2, ceil(float32(abs(R[i]) /
-            Output.Sizes[3])))) * l + v - OutputPixelOffset) / (min(2, max(2, ceil(float32(abs(R[i]) /
-            Output.Sizes[3])))) * Output.Sizes[3]) + ROI[i, 0] * SpatialScaleX - InputPixelOffset     where T[i, k, u] =
-            min(Input.Sizes[2] - 1, max(0, Q[i, k, u]))     where U[i, k, u] = floor(T[i, k, u])     where V[i, l, v] =
-            min(Input.Sizes[3] - 1, max(0, S[i, l, v]))     where W[i, l, v] = floor(V[i, l, v])     where P'[i, k, u] =
-            T[i, k, u] - U[i, k, u]     where Q'[i, l, v] = V[i, l, v] - W[i, l, v]     where R'[i, k, l, p, q, u, v] =
-            (1 - P'[i, k, u] if p = 0, else P'[i, k, u]) * (1 - Q'[i, l, v] if q = 0, else Q'[i, l, v])
+            max(-340282346638528859811704183484516925440, float32(ROI[i, 1] * SpatialScaleY))))))
+            where Q[i, k, u] = P[i] * (min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * k + u -
+            OutputPixelOffset) / (min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * Output.Sizes[2]) + ROI[i,
+            1] * SpatialScaleY - InputPixelOffset
+            where R[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(ROI[i, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[i, 0] * SpatialScaleX))))))
+            where S[i, l, v] = R[i] * (min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * l + v -
+            OutputPixelOffset) / (min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * Output.Sizes[3]) + ROI[i,
+            0] * SpatialScaleX - InputPixelOffset
+            where T[i, k, u] = min(Input.Sizes[2] - 1, max(0, Q[i, k, u]))
+            where U[i, k, u] = floor(T[i, k, u])
+            where V[i, l, v] = min(Input.Sizes[3] - 1, max(0, S[i, l, v]))
+            where W[i, l, v] = floor(V[i, l, v])
+            where P'[i, k, u] = T[i, k, u] - U[i, k, u]
+            where Q'[i, l, v] = V[i, l, v] - W[i, l, v]
+            where R'[i, k, l, p, q, u, v] = (1 - P'[i, k, u] if p = 0, else P'[i, k, u]) * (1 - Q'[i, l, v] if q = 0,
+            else Q'[i, l, v])
 
     Parameters
     ----------
@@ -10333,20 +10343,21 @@ def roi_align1(
             floor(min(Input.Sizes[3] - 1, max(0, S[i, l, v])) + 0.5)))] * (1 if p = 0, else 0) * (1 if q = 0, else 0) if
             Q[i, k, u] >= -1 and Q[i, k, u] <= Input.Sizes[2] and S[i, l, v] >= -1 and S[i, l, v] <= Input.Sizes[3],
             else OutOfBoundsInputValue)) / (min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * min(1, max(1,
-            ceil(float32(abs(R[i]) / Output.Sizes[3])))))     where P[i] = min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 3] * SpatialScaleY))) -
-            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440, float32(ROI[i, 1]
-            * SpatialScaleY))))))     where Q[i, k, u] = P[i] * (min(1, max(1, ceil(float32(abs(P[i]) /
-            Output.Sizes[2])))) * k + u - OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(P[i]) /
-            Output.Sizes[2])))) * Output.Sizes[2]) + ROI[i, 1] * SpatialScaleY - InputPixelOffset     where R[i] =
-            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            ceil(float32(abs(R[i]) / Output.Sizes[3])))))
+            where P[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(ROI[i, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[i, 1] * SpatialScaleY))))))
+            where Q[i, k, u] = P[i] * (min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * k + u -
+            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * Output.Sizes[2]) + ROI[i,
+            1] * SpatialScaleY - InputPixelOffset
+            where R[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
             float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
             float32(ROI[i, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 0] * SpatialScaleX))))))     where S[i, l, v] =
-            R[i] * (min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * l + v - OutputPixelOffset) / (min(1,
-            max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * Output.Sizes[3]) + ROI[i, 0] * SpatialScaleX -
-            InputPixelOffset
+            max(-340282346638528859811704183484516925440, float32(ROI[i, 0] * SpatialScaleX))))))
+            where S[i, l, v] = R[i] * (min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * l + v -
+            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * Output.Sizes[3]) + ROI[i,
+            0] * SpatialScaleX - InputPixelOffset
 
     Parameters
     ----------
@@ -10485,27 +10496,28 @@ def roi_align_grad(
         OutputGradient[i, j, k, l] = sum over r < InputGradient.Sizes[0], y < InputGradient.Sizes[2], x <
             InputGradient.Sizes[3] where BatchIndices[r] = i and T[k, l, r, x, y] > 0 of InputGradient[r, j, y, x] /
             (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * min(1, max(1, ceil(float32(abs(Q[r]) /
-            InputGradient.Sizes[3]))))) * T[k, l, r, x, y]     where P[r] = min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[r, 3] * SpatialScaleY))) -
-            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440, float32(ROI[r, 1]
-            * SpatialScaleY))))))     where Q[r] = min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[r, 2] * SpatialScaleX))) -
-            min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440, float32(ROI[r, 0]
-            * SpatialScaleX))))))     where R[r, u, y] = P[r] * (min(1, max(1, ceil(float32(abs(P[r]) /
-            InputGradient.Sizes[2])))) * y + u - OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(P[r]) /
-            InputGradient.Sizes[2])))) * InputGradient.Sizes[2]) + ROI[r, 1] * SpatialScaleY - InputPixelOffset
+            InputGradient.Sizes[3]))))) * T[k, l, r, x, y]
+            where P[r] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(ROI[r, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[r, 1] * SpatialScaleY))))))
+            where Q[r] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
+            float32(ROI[r, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
+            max(-340282346638528859811704183484516925440, float32(ROI[r, 0] * SpatialScaleX))))))
+            where R[r, u, y] = P[r] * (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * y + u -
+            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) *
+            InputGradient.Sizes[2]) + ROI[r, 1] * SpatialScaleY - InputPixelOffset
             where S[r, u, x] = Q[r] * (min(1, max(1, ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) * x + u -
             OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) *
-            InputGradient.Sizes[3]) + ROI[r, 0] * SpatialScaleX - InputPixelOffset     where T[k, l, r, x, y] = (sum
-            over u < 1, p < 2 where u < min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) and R[r, u, y]
-            >= -1 and R[r, u, y] <= OutputGradient.Sizes[2] and min(OutputGradient.Sizes[2] - 1, max(0,
-            floor(min(OutputGradient.Sizes[2] - 1, max(0, R[r, u, y])) + 0.5))) = k and (1 if p = 0, else 0) > 0 of (1
-            if p = 0, else 0)) * (sum over u < 1, p < 2 where u < min(1, max(1, ceil(float32(abs(Q[r]) /
-            InputGradient.Sizes[3])))) and S[r, u, x] >= -1 and S[r, u, x] <= OutputGradient.Sizes[3] and
-            min(OutputGradient.Sizes[3] - 1, max(0, floor(min(OutputGradient.Sizes[3] - 1, max(0, S[r, u, x])) + 0.5)))
-            = l and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0))
+            InputGradient.Sizes[3]) + ROI[r, 0] * SpatialScaleX - InputPixelOffset
+            where T[k, l, r, x, y] = (sum over u < 1, p < 2 where u < min(1, max(1, ceil(float32(abs(P[r]) /
+            InputGradient.Sizes[2])))) and R[r, u, y] >= -1 and R[r, u, y] <= OutputGradient.Sizes[2] and
+            min(OutputGradient.Sizes[2] - 1, max(0, floor(min(OutputGradient.Sizes[2] - 1, max(0, R[r, u, y])) + 0.5)))
+            = k and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0)) * (sum over u < 1, p < 2 where u < min(1, max(1,
+            ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) and S[r, u, x] >= -1 and S[r, u, x] <=
+            OutputGradient.Sizes[3] and min(OutputGradient.Sizes[3] - 1, max(0, floor(min(OutputGradient.Sizes[3] - 1,
+            max(0, S[r, u, x])) + 0.5))) = l and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0))
         OutputROIGradient = 0
 
     Parameters
@@ -10642,14 +10654,15 @@ def roi_pooling(
             round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 1] *
             SpatialScale))) < min(Input.Sizes[3], max(0, ((l + 1) * max(round_half_away(ROI[0, 0, i, 3] * SpatialScale)
             - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 1] *
-            SpatialScale))), else 0     where P[i, j, k, l] = position of the largest over y < Input.Sizes[2], x <
-            Input.Sizes[3] where y < min(Input.Sizes[2], max(0, ((k + 1) * max(round_half_away(ROI[0, 0, i, 4] *
-            SpatialScale) - round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) + 2 - 1) // 2 +
-            round_half_away(ROI[0, 0, i, 2] * SpatialScale))) - min(Input.Sizes[2], max(0, k *
-            max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) - round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1,
-            1) // 2 + round_half_away(ROI[0, 0, i, 2] * SpatialScale))) and x < min(Input.Sizes[3], max(0, ((l + 1) *
-            max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1,
-            1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) - min(Input.Sizes[3], max(0, l *
+            SpatialScale))), else 0
+            where P[i, j, k, l] = position of the largest over y < Input.Sizes[2], x < Input.Sizes[3] where y <
+            min(Input.Sizes[2], max(0, ((k + 1) * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) -
+            round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 2] *
+            SpatialScale))) - min(Input.Sizes[2], max(0, k * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) -
+            round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 2] *
+            SpatialScale))) and x < min(Input.Sizes[3], max(0, ((l + 1) * max(round_half_away(ROI[0, 0, i, 3] *
+            SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) + 2 - 1) // 2 +
+            round_half_away(ROI[0, 0, i, 1] * SpatialScale))) - min(Input.Sizes[3], max(0, l *
             max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1,
             1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) of Input[ROI[0, 0, i, 0], j, min(Input.Sizes[2],
             max(0, k * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) - round_half_away(ROI[0, 0, i, 2] *
@@ -10717,8 +10730,8 @@ def scatter_elements(
 
     A negative index counts from the end. Of several updates of one element, the last counts. Bits are moved as they are.
 
-        Output[i, j] = Updates[P[i, j], j] if Indices[P[i, j], j] = i, else Input[i, j]     where P[i, j] = position of
-            the largest over k < Indices.Sizes[0] of (1 if Indices[k, j] = i, else 0)
+        Output[i, j] = Updates[P[i, j], j] if Indices[P[i, j], j] = i, else Input[i, j]
+            where P[i, j] = position of the largest over k < Indices.Sizes[0] of (1 if Indices[k, j] = i, else 0)
 
     Parameters
     ----------
@@ -10731,7 +10744,7 @@ def scatter_elements(
         The elements to write. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
         uint8, int64 or uint64.
     axis : int, optional
-        The axis that the indices count along. By default, 0.
+        The axis that the indices count along. A negative one counts from the end. By default, 0.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -10788,8 +10801,9 @@ def scatter_nd(
     negative index counts from the end. Of several updates of one element, the last counts. Bits are moved as they are.
 
         Output[i, j, k, l] = Updates[0, 0, P[j, k], l] if Indices[0, 0, P[j, k], 0] = j and Indices[0, 0, P[j, k], 1] =
-            k, else Input[i, j, k, l]     where P[j, k] = position of the largest over k' < Indices.Sizes[2] of (1 if
-            Indices[0, 0, k', 0] = j and Indices[0, 0, k', 1] = k, else 0)
+            k, else Input[i, j, k, l]
+            where P[j, k] = position of the largest over k' < Indices.Sizes[2] of (1 if Indices[0, 0, k', 0] = j and
+            Indices[0, 0, k', 1] = k, else 0)
 
     Parameters
     ----------
@@ -11253,7 +11267,7 @@ def split(
         The tensor to cut. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     axis : int, optional
-        The dimension to cut along. By default, 0.
+        The dimension to cut along. A negative one counts from the end. By default, 0.
     output_sizes : Sequence[Sequence[int]]
         The sizes of the output, which do not follow from the inputs.
     out : Sequence[Any], optional
@@ -11383,7 +11397,7 @@ def top_k(
     input : NDArray[Any]
         The lines. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
     axis : int
-        The axis along which the lines lie.
+        The axis along which the lines lie. A negative one counts from the end.
     k : int
         How many elements of a line are selected.
     out : Sequence[Any], optional
@@ -11455,7 +11469,7 @@ def top_k1(
     input : NDArray[Any]
         The lines. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
     axis : int
-        The axis along which the lines lie.
+        The axis along which the lines lie. A negative one counts from the end.
     k : int
         How many elements of a line are selected.
     axis_direction : AxisDirection | str, default "DECREASING"
@@ -11605,8 +11619,9 @@ def upsample_2d(
 
         Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] * Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] - 1,
             max(0, (k * 2 + 1 - 2) // 4 + u)), min(Input.Sizes[3] - 1, max(0, (l * 2 + 1 - 2) // 4 + v))] * P[k, u] *
-            Q[l, v]     where P[k, u] = (4 - (k * 2 + 1 - 2) mod 4 if u = 0, else (k * 2 + 1 - 2) mod 4) / 4     where
-            Q[l, v] = (4 - (l * 2 + 1 - 2) mod 4 if v = 0, else (l * 2 + 1 - 2) mod 4) / 4
+            Q[l, v]
+            where P[k, u] = (4 - (k * 2 + 1 - 2) mod 4 if u = 0, else (k * 2 + 1 - 2) mod 4) / 4
+            where Q[l, v] = (4 - (l * 2 + 1 - 2) mod 4 if v = 0, else (l * 2 + 1 - 2) mod 4) / 4
 
     Parameters
     ----------

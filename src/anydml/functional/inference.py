@@ -29,6 +29,16 @@ def equal(spec: OperatorSpec, aspect: str) -> list[tuple[str, ...]]:
     ]
 
 
+def axis_fields(spec: OperatorSpec) -> Mapping[str, str]:
+    """The attributes that are axes -> the tensors whose dimensions they count, by wire name."""
+    found = {}
+    for rule in spec.constraints:
+        if rule.name == "axis_in_range":  # of `schema/rules.py`, where all axes are
+            wire, counted = rule.paths
+            found[wire] = counted.removesuffix(".DimensionCount")
+    return found
+
+
 def leaves_open(cls: type[Desc], fields: Mapping[str, Any] | None = None) -> tuple[bool, bool]:
     """Whether `outputs` leaves open the sizes of an output, and its data type, so that a call has to say them.
 

@@ -68,7 +68,7 @@ def array_of(name: str, value: Any) -> NDArray[Any]:
     """A parameter's array; unlike a tensor's, it may have no dimension."""
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         value = np.array(value, ndmin=1, subok=True)
-    return tensor(name, value, "a number or an array")
+    return tensor(name, value, "an integer or an array" if name.endswith("zero_point") else "a number or an array")
 
 
 def _placed(array: NDArray[Any], axis: Axis) -> NDArray[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from anydml.errors import Fault
 from anydml.feature_level import FeatureLevel
-from anydml.functional.inference import type_source
+from anydml.functional.inference import axis_fields, type_source
 from anydml.functional.inputs import Inputs
 from anydml.names import snake_case
 from anydml.schema.constraint import UNJUDGED
@@ -32,6 +32,7 @@ class Request(Inputs):
     ) -> None:
         super().__init__(cls, level, kinds)
         self._given, self._asked_sizes, self._asked_type = attributes, sizes, data_type
+        self._ranked = axis_fields(self.spec)
         self.uninferred: Exception | None = None  # why sizes and types of the outputs could not be worked out
         self._values: dict[str, Any] = {}
         self._inferred: dict[str, Any] = {}
@@ -86,6 +87,8 @@ class Request(Inputs):
                 else:
                     typed = self._attributes.get(typed_by) if typed_by else None
                     self._attributes[f.name] = f.kind.convert(value, f.name, typed)
+                if f.wire in self._ranked:
+                    self._attributes[f.name] = self._from_the_start(f, self._attributes[f.name])
             except (TypeError, ValueError) as error:
                 self.faults.append(Fault(f.name, str(error)))
                 self.unread.add(f.wire)
@@ -93,6 +96,16 @@ class Request(Inputs):
         for count, sized in self.spec.counts.items():
             if self._attributes.get(sized) is not None:
                 self._attributes[count] = len(self._attributes[sized])
+
+    def _from_the_start(self, f: Field, value: Any) -> Any:
+        """An axis, or axes, where those that count from the end are negative."""
+        wire = self._ranked[f.wire]
+        count = max((len(i.sizes) for i in self.inputs if i.field.wire in (wire, self.spec.inputs[0].wire)), default=0)
+        axes = value if f.sized_by else (value,)
+        if any(axis < -count for axis in axes):
+            raise ValueError(f"{f.name} is {value}, and axes go from {-count} to {count - 1}")
+        found = tuple(axis + count if axis < 0 else axis for axis in axes)
+        return found if f.sized_by else found[0]
 
     def _known(self) -> SimpleNamespace:
         return SimpleNamespace(**{f.name: None for f in self.spec.fields} | self.tensors(True) | self._attributes)

@@ -119,6 +119,11 @@ def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) ->
     TypeError for a function that is none of anydml's eager ones; else, whatever the call raises.
     """
     if not str(getattr(function, "__module__", "")).startswith("anydml.functional."):
+        if isinstance(function, (np.ndarray, np.generic)):  # the call was made
+            raise TypeError(
+                "an array is neither a desc nor an eager function of anydml: give the function and its arguments apart, not "
+                "what it returns"
+            )
         raise TypeError(f"{function!r} is neither a desc nor an eager function of anydml")
     found = announced_by(lambda: function(*arguments, **keywords))
     assert found is not None, f"{function.__name__} delivers nothing"

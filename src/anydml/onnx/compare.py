@@ -31,6 +31,7 @@ from anydml.onnx.compare_results import (
 from anydml.onnx.compare_runtimes import Run
 from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
+from anydml.onnx.read import by_name
 from anydml.onnx.values import Array
 
 EXPLAINED = 8  # nodes that differ whose cause is looked for
@@ -48,24 +49,24 @@ def compare(
 ) -> ModelComparison:
     """Compare a model's tensors as another runtime computes them with the exact ones, node by node.
 
-    inputs: arrays by name. run: a function of a ModelProto and inputs that returns the outputs by name; it is called for the
-    model as it is, and with more tensors as outputs. actual: instead, tensors by name that were recorded elsewhere. seconds:
-    for finding out which of a runtime's fusions give other numbers. progress: is called with what is being done, how much of
-    it is done, and how much there is. ModelError for a model that cannot be read; BindingError for inputs or tensors that do
-    not fit.
+    inputs: arrays by name. run: a function of a ModelProto and inputs that returns the outputs by name, or a list of them in
+    the model's order; it is called for the model as it is, and with more tensors as outputs. actual: instead, tensors by name
+    that were recorded elsewhere. seconds: for finding out which of a runtime's fusions give other numbers. progress: is called
+    with what is being done, how much of it is done, and how much there is. ModelError for a model that cannot be read;
+    BindingError for inputs or tensors that do not fit.
     """
     if (run is None) == (actual is None):
         raise TypeError("compare takes either run=, a function, or actual=, tensors by name")
     read = load(model)
     proto = models.named(read.proto)
-    given = {name: np.array(x, order="C", copy=None) for name, x in inputs.items()}
+    given = {name: np.array(x, order="C", copy=None) for name, x in by_name(inputs).items()}
     exact, notes = _exact(load(proto), given)
     whole = _Whole(proto, read, given, exact, progress or _silent)
     if run is not None:
         known, more = whole.observed(run, seconds)
     else:
         assert actual is not None
-        known, more = whole.recorded(actual)
+        known, more = whole.recorded(by_name(actual, "actual takes tensors"))
     return ModelComparison(whole.judged(known), (*notes, *more))
 
 
@@ -146,6 +147,9 @@ class _Whole:
 
     def _ran(self, run: Run, proto: ModelProto, names: Iterable[str]) -> dict[str, Array]:
         made = run(proto, self.inputs)
+        if isinstance(made, (list, tuple)):
+            made = dict(zip((output.name for output in proto.graph.output), made, strict=False))
+        made = by_name(made, "run returns outputs")
         return self._fitting({name: made[name] for name in names if name in made}, [n for n in names if n not in made])
 
     def recorded(self, actual: Mapping[str, Any]) -> tuple[dict[str, Array], list[str]]:

@@ -123,6 +123,7 @@ class ModelComparison:
         return "\n".join([f"{departing} of {len(judged)} nodes differ{left}. {which} is {first}", *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
+        """The comparison as JSON has it, with a row for each node."""
         rows = [{**asdict(node), "name": node.name, "sentence": str(node)} for node in self.nodes]
         first = self.first
         found: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from anydml.errors import BindingError, Fault
 from anydml.onnx.model import Model
 from anydml.onnx.values import Array
 
-Run = Callable[[ModelProto, Mapping[str, Array]], Mapping[str, Array]]
+Run = Callable[[ModelProto, Mapping[str, Array]], Mapping[str, Array] | Sequence[Array]]
 
 
 def onnxruntime(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:

@@ -18,7 +18,7 @@ from anydml.onnx.calls import Known, computed
 from anydml.onnx.errors import INVALID, ModelError, Refusal, Refused
 from anydml.onnx.evaluate import evaluate
 from anydml.onnx.nodes import Body, Scope
-from anydml.onnx.read import Read, Signature, given_array, read, shown
+from anydml.onnx.read import Read, Signature, by_name, given_array, read, shown
 from anydml.onnx.segments import Segment, State
 from anydml.onnx.types import BOOL, DTYPES, type_of
 from anydml.onnx.values import Array
@@ -85,7 +85,7 @@ class Model:
         from constants too; the cpu without one.
         BindingError for inputs that do not fit, ModelError for what is refused.
         """
-        given = {**inputs, **named} if inputs else named
+        given = {**by_name(inputs), **named} if inputs is not None else named
         if keep == "outputs" and (made := self._calls.again(given, device)) is not None:
             return made
         if keep not in ("outputs", "all"):

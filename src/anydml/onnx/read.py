@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,6 +137,13 @@ def _first(error: Exception) -> str:
     """The first lines of a message, which may hold a whole node."""
     text = str(error).strip() or type(error).__name__
     return text if len(text) <= 400 else text[:400] + ".."
+
+
+def by_name(given: Any, what: str = "a model takes inputs") -> Mapping[str, Any]:
+    """Arrays by name as they are; TypeError for an array alone, or a list of them."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what} by name, a dict such as {{'x': array}}, not {type(given).__name__}")
+    return given
 
 
 def given_array(signature: Signature, value: Any) -> Array:

@@ -1,0 +1,73 @@
+"""What lies beyond rounding: the elements of an output that no implementation gives which rounds at each step."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.explain.bounded import Unbounded, exactly
+from anydml.explain.bounds import ranges, unit_of
+from anydml.explain.compare import Case
+from anydml.schema.statement import stated
+
+PIECE = 1 << 16  # elements whose ranges are computed at once
+
+
+class Beyond(NamedTuple):
+    """The elements beyond rounding: how many, where the one farthest off is, and what rounding gives there."""
+
+    elements: int
+    at: tuple[int, ...]
+    low: str
+    high: str
+
+
+def beyond(case: Case) -> Beyond | None:
+    """What of an output that differs rounding at each step does not explain; None where it explains everything.
+
+    Unbounded where no bound is known for a float output. Integers without a bound, and copies, are what they are.
+    """
+    desc, inputs, expected, actual, output = case
+    floats = expected.dtype.kind == "f"
+    at = np.argwhere(_differs(expected, actual))
+    if not len(at):
+        return None
+    tensors = {found.name: found.desc for found in desc.tensors()}
+    numbers = {name: exactly(x) for name, x in inputs.items()}
+    wanted, got = (x[tuple(at.T)] for x in (expected, actual))
+    lows, highs = [], []
+    nest = stated(desc)[output]
+    try:
+        unit = unit_of([t.data_type for t in tensors.values()])
+        if any(t.data_type.element_bits == 4 for t in tensors.values()):
+            raise Unbounded("elements of 4 bits")
+        for begin in range(0, len(at), PIECE):
+            found = ranges(nest, tensors[output].data_type, numbers, at[begin : begin + PIECE], unit)
+            lows.append(found.low)
+            highs.append(found.high)
+        low, high = np.concatenate(lows), np.concatenate(highs)
+    except Unbounded:
+        if floats and not nest.moves:
+            raise
+        low = high = wanted
+    wide, least, most, exact = (x.astype(np.float64) for x in (got, low, high, wanted))
+    with np.errstate(invalid="ignore"):
+        inside = (least <= wide) & (wide <= most)
+        if floats:
+            inside &= np.isfinite(exact) | np.isfinite(wide)  # what is infinite is exact
+        far = np.nan_to_num(np.abs(wide - exact) / np.maximum(most - least, np.finfo(np.float64).tiny), nan=np.inf)
+    if inside.all():
+        return None
+    farthest = int(np.argmax(np.where(inside, -1.0, far)))
+    place = tuple(int(i) for i in at[farthest])
+    ends = (x[farthest].astype(expected.dtype) for x in (low, high))
+    return Beyond(int(np.count_nonzero(~inside)), place, *map(str, ends))
+
+
+def _differs(expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:
+    if expected.dtype.kind != "f":
+        return np.asarray(expected != actual)
+    bits = [np.ascontiguousarray(x).view(f"u{x.itemsize}") for x in (expected, actual)]
+    return np.asarray((bits[0] != bits[1]) & ~(np.isnan(expected) & np.isnan(actual)))
