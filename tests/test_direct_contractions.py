@@ -40,11 +40,15 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
-def windows(rng: Rng, wide: int = 40, **given: Any) -> Desc:
-    """A convolution with one filter for each plane, or a few: any filter, stride, dilation and padding, lines of any width."""
+def windows(rng: Rng, wide: int = 40, second: bool = False, **given: Any) -> Desc:
+    """A convolution with one filter for each plane, or a few: any filter, stride, dilation and padding, lines of any width.
+
+    second: whether every second column is an output's.
+    """
     data_type, groups, several = pick(rng, (F32, F32, DataType.FLOAT16)), int(rng.integers(1, 5)), pick(rng, (1, 1, 1, 2))
     taps = pick(rng, ((3, 3), (3, 3), some(rng, 1, 5, 2)))
     strides, dilations = (pick(rng, ((1, 1), (1, 1), same, some(rng, 1, 3, 2))) for same in ((2, 2), (1, 1)))
+    strides = (strides[0], 2) if second else strides
     inner = (int(rng.integers(1, 24)), int(rng.integers(1, wide)))
     start, end = (pick(rng, ((1, 1), (0, 0), some(rng, 0, 4, 2))) for _ in range(2))
     end = list(end)
@@ -76,6 +80,18 @@ def test_windows_that_slide_over_planes(isa: str, made: list[bool], ran: Ran) ->
         compared += run(windows(rng), rng, Device(isa=isa, threads=1 + case % 2), kinds)
     assert sum(made) >= 0.5 * len(made)
     ran(compared, 20_000)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_windows_of_every_second_column(isa: str, made: list[bool], ran: Ran) -> None:
+    """Lines of so many columns that some strips of them lie within."""
+    compared = 0
+    for case in range(3 * SOAK):
+        rng = np.random.default_rng((6, case))
+        kinds = ["ordinary", pick(rng, hurting.KINDS)]
+        compared += run(windows(rng, 110, second=True), rng, Device(isa=isa, threads=1), kinds)
+    assert sum(made) >= 0.5 * len(made)
+    ran(compared, 10_000)
 
 
 def test_planes_in_bands_and_steps(monkeypatch: pytest.MonkeyPatch, made: list[bool], ran: Ran) -> None:

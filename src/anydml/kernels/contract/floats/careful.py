@@ -13,7 +13,8 @@ from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.reads import Reader, single
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.strips import Filter, Kinds
+    from anydml.kernels.contract.floats.seen import Kinds
+    from anydml.kernels.contract.floats.strips import Filter
 
 WIDE = Kind("double")
 

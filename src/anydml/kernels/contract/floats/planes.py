@@ -14,7 +14,8 @@ from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.careful import Careful, listed, masked_store
 from anydml.kernels.contract.floats.largest import largest
 from anydml.kernels.contract.floats.reads import single
-from anydml.kernels.contract.floats.strips import Filter, Kinds, Strips
+from anydml.kernels.contract.floats.seen import Kinds
+from anydml.kernels.contract.floats.strips import Filter, Strips
 from anydml.kernels.elementwise.levels import lanes_as_bits
 
 I64, WIDE = Kind("i64"), Kind("double")
@@ -123,7 +124,11 @@ class _Planes(Strips):
 
         def strip(x: str, carried: list[Value]) -> list[Value]:
             # without masks, more is read than is used: up to a whole vector, or the element after the last one
-            over = kinds.reach(self.half) * self.half - (kinds.wide - 1) if kinds.beside else self.lanes + kinds.across - 1
+            over = (
+                kinds.reach(self.half) * self.half - (kinds.wide - 1)
+                if kinds.across == 1 and kinds.beside
+                else self.lanes + kinds.across - 1
+            )
             end = body.op(f"add i64 {x}, {max(over, self.lanes)}")
             inside = body.op(f"and i1 {body.op(f'icmp sge i64 {x}, %inner')}, {body.op(f'icmp sle i64 {end}, %outer')}")
             inner, outer, after = (body.name(w) for w in ("inner", "outer", "after"))

@@ -11,8 +11,9 @@ import numpy as np
 
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
-from anydml.kernels.contract.floats import direct_plan, planes, refine, strips
+from anydml.kernels.contract.floats import direct_plan, planes, refine
 from anydml.kernels.contract.floats.layout import FAR, Layout, Place
+from anydml.kernels.contract.floats.seen import Kinds
 
 if TYPE_CHECKING:
     from anydml.kernels.contract.floats.plan import Plan, Steps
@@ -121,12 +122,10 @@ class Planes:
         across = 2 if layout.sizes[2] > 1 and layout.b.columns[2] == 2 * size else 1
         high = len(found.valid)
         # of few columns, each is widened by itself: that is as fast as moving lanes
-        beside = (
-            across == 1
-            and len(found.ways) > FEW
-            and all(c == found.ways[0][0] + v * size for v, (c, _, _) in enumerate(found.ways))
+        beside = (across == 2 or len(found.ways) > FEW) and all(
+            c == found.ways[0][0] + v * size for v, (c, _, _) in enumerate(found.ways)
         )
-        self.kinds = strips.Kinds(*plan.factors, high, len(found.ways), found.down, across, beside, plan.shape.stored)
+        self.kinds = Kinds(*plan.factors, high, len(found.ways), found.down, across, beside, plan.shape.stored)
         self.table = plan.constants.add(np.array([*found.factors, *(n for way in found.ways for n in way)], np.int64))
         # for the second stage, planes are the columns' outermost dimension, of any size
         whole = layout.table.copy()

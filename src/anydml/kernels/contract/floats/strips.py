@@ -7,41 +7,16 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import shuffle
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.careful import masked_store
-from anydml.kernels.contract.floats.formula import Stored, bounded, stored, stored_rounded
+from anydml.kernels.contract.floats.formula import bounded, stored, stored_rounded
 from anydml.kernels.contract.floats.largest import below
-from anydml.kernels.contract.floats.reads import Reader, single
+from anydml.kernels.contract.floats.seen import Kinds, Seen
 from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.tensor import DataType
 
 I64 = Kind("i64")
-
-
-class Kinds(NamedTuple):
-    """The factors' types; the filter's lines and columns; lines and elements that are read from one output to the next.
-
-    beside: whether the filter's columns read elements that lie side by side.
-    """
-
-    a: DataType
-    b: DataType
-    high: int
-    wide: int
-    down: int
-    across: int
-    beside: bool
-    stored: Stored
-
-    def reach(self, half: int) -> int:
-        """Vectors of so many elements that a strip of two of them meets in a line."""
-        return 2 + -(-(self.wide - 1) // half)
-
-    @property
-    def error(self) -> float:
-        """The bound of a sum, over the sum of its terms' magnitudes: their additions, that of what is added, and the test's."""
-        return (self.high * self.wide + 8) * 2.0**-53
 
 
 class Filter(NamedTuple):
@@ -53,14 +28,13 @@ class Filter(NamedTuple):
     streams: dict[int, Value]
 
 
-class Strips:
+class Strips(Seen):
     """The kernel as far as a strip is concerned. What is known of the plane and of the band is set by `planes`.
 
     filter: the plane's; b, to: its line 0, and the output's. begin, stop: lines of the output; low, high: those that there are,
     and that they see. error: the bound of every sum; odd: whether it is of no use.
     """
 
-    ways: Sequence[tuple[str, str, str]]
     filter: Filter
     b: str
     to: str
@@ -73,12 +47,7 @@ class Strips:
     odd: str
 
     def __init__(self, target: Target, kinds: Kinds) -> None:
-        self.body, self.kinds = Body(target), kinds
-        self.lanes = target.vector_bytes // 4
-        self.half = self.lanes // 2
-        self.reader = Reader(self.body, kinds.b, 1, self.half)
-        # every second element of two vectors, in the order that one instruction makes, which is its own inverse
-        self.order = [0, 1, 4, 5, 2, 3, 6, 7] if self.half == 8 else [*range(self.half)]
+        super().__init__(target, kinds)
         self.size = kinds.b.dtype.itemsize
         # of a sum, with what is added to it, that is stored as it is, or rounded for what is stored
         added = kinds.stored.added()
@@ -188,57 +157,6 @@ class Strips:
             for old, new in zip(sums, made, strict=True)
         ]
 
-    def _masks(self, x: str) -> list[Value]:
-        """The elements that there are, of each vector that `_elements` reads."""
-        body, half = self.body, self.half
-        if not self.kinds.beside:
-            ends = [[body.op(f"sub i64 {end}, {x}") for end in way[1:]] for way in self.ways for _ in range(2)]
-            first = [h * half for _ in self.ways for h in (0, 1)]
-        else:
-            offsets = [body.op(f"sub i64 {end}, {self.ways[0][0]}") for end in ("%from", "%until")]
-            elements = [body.op(f"sdiv i64 {offset}, {self.kinds.b.dtype.itemsize}") for offset in offsets]
-            first = [k * half for k in range(self.kinds.reach(half))]
-            ends = [[body.op(f"sub i64 {end}, {x}") for end in elements]] * len(first)
-        found = [below(body, b, half, at) & ~below(body, a, half, at) for (a, b), at in zip(ends, first, strict=True)]
-        if self.kinds.across == 1:
-            return found
-        return [self._spread(mask, range(n, n + half)) for mask in found for n in (0, half)]
-
-    def _spread(self, mask: Value, lanes: range) -> Value:
-        """Some of the lanes of every second element."""
-        none = self.body.constant(mask.kind, False)
-        order = [n // 2 if n % 2 == 0 else self.half for n in lanes]
-        return Value(self.body, shuffle(self.body, mask.name, none.name, mask.kind.text, order), mask.kind)
-
-    def _elements(self, at: list[str], masks: list[Value] | None) -> list[list[Value]]:
-        """Both halves of what each of the filter's columns meets in a line."""
-        body, kinds, half = self.body, self.kinds, self.half
-
-        def vector(place: str, first: int, mask: Value | None) -> Value:
-            return single(self.reader.read(place, str(first), mask), kinds.b)
-
-        def read(place: str, first: int, k: int) -> Value:
-            if kinds.across == 1:
-                x = vector(place, first, None if masks is None else masks[k])
-            else:
-                low, high = (vector(place, 2 * first + n * half, None if masks is None else masks[2 * k + n]) for n in (0, 1))
-                every = [2 * n for n in self.order]
-                x = Value(body, shuffle(body, low.name, high.name, low.kind.text, every), low.kind)
-            return x.converted("fpext", x.kind.of("double"))
-
-        if not kinds.beside:
-            return [[read(place, h * half, 2 * v + h) for h in (0, 1)] for v, place in enumerate(at)]
-        vectors = [read(at[0], k * half, k) for k in range(kinds.reach(half))]
-
-        def moved(first: int) -> Value:
-            k, by = divmod(first, half)
-            if not by:
-                return vectors[k]
-            x, y = vectors[k : k + 2]
-            return Value(body, shuffle(body, x.name, y.name, x.kind.text, range(by, by + half)), x.kind)
-
-        return [[moved(v + h * half) for h in (0, 1)] for v in range(kinds.wide)]
-
     def _line(
         self, starts: list[str], line: str, i: int, sums: list[list[Value]], masks: list[Value] | None
     ) -> list[list[Value]]:
@@ -257,7 +175,12 @@ class Strips:
         """Store a vector of elements, and note it if some are left open; the number of those that are noted."""
         body = self.body
         if self.kinds.across == 2:
-            sums = [Value(body, shuffle(body, v.name, "poison", v.kind.text, self.order), v.kind) for v in sums]
+            places = [self.order.index(n) for n in range(self.lanes)]
+            low, high = sums
+            ends = (
+                shuffle(body, low.name, high.name, low.kind.text, part) for part in (places[: self.half], places[self.half :])
+            )
+            sums = [Value(body, end, low.kind) for end in ends]
         some = self.odd
         for k, (made, open_) in enumerate(self._elements_of(sums)):
             lanes = made.kind.lanes

@@ -1,0 +1,127 @@
+"""The elements of a line that a strip's columns see: each column of the filter meets a vector of them, in two halves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from anydml.kernels.code.emit import shuffle
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.formula import Stored
+from anydml.kernels.contract.floats.largest import below
+from anydml.kernels.contract.floats.reads import Reader, single
+from anydml.tensor import DataType
+
+
+class Kinds(NamedTuple):
+    """The factors' types; the filter's lines and columns; lines and elements that are read from one output to the next.
+
+    beside: whether the filter's columns read elements that lie side by side.
+    """
+
+    a: DataType
+    b: DataType
+    high: int
+    wide: int
+    down: int
+    across: int
+    beside: bool
+    stored: Stored
+
+    def reach(self, half: int) -> int:
+        """Vectors of so many elements that a strip of two of them meets in a line."""
+        return 2 + -(-(self.wide - 1) // half)
+
+    @property
+    def error(self) -> float:
+        """The bound of a sum, over the sum of its terms' magnitudes: their additions, that of what is added, and the test's."""
+        return (self.high * self.wide + 8) * 2.0**-53
+
+
+class Seen:
+    """What reads them. order: of halves of every second element, where each comes from."""
+
+    ways: Sequence[tuple[str, str, str]]
+
+    def __init__(self, target: Target, kinds: Kinds) -> None:
+        self.body, self.kinds = Body(target), kinds
+        self.lanes = target.vector_bytes // 4
+        self.half = self.lanes // 2
+        self.reader = Reader(self.body, kinds.b, 1, self.half)
+        self.whole = Reader(self.body, kinds.b, 1, self.lanes)
+        # every second element of two vectors, in the order that one instruction makes of each 16 bytes of both
+        self.order = [o for n in range(0, self.half, 2) for o in (n, n + 1, n + self.half, n + self.half + 1)]
+        # of elements that lie side by side, two of the filter's columns meet every second one
+        pair = 2 if kinds.beside else 1
+        self.groups = [range(max(v - pair, 0), v) for v in range(kinds.wide, 0, -pair)][::-1]
+
+    def _masks(self, x: str) -> list[Value]:
+        """The elements that there are, of each vector that `_elements` reads."""
+        body, half = self.body, self.half
+        if self.kinds.across == 2:
+            return self._masks_of_seconds(x)
+        if not self.kinds.beside:
+            ends = [[body.op(f"sub i64 {end}, {x}") for end in way[1:]] for way in self.ways for _ in range(2)]
+            first = [h * half for _ in self.ways for h in (0, 1)]
+        else:
+            offsets = [body.op(f"sub i64 {end}, {self.ways[0][0]}") for end in ("%from", "%until")]
+            elements = [body.op(f"sdiv i64 {offset}, {self.kinds.b.dtype.itemsize}") for offset in offsets]
+            first = [k * half for k in range(self.kinds.reach(half))]
+            ends = [[body.op(f"sub i64 {end}, {x}") for end in elements]] * len(first)
+        return [below(body, b, half, at) & ~below(body, a, half, at) for (a, b), at in zip(ends, first, strict=True)]
+
+    def _masks_of_seconds(self, x: str) -> list[Value]:
+        """Those of vectors of which every second element is a column's."""
+        body, lanes = self.body, self.lanes
+        found = []
+        for group in self.groups:
+            counts = [[body.op(f"sub i64 {end}, {x}") for end in self.ways[v][1:]] for v in group]
+            for first in (0, self.half):
+                mask = body.constant(Kind("i1", lanes), False)
+                for parity, (low, high) in enumerate(counts):
+                    some = below(body, high, self.half, first) & ~below(body, low, self.half, first)
+                    none = body.constant(some.kind, False)
+                    order = [n // 2 if n % 2 == parity else self.half for n in range(lanes)]
+                    mask = mask | Value(body, shuffle(body, some.name, none.name, some.kind.text, order), mask.kind)
+                found.append(mask)
+        return found
+
+    def _elements(self, at: list[str], masks: list[Value] | None) -> list[list[Value]]:
+        """Both halves of what each of the filter's columns meets in a line."""
+        body, kinds, half = self.body, self.kinds, self.half
+        if kinds.across == 2:
+            return self._seconds(at, masks)
+
+        def read(place: str, first: int, k: int) -> Value:
+            x = single(self.reader.read(place, str(first), None if masks is None else masks[k]), kinds.b)
+            return x.converted("fpext", x.kind.of("double"))
+
+        if not kinds.beside:
+            return [[read(place, h * half, 2 * v + h) for h in (0, 1)] for v, place in enumerate(at)]
+        vectors = [read(at[0], k * half, k) for k in range(kinds.reach(half))]
+
+        def moved(first: int) -> Value:
+            k, by = divmod(first, half)
+            if not by:
+                return vectors[k]
+            x, y = vectors[k : k + 2]
+            return Value(body, shuffle(body, x.name, y.name, x.kind.text, range(by, by + half)), x.kind)
+
+        return [[moved(v + h * half) for h in (0, 1)] for v in range(kinds.wide)]
+
+    def _seconds(self, at: list[str], masks: list[Value] | None) -> list[list[Value]]:
+        """Halves of every second element, in the order that is `order`."""
+        body, kinds, lanes, half = self.body, self.kinds, self.lanes, self.half
+        found = []
+        for k, group in enumerate(self.groups):
+            low, high = (
+                single(self.whole.read(at[group[0]], str(n * lanes), None if masks is None else masks[2 * k + n]), kinds.b)
+                for n in (0, 1)
+            )
+            for parity, _ in enumerate(group):
+                every = shuffle(body, low.name, high.name, low.kind.text, [2 * n + parity for n in self.order])
+                ends = (shuffle(body, every, "poison", low.kind.text, range(n, n + half)) for n in (0, half))
+                singles = [Value(body, end, Kind("float", half)) for end in ends]
+                found.append([x.converted("fpext", x.kind.of("double")) for x in singles])
+        return found
