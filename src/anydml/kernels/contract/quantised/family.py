@@ -19,6 +19,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.estimates import STATE, begun
+from anydml.kernels.contract.epilogue.rule import fused
 from anydml.kernels.contract.family import SHORT, contraction, planned
 from anydml.kernels.contract.floats.family import any_open
 from anydml.kernels.contract.geometry import Scratch
@@ -73,7 +74,8 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
     if other is not None and other.explicit_strides != output.explicit_strides:
         return Refused("what is added does not lie as the outputs do")
     geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found)
-    numbers = bounds.estimate(region, x.data_type, None if other is None else other.data_type, output.data_type)
+    other_type = None if other is None else other.data_type
+    numbers = bounds.estimate(region, x.data_type, other_type, output.data_type, fused(target))
     if isinstance(numbers, str) or geometry is None:
         return Refused(numbers if isinstance(numbers, str) else "weights differ between batches")
     constants = _Constants()
