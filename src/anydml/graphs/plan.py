@@ -30,7 +30,8 @@ class Region(NamedTuple):
 
     sums: the statement of the sums of centred integers, on the tensors of a work; desc: these sums, in int32. channel: the
     dimension in which the weights differ. x: scale and zero point; weights: scales and zero points by channel. norms: no less
-    than the sums of |weight| and of |weight - scale * integer|, by channel. bias: is added to a sum before it is rounded, by
+    than the sums of |weight| and of |weight - scale * integer|, by channel; lean: the sums of weight - scale * integer, if
+    they are known. bias: is added to a sum before it is rounded, by
     channel. other: scale and zero point of a tensor that is dequantised and added then, if any. bounds: what that is clamped
     to. rounding: scale and zero point of the output. arrays: tensors that are in no buffer, by name.
     """
@@ -41,6 +42,7 @@ class Region(NamedTuple):
     x: tuple[float, int]
     weights: tuple[NDArray[np.float32], NDArray[np.int32]]
     norms: tuple[NDArray[np.float64], NDArray[np.float64]]
+    lean: NDArray[np.float64] | None
     bias: NDArray[np.float32]
     other: tuple[float, int] | None
     bounds: tuple[float, float]

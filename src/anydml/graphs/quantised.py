@@ -21,6 +21,7 @@ from anydml.graphs.quantised_parts import (
     Unmatched,
     by_index,
     clamped,
+    lean,
     most_norms,
     norms,
     one,
@@ -91,6 +92,10 @@ class _Weights(NamedTuple):
             return norms(np.subtract(self.integers.astype(np.int64), self.zero), scales, axis)
         zeros = np.broadcast_to(by_index(self.zero, axis), scales.shape)
         return most_norms(DataType.of(self.integers.dtype), zeros, scales, self.integers.size // scales.size)
+
+    def lean(self, scales: NDArray[np.float32], axis: int | None) -> NDArray[np.float64] | None:
+        """For each channel, the sum of weight - scale * integer, where integers are known."""
+        return lean(np.subtract(self.integers.astype(np.int64), self.zero), scales, axis) if self.known else None
 
 
 class _Chain(NamedTuple):
@@ -201,6 +206,7 @@ class _Finding(Reading):
             (float(one(of_x.scale)), int(one(of_x.zero))),
             (scales, by_index(of_w.zero, axis, count).astype(np.int32)),
             of_w.norms(scales, axis),
+            of_w.lean(scales, axis),
             bias,
             other,
             chain.bounds,

@@ -164,9 +164,19 @@ def by_index(values: NDArray[Any], axis: int | None, count: int | None = None) -
 
 def norms(integers: NDArray[np.int64], scale: NDArray[np.float32], axis: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """For each channel, no less than the sums of |weight| and of |weight - scale * integer|."""
-    rows = integers.reshape(1, -1) if axis is None else np.moveaxis(integers, axis, 0).reshape(integers.shape[axis], -1)
-    found = [np.take_along_axis(table, rows + REACH, 1).sum(1) * MARGIN for table in _weights(scale)]
+    rows = _by_channel(integers, axis)
+    found = [np.take_along_axis(np.abs(table), rows + REACH, 1).sum(1) * MARGIN for table in _weights(scale)]
     return found[0], found[1]
+
+
+def lean(integers: NDArray[np.int64], scale: NDArray[np.float32], axis: int | None) -> NDArray[Any]:
+    """For each channel the sum of weight - scale * integer, off by less than what norms are above that of magnitudes."""
+    found: NDArray[Any] = np.take_along_axis(_weights(scale)[1], _by_channel(integers, axis) + REACH, 1).sum(1)
+    return found
+
+
+def _by_channel(integers: NDArray[np.int64], axis: int | None) -> NDArray[np.int64]:
+    return integers.reshape(1, -1) if axis is None else np.moveaxis(integers, axis, 0).reshape(integers.shape[axis], -1)
 
 
 def most_norms(
@@ -176,12 +186,12 @@ def most_norms(
     low, high = limits(data_type)
     integers = np.arange(-REACH, REACH + 1)
     there = (integers >= (low - zero)[:, None]) & (integers <= (high - zero)[:, None])
-    found = [np.where(there, table, 0).max(1) * (terms * MARGIN) for table in _weights(scale)]
+    found = [np.where(there, np.abs(table), 0).max(1) * (terms * MARGIN) for table in _weights(scale)]
     return found[0], found[1]
 
 
 def _weights(scale: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For each channel |weight| and |weight - scale * integer| of every integer from -REACH to REACH."""
+    """For each channel the weight, and weight - scale * integer, of every integer from -REACH to REACH."""
     exact = scale.astype(np.float64)[:, None] * np.arange(-REACH, REACH + 1)  # 24 bits and 8
     rounded = round_to_float32(exact).astype(np.float64)
-    return np.abs(rounded), np.abs(rounded - exact)
+    return rounded, rounded - exact

@@ -6,6 +6,9 @@ rounds to an integer. Let S be the sum of d e. Then
 
     X W - s d t e = s d (W - t e) + (X - s d) W,    so    |A - s t S - bias| <= E = s max|d| sum|W - t e| + max|X - s d| sum|W|
 
+Where the weights are known, the first part of E lies about s m sum(W - t e), m being the middle of what d may be: that is added
+to the bias, and max|d - m| takes the place of max|d|; for bytes whose zero point is 0, that is half as much.
+
 The estimate is v = S g + b in float32, with g = s t / y and b = bias / y, rounded. Where another tensor r (o - z) is added, F
 adds it, rounded to float32, after its first rounding, and rounds again; the estimate adds o h, with h = r / y, and b has -z h.
 """
@@ -56,8 +59,10 @@ def elements_of(data_type: DataType, scale: float, zero: int) -> tuple[NDArray[n
     return integers, round_to_float32(np.float64(scale) * integers)
 
 
-def estimate(region: Region, x_type: DataType, other_type: DataType | None, output: DataType) -> Estimate | str:
-    """The estimate of a region's outputs, or why there is none."""
+def estimate(
+    region: Region, x_type: DataType, other_type: DataType | None, output: DataType, fused: bool = False
+) -> Estimate | str:
+    """The estimate of a region's outputs, or why there is none. fused: products are not rounded before they are added to."""
     x_scale, (w_scales, _) = region.x[0], region.weights
     y_scale, zero = region.rounding
     other, other_zero = region.other or (0.0, 0)
@@ -66,21 +71,30 @@ def estimate(region: Region, x_type: DataType, other_type: DataType | None, outp
         return "a scale is not positive, or extreme"
     if not np.isfinite(region.bias).all():
         return "the bias is not finite"
-    (widest, off), (magnitudes, errors) = _roundings(x_type, *region.x), region.norms
-    error = (x_scale * widest * errors + off * magnitudes) * MARGIN
+    (low, high, off), (magnitudes, errors) = _roundings(x_type, *region.x), region.norms
+    widest = max(-low, high)
+    middle = 0.0 if region.lean is None else (low + high) / 2
+    shift = 0.0 if region.lean is None else x_scale * middle * region.lean / y_scale
+    error = (x_scale * (high - middle if region.lean is not None else widest) * errors + off * magnitudes) * MARGIN
     added, per_unit = 0.0, other / y_scale
     if other_type is not None:
         added = 255 * per_unit
-        error += _roundings(other_type, *region.other)[1] * MARGIN if region.other else 0
+        error += _roundings(other_type, *region.other)[2] * MARGIN if region.other else 0
     factor = x_scale * w_scales.astype(np.float64) / y_scale
-    term = region.bias.astype(np.float64) / y_scale - other_zero * per_unit
+    term = region.bias.astype(np.float64) / y_scale - other_zero * per_unit + shift
     if not ((factor > 1 / FAR).all() and (factor < FAR).all() and (np.abs(term) < FAR).all() and added < FAR):
         return "the output's scale is far from the inputs'"
-    of_term, before = np.abs(region.bias.astype(np.float64)) / y_scale + abs(other_zero) * per_unit, RANGE + added
-    # of float(sum), of its factor (rounded in any direction), and of the product, where that is not fused; of the term; of v
-    bound = error / y_scale + UNIT * (4.05 * (before + of_term) + 2.05 * of_term + 1.05 * before)
-    bound += UNIT * (3.05 * added + 1.05 * RANGE)  # the other's factor and product, and v
-    bound += UNIT * (1.05 * (RANGE + 256 * per_unit) + 2.1 * RANGE)  # as stated: of the sum, of both, and of the quotient
+    of_term = np.abs(region.bias.astype(np.float64)) / y_scale + abs(other_zero) * per_unit + np.abs(shift)
+    before = RANGE + added
+    # of float(sum), if that is not exact, of its factor (rounded in any direction), and of the product, where that is not
+    # fused; of the term; of v
+    small = widest * (magnitudes + errors) * MARGIN < w_scales / UNIT
+    rounded = 2.05 + np.where(small, 0, 1) + (0 if fused else 1)
+    bound = error / y_scale + UNIT * (rounded * (before + of_term) + 2.05 * of_term + 1.05 * before)
+    # as stated: of the sum, and of the quotient
+    bound += UNIT * (1.05 * (RANGE + 256 * per_unit) + 1.05 * RANGE)
+    if other_type is not None:  # the other's factor and product, v again; as stated: of both
+        bound += UNIT * (3.05 * added + 1.05 * RANGE + 1.05 * RANGE)
     bound *= MARGIN
     if not (bound < MOST).all():
         return "what the roundings of the float tensors may change is too much"
@@ -121,10 +135,11 @@ def _ties(factor: NDArray[np.float64], bound: NDArray[np.float64]) -> float:
     return float((np.minimum(1, bound[:, None] / np.maximum(off, bound[:, None])) / q).max(1).mean())
 
 
-def _roundings(data_type: DataType, scale: float, zero: int) -> tuple[float, float]:
-    """The largest centred integer's magnitude, and how far dequantised ones are from scale times integer at most."""
+def _roundings(data_type: DataType, scale: float, zero: int) -> tuple[float, float, float]:
+    """The least and the largest centred integer, and how far dequantised ones are from scale times integer at most."""
     integers, rounded = elements_of(data_type, scale, zero)
-    return float(np.abs(integers).max()), float(np.abs(rounded.astype(np.float64) - scale * integers).max())
+    off = np.abs(rounded.astype(np.float64) - scale * integers).max()
+    return float(integers.min()), float(integers.max()), float(off)
 
 
 def quantised(x: float, scale: float, zero: int, output: DataType) -> int:

@@ -19,6 +19,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.estimates import STATE, begun
+from anydml.kernels.contract.epilogue.rule import fused
 from anydml.kernels.contract.family import SHORT, contraction, planned
 from anydml.kernels.contract.floats.family import any_open
 from anydml.kernels.contract.geometry import Scratch
@@ -73,12 +74,13 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
     if other is not None and other.explicit_strides != output.explicit_strides:
         return Refused("what is added does not lie as the outputs do")
     geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found)
-    numbers = bounds.estimate(region, x.data_type, None if other is None else other.data_type, output.data_type)
+    other_type = None if other is None else other.data_type
+    numbers = bounds.estimate(region, x.data_type, other_type, output.data_type, fused(target))
     if isinstance(numbers, str) or geometry is None:
         return Refused(numbers if isinstance(numbers, str) else "weights differ between batches")
     constants = _Constants()
     rounding = _Rounding(region, target, constants, numbers, geometry, tensors, slack)
-    made = _in_tiles(rounding, found, machine.threads) or _of_sums(rounding, found, machine.threads)
+    made = in_tiles(rounding, found, machine.threads) or of_sums(rounding, found, machine.threads)
     if isinstance(made, Refused):
         return made
     plan, rounds, scratch, passing, lists = made
@@ -114,7 +116,7 @@ def _memory(plan: Planned) -> tuple[Scratch, Scratch]:
     return scratch, passing
 
 
-def _in_tiles(rounding: _Rounding, found: Convolution | Product, threads: int) -> _Made | None:
+def in_tiles(rounding: _Rounding, found: Convolution | Product, threads: int) -> _Made | None:
     """The rounds of sums that tiles round as they make them; None where they cannot."""
     output = found.output
     of_bytes = Operand("output", TensorDesc(rounding.tensors["output"].data_type, output.desc.sizes))
@@ -149,7 +151,7 @@ def _in_tiles(rounding: _Rounding, found: Convolution | Product, threads: int) -
     return _Made(plan, [*rounds, *rounding.ending(states, refined)], scratch, passing, listed)
 
 
-def _of_sums(rounding: _Rounding, found: Convolution | Product, threads: int) -> _Made | Refused:
+def of_sums(rounding: _Rounding, found: Convolution | Product, threads: int) -> _Made | Refused:
     """The rounds of sums that are written, and then of what rounds them."""
     plan = planned(found, {**rounding.tensors, SUMS: rounding.region.desc}, rounding.target, threads)
     if isinstance(plan, Refused):
