@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import anydml as dml
 from anydml import TensorDesc
 from anydml.devices import choice
 from anydml.devices import graph as graphs
+from anydml.graphs import check as graph_check
 from anydml.graphs.plan import spelled
 from anydml.kernels.code import engine, llvm
 from anydml.schema.expression import Sum, Tensor, each, exp, over
@@ -62,6 +65,38 @@ def test_layers_are_compiled_once_and_for_every_batch_size(monkeypatch: pytest.M
             made.clear()
     assert not made
     assert counts[5] == counts[7] <= len(graph.call.parts) / LAYERS + 2  # the last layer's join is an output
+
+
+def test_descs_that_are_equal_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers that are alike: one check for all; and what is wrong is said of each."""
+    asked: list[Any] = []
+
+    def noting(desc: Any, level: Any) -> Any:
+        asked.append(desc)
+        return dml.check(desc, level)
+
+    desc = dml.graph(layers, x=TensorDesc("FLOAT32", (5, 24, 20, 20))).desc
+    monkeypatch.setattr(graph_check, "check", noting)
+    assert len(graph_check.check_graph(desc).nodes) == len(desc.nodes)
+    operators = [node.desc for node in desc.nodes if isinstance(node, dml.OperatorNode)]
+    assert len(asked) == len(set(operators)) < len(operators) / 2
+    first: Any = operators[0]
+    wrong = dml.OperatorNode(replace(first, strides=(0, 1)))
+    nodes = tuple(wrong if isinstance(n, dml.OperatorNode) and n.desc == first else n for n in desc.nodes)
+    with pytest.raises(dml.GraphError) as error:
+        graph_check.check_graph(replace(desc, nodes=nodes))
+    assert len(error.value.faults) >= LAYERS
+
+
+def test_equal_descs_stay_equal_elsewhere() -> None:
+    """A copy that another process would get: without the hash that is kept here, which strings there do not have."""
+    t = TensorDesc("FLOAT32", (2, 3))
+    desc = dml.ActivationRelu(input_tensor=t, output_tensor=t)
+    known = {desc: 1}
+    copied = pickle.loads(pickle.dumps(desc))
+    assert "_hash" in vars(desc)
+    assert "_hash" not in vars(copied)
+    assert known[copied] == 1
 
 
 def test_statements_are_spelled_by_what_they_say() -> None:

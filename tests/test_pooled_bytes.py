@@ -205,6 +205,27 @@ def test_each_way_gives_what_is_stated(kind: str, slack: float, monkeypatch: pyt
         same(graph_of(x, scales, (x.dtype.type(3), zeros[1]), averaged), x)
 
 
+@pytest.mark.parametrize(
+    "averaged",
+    [
+        lambda x: dml.reduce(x, function="AVERAGE", axes=(2, 3)).reshape((18,)),
+        lambda x: dml.reduce(x.transpose((0, 2, 3, 1)), function="AVERAGE", axes=(1, 2)),
+        lambda x: dml.element_wise_clip(
+            dml.average_pooling(x.reshape((2, 9, 8, 7)), window_size=(3, 3)).reshape((2, 3, 3, 30)), min=0.0, max=14.0
+        ),
+    ],
+    ids=["flattened", "channels last", "other sizes"],
+)
+def test_tensors_that_are_read_otherwise(averaged: Averaged) -> None:
+    """Means whose elements lie side by side, with other sizes; and dequantised tensors transposed."""
+    x = bytes_of((2, 9, 7, 8))
+    graph = graph_of(x, (0.1, 0.1), (np.uint8(3), np.uint8(9)), averaged)
+    names, fused = executed(graph, x, fuse=True)
+    assert names[-1] == NAME
+    np.testing.assert_array_equal(fused, executed(graph, x, fuse=False)[1])
+    assert len(np.unique(fused)) > 5
+
+
 def pooling(x: tuple[float, int], rounding: tuple[float, int]) -> Pooling:
     """A region of means over rows."""
     t = Tensor("x", (1, 1, 4), DataType.FLOAT32)

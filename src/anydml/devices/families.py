@@ -167,11 +167,11 @@ DEVICES: Mapping[str, Families] = {
     "cpu": {
         "copy:compiled": copy_compiled,
         "copy:numpy": copy_numpy,
+        "elementwise:compiled": elementwise_compiled,
         "contract:compiled": contract_compiled,
         "contract:numpy": contract_numpy,
         "contract.floats:compiled": contract_floats,
         "attention:compiled": attention_compiled,
-        "elementwise:compiled": elementwise_compiled,
         "reduce:compiled": reduce_compiled,
         "windows:compiled": windows_compiled,
         "irregular:compiled": irregular_compiled,

@@ -27,7 +27,7 @@ from anydml.graphs.show import called, summary
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
-from anydml.kernels.match.moves import moves
+from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.match.windows import MAX, windows
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
@@ -174,10 +174,13 @@ class _Kernels:
 def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     """The works without those that only move elements which others can read or write at their places."""
     found = {}
+    known: dict[Desc, list[Move] | str] = {}
     for work in works:
         operator = checked.nodes[work.node]
         assert operator is not None
-        if not isinstance(made := moves(meaning(operator.desc.as_newest())), str):
+        if (made := known.get(operator.desc)) is None:
+            made = known[operator.desc] = moves(meaning(operator.desc.as_newest()))
+        if not isinstance(made, str):
             found[work.node] = made
     return laid(checked, works, found)
 

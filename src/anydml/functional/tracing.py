@@ -30,6 +30,7 @@ from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, as_data_type, packed_strides
 
 PACKAGE = str(Path(__file__).parent.parent)
+ZEROS = 1 << 26  # bytes of stand-ins of a call that are parts of one array
 
 
 class GraphTensor:
@@ -136,6 +137,7 @@ class Building:
         given: list[tuple[GraphTensor, NDArray[Any]]] = []
         packed: dict[int, NDArray[Any]] = {}
         alive: list[NDArray[Any]] = []  # so that no two have one address
+        memory = _Memory()
 
         def stand_in(value: Any) -> Any:
             if isinstance(value, (list, tuple)):
@@ -144,7 +146,7 @@ class Building:
                 return value
             if value._building is not self:
                 raise BindingError([Fault("", f"{value!r} is a tensor of another graph")])
-            made = _stand_in(value.tensor)
+            made = _stand_in(value.tensor, memory)
             if value.tensor.data_type.element_bits < 8:
                 packed[address_of(made)] = np.zeros(value.tensor.element_bytes, np.uint8)
             given.append((value, packed.get(address_of(made), made)))
@@ -246,13 +248,29 @@ def _flat(values: Sequence[Any]) -> list[Any]:
     return [x for value in values for x in (value if isinstance(value, (list, tuple)) else (value,))]
 
 
-def _stand_in(t: TensorDesc) -> NDArray[Any]:
+class _Memory:
+    """Zeros for the stand-ins of a call, which nobody writes to: parts of one array, as long as they fit."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        first, self._taken = self._taken, self._taken + -(-size // 64) * 64
+        return _zeros()[first : first + size] if self._taken <= ZEROS else np.zeros(size, np.uint8)
+
+
+@cache
+def _zeros() -> NDArray[np.uint8]:
+    return np.zeros(ZEROS, np.uint8)  # of which the system makes memory when it is read
+
+
+def _stand_in(t: TensorDesc, memory: _Memory) -> NDArray[Any]:
     if t.data_type.element_bits < 8:
         if t.explicit_strides != packed_strides(t.sizes):
             raise BindingError([Fault("", f"tensors of {t.data_type} are traced packed; a GraphDesc has others")])
         return np.zeros(t.sizes, array_dtype(t.data_type))
     strides = [stride * t.data_type.dtype.itemsize for stride in t.explicit_strides]
-    made: NDArray[Any] = np.ndarray(t.sizes, t.data_type.dtype, np.zeros(t.span, t.data_type.dtype), strides=strides)
+    made: NDArray[Any] = np.ndarray(t.sizes, t.data_type.dtype, memory.take(t.element_bytes), strides=strides)
     return made
 
 

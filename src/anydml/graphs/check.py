@@ -38,6 +38,7 @@ class _Checking:
         self.desc, self.level = desc, level
         self.input_count, self.output_count = desc.counts
         self.faults: list[Fault] = []
+        self._alike: dict[Desc, Checked[Desc]] = {}  # by descs, those that keep every rule
         self.nodes = tuple(self._node(i, node) for i, node in enumerate(desc.nodes))
         self.inputs_of = [_tensors(node, INPUT) for node in desc.nodes]
         self.outputs_of = [_tensors(node, OUTPUT) for node in desc.nodes]
@@ -68,9 +69,8 @@ class _Checking:
     def _node(self, i: int, node: Any) -> Checked[Desc] | None:
         if isinstance(node, ConstantNode):
             if self.level < CONSTANTS_SINCE:
-                self._fault(
-                    self._called(i), f"is a constant, and these came with feature level {CONSTANTS_SINCE}; this is {self.level}"
-                )
+                since = f"these came with feature level {CONSTANTS_SINCE}; this is {self.level}"
+                self._fault(self._called(i), f"is a constant, and {since}")
             if not node.data.size:
                 self._fault(self._called(i), "is a constant of no bytes")
             return None
@@ -78,13 +78,23 @@ class _Checking:
             raise TypeError(f"nodes[{i}] takes an OperatorNode or a ConstantNode, not {node!r}")
         at = f" ({node.where})" if node.where else ""
         try:
-            return check(node.desc, self.level)
+            return self._checked(node.desc)
         except DescError as error:
             for violation in error.violations:
                 self._fault(self._called(i) + at, str(violation), violation)
         except BindingError as error:
             self._fault(self._called(i) + at, error.faults[0].message)
         return None
+
+    def _checked(self, desc: Desc) -> Checked[Desc]:
+        """What the check of a desc proves, once for all that are equal."""
+        try:
+            known = self._alike.get(desc)
+        except TypeError:  # what no kind takes may have no hash, and is a violation
+            known = None
+        if known is None:
+            self._alike[desc] = known = check(desc, self.level)
+        return known
 
     def _in_range(self, at: str, what: str, index: int, count: int) -> bool:
         if not 0 <= index < count:

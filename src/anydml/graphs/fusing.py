@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusion import Producer, fused
 from anydml.graphs.plan import Use, Work, lie_alike
+from anydml.schema.desc import Desc
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
-from anydml.schema.statement import Nest, stated
+from anydml.schema.statement import Nest, meaning, stated
 from anydml.schema.traversal import bound_by, walk
 
 OUTPUT = "output"
@@ -63,15 +65,29 @@ def _stated(checked: CheckedGraph, work: Work, tensors: dict[str, Tensor]) -> Wo
     def named(field: str, t: Any) -> Tensor:
         return tensors.setdefault(names[field], Tensor(names[field], t.sizes, t.data_type))
 
-    (nest,) = stated(operator.desc.as_newest(), named).values()
-    if nest.moves or any(e.op == "read" and e.data[0].definition is not None for e in walk(nest.body)):
+    if not _takes_part(operator.desc):
         return None
+    (nest,) = stated(operator.desc.as_newest(), named).values()
     (use,) = work.writes.values()
     return Work(work.nodes, {_name(u): u for u in work.reads.values()}, {OUTPUT: use}, nest)
 
 
+@lru_cache(maxsize=256)
+def _takes_part(desc: Desc) -> bool:
+    """Whether the statement of an operator with one output is a map, or sums products that a map may go on with."""
+    (nest,) = meaning(desc.as_newest()).values()
+    nodes = walk(nest.body)
+    if nest.moves or any(e.op == "read" and e.data[0].definition is not None for e in nodes):
+        return False
+    return _sums_products(nest) or not any(map(bound_by, nodes))
+
+
+def _sums_products(nest: Nest) -> bool:
+    return any(e.op == "reduce" and e.args[0].op == "mul" for e in walk(nest.body))
+
+
 def _length(nest: Nest) -> int:
-    return sum(1 for _ in walk(nest.body))
+    return len(walk(nest.body))
 
 
 def _both(consumer: Work, producer: Work, buffer: int) -> Work | None:
@@ -97,8 +113,7 @@ def _both(consumer: Work, producer: Work, buffer: int) -> Work | None:
 
 def _goes_on(consumer: Nest, producer: Nest) -> bool:
     """Whether a map goes on with a sum of products at no cost."""
-    products = any(e.op == "reduce" and e.args[0].op == "mul" for e in walk(producer.body))
-    return products and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
+    return _sums_products(producer) and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
 
 
 def read_at_index(work: Work) -> list[str]:

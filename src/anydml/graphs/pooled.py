@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 
 from anydml.graphs.checked import CheckedGraph
-from anydml.graphs.dequantised import EIGHT_BIT, Reading
-from anydml.graphs.plan import Pooling, Work
+from anydml.graphs.dequantised import EIGHT_BIT, FLOAT32, Dequantised, Reading
+from anydml.graphs.plan import Pooling, Use, Work, lie_alike
 from anydml.graphs.quantised_parts import Unmatched, clamped, one, quantised, read_at
 from anydml.schema.traversal import bound_by, walk
+from anydml.tensor import TensorDesc, packed_strides
 
 
 def poolings(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
@@ -27,6 +28,43 @@ def poolings(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     return tuple(found)
 
 
+def _before(reading: Reading, use: Use, output: Use) -> tuple[Work, Use]:
+    """The work that writes a tensor, which may be read with other sizes, and a region's output with those of the tensor."""
+    work = reading.writers.get(use.buffer)
+    if work is None or len(work.writes) != 1:
+        raise Unmatched
+    (written,) = work.writes.values()
+    if lie_alike(use, written):
+        return reading.before(use), output
+    packed = all(map(is_packed, (use.tensor, written.tensor, output.tensor)))
+    if not packed or use.offset != written.offset or use.tensor.span != written.tensor.span:
+        raise Unmatched
+    sizes = TensorDesc(output.tensor.data_type, written.tensor.sizes).spelled_out()
+    return reading.before(written), output._replace(tensor=sizes)
+
+
+def _dequantised(reading: Reading, use: Use) -> Dequantised:
+    """The bytes that a tensor is dequantised of, where it is read: perhaps transposed."""
+    work = reading.writers.get(use.buffer)
+    if work is None or len(work.writes) != 1:
+        raise Unmatched
+    (written,) = work.writes.values()
+    found = reading.dequantised(written)
+    if lie_alike(use, written):
+        return found
+    first, rest = divmod(use.offset - written.offset, FLOAT32.element_bits // 8)
+    inside = first >= 0 and not rest and first + use.tensor.span <= written.tensor.span
+    if not inside or use.tensor.data_type is not FLOAT32 or not all(map(is_packed, (found.source.tensor, written.tensor))):
+        raise Unmatched
+    lying = TensorDesc(found.source.tensor.data_type, use.tensor.sizes, strides=use.tensor.explicit_strides).spelled_out()
+    return found._replace(source=found.source._replace(tensor=lying, offset=found.source.offset + first))
+
+
+def is_packed(t: TensorDesc) -> bool:
+    """Whether elements follow one another, in order, each of them once."""
+    return all(n == 1 or a == b for n, a, b in zip(t.sizes, t.explicit_strides, packed_strides(t.sizes), strict=True))
+
+
 def _pooling(reading: Reading, work: Work) -> Work:
     outputs = [use for use in work.writes.values() if use.tensor.data_type in EIGHT_BIT]
     if len(outputs) != 1 or len(work.writes) != 1:
@@ -38,7 +76,7 @@ def _pooling(reading: Reading, work: Work) -> Work:
     nodes, (low, high) = [work.node], (-math.inf, math.inf)
     name = read_at(inner, nest)
     while True:
-        work = reading.before(work.reads[name])
+        work, output = _before(reading, work.reads[name], output)
         nodes.append(work.node)
         nest = reading.nest(work)
         body, bounds = clamped(nest.body)
@@ -49,7 +87,7 @@ def _pooling(reading: Reading, work: Work) -> Work:
     if bounds != (-math.inf, math.inf) or body.op != "div" or len(work.reads) != 1:
         raise Unmatched
     ((name, use),), (written,) = work.reads.items(), work.writes
-    of_x = reading.dequantised(use)
+    of_x = _dequantised(reading, use)
     x = float(one(of_x.scale)), int(one(of_x.zero))
     region = Pooling(nest, x, (low, high), rounding)
     return Work(tuple(reversed(nodes)), {name: of_x.source}, {written: output}, None, region, (use.buffer,))

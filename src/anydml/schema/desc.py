@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from anydml.computed import computed_once
 from anydml.names import snake_case
 from anydml.schema.field import Field
 from anydml.schema.kinds import Scalar
@@ -63,15 +64,22 @@ class Desc(ABC):
             if getattr(self, count) is None and getattr(self, sized) is not None:
                 put(count, len(getattr(self, sized)))
 
-    @property
+    @computed_once
     def _key(self) -> tuple[Any, ...]:
         return tuple(f.key(getattr(self, f.name)) for f in self.spec.keyed)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and isinstance(other, Desc) and self._key == other._key
+        return self is other or (type(self) is type(other) and isinstance(other, Desc) and self._key == other._key)
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @computed_once
+    def _hash(self) -> int:
         return hash((type(self), self._key))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # no hash, which is this process's own
 
     def __repr__(self) -> str:
         shown = []

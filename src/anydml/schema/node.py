@@ -32,12 +32,13 @@ class Variable:
 class Expr:
     """A node: an operation, its arguments, and data that are no nodes."""
 
-    __slots__ = ("__weakref__", "args", "data", "integral", "op", "rewritten", "sort")
+    __slots__ = ("__weakref__", "args", "below", "data", "integral", "op", "rewritten", "sort")
 
     def __init__(self, op: str, args: tuple[Expr, ...], data: Any, sort: str) -> None:
         self.op, self.args, self.data, self.sort = op, args, data, sort
         self.rewritten: Expr | Literal[False] | None = None  # see `identities`; False: as it is, and no cycle of it
         self.integral: bool | None = None  # see `integral`
+        self.below: tuple[Expr, ...] | None = None  # see `walk`
 
     def __repr__(self) -> str:
         return f"{self.op}({', '.join(map(repr, self.args)) or self.data!r})"

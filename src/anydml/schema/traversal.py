@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 
 
-def walk(e: Expr) -> Iterator[Expr]:
+def walk(e: Expr) -> Sequence[Expr]:
     """Every node below and including `e`, each once, arguments before what uses them."""
+    if e.below is None:
+        e.below = _below(e)
+    return (*e.below, e)
+
+
+def _below(e: Expr) -> tuple[Expr, ...]:
     seen: set[Expr] = set()
+    found: list[Expr] = []
     stack = [(e, False)]
     while stack:
         node, ready = stack.pop()
         if ready:
-            yield node
+            found.append(node)
         elif node not in seen:
             seen.add(node)
             if not node.args:
-                yield node
+                found.append(node)
                 continue
             stack.append((node, True))
             stack += [(a, False) for a in reversed(node.args)]
+    return tuple(found[:-1])
 
 
 def bound_by(e: Expr) -> tuple[Variable, ...]:
