@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +28,7 @@ TOGETHER = {  # files whose tests go to one process: one after another, or shari
 """Alone: forks, threads on every processor, and counts of memory disturb one another."""
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if group := TOGETHER.get(item.path.stem):
@@ -76,7 +77,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture
-def in_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that change what kernels are made of compile their own, which nobody else gets."""
+    monkeypatch.setattr(engine, "compiled", lru_cache(maxsize=1024)(engine.compiled.__wrapped__))
+
+
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
     """The numbers of elements that kernels of rows leave to Python, call by call."""
     counts: list[int] = []
     coordinates = undecided._coordinates
@@ -87,8 +94,7 @@ def in_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return found
 
     monkeypatch.setattr(undecided, "_coordinates", counting)
-    yield counts
-    engine.compiled.cache_clear()
+    return counts
 
 
 @pytest.fixture
