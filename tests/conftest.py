@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from every_kernel import Compared, Kernel, Ran
 
 # tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
 engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
+engine.within = lru_cache(maxsize=256)(engine.within.__wrapped__)
 
 TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
     **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
@@ -26,10 +28,18 @@ TOGETHER = {  # files whose tests go to one process: one after another, or shari
 """Alone: forks, threads on every processor, and counts of memory disturb one another."""
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if group := TOGETHER.get(item.path.stem):
             item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: looked through for garbage again and again, they would take a tenth of all time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 @pytest.fixture
@@ -67,7 +77,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture
-def in_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that change what kernels are made of compile their own, which nobody else gets."""
+    monkeypatch.setattr(engine, "compiled", lru_cache(maxsize=1024)(engine.compiled.__wrapped__))
+
+
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
     """The numbers of elements that kernels of rows leave to Python, call by call."""
     counts: list[int] = []
     coordinates = undecided._coordinates
@@ -78,8 +94,7 @@ def in_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return found
 
     monkeypatch.setattr(undecided, "_coordinates", counting)
-    yield counts
-    engine.compiled.cache_clear()
+    return counts
 
 
 @pytest.fixture
@@ -88,7 +103,8 @@ def _any_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     kernel: Kernel | None = request.node.callspec.params.get("kernel")
     if kernel and kernel.name.endswith(":compiled") and (reason := unavailable()) is not None:
         pytest.skip(reason)
-    for name, module in list(sys.modules.items()):  # the one of `kernel.lower`, and those that it plans with
+    # the module of `kernel.lower`, and those that it plans with
+    for module in [module for name, module in sys.modules.items() if name.startswith("anydml.kernels.")]:
         for limit in ("SMALL", "ALONE"):
-            if name.startswith("anydml.kernels.") and hasattr(module, limit):
+            if hasattr(module, limit):
                 monkeypatch.setattr(module, limit, 0)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from anydml import Checked, TensorFlags, check
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import DEVICES
 from anydml.devices.link import link
+from anydml.kernels.code import engine
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.family import contraction
@@ -80,6 +83,37 @@ def plan_of(checked: Checked[Any], target: Target, threads: int) -> Plan:
     found = contraction(stated(checked.desc), checked)
     assert isinstance(found, Product | Convolution), found
     return Plan(of_product(found) if isinstance(found, Product) else of_convolution(found), target, threads)
+
+
+@lru_cache(maxsize=4096)
+def _emitted(emit: Callable[..., str], target: Target, *arguments: Any) -> engine.Code:
+    emit(target, *arguments)
+    return engine.Code(None, 1)
+
+
+@contextmanager
+def code_left_out() -> Iterator[None]:
+    """Within it kernels are emitted and not compiled: for what asks which ones take a desc, and executes none.
+
+    What calls kernels is compiled, since it is kept; and nests are, which look at their machine code.
+    """
+    whole = engine.compiled
+
+    def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> engine.Code:
+        calls = emit.__module__.startswith("anydml.kernels.call.")
+        return (whole if calls else _emitted)(emit, target, *arguments)
+
+    engine.compiled = compiled
+    try:
+        yield
+    finally:
+        engine.compiled = whole
+
+
+def takes(kernel: Kernel, checked: Checked[Desc], machine: Machine) -> bool:
+    """Whether a kernel takes a desc on a machine."""
+    with code_left_out():
+        return not isinstance(kernel.lower(newest_of(checked), machine), Refused)
 
 
 def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
@@ -154,7 +188,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
                 yield kernel
         elif not isinstance(patterns.get(name, patterns.get(name.split(":")[0])), str):
             if name.endswith(":compiled"):
-                taken = taken or not isinstance(kernel.lower(checked, Machine(None, 1)), Refused)
+                taken = taken or takes(kernel, checked, Machine(None, 1))
             yield kernel
 
 

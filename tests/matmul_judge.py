@@ -18,8 +18,8 @@ from anydml.kernels.kernel import Machine
 from every_kernel import SOAK, Kernel, Operator, Ran, compiled_by, kernels_of, machines_for
 from matmul_cases import Case, Placed, Recipe, fitting, make
 
-OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "250000"))
-SOAKING = SOAK > 1 or OUTPUTS > 250_000
+OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "100000"))
+SOAKING = SOAK > 1 or OUTPUTS > 100_000
 OPERATORS: tuple[Operator, ...] = (QuantizedLinearMatrixMultiply, MatrixMultiplyInteger)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import oracle
 from agreement import bits
 from anydml import TensorDesc, operators
 from anydml.kernels.attention import layout, undecided, weights
-from anydml.kernels.code import engine, llvm
+from anydml.kernels.code import llvm
 from anydml.kernels.elementwise.functions import doubled
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.match.attention import attention
@@ -217,7 +216,7 @@ def test_any_layout_and_no_byte_beside_it() -> None:
 
 
 @pytest.fixture
-def left(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def left(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
     """The number of elements that each call leaves to the reference."""
     found: list[int] = []
     real = undecided._decide
@@ -228,9 +227,7 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         real(open_, nest, data_type, scratch, arrays)
 
     monkeypatch.setattr(undecided, "_decide", counting)
-    engine.compiled.cache_clear()
-    yield found
-    engine.compiled.cache_clear()
+    return found
 
 
 def test_the_second_stage_decides_what_float64_leaves_open(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:

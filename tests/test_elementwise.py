@@ -29,7 +29,8 @@ from mapped import (
 )
 
 COMPILED = "elementwise:compiled"
-TRANSCENDENTAL, RATIONAL = 100_000, 1_000_000  # outputs that are compared, of all operators together
+# outputs that are compared, of all operators together
+TRANSCENDENTAL, RATIONAL = (100_000, 1_000_000) if SOAK > 1 else (40_000, 300_000)
 MOST = 40_000  # of a desc at a time
 ISAS = [t.name for t in without_dot_products()]
 WITH_INPUTS = {o: any(map(is_transcendental, descs_of_examples(o))) for o in MAPPED if o.spec.inputs}

@@ -125,6 +125,7 @@ def test_what_is_left_undecided_is_judged_by_arb(name: str) -> None:
     assert prove.refuted(name, targets()[-1], [x]) == []
 
 
+@pytest.mark.usefixtures("own_code")
 def test_a_bound_that_does_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     exp = wide.UNARY["exp"]
     xs = prove.inputs(0x3F800000, 1 << 12)
@@ -139,7 +140,6 @@ def test_a_bound_that_does_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) ->
         found = prove.scanned("exp", targets()[-1], xs)
         assert (bool(found.wrong), bool(found.undecided)) == (wrong, undecided)
     monkeypatch.undo()
-    engine.compiled.cache_clear()
     prove.bound.cache_clear()
 
 

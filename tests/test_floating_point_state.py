@@ -28,7 +28,6 @@ from agreement import bits
 from anydml.devices.device import NAMES as DEVICES
 from anydml.exact.float32 import round_to_float32
 from anydml.functional import parameters
-from anydml.kernels.code import engine
 from anydml.kernels.elementwise import family
 from anydml.kernels.kernel import Machine
 from anydml.kernels.reference import evaluated
@@ -287,12 +286,12 @@ def maps() -> list[tuple[Desc, dict[str, NDArray[Any]], NDArray[Any]]]:
     return made
 
 
+@pytest.mark.usefixtures("own_code")  # that is made in that state, too
 @by_state
 @pytest.mark.parametrize("isa", [t.name for t in without_dot_products()])
 def test_maps_are_the_same_bits(mxcsr: Context, state: int, isa: str) -> None:
     wanted = maps()
     results = []
-    engine.compiled.cache_clear()  # code that is made in that state, too
     family._trial.cache_clear()
     with mxcsr(state):
         for desc, inputs, result in wanted:
@@ -303,5 +302,4 @@ def test_maps_are_the_same_bits(mxcsr: Context, state: int, isa: str) -> None:
     for (desc, _, result), (kernel_name, output) in zip(wanted, results, strict=True):
         assert kernel_name == "elementwise:compiled"
         np.testing.assert_array_equal(bits(output), bits(result), err_msg=str(desc))
-    engine.compiled.cache_clear()
     family._trial.cache_clear()

@@ -1,6 +1,6 @@
 """Every matmul kernel gives the oracle's bits: over sizes, types, scales and layouts chosen to hurt, by the million.
 
-ANYDML_MATMUL_OUTPUTS says how many outputs of each kernel are compared in generated products, 250,000 by default;
+ANYDML_MATMUL_OUTPUTS says how many outputs of each kernel are compared in generated products, 100,000 by default;
 `make soak` raises it.
 """
 

@@ -246,7 +246,6 @@ def standardising(data_type: str) -> list[tuple[Any, str]]:
 def test_standardised_elements(isa: str, bounds: str, monkeypatch: pytest.MonkeyPatch, in_python: list[int], ran: Any) -> None:
     for name, value in BOUNDS[bounds].items():
         monkeypatch.setattr(standardised, name, value)
-    engine.compiled.cache_clear()
     rng = np.random.default_rng(6)
     compared = 0
     for data_type in FLOATS if SOAK > 1 or (bounds == "at once" and isa == ISAS[0]) else FLOATS[:1]:
@@ -328,6 +327,7 @@ def test_outputs_that_take_turns(threads: int, monkeypatch: pytest.MonkeyPatch, 
             assert sum(in_python) > 2
 
 
+@pytest.mark.usefixtures("own_code")
 @pytest.mark.parametrize("past_cache", [False, True])
 def test_a_map_by_lines_goes_on_where_its_list_was_full(past_cache: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(9)
@@ -351,6 +351,5 @@ def test_a_map_by_lines_goes_on_where_its_list_was_full(past_cache: bool, monkey
         monkeypatch.setattr(elementwise, name, value)
     engine.compiled.cache_clear()
     found = on_cpu(desc, "elementwise:compiled", inputs)
-    engine.compiled.cache_clear()
     np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
     assert len(stops) > 10

@@ -60,6 +60,7 @@ def test_pairs_decide_as_float64_does(name: str, target: Target) -> None:
     assert prove_pairs.unbounded(name, target, (x[: x.size & -8] for x in blocks(len(name)))) == 0
 
 
+@pytest.mark.usefixtures("own_code")
 @every_target
 @every_function
 def test_a_pair_without_a_margin_is_found_out(name: str, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,11 +71,7 @@ def test_a_pair_without_a_margin_is_found_out(name: str, target: Target, monkeyp
         return made._replace(high=made.low, sums=None)
 
     monkeypatch.setitem(paired.FUNCTIONS, name, certain)
-    engine.compiled.cache_clear()
-    try:
-        assert prove_pairs.proved(prove_pairs.formula(name), target, blocks(1)).wrong
-    finally:
-        engine.compiled.cache_clear()
+    assert prove_pairs.proved(prove_pairs.formula(name), target, blocks(1)).wrong
 
 
 X = Node("stream", (), (0, DataType.FLOAT32))

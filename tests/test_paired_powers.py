@@ -86,14 +86,11 @@ def test_decided_powers_are_the_nearest_float32(kind: str, target: Target) -> No
     assert count > {"usual": 0.999, "any": 0.02}.get(kind, 0.2) * COUNT
 
 
+@pytest.mark.usefixtures("own_code")
 @pytest.mark.parametrize("target", SERVED[-1:], ids=lambda t: t.name)
 def test_powers_without_a_margin_are_found_out(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paired_powers, "MARGIN", 0.0)
-    engine.compiled.cache_clear()
-    try:
-        assert wrong(target, *kinds()["exact"])[1]
-    finally:
-        engine.compiled.cache_clear()
+    assert wrong(target, *kinds()["exact"])[1]
 
 
 @pytest.mark.parametrize("kind", kinds())

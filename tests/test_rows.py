@@ -283,7 +283,6 @@ def test_extremes_of_rows_of_any_length() -> None:
 
 @pytest.mark.parametrize("room", [2, 8, 1 << 10])
 def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int]) -> None:
-    engine.compiled.cache_clear()
     for name in ("EXP_REL", "PICKED_REL"):  # honest bounds, of much use to nobody
         monkeypatch.setattr(softmax, name, 2.0**-24)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
@@ -301,7 +300,6 @@ def test_elements_left_open_across_are_decided_exactly(
     room: int, threads: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int], staged: list[tuple[int, ...]]
 ) -> None:
     """A call that stops has put back the rows that it has done, and none that it has not."""
-    engine.compiled.cache_clear()
     for name in ("EXP_REL", "PICKED_REL"):  # some of every row are left open, not all
         monkeypatch.setattr(softmax, name, 2.0**-27)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-27)
@@ -316,7 +314,6 @@ def test_elements_left_open_across_are_decided_exactly(
 
 
 def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, in_python: list[int]) -> None:
-    engine.compiled.cache_clear()
     for name in ("EXP_REL", "PICKED_REL"):
         monkeypatch.setattr(softmax, name, 2.0**-24)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
@@ -336,7 +333,6 @@ def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, in_python
 def test_what_float64_leaves_open_of_a_softmax_is_decided_in_pairs(
     isa: str, sizes: tuple[int, ...], axes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, in_python: list[int]
 ) -> None:
-    engine.compiled.cache_clear()
     for name in ("EXP_REL", "PICKED_REL"):  # nearly all is open
         monkeypatch.setattr(softmax, name, 2.0**-20)
     rng = np.random.default_rng(8)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from anydml import DataType
-from anydml.kernels.code import engine, llvm
+from anydml.kernels.code import llvm
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.reduce import across, family, sums
 from every_kernel import SOAK, Ran
@@ -75,7 +75,6 @@ def test_what_is_left_open_is_decided(
     room: int, threads: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int], taken: list[bool]
 ) -> None:
     """Bounds of little use leave most open, and lists are full: calls stop, and go on."""
-    engine.compiled.cache_clear()
     monkeypatch.setattr(family, "ROOM", room)
     monkeypatch.setattr(family, "ALONE", 1)
     real = sums.Sum.result
