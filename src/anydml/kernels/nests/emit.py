@@ -16,6 +16,7 @@ from anydml.kernels.nests.items import WORD, Bits, Index, Item
 from anydml.kernels.nests.loops import reduced
 from anydml.kernels.nests.ranges import Ranges
 from anydml.kernels.nests.real import Real, either, spread
+from anydml.kernels.nests.row_sums import RowSums, Unseparated
 from anydml.kernels.nests.shape import DONE, Shape
 from anydml.kernels.nests.tables import Tables
 from anydml.kernels.nests.walk import Walk
@@ -23,7 +24,7 @@ from anydml.tensor import DataType
 
 # A larger frame than a page would have to be probed, on Windows by a function that is not there.
 FRAME = 4096 - 256  # bytes of the stack, less those of registers that are saved
-POINTERS = {"state", "list", "memory"}
+POINTERS = {"state", "list", "memory", "rowsums"}
 
 
 def emitted(target: Target, shape: Shape) -> str:
@@ -33,6 +34,15 @@ def emitted(target: Target, shape: Shape) -> str:
 def slots(target: Target, shape: Shape) -> int:
     """The rows of the table of what is kept for the lane's variable."""
     return _made(target, shape)[1]
+
+
+def settled(target: Target, shape: Shape) -> Shape:
+    """A shape, without sums of rows where these are no use."""
+    try:
+        _made(target, shape)
+    except Unseparated:
+        return shape._replace(separable=None)
+    return shape
 
 
 @lru_cache(maxsize=32)
@@ -58,6 +68,7 @@ class _Kernel(Frame):
         super().__init__(body, shape, walk, lanes)
         self.tables = Tables(body, shape, walk, lanes)
         self.ranges = Ranges(body, shape, walk, lanes)
+        self.sums = None if shape.separable is None else RowSums(body, shape, walk, lanes, shape.separable)
         self.width = f"%size{shape.lane}"
 
     def text(self) -> str:
@@ -71,7 +82,7 @@ class _Kernel(Frame):
         done = body.op(f"icmp eq i64 %row0, {DONE}")
         when(body, done, lambda: self._return("0"))
         walk.fill(*roots)
-        self.tables.make()
+        self.tables.make(None if self.sums is None else self.sums.columns)
         for k in range(len(shape.narrowed)):
             self.ranges.find(k)
         body.do("%first = add i64 %begin, %row0")
@@ -94,6 +105,7 @@ class _Kernel(Frame):
         with walk.scope(variables):
             self.ranges.load(variables)
             walk.fill(*roots)
+            usable = None if self.sums is None else self.sums.add_up()
             body.jump("beforecolumns")
             body.label("beforecolumns")
             body.jump("columns")
@@ -101,6 +113,8 @@ class _Kernel(Frame):
             body.do("%x = phi i64 [ %start, %beforecolumns ], [ %nextx, %columnend ]")
             body.branch(body.op(f"icmp uge i64 %x, {self.width}"), "rowend", "incolumn")
             body.label("incolumn")
+            if self.sums is not None and usable is not None:
+                self._of_rows(self.sums, usable, rows[0])
             column = {shape.lane: self.column("%x")}
             with walk.scope(column, self.tables.loaded("%x")):
                 self.ranges.load(column)
@@ -127,6 +141,27 @@ class _Kernel(Frame):
         when(body, ended, lambda: body.do(f"store i64 {DONE}, ptr %state, align 8"))
         body.do(f"ret i64 {body.op(f'zext i1 {some} to i64')}")
         return kernel(body, list(body.declared))
+
+    def _of_rows(self, sums: RowSums, usable: Value, row: str) -> None:
+        """A vector of sums of rows, or what comes next where they may not be used, or leave an element open."""
+        body, shape, walk = self.body, self.shape, self.walk
+        body.branch(usable.name, "ofrows", "byterms")
+        body.label("ofrows")
+        total, open_ = sums.sums(self.tables.others_loaded("%x"))
+        with walk.scope({}, {sums.found.place: total}):
+            bits, guard = self._stored(walk.item(shape.program.roots[0]), shape.data_types[0])
+        guard = either(guard, open_)
+        if guard is not None:
+            body.branch(self._any(guard), "byterms", "decided", seldom=True)
+            body.label("decided")
+        self._store(0, bits, row)
+        body.jump("columnend")
+        body.label("byterms")
+
+    def _any(self, mask: Value) -> str:
+        word = f"i{self.lanes}"
+        mask = spread(mask, self.lanes)
+        return self.body.op(f"icmp ne {word} {self.body.op(f'bitcast {mask.kind.text} {mask.name} to {word}')}, 0")
 
     def _return(self, status: str) -> None:
         body = self.body
@@ -215,8 +250,7 @@ class _Kernel(Frame):
         room = spread(Value(body, body.op(f"sub i64 {self.width}, %x"), WORD), self.lanes)
         inside = body.constants("i64", range(self.lanes)).compared("ult", room)
         open_ = guard & inside
-        word = f"i{self.lanes}"
-        any_ = body.op(f"icmp ne {word} {body.op(f'bitcast {open_.kind.text} {open_.name} to {word}')}, 0")
+        any_ = self._any(open_)
 
         def append() -> None:
             first = body.op(f"mul i64 %row, {self.width}")

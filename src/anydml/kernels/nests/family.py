@@ -13,6 +13,7 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import FEW, MANY, Matched, together
 from anydml.kernels.nests import emit
+from anydml.kernels.nests.separable import Separable, separable
 from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
 from anydml.kernels.nests.undecided import Piece, deciding
 from anydml.schema.check import Checked
@@ -23,6 +24,7 @@ SHORT = 1 << 14  # terms below which other threads can wait
 ALONE = 1 << 16  # terms below which one thread computes
 BUDGET = 1 << 28  # terms between which signals are handled
 TURNS = 16  # terms of a loop, about, whose ends are looked for
+LONGER = 3  # times as long as the output's are rows that are added up
 LONGEST = 1 << 28  # terms of one element; the reference leaves out those of huge windows that are outside
 
 
@@ -115,10 +117,22 @@ class _Outputs:
             tuple(s[lane] == n for s, n in zip(self.strides, itemsizes, strict=True)),
             kept,
             narrowed(found.program, sizes),
+            None if kept else self._separable(lane),
         )
+        self.shape = emit.settled(target, self.shape)
         self.limited = found.program.limited()
         if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > LONGEST:
             raise engine.Uncompilable("elements are reductions of too many terms")
+
+    def _separable(self, lane: int) -> Separable | None:
+        """Sums of rows that lie contiguous and are not much longer than the output's."""
+        found = separable(self.found.program, lane)
+        if found is None:
+            return None
+        tensor = self.tensors[self.found.tensors[found.tensor]]
+        length = tensor.sizes[found.dimension]
+        contiguous = tensor.explicit_strides[found.dimension] == 1
+        return found if contiguous and self.lanes <= length <= LONGER * self.found.sizes[lane] else None
 
     def compile(self, machine: Machine) -> bool:
         """Whether the code takes no large frame of the stack; then it is made."""
@@ -146,6 +160,9 @@ class _Outputs:
         ranges = [size]
         for found in shape.narrowed:
             ranges.append(ranges[-1] + 2 * 8 * -(-sizes[found.dimension] // 8))
+        if shape.separable is not None:
+            tensor = self.tensors[self.found.tensors[shape.separable.tensor]]
+            ranges.append(ranges[-1] + -(-tensor.sizes[shape.separable.dimension] // 8) * 8)
         size = ranges.pop()
         known = {found.variable for found in shape.narrowed}
         terms = prod(
@@ -165,6 +182,7 @@ class _Outputs:
                 tensor = self.tensors[self.found.tensors[t]]
                 numbers += [tensor.sizes[d] - 1, tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize]
             numbers += [state + 8 * at for at in ranges]
+            numbers += [0] if shape.separable is None else []
             steps.append([Step(self.code, tuple(numbers))])
             pieces.append(Piece(self.names, start, sizes[: shape.program.dims], (*shape.outer, shape.lane), kept))
             start += size

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.match.nests import Program, bound
+from anydml.kernels.nests.separable import Separable
 from anydml.tensor import DataType
 
 LEAST = 5  # turns of a loop from which on its ends are looked for
@@ -32,6 +33,7 @@ class Shape(NamedTuple):
     """lane: the dimension of the outputs whose elements are computed side by side, `lanes` of them; dense: they lie so, too.
 
     kept: the tensors whose elements are listed with those that are open, since outputs may lie in their place.
+    separable: a sum whose rows are added up before their elements, if that pays.
     """
 
     program: Program
@@ -41,6 +43,7 @@ class Shape(NamedTuple):
     dense: tuple[bool, ...]
     kept: tuple[int, ...] = ()
     narrowed: tuple[Narrowed, ...] = ()
+    separable: Separable | None = None
 
     @property
     def outer(self) -> list[int]:
@@ -63,6 +66,7 @@ class Shape(NamedTuple):
             *(f"tensor{t}" for t in range(len(self.program.types))),
             *(f"{kind}{t}_{d}" for t, d in self.places for kind in ("last", "stride")),
             *(f"range{k}" for k in range(len(self.narrowed))),
+            "rowsums",
         ]
 
     def tabled(self) -> list[int]:

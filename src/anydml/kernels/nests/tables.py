@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from anydml.kernels.code.emit import fold
@@ -15,18 +16,22 @@ from anydml.kernels.nests.walk import Walk
 
 
 class Tables(Frame):
-    """slots: rows of words, one for each index of the lane's dimension. items: those kept, with their slots as values."""
+    """slots: rows of words, one for each index of the lane's dimension. items: those kept, with their slots as values.
+
+    others: items that are no node's, kept as well.
+    """
 
     def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int) -> None:
         super().__init__(body, shape, walk, lanes)
         self.slots = 0
         self.items: dict[int, Item] = {}
+        self.others: list[Item] = []
 
-    def make(self) -> None:
-        """Compute what depends on the lane's variable alone, once for all rows."""
+    def make(self, others: Callable[[], list[Item]] | None = None) -> None:
+        """Compute what depends on the lane's variable alone, once for all rows; others: makes more of it, vectors."""
         body, walk = self.body, self.walk
         places = self.shape.tabled()
-        if not places:
+        if not places and others is None:
             return
 
         def turn(i: str, _: list[str]) -> list[str]:
@@ -39,6 +44,10 @@ class Tables(Frame):
                     made = self._kept(item, i)
                     if made is not None:
                         self.items[p] = made
+                for item in others() if others is not None else ():
+                    made = self._kept(item, i)
+                    assert made is not None
+                    self.others.append(made)
             return []
 
         end = body.op(f"add i64 %size{self.shape.lane}, {self.lanes - 1}")
@@ -70,8 +79,16 @@ class Tables(Frame):
         return replace(item, value=kept, err=err, guard=guard)
 
     def loaded(self, x: str) -> dict[int, Item]:
+        """The items of nodes for a vector."""
+        return dict(zip(self.items, self._loaded(list(self.items.values()), x), strict=True))
+
+    def others_loaded(self, x: str) -> list[Item]:
+        """The items that are no node's."""
+        return self._loaded(self.others, x)
+
+    def _loaded(self, items: list[Item], x: str) -> list[Item]:
         body = self.body
-        offset = body.op(f"mul i64 {x}, 8") if self.items else "0"
+        offset = body.op(f"mul i64 {x}, 8") if items else "0"
 
         def load(slot: Value) -> Value:
             at = body.at(body.at("%memory", body.op(f"mul i64 %pitch, {slot.name}")), offset)
@@ -79,14 +96,14 @@ class Tables(Frame):
             value = body.loaded(word, at)
             return value if word == slot.kind else value.compared("ne", 0)
 
-        found: dict[int, Item] = {}
-        for p, item in self.items.items():
+        found: list[Item] = []
+        for item in items:
             guard = None if item.guard is None else load(item.guard)
             if isinstance(item, Truth):
-                found[p] = Truth(load(item.mask), guard, item.known)
+                found.append(Truth(load(item.mask), guard, item.known))
             elif isinstance(item, Index):
-                found[p] = Index(load(item.value), item.low, item.high, guard)
+                found.append(Index(load(item.value), item.low, item.high, guard))
             elif isinstance(item, Real):
                 err = None if item.err is None else load(item.err)
-                found[p] = replace(item, value=load(item.value), err=err, guard=guard)
+                found.append(replace(item, value=load(item.value), err=err, guard=guard))
         return found
