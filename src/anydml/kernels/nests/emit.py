@@ -31,8 +31,8 @@ def emitted(target: Target, shape: Shape) -> str:
     return _made(target, shape)[0]
 
 
-def slots(target: Target, shape: Shape) -> int:
-    """The rows of the table of what is kept for the lane's variable."""
+def slots(target: Target, shape: Shape) -> dict[int, int]:
+    """The rows of the table of what is kept for the variable of each dimension."""
     return _made(target, shape)[1]
 
 
@@ -46,10 +46,10 @@ def settled(target: Target, shape: Shape) -> Shape:
 
 
 @lru_cache(maxsize=32)
-def _made(target: Target, shape: Shape) -> tuple[str, int]:
+def _made(target: Target, shape: Shape) -> tuple[str, dict[int, int]]:
     made = _Kernel(target, shape)
     text = made.text()
-    return text, made.tables.slots
+    return text, {d: tables.slots for d, tables in made.tables.items()}
 
 
 class _Kernel(Frame):
@@ -66,7 +66,8 @@ class _Kernel(Frame):
             reduced,
         )
         super().__init__(body, shape, walk, lanes)
-        self.tables = Tables(body, shape, walk, lanes)
+        # the lane's last, since the others are loaded by row
+        self.tables = {d: Tables(body, shape, walk, lanes, d) for d in (*shape.outer, shape.lane)}
         self.ranges = Ranges(body, shape, walk, lanes)
         self.sums = None if shape.separable is None else RowSums(body, shape, walk, lanes, shape.separable)
         self.width = f"%size{shape.lane}"
@@ -82,7 +83,7 @@ class _Kernel(Frame):
         done = body.op(f"icmp eq i64 %row0, {DONE}")
         when(body, done, lambda: self._return("0"))
         walk.fill(*roots)
-        self.tables.make(None if self.sums is None else self.sums.columns)
+        self._tables()
         for k in range(len(shape.narrowed)):
             self.ranges.find(k)
         body.do("%first = add i64 %begin, %row0")
@@ -102,7 +103,10 @@ class _Kernel(Frame):
         self._stop("%row", "%start")
         body.label("inrow")
         rows, variables = self._places()
-        with walk.scope(variables):
+        known: dict[int, Item] = {}
+        for d, index in variables.items():
+            known |= self.tables[d].loaded(index.value.name)
+        with walk.scope(variables, known):
             self.ranges.load(variables)
             walk.fill(*roots)
             usable = None if self.sums is None else self.sums.add_up()
@@ -116,7 +120,7 @@ class _Kernel(Frame):
             if self.sums is not None and usable is not None:
                 self._of_rows(self.sums, usable, rows[0])
             column = {shape.lane: self.column("%x")}
-            with walk.scope(column, self.tables.loaded("%x")):
+            with walk.scope(column, self.tables[shape.lane].loaded("%x")):
                 self.ranges.load(column)
                 walk.fill(*roots)
                 made = [self._stored(walk.item(p), data_type) for p, data_type in zip(roots, shape.data_types, strict=True)]
@@ -142,20 +146,41 @@ class _Kernel(Frame):
         body.do(f"ret i64 {body.op(f'zext i1 {some} to i64')}")
         return kernel(body, list(body.declared))
 
+    def _tables(self) -> None:
+        at = "%memory"
+        for d, tables in self.tables.items():
+            of_rows = self.sums.columns if self.sums is not None and d == self.shape.lane else None
+            at = tables.make(at, of_rows)
+
     def _of_rows(self, sums: RowSums, usable: Value, row: str) -> None:
         """A vector of sums of rows, or what comes next where they may not be used, or leave an element open."""
         body, shape, walk = self.body, self.shape, self.walk
         body.branch(usable.name, "ofrows", "byterms")
         body.label("ofrows")
-        total, open_ = sums.sums(self.tables.others_loaded("%x"))
-        with walk.scope({}, {sums.found.place: total}):
-            bits, guard = self._stored(walk.item(shape.program.roots[0]), shape.data_types[0])
-        guard = either(guard, open_)
-        if guard is not None:
-            body.branch(self._any(guard), "byterms", "decided", seldom=True)
-            body.label("decided")
-        self._store(0, bits, row)
-        body.jump("columnend")
+        total, open_ = sums.sums(self.tables[shape.lane].others_loaded("%x"), "%x")
+        if open_ is not None:
+            body.branch(self._any(open_), "byterms", "known", seldom=True)
+            body.label("known")
+
+        def end(sum_: Real) -> None:
+            with walk.scope({}, {sums.found.place: sum_}):
+                bits, guard = self._stored(walk.item(shape.program.roots[0]), shape.data_types[0])
+            if guard is not None:
+                decided = body.name("decided")
+                body.branch(self._any(guard), "byterms", decided, seldom=True)
+                body.label(decided)
+            self._store(0, bits, row)
+            body.jump("columnend")
+
+        if sums.held is not None:
+            body.branch(sums.held.name, "exactly", "nearly")
+            body.label("exactly")
+        if sums.exact:
+            end(sums.exactly(total))
+        if sums.held is not None:
+            body.label("nearly")
+        if sums.held is not None or not sums.exact:
+            end(sums.nearly(total))
         body.label("byterms")
 
     def _any(self, mask: Value) -> str:

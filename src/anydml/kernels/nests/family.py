@@ -13,6 +13,7 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import FEW, MANY, Matched, together
 from anydml.kernels.nests import emit
+from anydml.kernels.nests.row_sums import PADDING
 from anydml.kernels.nests.separable import Separable, separable
 from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
 from anydml.kernels.nests.undecided import Piece, deciding
@@ -24,7 +25,7 @@ SHORT = 1 << 14  # terms below which other threads can wait
 ALONE = 1 << 16  # terms below which one thread computes
 BUDGET = 1 << 28  # terms between which signals are handled
 TURNS = 16  # terms of a loop, about, whose ends are looked for
-LONGER = 3  # times as long as the output's are rows that are added up
+LONGER, NEAR = 3, 2  # times as long as the output's are rows that are added up, and those of which a few vectors are permuted
 LONGEST = 1 << 28  # terms of one element; the reference leaves out those of huge windows that are outside
 
 
@@ -132,7 +133,9 @@ class _Outputs:
         tensor = self.tensors[self.found.tensors[found.tensor]]
         length = tensor.sizes[found.dimension]
         contiguous = tensor.explicit_strides[found.dimension] == 1
-        return found if contiguous and self.lanes <= length <= LONGER * self.found.sizes[lane] else None
+        width = self.found.sizes[lane]
+        near = length <= NEAR * width
+        return found._replace(near=near) if contiguous and self.lanes <= length <= LONGER * width else None
 
     def compile(self, machine: Machine) -> bool:
         """Whether the code takes no large frame of the stack; then it is made."""
@@ -152,17 +155,17 @@ class _Outputs:
         """A piece for each thread, in scratch from a word on; and the word behind."""
         shape, sizes = self.shape, self.found.sizes
         width = sizes[shape.lane]
-        pitch = -(-width // self.lanes) * self.lanes
         room = min(ROOM, self.rows * width) + self.lanes
         kept = tuple(self.found.tensors[t] for t in shape.kept)
         words = -(-(STATE_WORDS + room * (1 + len(kept))) // 8) * 8
-        size = words + -(-(pitch * self.kept) // 8) * 8
+        tables = sum(-(-sizes[d] // self.lanes) * self.lanes * slots for d, slots in self.kept.items())
+        size = words + -(-tables // 8) * 8
         ranges = [size]
         for found in shape.narrowed:
             ranges.append(ranges[-1] + 2 * 8 * -(-sizes[found.dimension] // 8))
         if shape.separable is not None:
             tensor = self.tensors[self.found.tensors[shape.separable.tensor]]
-            ranges.append(ranges[-1] + -(-tensor.sizes[shape.separable.dimension] // 8) * 8)
+            ranges.append(ranges[-1] + -(-tensor.sizes[shape.separable.dimension] // 8) * 8 + PADDING)
         size = ranges.pop()
         known = {found.variable for found in shape.narrowed}
         terms = prod(
@@ -174,7 +177,7 @@ class _Outputs:
         for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):
             state = At("scratch", 8 * start)
             numbers: list[At | int] = [
-                state, state + 8 * STATE_WORDS, state + 8 * words, 8 * pitch, room, budget, first, end, *sizes,
+                state, state + 8 * STATE_WORDS, state + 8 * words, room, budget, first, end, *sizes,
                 *map(At, self.names), *(s for strides in self.strides for s in strides),
             ]  # fmt: skip
             numbers += [At(name) for name in self.found.tensors]

@@ -3,13 +3,14 @@
 For a row of the output, whole rows of the tensor are added up in float64, in the scratch; an element is then a sum of as many
 products as there are columns. Elements are looked at on the way: where the largest and the smallest that is not 0 are not far
 apart, all products and sums are multiples of a number that is small enough for 53 bits to hold them, so that nothing is
-rounded. Where weights are too long for that, the bound of what all roundings lose follows from the largest element. Rows with an
+rounded. Elsewhere the bound of what all roundings lose follows from the largest element, or from the sum itself. Rows with an
 infinity, a NaN or a -0, and vectors that their bound leaves open, are computed term by term.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from anydml.kernels.nests.shape import Shape
 from anydml.kernels.nests.walk import Walk
 from anydml.tensor import DataType
 
+PADDING = 16  # elements behind a sum of rows, which are read and not used
 SPAN = 14  # binary places that elements of a row may be apart for their sum to be exact; for less, they have bounds
 
 
@@ -66,6 +68,12 @@ class RowSums(Frame):
         self.type = shape.program.types[found.tensor]
         self.size = self.type.element_bits // 8
         self.format = _FORMATS.get(self.type)
+        self.held: Value | None = None  # whether the sums of a row are exact, if that depends on its elements
+        self.permuted = found.near and lanes == 8 and "avx512f" in body.target.features
+        # the elements of columns that lie side by side are loaded as such
+        nodes = shape.program.nodes
+        self.identical = [nodes[nodes[part.offsets[0]].args[0]] == ("variable", (), shape.lane) for part in found.columns]
+        self.permuted = self.permuted and not all(self.identical)
         if self.type.dtype.kind == "f" and self.format is None:
             raise Unseparated
 
@@ -96,12 +104,25 @@ class RowSums(Frame):
 
     def columns(self) -> list[Item]:
         """The items of columns that are kept for all rows: how far each is from the first, its weight; lanes that are open."""
-        weights, guard = self._weighed(self.found.columns)
+        body, columns = self.body, self.found.columns
+        weights, guard = self._weighed(columns)
         self.across = weights
         items: list[Item] = []
-        for part, weight in zip(self.found.columns, weights.values, strict=True):
-            offset = self.walk.index(part.offsets[0]).value << (3 - (self.size.bit_length() - 1))
-            items.append(Index(spread(offset, self.lanes), 0, 1 << 62))
+        offsets = [
+            spread(self.walk.index(part.offsets[0]).value.shifted_right(self.size.bit_length() - 1, signed=False), self.lanes)
+            for part in columns
+        ]
+        if self.permuted:
+            low, high = offsets[0], offsets[0]
+            for offset in offsets[1:]:
+                low, high = body.intrinsic("umin", low, offset), body.intrinsic("umax", high, offset)
+            suffix = f"v{self.lanes}i64"
+            first = spread(body.call(f"llvm.vector.reduce.umin.{suffix}", WORD, low), self.lanes)
+            items.append(Index(first, 0, 1 << 62))
+            guard = either(guard, (high - first).compared("uge", 2 * self.lanes))
+            offsets = [offset - first for offset in offsets]
+        for part, offset, weight in zip(columns, offsets, weights.values, strict=True):
+            items.append(Index(offset, 0, 1 << 62))
             if part.weight is not None:
                 items.append(Real(spread(weight, self.lanes)))
         self.guarded = guard is not None
@@ -159,17 +180,22 @@ class RowSums(Frame):
         """How far elements of a row may be apart for sums to be exact; None: as far as they can."""
         down, across = self.down, self.across
         self.top = down.top * across.top
+        factor = self.factor = down.factor * across.factor
+        # a quotient by a power of two is exact; one by a small number rounds as the number does, if there are digits to spare
+        small = factor.numerator == 1 and factor.denominator < 1 << 20 and factor.denominator & (factor.denominator - 1)
+        self.divisor = factor.denominator if small else 1
+        spare = 3 if small else 0
         # a sum is less than 2^places times the largest element, in units of its quantum
         places = real.places(self.top, down.quantum + across.quantum)
         if self.format is None:
-            self.exact, self.span = places + self.type.element_bits <= 53, None
+            self.exact, self.span = places + self.type.element_bits <= 53 - spare, None
             if not self.exact:
                 raise Unseparated
             return
         digits = self.format.start + 1
-        self.span = 53 - digits - places
+        self.span = 53 - spare - digits - places
         self.exact = self.span >= SPAN
-        if 53 - places >= (1 << self.format.bits - 1 - self.format.start) + digits:
+        if 53 - spare - places >= (1 << self.format.bits - 1 - self.format.start) + digits:
             self.exact, self.span = True, None
 
     def _looked(self, bits: Value, seen: list[Value]) -> list[Value]:
@@ -183,41 +209,55 @@ class RowSums(Frame):
         return [largest, smallest, body.intrinsic("smin", seen[2], bits)]
 
     def _usable(self, seen: list[Value]) -> Value:
-        """Whether a row's elements are finite and not -0, and near enough to one another if sums are to be exact."""
+        """Whether a row's elements are finite and not -0."""
         body, f = self.body, self.format
         if f is None:
             return body.constant(BIT, True)
-        kind = Kind(f"i{f.bits}")
-        suffix = f"v{self.lanes}i{f.bits}"
+        kind, suffix = Kind(f"i{f.bits}"), f"v{self.lanes}i{f.bits}"
         largest = body.call(f"llvm.vector.reduce.umax.{suffix}", kind, seen[0])
         word = body.call(f"llvm.vector.reduce.smin.{suffix}", kind, seen[2])
-        good = largest.compared("ult", f.infinite) & word.compared("ne", -(1 << f.bits - 1))
-        if not self.exact:
+        if not self.exact or self.span is not None:
             top = self._element(largest)
-            # whether there is a number below 0 decides whether a sum is as large as those of magnitudes
-            bound = U * (len(self.found.rows) + len(self.found.columns) + 2) * SLACK
+            # whether there is a number below 0 decides whether a sum is as large as those of magnitudes; 3: of the factor
+            bound = U * (len(self.found.rows) + len(self.found.columns) + 5) * SLACK
             above = word.compared("sge", 0)
             self.share = body.chosen(above, top.lift(bound), 0.0)
-            self.rest = body.chosen(above, top.lift(0.0), top * (bound * real.raised(self.top)))
-            return good
-        if self.span is None:
-            return good
-        smallest = body.call(f"llvm.vector.reduce.umin.{suffix}", kind, seen[1]) + 1
-        least = smallest.shifted_right(f.start, signed=False)
-        least = body.chosen(least.compared("ugt", 1), least, 1)  # numbers below the normal ones have the place of the first
-        return good & (largest.shifted_right(f.start, signed=False) - least).compared("sle", self.span)
+            self.rest = body.chosen(above, top.lift(0.0), top * (bound * float(self.factor) * real.raised(self.top)))
+        if self.exact and self.span is not None:
+            smallest = body.call(f"llvm.vector.reduce.umin.{suffix}", kind, seen[1]) + 1
+            least = smallest.shifted_right(f.start, signed=False)
+            least = body.chosen(least.compared("ugt", 1), least, 1)  # numbers below the normal ones have the place of the first
+            self.held = (largest.shifted_right(f.start, signed=False) - least).compared("sle", self.span)
+        return largest.compared("ult", f.infinite) & word.compared("ne", -(1 << f.bits - 1))
 
     # --- vectors ---
 
-    def sums(self, kept: list[Item]) -> tuple[Real, Value | None]:
+    def _gathered(self, places: Value) -> Value:
+        """Elements of the sum of rows."""
+        return gathered(self.body, DOUBLE, "%rowsums", places << 3)
+
+    def _permuted(self, start: Item) -> Callable[[Value], Value]:
+        """The elements at places from a start on, of two vectors."""
+        assert isinstance(start, Index)
+        body, kind = self.body, Kind("double", self.lanes)
+        first = body.op(f"mul i64 {start.value.lane(0).name}, 8")
+        low = body.loaded(kind, "%rowsums", first)
+        high = body.loaded(kind, body.at("%rowsums", first), 8 * self.lanes)
+        return lambda places: body.call("llvm.x86.avx512.vpermi2var.pd.512", kind, low, places, high)
+
+    def sums(self, kept: list[Item], x: str) -> tuple[Value, Value | None]:
         """A vector of sums, of the items of columns; and the lanes in which nothing is known."""
         body = self.body
         total: Value | None = None
         items = iter(kept)
-        for part in self.found.columns:
-            offset = next(items)
-            assert isinstance(offset, Index)
-            value = gathered(body, DOUBLE, "%rowsums", offset.value)
+        read = self._permuted(next(items)) if self.permuted else self._gathered
+        for part, identical in zip(self.found.columns, self.identical, strict=True):
+            place = next(items)
+            assert isinstance(place, Index)
+            if identical:
+                value = body.loaded(place.value.kind.of("double"), "%rowsums", body.op(f"mul i64 {x}, 8"))
+            else:
+                value = read(place.value)
             if part.weight is None:
                 total = value if total is None else total + value
             else:
@@ -227,16 +267,32 @@ class RowSums(Frame):
         assert total is not None
         guard = next(items) if self.guarded else None
         assert guard is None or isinstance(guard, Truth)
-        total = total + 0.0  # no sum of these is -0
-        err = None
-        if not self.exact:
-            share, rest = spread(self.share, self.lanes), spread(self.rest, self.lanes)
-            err = body.fused(total.magnitude(), share, rest)
-        down, across = self.down, self.across
+        return total + 0.0, None if guard is None else guard.mask  # no sum of these is -0
+
+    def exactly(self, total: Value) -> Real:
+        """The number that a sum is where nothing was rounded."""
         least = 0 if self.format is None else self.format.least
         largest = self.type.element_bits if self.format is None else (1 << self.format.bits - 2 - self.format.start) + 1
-        top = self.top * math.ldexp(1.0, largest)
-        quantum = None if err is not None else least + down.quantum + across.quantum
+        top, quantum = self.top * math.ldexp(1.0, largest), least + self.down.quantum + self.across.quantum
+        if self.divisor > 1:
+            return Real(self._divided(total), None, top=real.raised(top * float(self.factor)), finite=True)
         digits = 53 if self.format is not None else min(53, real.places(top, quantum))
-        made = Real(total, err, down.factor * across.factor, top, quantum, digits, finite=True)
-        return made, None if guard is None else guard.mask
+        return Real(total, None, self.factor, top, quantum, digits, finite=True)
+
+    def nearly(self, total: Value) -> Real:
+        """The number that a sum is, with the bound of what all roundings lost."""
+        total = total * float(self.factor)
+        err = self.body.fused(total.magnitude(), spread(self.share, self.lanes), spread(self.rest, self.lanes))
+        return Real(total, err, top=math.inf, finite=True)
+
+    def _divided(self, total: Value) -> Value:
+        """An exact sum by the divisor: a number that is as far on the same side of any float or half an integer, or is it.
+
+        The sum has 50 bits. So has what it lacks to a multiple of such a number, and its quotient is not as near as float64
+        rounds.
+        """
+        divisor = float(self.divisor)
+        if not self.body.has_fma:
+            return total / divisor
+        share = total * (1 / divisor)
+        return self.body.fused(self.body.fused(share, -divisor, total), 1 / divisor, share)

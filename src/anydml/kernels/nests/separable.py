@@ -25,13 +25,17 @@ class Part(NamedTuple):
 
 
 class Separable(NamedTuple):
-    """A sum over all pairs of a row and a column. place: its node. dimension: the tensor's, along which columns lie."""
+    """A sum over all pairs of a row and a column. place: its node. dimension: the tensor's, along which columns lie.
+
+    near: the columns of elements side by side lie in a few vectors, as far as sizes say.
+    """
 
     place: int
     tensor: int
     dimension: int
     rows: tuple[Part, ...]
     columns: tuple[Part, ...]
+    near: bool = False
 
 
 class _Term(NamedTuple):
@@ -120,8 +124,7 @@ def shares(program: Program) -> frozenset[int]:
     for p, (op, args, _) in enumerate(nodes):
         if op == "sub":
             first, second = nodes[args[0]], nodes[args[1]]
-            if second.op == "floor" and second.args == (args[0],):
-                found.add(p)
-            elif first.op == "constant" and first.data.value == 1 and args[1] in found:
+            beyond = second.op == "floor" and second.args == (args[0],)
+            if beyond or (first.op == "constant" and first.data.value == 1 and args[1] in found):
                 found.add(p)
     return frozenset(found)
