@@ -13,10 +13,12 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import FEW, MANY, Matched, together
 from anydml.kernels.nests import emit
+from anydml.kernels.nests.lists import ENTRY
 from anydml.kernels.nests.row_sums import PADDING
 from anydml.kernels.nests.separable import Separable, separable
 from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
 from anydml.kernels.nests.undecided import Piece, deciding
+from anydml.kernels.nests.weighted import weighted
 from anydml.schema.check import Checked
 from anydml.schema.statement import Nest, Statement
 
@@ -110,6 +112,12 @@ class _Outputs:
         wide = [d for d in range(dims) if sizes[d] >= lanes]
         dense = [all(s[d] == n for s, n in zip(self.strides, itemsizes, strict=True)) for d in range(dims)]
         lane = max(wide or range(dims), key=lambda d: (dense[d] if wide else sizes[d], d))
+        rows, terms = (None, None) if kept else (self._separable(lane), weighted(found.program, lane))
+        if rows is None and terms is None and not kept:
+            # a dimension that weights do not depend on, if there is one
+            others = (d for d in reversed(wide) if weighted(found.program, d) is not None)
+            lane = next(others, lane)
+            terms = weighted(found.program, lane)
         self.shape = Shape(
             found.program,
             tuple(t.data_type for t in outputs),
@@ -118,7 +126,8 @@ class _Outputs:
             tuple(s[lane] == n for s, n in zip(self.strides, itemsizes, strict=True)),
             kept,
             narrowed(found.program, sizes),
-            None if kept else self._separable(lane),
+            rows,
+            None if rows is not None else terms,
         )
         self.shape = emit.settled(target, self.shape)
         self.limited = found.program.limited()
@@ -166,6 +175,8 @@ class _Outputs:
         if shape.separable is not None:
             tensor = self.tensors[self.found.tensors[shape.separable.tensor]]
             ranges.append(ranges[-1] + -(-tensor.sizes[shape.separable.dimension] // 8) * 8 + PADDING)
+        if shape.weighted is not None:
+            ranges.append(ranges[-1] + -(-ENTRY // 8 * len(shape.weighted.terms) // 8) * 8)
         size = ranges.pop()
         known = {found.variable for found in shape.narrowed}
         terms = prod(
@@ -185,7 +196,7 @@ class _Outputs:
                 tensor = self.tensors[self.found.tensors[t]]
                 numbers += [tensor.sizes[d] - 1, tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize]
             numbers += [state + 8 * at for at in ranges]
-            numbers += [0] if shape.separable is None else []
+            numbers += [0] if shape.separable is None and shape.weighted is None else []
             steps.append([Step(self.code, tuple(numbers))])
             pieces.append(Piece(self.names, start, sizes[: shape.program.dims], (*shape.outer, shape.lane), kept))
             start += size

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from anydml.kernels.match.nests import Program, bound
 from anydml.kernels.nests.separable import Separable
+from anydml.kernels.nests.weighted import Weighted
 from anydml.tensor import DataType
 
 LEAST = 5  # turns of a loop from which on its ends are looked for
@@ -34,7 +35,7 @@ class Shape(NamedTuple):
     """lane: the dimension of the outputs whose elements are computed side by side, `lanes` of them; dense: they lie so, too.
 
     kept: the tensors whose elements are listed with those that are open, since outputs may lie in their place.
-    separable: a sum whose rows are added up before their elements, if that pays.
+    separable: a sum whose rows are added up before their elements, if that pays. weighted: one whose terms are listed.
     """
 
     program: Program
@@ -45,6 +46,7 @@ class Shape(NamedTuple):
     kept: tuple[int, ...] = ()
     narrowed: tuple[Narrowed, ...] = ()
     separable: Separable | None = None
+    weighted: Weighted | None = None
 
     @property
     def outer(self) -> list[int]:
