@@ -13,7 +13,7 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import FEW, MANY, Matched, together
 from anydml.kernels.nests import emit
-from anydml.kernels.nests.lists import ENTRY
+from anydml.kernels.nests.lists import ENTRY, LISTS
 from anydml.kernels.nests.row_sums import PADDING
 from anydml.kernels.nests.separable import Separable, separable
 from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
@@ -176,7 +176,7 @@ class _Outputs:
             tensor = self.tensors[self.found.tensors[shape.separable.tensor]]
             ranges.append(ranges[-1] + -(-tensor.sizes[shape.separable.dimension] // 8) * 8 + PADDING)
         if shape.weighted is not None:
-            ranges.append(ranges[-1] + -(-ENTRY // 8 * len(shape.weighted.terms) // 8) * 8)
+            ranges.append(ranges[-1] + -(-LISTS * ENTRY * len(shape.weighted.terms) // 64) * 8)
         size = ranges.pop()
         known = {found.variable for found in shape.narrowed}
         terms = prod(

@@ -1,7 +1,7 @@
-"""Sums of weighted elements: the terms that count are listed once for all lanes, which then are two short loops over them.
+"""Sums of weighted elements: the terms that count are listed once for all lanes, which then are short loops over them.
 
-The first loop adds products in float64, and takes the bound of what that loses from the sum of magnitudes; it leaves an element
-in some thousands open. The second one carries what each addition loses.
+The first loops add products in float64, and take the bound of what that loses from the sum of magnitudes; they leave an element
+in some thousands open. Elements that lie side by side are loaded as one. The last loop carries what each addition loses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from anydml.kernels.nests.shape import Shape
 from anydml.kernels.nests.walk import Walk
 from anydml.kernels.nests.weighted import Term, Weighted
 
-ENTRY = 24  # bytes of a term: its offset, its weight, and the bound of that
+ENTRY = 24  # bytes of a term: its offset, its weight, and the bound of that; or of two of them: an offset and both weights
+LISTS = 3  # of all terms, of those side by side, and of the others
 
 
 class Unlisted(Exception):
@@ -43,6 +44,7 @@ class Lists(Frame):
         body, zero = self.body, self.body.constant(DOUBLE, 0.0)
         count, self.heaviest, self.lost = body.constant(WORD, 0), zero, zero
         made: list[Real] = []
+        entries: list[tuple[Value, Value, Value]] = []
         guards: list[Value | None] = []
         for term in self.found.terms:
             weight, there, guard = self._term(term)
@@ -56,6 +58,7 @@ class Lists(Frame):
             body.stored(weight.value, at, 8)
             err = zero if weight.err is None else weight.err
             body.stored(err, at, 16)
+            entries.append((offset, weight.value, there.mask))
             count = count + (1 if there.known else there.mask.converted("zext", WORD))
             self.heaviest = self._larger(self.heaviest, weight.value.magnitude(), there)
             self.lost = self._larger(self.lost, err, there)
@@ -74,9 +77,34 @@ class Lists(Frame):
             constant=None,
         )
         self.count = count
+        self._pair(entries)
         guard = either(*guards)
         self.open = guard
         return body.constant(BIT, True) if guard is None else ~guard
+
+    def _pair(self, entries: list[tuple[Value, Value, Value]]) -> None:
+        """List the terms whose elements lie side by side, and the others."""
+        body, size = self.body, ENTRY * len(entries)
+        pairs = body.constant(WORD, 0)
+        singles = body.constant(WORD, 0)
+
+        def put(part: int, count: Value, *values: Value) -> None:
+            at = body.at("%rowsums", body.op(f"add i64 {body.op(f'mul i64 {count.name}, {ENTRY}')}, {part * size}"))
+            for k, value in enumerate(values):
+                body.stored(value, at, 8 * k)
+
+        single = [there for *_, there in entries]
+        if self.type.element_bits == 32:
+            for k in range(0, len(entries) - 1, 2):
+                (first, one, there), (second, two, also) = entries[k : k + 2]
+                both = there & also & (second - first).compared("eq", 4)
+                put(1, pairs, first, one, two)
+                pairs = pairs + both.converted("zext", WORD)
+                single[k], single[k + 1] = there & ~both, also & ~both
+        for (offset, weight, _), there in zip(entries, single, strict=True):
+            put(2, singles, offset, weight)
+            singles = singles + there.converted("zext", WORD)
+        self.pairs, self.singles = pairs, singles
 
     def _term(self, term: Term) -> tuple[Real, Truth, Value | None]:
         """A term's weight, whether it counts, and whether that is open."""
@@ -101,17 +129,20 @@ class Lists(Frame):
 
     # --- vectors ---
 
-    def _element(self, j: str, along: Value) -> tuple[Real, Value, Value, Value]:
-        """The element of a term, its bits, and the term's weight with its bound."""
+    def _entry(self, part: int, j: str, along: Value, element: Kind) -> tuple[Value, Value, Value]:
+        """What lies at the offset of a list's entry, and the two numbers behind it."""
         body = self.body
-        at = body.at("%rowsums", body.op(f"mul i64 {j}, {ENTRY}"))
+        place = body.op(f"add i64 {body.op(f'mul i64 {j}, {ENTRY}')}, {part * ENTRY * len(self.found.terms)}")
+        at = body.at("%rowsums", place)
         base = body.at(f"%tensor{self.found.tensor}", body.loaded(WORD, at).name)
-        bits = gathered(body, Kind(f"i{self.type.element_bits}"), base, along)
+        return gathered(body, element, base, along), body.loaded(DOUBLE, at, 8), body.loaded(DOUBLE, at, 16)
+
+    def _number(self, bits: Value) -> Real:
         item = self.walk._element(bits, self.type, None)
         if isinstance(item, items.Index):
             item = items.position(item)
         assert isinstance(item, Real)
-        return item, bits, body.loaded(DOUBLE, at, 8), body.loaded(DOUBLE, at, 16)
+        return item
 
     def _along(self) -> Value:
         return spread(self.walk.index(self.found.along).value, self.lanes)
@@ -133,13 +164,24 @@ class Lists(Frame):
         kind = Kind("double", self.lanes)
         word = Kind(f"i{self.type.element_bits}", self.lanes)
 
-        def turn(j: str, carried: list[Value]) -> list[Value]:
-            x, bits, weight, _ = self._element(j, along)
-            total = body.fused(x.value, spread(weight, self.lanes), carried[0])
-            return [total, carried[1] + x.value.magnitude(), self._other(bits, carried[2])]
+        def added(bits: Value, weight: Value, carried: list[Value]) -> list[Value]:
+            x = self._number(bits).value
+            total = body.fused(x, spread(weight, self.lanes), carried[0])
+            return [total, carried[1] + x.magnitude(), self._other(bits, carried[2])]
 
-        starts = [body.constant(kind, 0.0), body.constant(kind, 0.0), body.constant(word, 0)]
-        _, (total, size, others) = body.loop("0", self.count.name, 1, starts, turn)
+        def pair(j: str, carried: list[Value]) -> list[Value]:
+            bits, one, two = self._entry(1, j, along, WORD)
+            carried = added(bits.converted("trunc", word), one, carried)
+            return added(bits.shifted_right(32, signed=False).converted("trunc", word), two, carried)
+
+        def single(j: str, carried: list[Value]) -> list[Value]:
+            bits, weight, _ = self._entry(2, j, along, word._replace(lanes=0))
+            return added(bits, weight, carried)
+
+        sums = [body.constant(kind, 0.0), body.constant(kind, 0.0), body.constant(word, 0)]
+        if self.type.element_bits == 32:
+            _, sums = body.loop("0", self.pairs.name, 1, sums, pair)
+        _, (total, size, others) = body.loop("0", self.singles.name, 1, sums, single)
         # a product and a sum for each term, of weights up to the heaviest; 3: of the sum of magnitudes, and of this
         share = self.heaviest * (U * (2 * len(self.found.terms) + 3) * SLACK) + self.lost * SLACK
         err = size * spread(share, self.lanes)
@@ -165,6 +207,7 @@ class Lists(Frame):
         return replace(made, guard=either(made.guard, self.open, self._unsigned(carried[-1])))
 
     def _product(self, j: str, along: Value) -> tuple[Real, Value]:
-        x, bits, weight, err = self._element(j, along)
+        bits, weight, err = self._entry(0, j, along, Kind(f"i{self.type.element_bits}"))
+        x = self._number(bits)
         known = replace(self.weight, value=weight, err=None if self.weight.exact else err)
         return arithmetic.multiply(x, known), bits
