@@ -14,7 +14,7 @@ from anydml.kernels.evaluate.ends import ends, read_ends
 from anydml.kernels.evaluate.places import is_plain
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import bound_by, free, walk
 from anydml.tensor import DataType
 
 if TYPE_CHECKING:
@@ -36,6 +36,33 @@ def _guards(e: Expr) -> list[Expr]:
     return [n for n in walk(e.args[0]) if n.op == "read" and n.data[1] == "skipped" and n not in inner]
 
 
+def _settled(e: Expr) -> list[Expr]:
+    """The rounded numbers in a reduction's body that are the same for all terms, and can be computed wherever they stand.
+
+    Those that read what the index names, and nothing that might lie outside.
+    """
+    depends = free(e)
+    nodes = list(walk(e.args[0]))
+    inside = {v for node in nodes for v in bound_by(node)} | set(bound_by(e))
+    plain: dict[Expr, bool] = {}  # and whether there is a rounding in them
+    for node in nodes:
+        sure = not bound_by(node) and not depends[node] & inside and all(a in plain for a in node.args)
+        if sure and (node.op != "read" or _is_named(node)):
+            plain[node] = node.op == "round" or any(plain[a] for a in node.args)
+    used = {a for node in nodes if node in plain for a in node.args}
+    return [node for node in nodes if plain.get(node) and node.sort == "number" and node not in used]
+
+
+def _is_named(e: Expr) -> bool:
+    """Whether each index of a read is a variable that stays inside, or a number that is there."""
+    sizes = e.data[0].sizes
+    return len(e.args) == len(sizes) and all(
+        (a.op == "variable" and type(a.data.size) is int and a.data.size <= n)
+        or (a.op == "constant" and 0 <= a.data.value < n)
+        for a, n in zip(e.args, sizes, strict=True)
+    )
+
+
 class Block:
     """Lines of source, and the names of the nodes that they have computed."""
 
@@ -49,6 +76,8 @@ class Block:
     def loops(self, e: Expr) -> Iterator[str]:
         """The loops of a reduction, and what leaves a term out of it; then the block is inside them."""
         bound = bound_by(e)
+        for node in _settled(e):
+            self.value(node)
         guards = _guards(e)
         condition = e.args[1] if e.op != "rank" and len(e.args) > 1 else None
         for i, v in enumerate(bound):

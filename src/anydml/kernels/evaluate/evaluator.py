@@ -7,7 +7,8 @@ A statement becomes the source of Python functions, one for the element and one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -30,6 +31,27 @@ def evaluators(
     """
     source = Source(arrays)
     return {name: Evaluator(nest, data_types[name], source) for name, nest in statement.items()}
+
+
+class Evaluators:
+    """The evaluators of a statement for arrays that change: their functions are made once, where that is possible."""
+
+    def __init__(self, statement: Statement, data_types: Mapping[str, DataType]) -> None:
+        self._statement, self._data_types = statement, data_types
+        self._spare: list[tuple[Source, dict[str, Evaluator]]] = []  # taken out by one thread at a time
+
+    @contextmanager
+    def reading(self, arrays: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Evaluator]]:
+        """The evaluators, as long as they read these arrays."""
+        try:
+            source, found = self._spare.pop()
+            source.read(arrays)
+        except IndexError:
+            source = Source(arrays)
+            found = {name: Evaluator(nest, self._data_types[name], source) for name, nest in self._statement.items()}
+        yield found
+        if source.read({}):
+            self._spare.append((source, found))
 
 
 class Evaluator:

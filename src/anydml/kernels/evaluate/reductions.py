@@ -76,7 +76,7 @@ def reduces(source: Source, name: str, e: Expr, variables: Sequence[Variable]) -
     arguments = ", ".join(map(source.variable, variables))
     if e.op == "rank":
         variables = sorted(free(e)[e.args[0]] - set(bound_by(e)), key=lambda v: (v.name, id(v)))
-    kept = source.keep({})
+    kept = source.results()
     yield f"def {name}({arguments}):"
     yield f"    key = ({''.join(f'{source.variable(v)}, ' for v in variables)}ctx.prec)"
     yield f"    total = {kept}.get(key)"

@@ -64,6 +64,23 @@ class Source:
             "first": first, "place": place, "NotFinite": NotFinite, "NEGATIVE_ZERO": NEGATIVE_ZERO, "INFINITY": math.inf,
         }  # fmt: skip
         self._made: dict[Any, str] = {}
+        self._read: dict[str, str] = {}  # names of tensors, by that of their elements
+        self._results: list[dict[Any, Any]] = []  # of reductions
+        self._inner: list[_Stored] = []
+        self._bound = False  # whether there are functions of these very arrays
+
+    def read(self, arrays: Mapping[str, NDArray[Any]]) -> bool:
+        """Let the functions read other arrays of the same types and sizes from now on; whether they can."""
+        if self._bound:
+            return False
+        self._arrays = arrays
+        for name, tensor in self._read.items():
+            self._space[name] = raw(arrays[tensor]) if tensor in arrays else None
+        for results in self._results:
+            results.clear()
+        for table in self._inner:
+            table.clear()
+        return True
 
     def function(self, nest: Nest, data_type: DataType) -> Callable[..., Any]:
         body = nest.body if nest.moves else expanded(rewritten(nest.body))
@@ -82,6 +99,11 @@ class Source:
             self._made[key] = name = self.fresh("c")
             self._space[name] = value
         return self._made[key]
+
+    def results(self) -> str:
+        """A name for results of a reduction, which are kept as long as the same arrays are read."""
+        self._results.append({})
+        return self.keep(self._results[-1])
 
     def _define(self, e: Expr, variables: Sequence[Variable], *, moves: DataType | None = None) -> str:
         name = self.fresh("e")
@@ -113,7 +135,9 @@ class Source:
     def tensor(self, t: Tensor) -> str:
         if t.definition is not None:
             return self._stored(t)
-        return self.keep(raw(self._arrays[t.name]), ("array", t.name))
+        name = self.keep(raw(self._arrays[t.name]), ("array", t.name))
+        self._read[name] = t.name
+        return name
 
     def _stored(self, t: Tensor) -> str:
         """A tensor that the operator keeps inside: computed slice by slice along its first index when first read."""
@@ -121,6 +145,7 @@ class Source:
         if key not in self._made:
             name = self._made[key] = self.fresh("t")
             self._space[name] = table = _Stored(t)
+            self._inner.append(table)
             assert t.definition is not None
             table.element = self.function(t.definition, t.data_type)
             table.store = stores(t.data_type, t.definition.body)
@@ -148,10 +173,10 @@ class Source:
         if key not in self._made:
             self._made[key] = name = self.fresh("r")
             if places is not None and integral(e) and (sums := summed(e, variables, self._arrays)) is not None:
-                self._space[name] = sums
+                self._space[name], self._bound = sums, True
                 return self.reduction(e, places)
             if places and (found := float_sums.summed(e, variables, self._arrays, places[e])) is not None:
-                self._space[name] = found
+                self._space[name], self._bound = found, True
                 return self.reduction(e, places)
             lines = reduces(self, name, e, variables) if places is None else adds(self, name, e, variables, places)
             self.execute(list(lines))
@@ -166,6 +191,10 @@ class _Stored:
         self.element: Callable[..., Real] = lambda *at: None
         self.store: Callable[[Real], int] = lambda a: 0
         self.busy = False
+
+    def clear(self) -> None:
+        self.known.clear()
+        self.slices = 0
 
     def _encoded(self, at: tuple[int, ...]) -> int:
         return self.store(self.element(*at))

@@ -214,7 +214,9 @@ def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
         others.append(kept(top / least, top))
     made = Real(q, sum_of(err, *others), a.factor / b.factor, math.inf, None, 53, guard)
     if b.exact and b.quantum is not None and b.quantum > -800:
-        made = replace(made, top=raised(a.top * 2.0**-b.quantum), finite=a.finite and not folded)
+        # a divisor that is no constant is a multiple of its quantum at least
+        most = a.top * 2.0**-b.quantum if folded else a.top / b.top
+        made = replace(made, top=raised(most), finite=a.finite and not folded)
     # what it leaves over is exact if the dividend is no smaller than this, and so is the quotient's place
     large = a.exact and a.quantum is not None and a.quantum >= -800
     guards = [guard]

@@ -5,41 +5,50 @@ from __future__ import annotations
 from functools import lru_cache
 
 from anydml.kernels.code.emit import along, arguments, kernel, when
-from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import rounding
-from anydml.kernels.nests import arithmetic, items
+from anydml.kernels.code.values import Body, Value
+from anydml.kernels.nests.elements import Elements
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.functions import as_number
-from anydml.kernels.nests.items import WORD, Bits, Index, Item
+from anydml.kernels.nests.items import WORD, Index, Item
+from anydml.kernels.nests.lists import Lists, Unlisted
 from anydml.kernels.nests.loops import reduced
 from anydml.kernels.nests.ranges import Ranges
 from anydml.kernels.nests.real import Real, either, spread
+from anydml.kernels.nests.row_sums import RowSums, Unseparated
 from anydml.kernels.nests.shape import DONE, Shape
 from anydml.kernels.nests.tables import Tables
 from anydml.kernels.nests.walk import Walk
-from anydml.tensor import DataType
 
 # A larger frame than a page would have to be probed, on Windows by a function that is not there.
 FRAME = 4096 - 256  # bytes of the stack, less those of registers that are saved
-POINTERS = {"state", "list", "memory"}
+POINTERS = {"state", "list", "memory", "rowsums"}
 
 
 def emitted(target: Target, shape: Shape) -> str:
     return _made(target, shape)[0]
 
 
-def slots(target: Target, shape: Shape) -> int:
-    """The rows of the table of what is kept for the lane's variable."""
+def slots(target: Target, shape: Shape) -> dict[int, int]:
+    """The rows of the table of what is kept for the variable of each dimension."""
     return _made(target, shape)[1]
 
 
+def settled(target: Target, shape: Shape) -> Shape:
+    """A shape, without sums of rows and lists of terms where these are no use."""
+    try:
+        _made(target, shape)
+    except Unseparated:
+        return settled(target, shape._replace(separable=None))
+    except Unlisted:
+        return shape._replace(weighted=None)
+    return shape
+
+
 @lru_cache(maxsize=32)
-def _made(target: Target, shape: Shape) -> tuple[str, int]:
+def _made(target: Target, shape: Shape) -> tuple[str, dict[int, int]]:
     made = _Kernel(target, shape)
     text = made.text()
-    return text, made.tables.slots
+    return text, {d: tables.slots for d, tables in made.tables.items()}
 
 
 class _Kernel(Frame):
@@ -56,8 +65,12 @@ class _Kernel(Frame):
             reduced,
         )
         super().__init__(body, shape, walk, lanes)
-        self.tables = Tables(body, shape, walk, lanes)
+        # the lane's last, since the others are loaded by row
+        self.tables = {d: Tables(body, shape, walk, lanes, d) for d in (*shape.outer, shape.lane)}
         self.ranges = Ranges(body, shape, walk, lanes)
+        self.sums = None if shape.separable is None else RowSums(body, shape, walk, lanes, shape.separable)
+        self.lists = None if shape.weighted is None else Lists(body, shape, walk, lanes, shape.weighted)
+        self.elements = Elements(body, shape, walk, lanes)
         self.width = f"%size{shape.lane}"
 
     def text(self) -> str:
@@ -71,7 +84,7 @@ class _Kernel(Frame):
         done = body.op(f"icmp eq i64 %row0, {DONE}")
         when(body, done, lambda: self._return("0"))
         walk.fill(*roots)
-        self.tables.make()
+        self._tables()
         for k in range(len(shape.narrowed)):
             self.ranges.find(k)
         body.do("%first = add i64 %begin, %row0")
@@ -91,9 +104,14 @@ class _Kernel(Frame):
         self._stop("%row", "%start")
         body.label("inrow")
         rows, variables = self._places()
-        with walk.scope(variables):
+        known: dict[int, Item] = {}
+        for d, index in variables.items():
+            known |= self.tables[d].loaded(index.value.name)
+        with walk.scope(variables, known):
             self.ranges.load(variables)
             walk.fill(*roots)
+            usable = None if self.sums is None else self.sums.add_up()
+            certain = None if self.lists is None else self.lists.write()
             body.jump("beforecolumns")
             body.label("beforecolumns")
             body.jump("columns")
@@ -101,14 +119,20 @@ class _Kernel(Frame):
             body.do("%x = phi i64 [ %start, %beforecolumns ], [ %nextx, %columnend ]")
             body.branch(body.op(f"icmp uge i64 %x, {self.width}"), "rowend", "incolumn")
             body.label("incolumn")
+            if self.sums is not None and usable is not None:
+                self._of_rows(self.sums, usable, rows[0])
             column = {shape.lane: self.column("%x")}
-            with walk.scope(column, self.tables.loaded("%x")):
+            with walk.scope(column, self.tables[shape.lane].loaded("%x")):
                 self.ranges.load(column)
+                if self.lists is not None and certain is not None:
+                    walk.scopes[-1][self.lists.found.place] = self._of_list(self.lists, certain, rows[0])
                 walk.fill(*roots)
-                made = [self._stored(walk.item(p), data_type) for p, data_type in zip(roots, shape.data_types, strict=True)]
+                made = [
+                    self.elements.stored(walk.item(p), data_type) for p, data_type in zip(roots, shape.data_types, strict=True)
+                ]
                 guard = either(*(open_ for _, open_ in made))
                 for k, (bits, _) in enumerate(made):
-                    self._store(k, bits, rows[k])
+                    self.elements.store(k, bits, rows[k])
                 if guard is not None:
                     self._list(guard)
         body.jump("columnend")
@@ -127,6 +151,47 @@ class _Kernel(Frame):
         when(body, ended, lambda: body.do(f"store i64 {DONE}, ptr %state, align 8"))
         body.do(f"ret i64 {body.op(f'zext i1 {some} to i64')}")
         return kernel(body, list(body.declared))
+
+    def _tables(self) -> None:
+        at = "%memory"
+        for d, tables in self.tables.items():
+            of_rows = self.sums.columns if self.sums is not None and d == self.shape.lane else None
+            at = tables.make(at, of_rows)
+
+    def _of_rows(self, sums: RowSums, usable: Value, row: str) -> None:
+        """A vector of sums of rows, or what comes next where they may not be used, or leave an element open."""
+        body, shape, walk = self.body, self.shape, self.walk
+        body.branch(usable.name, "ofrows", "byterms")
+        body.label("ofrows")
+        total, open_ = sums.sums(self.tables[shape.lane].others_loaded("%x"), "%x")
+        if open_ is not None:
+            body.branch(self.elements.any(open_), "byterms", "known", seldom=True)
+            body.label("known")
+
+        if sums.held is not None:
+            body.branch(sums.held.name, "exactly", "nearly")
+            body.label("exactly")
+        if sums.exact:
+            self.elements.settle(sums.found.place, sums.exactly(total), row)
+        if sums.held is not None:
+            body.label("nearly")
+        if sums.held is not None or not sums.exact:
+            self.elements.settle(sums.found.place, sums.nearly(total), row)
+        body.label("byterms")
+
+    def _of_list(self, lists: Lists, certain: Value, row: str) -> Real:
+        """A vector of sums of listed terms, or what comes next where the terms are open, or leave an element open."""
+        body = self.body
+        self.walk.fill(lists.found.along)
+        body.branch(certain.name, "roughly", "byterms")
+        body.label("roughly")
+        total, open_ = lists.roughly()
+        if open_ is not None:
+            body.branch(self.elements.any(open_), "byterms", "known", seldom=True)
+            body.label("known")
+        self.elements.settle(lists.found.place, total, row)
+        body.label("byterms")
+        return lists.closely()
 
     def _return(self, status: str) -> None:
         body = self.body
@@ -154,58 +219,7 @@ class _Kernel(Frame):
             at, rest = [along(body, place, f"%step{k}_{d}", i) for k, place in enumerate(at)], quotient
         return at, found
 
-    # --- elements ---
-
-    def _stored(self, item: Item, data_type: DataType) -> tuple[Value, Value | None]:
-        """The bits of elements, and the lanes that are open."""
-        element = Kind(f"i{data_type.element_bits}", self.lanes)
-        if isinstance(item, Bits):
-            return spread(item.value, self.lanes), item.guard
-        floating = data_type.dtype.kind == "f"
-        if isinstance(item, Index):
-            if not floating:
-                return spread(item.value.converted("trunc", item.value.kind.of(element.element)), self.lanes), item.guard
-            item = items.position(item)
-        if not isinstance(item, Real):
-            raise Uncompilable("a truth is stored")
-        x = arithmetic.plain(item)
-        if not floating:
-            whole = items.index(x)
-            return spread(whole.value.converted("trunc", whole.value.kind.of(element.element)), self.lanes), whole.guard
-        if data_type == DataType.FLOAT32:
-            single, undecided = rounding.nearest_single(as_number(x))
-            bits = single.bits()
-        elif data_type == DataType.FLOAT16:
-            bits, undecided = rounding.nearest_half(as_number(x))
-        else:
-            raise Uncompilable("elements are of FLOAT64")
-        nan = x.value.compared("uno", x.value)
-        quiet = 0x7FC00000 if data_type == DataType.FLOAT32 else 0x7E00
-        bits = self.body.chosen(nan, bits.lift(quiet), bits)
-        return spread(bits, self.lanes), either(x.guard, undecided)
-
-    def _store(self, output: int, bits: Value, row: str) -> None:
-        body, shape = self.body, self.shape
-        step = f"%step{output}_{shape.lane}"
-        at = along(body, row, step, "%x")
-        room = body.op(f"sub i64 {self.width}, %x")
-
-        def singly() -> None:
-            for k in range(self.lanes):
-                there = body.op(f"icmp ugt i64 {room}, {k}")
-                place = along(body, at, step, str(k))
-
-                def one(k: int = k, place: str = place) -> None:
-                    body.stored(bits.lane(k), place)
-
-                when(body, there, one)
-
-        if not shape.dense[output]:
-            singly()
-            return
-        whole = body.op(f"icmp uge i64 {room}, {self.lanes}")
-        when(body, whole, lambda: body.store(bits.kind.text, bits.name, at))
-        when(body, body.op(f"xor i1 {whole}, true"), singly)
+    # --- what is open ---
 
     def _list(self, guard: Value) -> None:
         """Append the open elements of a vector to the list; end the call where it may not hold those of the next."""
@@ -215,8 +229,7 @@ class _Kernel(Frame):
         room = spread(Value(body, body.op(f"sub i64 {self.width}, %x"), WORD), self.lanes)
         inside = body.constants("i64", range(self.lanes)).compared("ult", room)
         open_ = guard & inside
-        word = f"i{self.lanes}"
-        any_ = body.op(f"icmp ne {word} {body.op(f'bitcast {open_.kind.text} {open_.name} to {word}')}, 0")
+        any_ = self.elements.any(open_)
 
         def append() -> None:
             first = body.op(f"mul i64 %row, {self.width}")

@@ -13,8 +13,12 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import FEW, MANY, Matched, together
 from anydml.kernels.nests import emit
+from anydml.kernels.nests.lists import ENTRY, LISTS
+from anydml.kernels.nests.row_sums import PADDING
+from anydml.kernels.nests.separable import Separable, separable
 from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
 from anydml.kernels.nests.undecided import Piece, deciding
+from anydml.kernels.nests.weighted import weighted
 from anydml.schema.check import Checked
 from anydml.schema.statement import Nest, Statement
 
@@ -23,6 +27,7 @@ SHORT = 1 << 14  # terms below which other threads can wait
 ALONE = 1 << 16  # terms below which one thread computes
 BUDGET = 1 << 28  # terms between which signals are handled
 TURNS = 16  # terms of a loop, about, whose ends are looked for
+LONGER, NEAR = 3, 2  # times as long as the output's are rows that are added up, and those of which a few vectors are permuted
 LONGEST = 1 << 28  # terms of one element; the reference leaves out those of huge windows that are outside
 
 
@@ -107,6 +112,12 @@ class _Outputs:
         wide = [d for d in range(dims) if sizes[d] >= lanes]
         dense = [all(s[d] == n for s, n in zip(self.strides, itemsizes, strict=True)) for d in range(dims)]
         lane = max(wide or range(dims), key=lambda d: (dense[d] if wide else sizes[d], d))
+        rows, terms = (None, None) if kept else (self._separable(lane), weighted(found.program, lane))
+        if rows is None and terms is None and not kept:
+            # a dimension that weights do not depend on, if there is one
+            others = (d for d in reversed(wide) if weighted(found.program, d) is not None)
+            lane = next(others, lane)
+            terms = weighted(found.program, lane)
         self.shape = Shape(
             found.program,
             tuple(t.data_type for t in outputs),
@@ -115,10 +126,25 @@ class _Outputs:
             tuple(s[lane] == n for s, n in zip(self.strides, itemsizes, strict=True)),
             kept,
             narrowed(found.program, sizes),
+            rows,
+            None if rows is not None else terms,
         )
+        self.shape = emit.settled(target, self.shape)
         self.limited = found.program.limited()
         if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > LONGEST:
             raise engine.Uncompilable("elements are reductions of too many terms")
+
+    def _separable(self, lane: int) -> Separable | None:
+        """Sums of rows that lie contiguous and are not much longer than the output's."""
+        found = separable(self.found.program, lane)
+        if found is None:
+            return None
+        tensor = self.tensors[self.found.tensors[found.tensor]]
+        length = tensor.sizes[found.dimension]
+        contiguous = tensor.explicit_strides[found.dimension] == 1
+        width = self.found.sizes[lane]
+        near = length <= NEAR * width
+        return found._replace(near=near) if contiguous and self.lanes <= length <= LONGER * width else None
 
     def compile(self, machine: Machine) -> bool:
         """Whether the code takes no large frame of the stack; then it is made."""
@@ -138,14 +164,19 @@ class _Outputs:
         """A piece for each thread, in scratch from a word on; and the word behind."""
         shape, sizes = self.shape, self.found.sizes
         width = sizes[shape.lane]
-        pitch = -(-width // self.lanes) * self.lanes
         room = min(ROOM, self.rows * width) + self.lanes
         kept = tuple(self.found.tensors[t] for t in shape.kept)
         words = -(-(STATE_WORDS + room * (1 + len(kept))) // 8) * 8
-        size = words + -(-(pitch * self.kept) // 8) * 8
+        tables = sum(-(-sizes[d] // self.lanes) * self.lanes * slots for d, slots in self.kept.items())
+        size = words + -(-tables // 8) * 8
         ranges = [size]
         for found in shape.narrowed:
             ranges.append(ranges[-1] + 2 * 8 * -(-sizes[found.dimension] // 8))
+        if shape.separable is not None:
+            tensor = self.tensors[self.found.tensors[shape.separable.tensor]]
+            ranges.append(ranges[-1] + -(-tensor.sizes[shape.separable.dimension] // 8) * 8 + PADDING)
+        if shape.weighted is not None:
+            ranges.append(ranges[-1] + -(-LISTS * ENTRY * len(shape.weighted.terms) // 64) * 8)
         size = ranges.pop()
         known = {found.variable for found in shape.narrowed}
         terms = prod(
@@ -157,7 +188,7 @@ class _Outputs:
         for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):
             state = At("scratch", 8 * start)
             numbers: list[At | int] = [
-                state, state + 8 * STATE_WORDS, state + 8 * words, 8 * pitch, room, budget, first, end, *sizes,
+                state, state + 8 * STATE_WORDS, state + 8 * words, room, budget, first, end, *sizes,
                 *map(At, self.names), *(s for strides in self.strides for s in strides),
             ]  # fmt: skip
             numbers += [At(name) for name in self.found.tensors]
@@ -165,6 +196,7 @@ class _Outputs:
                 tensor = self.tensors[self.found.tensors[t]]
                 numbers += [tensor.sizes[d] - 1, tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize]
             numbers += [state + 8 * at for at in ranges]
+            numbers += [0] if shape.separable is None and shape.weighted is None else []
             steps.append([Step(self.code, tuple(numbers))])
             pieces.append(Piece(self.names, start, sizes[: shape.program.dims], (*shape.outer, shape.lane), kept))
             start += size

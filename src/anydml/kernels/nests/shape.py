@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.match.nests import Program, bound
+from anydml.kernels.nests.separable import Separable
+from anydml.kernels.nests.weighted import Weighted
 from anydml.tensor import DataType
 
 LEAST = 5  # turns of a loop from which on its ends are looked for
+FEW = 3  # operations that are not worth a place in a table
 MOST = 1 << 28  # turns that may be taken for that
 STATE = ("row", "place", "count")  # words: where to go on, and the elements on the list
 STATE_WORDS = 8  # in a cache line of its own
 DONE = (1 << 63) - 1  # the row of a piece that has ended
-ARGUMENTS = ("state", "list", "memory", "pitch", "room", "budget", "begin", "end")
+ARGUMENTS = ("state", "list", "memory", "room", "budget", "begin", "end")
 
 
 class Narrowed(NamedTuple):
@@ -32,6 +35,7 @@ class Shape(NamedTuple):
     """lane: the dimension of the outputs whose elements are computed side by side, `lanes` of them; dense: they lie so, too.
 
     kept: the tensors whose elements are listed with those that are open, since outputs may lie in their place.
+    separable: a sum whose rows are added up before their elements, if that pays. weighted: one whose terms are listed.
     """
 
     program: Program
@@ -41,6 +45,8 @@ class Shape(NamedTuple):
     dense: tuple[bool, ...]
     kept: tuple[int, ...] = ()
     narrowed: tuple[Narrowed, ...] = ()
+    separable: Separable | None = None
+    weighted: Weighted | None = None
 
     @property
     def outer(self) -> list[int]:
@@ -63,11 +69,15 @@ class Shape(NamedTuple):
             *(f"tensor{t}" for t in range(len(self.program.types))),
             *(f"{kind}{t}_{d}" for t, d in self.places for kind in ("last", "stride")),
             *(f"range{k}" for k in range(len(self.narrowed))),
+            "rowsums",
         ]
 
-    def tabled(self) -> list[int]:
-        """The nodes that depend on the lane's variable alone and serve others: their values are kept for all rows."""
-        free, only = self.program.free(), frozenset((self.lane,))
+    def tabled(self, dimension: int) -> list[int]:
+        """The nodes that depend on a dimension's variable alone and serve others: their values are kept for all rows.
+
+        Of other dimensions than the lane's, those that take more than a few operations, and no loops.
+        """
+        free, only = self.program.free(), frozenset((dimension,))
         nodes = self.program.nodes
         found = {
             a
@@ -76,7 +86,19 @@ class Shape(NamedTuple):
             for a in node.args
             if free[a] == only and nodes[a].op != "variable"
         }
+        if dimension != self.lane:
+            found = {a for a in found if self._is_long(a)}
         return sorted(found)
+
+    def _is_long(self, place: int) -> bool:
+        """Whether a node takes more than a few operations, none of which is a loop, or gives what is moved."""
+        nodes, seen, stack = self.program.nodes, set[int](), [place]
+        while stack:
+            if (p := stack.pop()) not in seen and nodes[p].op not in ("constant", "variable", "truth"):
+                seen.add(p)
+                stack += nodes[p].args
+        looped = any(nodes[p].op in ("reduce", "first_largest") or (self.program.moves and nodes[p].op == "read") for p in seen)
+        return len(seen) > FEW and not looped
 
 
 def conjuncts(program: Program, condition: int) -> list[int]:

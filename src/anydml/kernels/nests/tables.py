@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from anydml.kernels.code.emit import fold
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.code.values import Body, Value
+from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import Bits, Index, Item, Truth
 from anydml.kernels.nests.real import Real, spread
@@ -15,22 +16,32 @@ from anydml.kernels.nests.walk import Walk
 
 
 class Tables(Frame):
-    """slots: rows of words, one for each index of the lane's dimension. items: those kept, with their slots as values."""
+    """slots: rows of words, one for each index of a dimension. items: those kept, with their slots as values.
 
-    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int) -> None:
+    others: items that are no node's, kept as well.
+    """
+
+    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int, dimension: int) -> None:
         super().__init__(body, shape, walk, lanes)
-        self.slots = 0
+        self.dimension, self.slots = dimension, 0
+        self.start, self.pitch = "%memory", ""
         self.items: dict[int, Item] = {}
+        self.others: list[Item] = []
 
-    def make(self) -> None:
-        """Compute what depends on the lane's variable alone, once for all rows."""
-        body, walk = self.body, self.walk
-        places = self.shape.tabled()
-        if not places:
-            return
+    def make(self, start: str, others: Callable[[], list[Item]] | None = None) -> str:
+        """Compute what depends on the dimension's variable alone, once for all rows; others: makes more of it, vectors.
+
+        start: where in memory; the place behind is returned.
+        """
+        body, walk, d = self.body, self.walk, self.dimension
+        places = self.shape.tabled(d)
+        if not places and others is None:
+            return start
+        size = body.op(f"and i64 {body.op(f'add i64 %size{d}, {self.lanes - 1}')}, {-self.lanes}")
+        self.start, self.pitch = start, body.op(f"mul i64 {size}, 8")
 
         def turn(i: str, _: list[str]) -> list[str]:
-            with walk.scope({self.shape.lane: self.column(i)}):
+            with walk.scope({d: self.column(i, d)}):
                 walk.fill(*places)
                 for p in places:
                     item = walk.item(p)
@@ -39,15 +50,19 @@ class Tables(Frame):
                     made = self._kept(item, i)
                     if made is not None:
                         self.items[p] = made
+                for item in others() if others is not None else ():
+                    made = self._kept(item, i)
+                    assert made is not None
+                    self.others.append(made)
             return []
 
-        end = body.op(f"add i64 %size{self.shape.lane}, {self.lanes - 1}")
-        fold(body, "0", end, self.lanes, [], turn)
+        fold(body, "0", body.op(f"add i64 %size{d}, {self.lanes - 1}"), self.lanes, [], turn)
+        return body.at(start, body.op(f"mul i64 {self.pitch}, {self.slots}"))
 
     def _slot(self, value: Value, i: str) -> Value:
         """Keep a vector; the value's name is its slot's number then."""
         body = self.body
-        row = body.at("%memory", body.op(f"mul i64 %pitch, {self.slots}"))
+        row = body.at(self.start, body.op(f"mul i64 {self.pitch}, {self.slots}"))
         at = body.at(row, body.op(f"mul i64 {i}, 8"))
         word = value if value.kind.element != "i1" else value.converted("zext", value.kind.of("i64"))
         body.stored(word, at)
@@ -70,23 +85,33 @@ class Tables(Frame):
         return replace(item, value=kept, err=err, guard=guard)
 
     def loaded(self, x: str) -> dict[int, Item]:
+        """The items of nodes for a vector along the lane's dimension, or for an index of another one."""
+        return dict(zip(self.items, self._loaded(list(self.items.values()), x), strict=True))
+
+    def others_loaded(self, x: str) -> list[Item]:
+        """The items that are no node's."""
+        return self._loaded(self.others, x)
+
+    def _loaded(self, items: list[Item], x: str) -> list[Item]:
         body = self.body
-        offset = body.op(f"mul i64 {x}, 8") if self.items else "0"
+        offset = body.op(f"mul i64 {x}, 8") if items else "0"
+
+        lanes = self.lanes if self.dimension == self.shape.lane else 0
 
         def load(slot: Value) -> Value:
-            at = body.at(body.at("%memory", body.op(f"mul i64 %pitch, {slot.name}")), offset)
-            word = slot.kind if slot.kind.element != "i1" else slot.kind.of("i64")
+            at = body.at(body.at(self.start, body.op(f"mul i64 {self.pitch}, {slot.name}")), offset)
+            word = Kind(slot.kind.element if slot.kind.element != "i1" else "i64", lanes)
             value = body.loaded(word, at)
-            return value if word == slot.kind else value.compared("ne", 0)
+            return value if slot.kind.element != "i1" else value.compared("ne", 0)
 
-        found: dict[int, Item] = {}
-        for p, item in self.items.items():
+        found: list[Item] = []
+        for item in items:
             guard = None if item.guard is None else load(item.guard)
             if isinstance(item, Truth):
-                found[p] = Truth(load(item.mask), guard, item.known)
+                found.append(Truth(load(item.mask), guard, item.known))
             elif isinstance(item, Index):
-                found[p] = Index(load(item.value), item.low, item.high, guard)
+                found.append(Index(load(item.value), item.low, item.high, guard))
             elif isinstance(item, Real):
                 err = None if item.err is None else load(item.err)
-                found[p] = replace(item, value=load(item.value), err=err, guard=guard)
+                found.append(replace(item, value=load(item.value), err=err, guard=guard))
         return found

@@ -15,7 +15,8 @@ from anydml.kernels.match.nests import Program
 from anydml.kernels.nests import arithmetic, decisions, functions, items, real
 from anydml.kernels.nests.gather import gathered
 from anydml.kernels.nests.items import Bits, Index, Item, Truth
-from anydml.kernels.nests.real import Real, alike, chosen, either
+from anydml.kernels.nests.real import Real, alike, chosen, either, raised
+from anydml.kernels.nests.separable import shares
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
 
@@ -45,6 +46,7 @@ class Walk:
         self.sizes, self.places, self.bases = sizes, places, bases
         self.nodes, self.free = program.nodes, program.free()
         self.moved = self._moved()
+        self.shares = shares(program)
         self.bits: dict[int, Value] = {}  # of what was read last of a tensor
         self.scopes: list[dict[int, Item]] = [{}]
         self.bound: list[dict[int, Index]] = [{}]
@@ -159,7 +161,10 @@ class Walk:
             return self.reduced(self, p)
         if self.program.ring:
             return self._of_indices(op, args)
-        return self._number(op, args, data)
+        made = self._number(op, args, data)
+        if p in self.shares and isinstance(made, Real) and made.exact:
+            return replace(made, top=min(made.top, raised(float(1 / made.factor))))
+        return made
 
     def _constant(self, c: Constant) -> Item:
         if isinstance(c.value, float):

@@ -1,0 +1,93 @@
+"""The elements of outputs: what stores a number, the lanes that its bound leaves open, and how vectors are stored."""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import along, when
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import rounding
+from anydml.kernels.nests import arithmetic, items
+from anydml.kernels.nests.frame import Frame
+from anydml.kernels.nests.functions import as_number
+from anydml.kernels.nests.items import Bits, Index, Item
+from anydml.kernels.nests.real import Real, either, spread
+from anydml.kernels.nests.shape import Shape
+from anydml.kernels.nests.walk import Walk
+from anydml.tensor import DataType
+
+
+class Elements(Frame):
+    """The code of a vector of elements: rounded, and stored."""
+
+    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int) -> None:
+        super().__init__(body, shape, walk, lanes)
+        self.width = f"%size{shape.lane}"
+
+    def stored(self, item: Item, data_type: DataType) -> tuple[Value, Value | None]:
+        """The bits of elements, and the lanes that are open."""
+        element = Kind(f"i{data_type.element_bits}", self.lanes)
+        if isinstance(item, Bits):
+            return spread(item.value, self.lanes), item.guard
+        floating = data_type.dtype.kind == "f"
+        if isinstance(item, Index):
+            if not floating:
+                return spread(item.value.converted("trunc", item.value.kind.of(element.element)), self.lanes), item.guard
+            item = items.position(item)
+        if not isinstance(item, Real):
+            raise Uncompilable("a truth is stored")
+        x = arithmetic.plain(item)
+        if not floating:
+            whole = items.index(x)
+            return spread(whole.value.converted("trunc", whole.value.kind.of(element.element)), self.lanes), whole.guard
+        if data_type == DataType.FLOAT32:
+            single, undecided = rounding.nearest_single(as_number(x))
+            bits = single.bits()
+        elif data_type == DataType.FLOAT16:
+            bits, undecided = rounding.nearest_half(as_number(x))
+        else:
+            raise Uncompilable("elements are of FLOAT64")
+        nan = x.value.compared("uno", x.value)
+        quiet = 0x7FC00000 if data_type == DataType.FLOAT32 else 0x7E00
+        bits = self.body.chosen(nan, bits.lift(quiet), bits)
+        return spread(bits, self.lanes), either(x.guard, undecided)
+
+    def store(self, output: int, bits: Value, row: str) -> None:
+        body, shape = self.body, self.shape
+        step = f"%step{output}_{shape.lane}"
+        at = along(body, row, step, "%x")
+        room = body.op(f"sub i64 {self.width}, %x")
+
+        def singly() -> None:
+            for k in range(self.lanes):
+                there = body.op(f"icmp ugt i64 {room}, {k}")
+                place = along(body, at, step, str(k))
+
+                def one(k: int = k, place: str = place) -> None:
+                    body.stored(bits.lane(k), place)
+
+                when(body, there, one)
+
+        if not shape.dense[output]:
+            singly()
+            return
+        whole = body.op(f"icmp uge i64 {room}, {self.lanes}")
+        when(body, whole, lambda: body.store(bits.kind.text, bits.name, at))
+        when(body, body.op(f"xor i1 {whole}, true"), singly)
+
+    def any(self, mask: Value) -> str:
+        """Whether a mask holds in some lane."""
+        word = f"i{self.lanes}"
+        mask = spread(mask, self.lanes)
+        return self.body.op(f"icmp ne {word} {self.body.op(f'bitcast {mask.kind.text} {mask.name} to {word}')}, 0")
+
+    def settle(self, place: int, found: Real, row: str) -> None:
+        """Store a vector of elements that are made of a node's number and end it; go on where its bound leaves one open."""
+        body, shape, walk = self.body, self.shape, self.walk
+        with walk.scope({}, {place: found}):
+            bits, guard = self.stored(walk.item(shape.program.roots[0]), shape.data_types[0])
+        if guard is not None:
+            decided = body.name("decided")
+            body.branch(self.any(guard), "byterms", decided, seldom=True)
+            body.label(decided)
+        self.store(0, bits, row)
+        body.jump("columnend")

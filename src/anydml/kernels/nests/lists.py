@@ -1,0 +1,213 @@
+"""Sums of weighted elements: the terms that count are listed once for all lanes, which then are short loops over them.
+
+The first loops add products in float64, and take the bound of what that loses from the sum of magnitudes; they leave an element
+in some thousands open. Elements that lie side by side are loaded as one. The last loop carries what each addition loses.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.nests import arithmetic, items, real
+from anydml.kernels.nests.folds import Sum
+from anydml.kernels.nests.frame import Frame
+from anydml.kernels.nests.gather import gathered
+from anydml.kernels.nests.items import BIT, WORD, Truth
+from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, chosen, either, spread
+from anydml.kernels.nests.shape import Shape
+from anydml.kernels.nests.walk import Walk
+from anydml.kernels.nests.weighted import Term, Weighted
+
+ENTRY = 24  # bytes of a term: its offset, its weight, and the bound of that; or of two of them: an offset and both weights
+LISTS = 3  # of all terms, of those side by side, and of the others
+
+
+class Unlisted(Exception):
+    """Raised where weights have no common form."""
+
+
+class Lists(Frame):
+    """The code of a list of terms, at %rowsums, and of vectors of their sums."""
+
+    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int, found: Weighted) -> None:
+        super().__init__(body, shape, walk, lanes)
+        self.found = found
+        self.type = shape.program.types[found.tensor]
+        self.floating = self.type.dtype.kind == "f"
+
+    # --- the list of a row of the output ---
+
+    def write(self) -> Value:
+        """List the terms that count; whether it is certain which these are."""
+        body, zero = self.body, self.body.constant(DOUBLE, 0.0)
+        count, self.heaviest, self.lost = body.constant(WORD, 0), zero, zero
+        made: list[Real] = []
+        entries: list[tuple[Value, Value, Value]] = []
+        guards: list[Value | None] = []
+        for term in self.found.terms:
+            weight, there, guard = self._term(term)
+            made.append(weight)
+            guards.append(guard)
+            at = body.at("%rowsums", body.op(f"mul i64 {count.name}, {ENTRY}"))
+            offset = body.constant(WORD, 0)
+            for o in term.offsets:
+                offset = offset + self.walk.index(o).value
+            body.stored(offset, at)
+            body.stored(weight.value, at, 8)
+            err = zero if weight.err is None else weight.err
+            body.stored(err, at, 16)
+            entries.append((offset, weight.value, there.mask))
+            count = count + (1 if there.known else there.mask.converted("zext", WORD))
+            self.heaviest = self._larger(self.heaviest, weight.value.magnitude(), there)
+            self.lost = self._larger(self.lost, err, there)
+        exact = all(w.exact for w in made)
+        quanta = [w.quantum for w in made if w.quantum is not None]
+        if len({w.factor for w in made}) > 1:
+            raise Unlisted
+        self.weight = replace(
+            made[0],
+            err=None if exact else zero,
+            top=max(w.top for w in made),
+            quantum=min(quanta) if exact and len(quanta) == len(made) else None,
+            digits=max(w.digits for w in made),
+            finite=all(w.finite for w in made),
+            guard=None,
+            constant=None,
+        )
+        self.count = count
+        self._pair(entries)
+        guard = either(*guards)
+        self.open = guard
+        return body.constant(BIT, True) if guard is None else ~guard
+
+    def _pair(self, entries: list[tuple[Value, Value, Value]]) -> None:
+        """List the terms whose elements lie side by side, and the others."""
+        body, size = self.body, ENTRY * len(entries)
+        pairs = body.constant(WORD, 0)
+        singles = body.constant(WORD, 0)
+
+        def put(part: int, count: Value, *values: Value) -> None:
+            at = body.at("%rowsums", body.op(f"add i64 {body.op(f'mul i64 {count.name}, {ENTRY}')}, {part * size}"))
+            for k, value in enumerate(values):
+                body.stored(value, at, 8 * k)
+
+        single = [there for *_, there in entries]
+        if self.type.element_bits == 32:
+            for k in range(0, len(entries) - 1, 2):
+                (first, one, there), (second, two, also) = entries[k : k + 2]
+                both = there & also & (second - first).compared("eq", 4)
+                put(1, pairs, first, one, two)
+                pairs = pairs + both.converted("zext", WORD)
+                single[k], single[k + 1] = there & ~both, also & ~both
+        for (offset, weight, _), there in zip(entries, single, strict=True):
+            put(2, singles, offset, weight)
+            singles = singles + there.converted("zext", WORD)
+        self.pairs, self.singles = pairs, singles
+
+    def _term(self, term: Term) -> tuple[Real, Truth, Value | None]:
+        """A term's weight, whether it counts, and whether that is open."""
+        walk = self.walk
+        weight = real.fraction(self.body, ONE)
+        for w in term.weights:
+            weight = arithmetic.multiply(weight, walk.real(w)) if weight.constant is None else walk.real(w)
+        there = items.truth(self.body, True)
+        for c in term.conditions:
+            there = items.joined("both", there, walk.truth(c))
+        if weight.value.kind.lanes or there.mask.kind.lanes:
+            raise Unlisted
+        own = either(weight.guard, *(walk.index(o).guard for o in term.offsets))
+        if own is not None and not there.known:
+            own = own & there.mask
+        return weight, there, either(own, there.guard)
+
+    def _larger(self, most: Value, x: Value, there: Truth) -> Value:
+        """The larger one, if a term counts."""
+        found = self.body.chosen(x.compared("ogt", most), x, most)
+        return found if there.known else chosen(there.mask, found, most)
+
+    # --- vectors ---
+
+    def _entry(self, part: int, j: str, along: Value, element: Kind) -> tuple[Value, Value, Value]:
+        """What lies at the offset of a list's entry, and the two numbers behind it."""
+        body = self.body
+        place = body.op(f"add i64 {body.op(f'mul i64 {j}, {ENTRY}')}, {part * ENTRY * len(self.found.terms)}")
+        at = body.at("%rowsums", place)
+        base = body.at(f"%tensor{self.found.tensor}", body.loaded(WORD, at).name)
+        return gathered(body, element, base, along), body.loaded(DOUBLE, at, 8), body.loaded(DOUBLE, at, 16)
+
+    def _number(self, bits: Value) -> Real:
+        item = self.walk._element(bits, self.type, None)
+        if isinstance(item, items.Index):
+            item = items.position(item)
+        assert isinstance(item, Real)
+        return item
+
+    def _along(self) -> Value:
+        return spread(self.walk.index(self.found.along).value, self.lanes)
+
+    def _other(self, bits: Value, others: Value) -> Value:
+        """What is 0 as long as all elements are -0."""
+        return others | (bits ^ (1 << bits.kind.bits - 1)) if self.floating else others
+
+    def _unsigned(self, others: Value) -> Value | None:
+        """The lanes in which a sum may be -0: those that have nothing else."""
+        if not self.floating:
+            return None
+        some = self.count.compared("ne", 0)
+        return others.compared("eq", 0) & spread(some, self.lanes)
+
+    def roughly(self) -> tuple[Real, Value | None]:
+        """A vector of sums with the bounds that magnitudes give, and the lanes in which nothing is known."""
+        body, along = self.body, self._along()
+        kind = Kind("double", self.lanes)
+        word = Kind(f"i{self.type.element_bits}", self.lanes)
+
+        def added(bits: Value, weight: Value, carried: list[Value]) -> list[Value]:
+            x = self._number(bits).value
+            total = body.fused(x, spread(weight, self.lanes), carried[0])
+            return [total, carried[1] + x.magnitude(), self._other(bits, carried[2])]
+
+        def pair(j: str, carried: list[Value]) -> list[Value]:
+            bits, one, two = self._entry(1, j, along, WORD)
+            carried = added(bits.converted("trunc", word), one, carried)
+            return added(bits.shifted_right(32, signed=False).converted("trunc", word), two, carried)
+
+        def single(j: str, carried: list[Value]) -> list[Value]:
+            bits, weight, _ = self._entry(2, j, along, word._replace(lanes=0))
+            return added(bits, weight, carried)
+
+        sums = [body.constant(kind, 0.0), body.constant(kind, 0.0), body.constant(word, 0)]
+        if self.type.element_bits == 32:
+            _, sums = body.loop("0", self.pairs.name, 1, sums, pair)
+        _, (total, size, others) = body.loop("0", self.singles.name, 1, sums, single)
+        # a product and a sum for each term, of weights up to the heaviest; 3: of the sum of magnitudes, and of this
+        share = self.heaviest * (U * (2 * len(self.found.terms) + 3) * SLACK) + self.lost * SLACK
+        err = size * spread(share, self.lanes)
+        guard = either(~size.compared("olt", math.inf), self._unsigned(others))
+        return Real(total, err, self.weight.factor), guard
+
+    def closely(self) -> Real:
+        """A vector of sums with the bounds of what additions lose."""
+        body, along = self.body, self._along()
+        word = Kind(f"i{self.type.element_bits}", self.lanes)
+        always = items.truth(body, True)
+        with self.walk.aside():
+            sample = self._product("0", along)[0]
+        fold = Sum(body, sample, always, self.lanes, len(self.found.terms))
+
+        def turn(j: str, carried: list[Value]) -> list[Value]:
+            term, bits = self._product(j, along)
+            return [*fold.step(carried[:-1], term, always, None), self._other(bits, carried[-1])]
+
+        _, carried = body.loop("0", self.count.name, 1, [*fold.starts(), body.constant(word, 0)], turn)
+        made = fold.finished(carried[:-1])
+        assert isinstance(made, Real)
+        return replace(made, guard=either(made.guard, self.open, self._unsigned(carried[-1])))
+
+    def _product(self, j: str, along: Value) -> tuple[Real, Value]:
+        bits, weight, err = self._entry(0, j, along, Kind(f"i{self.type.element_bits}"))
+        x = self._number(bits)
+        known = replace(self.weight, value=weight, err=None if self.weight.exact else err)
+        return arithmetic.multiply(x, known), bits

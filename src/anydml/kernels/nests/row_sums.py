@@ -1,0 +1,298 @@
+"""Sums of pairs of rows and columns: rows first, contiguous ones, each with its weight, then a few elements of their sum.
+
+For a row of the output, whole rows of the tensor are added up in float64, in the scratch; an element is then a sum of as many
+products as there are columns. Elements are looked at on the way: where the largest and the smallest that is not 0 are not far
+apart, all products and sums are multiples of a number that is small enough for 53 bits to hold them, so that nothing is
+rounded. Elsewhere the bound of what all roundings lose follows from the largest element, or from the sum itself. Rows with an
+infinity, a NaN or a -0, and vectors that their bound leaves open, are computed term by term.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.nests import real
+from anydml.kernels.nests.frame import Frame
+from anydml.kernels.nests.gather import gathered
+from anydml.kernels.nests.items import BIT, WORD, Index, Item, Truth
+from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, chosen, either, spread
+from anydml.kernels.nests.separable import Part, Separable
+from anydml.kernels.nests.shape import Shape
+from anydml.kernels.nests.walk import Walk
+from anydml.tensor import DataType
+
+PADDING = 16  # elements behind a sum of rows, which are read and not used
+SPAN = 14  # binary places that elements of a row may be apart for their sum to be exact; for less, they have bounds
+
+
+class Unseparated(Exception):
+    """Raised where sums of rows are no use: weights are not known exactly."""
+
+
+class Weights(NamedTuple):
+    """The weights of all rows, or all columns: their common factor, a multiple of which they are, and their sum's limit."""
+
+    values: list[Value]
+    factor: Fraction
+    quantum: int
+    top: float
+
+
+@dataclass(frozen=True)
+class _Format:
+    """A float's format: its exponent begins at a bit; the least place of a number. None for integers."""
+
+    bits: int
+    start: int
+    least: int
+
+    @property
+    def infinite(self) -> int:
+        return ((1 << self.bits - 1) - 1) >> self.start << self.start
+
+
+_FORMATS = {DataType.FLOAT32: _Format(32, 23, -149), DataType.FLOAT16: _Format(16, 10, -24)}
+
+
+class RowSums(Frame):
+    """The code that adds up rows, and makes vectors of elements of them."""
+
+    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int, found: Separable) -> None:
+        super().__init__(body, shape, walk, lanes)
+        self.found = found
+        self.type = shape.program.types[found.tensor]
+        self.size = self.type.element_bits // 8
+        self.format = _FORMATS.get(self.type)
+        self.held: Value | None = None  # whether the sums of a row are exact, if that depends on its elements
+        self.permuted = found.near and lanes == 8 and "avx512f" in body.target.features
+        # the elements of columns that lie side by side are loaded as such
+        nodes = shape.program.nodes
+        self.identical = [nodes[nodes[part.offsets[0]].args[0]] == ("variable", (), shape.lane) for part in found.columns]
+        self.permuted = self.permuted and not all(self.identical)
+        if self.type.dtype.kind == "f" and self.format is None:
+            raise Unseparated
+
+    # --- weights ---
+
+    def _weighed(self, parts: tuple[Part, ...]) -> tuple[Weights, Value | None]:
+        """The weights of parts, 0 where one does not count, and the lanes in which they are open."""
+        walk, made = self.walk, []
+        guards: list[Value | None] = []
+        for part in parts:
+            weight = real.fraction(self.body, ONE) if part.weight is None else walk.real(part.weight)
+            guards += [weight.guard, *(walk.index(o).guard for o in part.offsets)]
+            for c in part.conditions:
+                there = walk.truth(c)
+                guards.append(there.guard)
+                if not there.known:
+                    zero = weight.value.lift(0.0)
+                    weight = Real(**(vars(weight) | {"value": chosen(there.mask, weight.value, zero), "constant": None}))
+            made.append(weight)
+        factors, quanta = {w.factor for w in made}, [w.quantum for w in made]
+        top = sum(w.top for w in made)
+        if len(factors) > 1 or any(not w.exact or not w.finite for w in made) or not top < 2.0**200:
+            raise Unseparated
+        least = min(q if q is not None else -1000 for q in quanta)
+        if least < -200:
+            raise Unseparated
+        return Weights([w.value for w in made], factors.pop(), least, top), either(*guards)
+
+    def columns(self) -> list[Item]:
+        """The items of columns that are kept for all rows: how far each is from the first, its weight; lanes that are open."""
+        body, columns = self.body, self.found.columns
+        weights, guard = self._weighed(columns)
+        self.across = weights
+        items: list[Item] = []
+        offsets = [
+            spread(self.walk.index(part.offsets[0]).value.shifted_right(self.size.bit_length() - 1, signed=False), self.lanes)
+            for part in columns
+        ]
+        if self.permuted:
+            low, high = offsets[0], offsets[0]
+            for offset in offsets[1:]:
+                low, high = body.intrinsic("umin", low, offset), body.intrinsic("umax", high, offset)
+            suffix = f"v{self.lanes}i64"
+            first = spread(body.call(f"llvm.vector.reduce.umin.{suffix}", WORD, low), self.lanes)
+            items.append(Index(first, 0, 1 << 62))
+            guard = either(guard, (high - first).compared("uge", 2 * self.lanes))
+            offsets = [offset - first for offset in offsets]
+        for part, offset, weight in zip(columns, offsets, weights.values, strict=True):
+            items.append(Index(offset, 0, 1 << 62))
+            if part.weight is not None:
+                items.append(Real(spread(weight, self.lanes)))
+        self.guarded = guard is not None
+        if guard is not None:
+            items.append(Truth(spread(guard, self.lanes)))
+        return items
+
+    # --- a row of the output ---
+
+    def add_up(self) -> Value:
+        """Add up the rows for a row of the output; whether its elements may be computed of them."""
+        body, walk, found = self.body, self.walk, self.found
+        self.down, guard = self._weighed(found.rows)
+        self._judge()
+        rows = []
+        for part in found.rows:
+            at = f"%tensor{found.tensor}"
+            for o in part.offsets:
+                at = body.at(at, walk.index(o).value.name)
+            rows.append(at)
+        weights = [spread(w, self.lanes) for w in self.down.values]
+        count = body.op(f"add i64 %last{found.tensor}_{found.dimension}, 1")
+        behind = Value(body, body.op(f"sub i64 {count}, {self.lanes}"), WORD)
+        word = Kind(f"i{self.type.element_bits}", self.lanes)
+
+        def turn(i: str, seen: list[Value]) -> list[Value]:
+            here = Value(body, i, WORD)
+            at = body.chosen(here.compared("ult", behind), here, behind).name  # the last vector ends with the row
+            total: Value | None = None
+            for row, weight, part in zip(rows, weights, found.rows, strict=True):
+                bits = body.loaded(word, row, body.op(f"mul i64 {at}, {self.size}"))
+                value = self._element(bits)
+                if part.weight is None:
+                    total = value if total is None else total + value
+                else:
+                    total = value * weight if total is None else body.fused(value, weight, total)
+                seen = self._looked(bits, seen)
+            assert total is not None
+            body.stored(total, "%rowsums", body.op(f"mul i64 {at}, 8"))
+            return seen
+
+        limit = body.op(f"add i64 {count}, {self.lanes - 1}")
+        first = [] if self.format is None else [body.constant(word, x) for x in (0, -1, 0)]
+        _, seen = body.loop("0", limit, self.lanes, first, turn)
+        fast = self._usable(seen)
+        return fast if guard is None else fast & ~guard
+
+    def _element(self, bits: Value) -> Value:
+        item = self.walk._element(bits, self.type, None)
+        if isinstance(item, Real):
+            return item.value
+        return bits.converted("sitofp" if self.type.dtype.kind == "i" else "uitofp", bits.kind.of("double"))
+
+    def _judge(self) -> None:
+        """How far elements of a row may be apart for sums to be exact; None: as far as they can."""
+        down, across = self.down, self.across
+        self.top = down.top * across.top
+        factor = self.factor = down.factor * across.factor
+        # a quotient by a power of two is exact; one by a small number rounds as the number does, if there are digits to spare
+        small = factor.numerator == 1 and factor.denominator < 1 << 20 and factor.denominator & (factor.denominator - 1)
+        self.divisor = factor.denominator if small else 1
+        spare = 3 if small else 0
+        # a sum is less than 2^places times the largest element, in units of its quantum
+        places = real.places(self.top, down.quantum + across.quantum)
+        if self.format is None:
+            self.exact, self.span = places + self.type.element_bits <= 53 - spare, None
+            if not self.exact:
+                raise Unseparated
+            return
+        digits = self.format.start + 1
+        self.span = 53 - spare - digits - places
+        self.exact = self.span >= SPAN
+        if 53 - spare - places >= (1 << self.format.bits - 1 - self.format.start) + digits:
+            self.exact, self.span = True, None
+
+    def _looked(self, bits: Value, seen: list[Value]) -> list[Value]:
+        """The largest magnitude; the smallest above 0, less 1; the smallest word, which is that of -0 if it is there."""
+        if self.format is None:
+            return seen
+        body = self.body
+        size = bits & ((1 << self.format.bits - 1) - 1)
+        largest = body.intrinsic("umax", seen[0], size)
+        smallest = body.intrinsic("umin", seen[1], size - 1) if self.exact and self.span is not None else seen[1]
+        return [largest, smallest, body.intrinsic("smin", seen[2], bits)]
+
+    def _usable(self, seen: list[Value]) -> Value:
+        """Whether a row's elements are finite and not -0."""
+        body, f = self.body, self.format
+        if f is None:
+            return body.constant(BIT, True)
+        kind, suffix = Kind(f"i{f.bits}"), f"v{self.lanes}i{f.bits}"
+        largest = body.call(f"llvm.vector.reduce.umax.{suffix}", kind, seen[0])
+        word = body.call(f"llvm.vector.reduce.smin.{suffix}", kind, seen[2])
+        if not self.exact or self.span is not None:
+            top = self._element(largest)
+            # whether there is a number below 0 decides whether a sum is as large as those of magnitudes; 3: of the factor
+            bound = U * (len(self.found.rows) + len(self.found.columns) + 5) * SLACK
+            above = word.compared("sge", 0)
+            self.share = body.chosen(above, top.lift(bound), 0.0)
+            self.rest = body.chosen(above, top.lift(0.0), top * (bound * float(self.factor) * real.raised(self.top)))
+        if self.exact and self.span is not None:
+            smallest = body.call(f"llvm.vector.reduce.umin.{suffix}", kind, seen[1]) + 1
+            least = smallest.shifted_right(f.start, signed=False)
+            least = body.chosen(least.compared("ugt", 1), least, 1)  # numbers below the normal ones have the place of the first
+            self.held = (largest.shifted_right(f.start, signed=False) - least).compared("sle", self.span)
+        return largest.compared("ult", f.infinite) & word.compared("ne", -(1 << f.bits - 1))
+
+    # --- vectors ---
+
+    def _gathered(self, places: Value) -> Value:
+        """Elements of the sum of rows."""
+        return gathered(self.body, DOUBLE, "%rowsums", places << 3)
+
+    def _permuted(self, start: Item) -> Callable[[Value], Value]:
+        """The elements at places from a start on, of two vectors."""
+        assert isinstance(start, Index)
+        body, kind = self.body, Kind("double", self.lanes)
+        first = body.op(f"mul i64 {start.value.lane(0).name}, 8")
+        low = body.loaded(kind, "%rowsums", first)
+        high = body.loaded(kind, body.at("%rowsums", first), 8 * self.lanes)
+        return lambda places: body.call("llvm.x86.avx512.vpermi2var.pd.512", kind, low, places, high)
+
+    def sums(self, kept: list[Item], x: str) -> tuple[Value, Value | None]:
+        """A vector of sums, of the items of columns; and the lanes in which nothing is known."""
+        body = self.body
+        total: Value | None = None
+        items = iter(kept)
+        read = self._permuted(next(items)) if self.permuted else self._gathered
+        for part, identical in zip(self.found.columns, self.identical, strict=True):
+            place = next(items)
+            assert isinstance(place, Index)
+            if identical:
+                value = body.loaded(place.value.kind.of("double"), "%rowsums", body.op(f"mul i64 {x}, 8"))
+            else:
+                value = read(place.value)
+            if part.weight is None:
+                total = value if total is None else total + value
+            else:
+                weight = next(items)
+                assert isinstance(weight, Real)
+                total = value * weight.value if total is None else body.fused(value, weight.value, total)
+        assert total is not None
+        guard = next(items) if self.guarded else None
+        assert guard is None or isinstance(guard, Truth)
+        return total + 0.0, None if guard is None else guard.mask  # no sum of these is -0
+
+    def exactly(self, total: Value) -> Real:
+        """The number that a sum is where nothing was rounded."""
+        least = 0 if self.format is None else self.format.least
+        largest = self.type.element_bits if self.format is None else (1 << self.format.bits - 2 - self.format.start) + 1
+        top, quantum = self.top * math.ldexp(1.0, largest), least + self.down.quantum + self.across.quantum
+        if self.divisor > 1:
+            return Real(self._divided(total), None, top=real.raised(top * float(self.factor)), finite=True)
+        digits = 53 if self.format is not None else min(53, real.places(top, quantum))
+        return Real(total, None, self.factor, top, quantum, digits, finite=True)
+
+    def nearly(self, total: Value) -> Real:
+        """The number that a sum is, with the bound of what all roundings lost."""
+        total = total * float(self.factor)
+        err = self.body.fused(total.magnitude(), spread(self.share, self.lanes), spread(self.rest, self.lanes))
+        return Real(total, err, top=math.inf, finite=True)
+
+    def _divided(self, total: Value) -> Value:
+        """An exact sum by the divisor: a number that is as far on the same side of any float or half an integer, or is it.
+
+        The sum has 50 bits. So has what it lacks to a multiple of such a number, and its quotient is not as near as float64
+        rounds.
+        """
+        divisor = float(self.divisor)
+        if not self.body.has_fma:
+            return total / divisor
+        share = total * (1 / divisor)
+        return self.body.fused(self.body.fused(share, -divisor, total), 1 / divisor, share)

@@ -1,0 +1,130 @@
+"""Sums of elements that are counted by weights of their row and of their column: their terms, in a program.
+
+Such a sum is that of whole rows first, each counted by its weight, and then of what that gives in a few columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from anydml.kernels.match.maps import Node
+from anydml.kernels.match.nests import Program
+from anydml.schema.node import Constant
+
+
+class Part(NamedTuple):
+    """Nodes of a term that depend on the lane's variable, or of those that do not. weight: that part's; None is 1.
+
+    conditions: under which it counts, `weight` > 0 among them.
+    """
+
+    offsets: tuple[int, ...]
+    weight: int | None
+    conditions: frozenset[int]
+
+
+class Separable(NamedTuple):
+    """A sum over all pairs of a row and a column. place: its node. dimension: the tensor's, along which columns lie.
+
+    near: the columns of elements side by side lie in a few vectors, as far as sizes say.
+    """
+
+    place: int
+    tensor: int
+    dimension: int
+    rows: tuple[Part, ...]
+    columns: tuple[Part, ...]
+    near: bool = False
+
+
+class _Term(NamedTuple):
+    read: int
+    weights: tuple[int, ...]
+    conditions: tuple[int, ...]
+
+
+def separable(program: Program, lane: int) -> Separable | None:
+    """The sum that a program's element is, or is rounded from; None where there is none, or its terms are no pairs."""
+    if len(program.roots) != 1 or program.ring or program.moves:
+        return None
+    nodes, free = program.nodes, program.free()
+    place = program.roots[0]
+    while nodes[place].op == "half_to_even":
+        place = nodes[place].args[0]
+    if nodes[place].op != "terms" or nodes[place].data != "sum":
+        return None
+    terms = list(_terms(program, place))
+    if any(term is None for term in terms):
+        return None
+    pairs = [_pair(program, free, lane, term) for term in terms if term is not None]
+    found = [pair for pair in pairs if pair is not None]
+    rows, columns = ({pair[k]: None for pair in found} for k in (0, 1))
+    if len(found) < len(terms) or len(set(found)) < len(found) or len(found) != len(rows) * len(columns):
+        return None
+    along = {nodes[o].data[:2] for column in columns for o in column.offsets}
+    tensors = {nodes[term.read].data for term in terms if term is not None}
+    if len(along) != 1 or len(tensors) != 1 or any(len(column.offsets) != 1 for column in columns):
+        return None
+    ((tensor, dimension),) = along
+    return Separable(place, tensor, dimension, tuple(rows), tuple(columns))
+
+
+def _terms(program: Program, place: int) -> Iterator[_Term | None]:
+    nodes = program.nodes
+    args = nodes[place].args
+    for term, condition in zip(args[::2], args[1::2], strict=True):
+        factors = _joined(program, term, "mul")
+        reads = [f for f in factors if nodes[f].op == "read"]
+        if len(reads) != 1:
+            yield None
+        else:
+            factors.remove(reads[0])
+            yield _Term(reads[0], tuple(factors), tuple(_joined(program, condition, "both")))
+
+
+def _joined(program: Program, place: int, op: str) -> list[int]:
+    """What an operation joins, of operations inside one another."""
+    node = program.nodes[place]
+    return [x for a in node.args for x in _joined(program, a, op)] if node.op == op else [place]
+
+
+def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) -> tuple[Part, Part] | None:
+    """A term's row and column; None where one of its weights or conditions is of neither alone."""
+    nodes, parts = program.nodes, []
+    for inside in (False, True):
+        offsets, weights, conditions = (
+            [p for p in places if (lane in free[p]) == inside]
+            for places in (nodes[term.read].args, term.weights, term.conditions)
+        )
+        if len(weights) > 1 or any(not positive(nodes, c, weights) for c in conditions):
+            return None
+        if weights and not conditions:
+            return None
+        parts.append(Part(tuple(offsets), weights[0] if weights else None, frozenset(conditions)))
+    if any(inside and free[p] != {lane} for inside, part in enumerate(parts) for p in (*part.offsets, *part.conditions)):
+        return None
+    if any(free[p] != {lane} for p in (parts[1].weight,) if p is not None):
+        return None
+    return parts[0], parts[1]
+
+
+def positive(nodes: tuple[Node, ...], condition: int, weights: list[int]) -> bool:
+    """Whether a condition is that the only weight is above 0, or holds."""
+    op, args, data = nodes[condition]
+    if op == "truth":
+        return bool(data)
+    zero = op == "less" and nodes[args[0]].op == "constant" and nodes[args[0]].data == Constant(nodes[args[0]].data.value, True)
+    return zero and nodes[args[0]].data.value == 0 and [args[1]] == weights
+
+
+def shares(program: Program) -> frozenset[int]:
+    """The nodes that are what a number has beyond its floor, or what that lacks to 1: they lie between 0 and 1."""
+    nodes, found = program.nodes, set()
+    for p, (op, args, _) in enumerate(nodes):
+        if op == "sub":
+            first, second = nodes[args[0]], nodes[args[1]]
+            beyond = second.op == "floor" and second.args == (args[0],)
+            if beyond or (first.op == "constant" and first.data.value == 1 and args[1] in found):
+                found.add(p)
+    return frozenset(found)

@@ -1,0 +1,78 @@
+"""Sums of elements whose weights do not depend on the lane: their terms, in a program, however sums lie inside one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from anydml.kernels.match.nests import Program
+
+LEAST = 4  # terms that are worth a list
+
+
+class Term(NamedTuple):
+    """An element that counts. offsets: where it lies, but for the lane; weights: what it is multiplied by, if conditions hold."""
+
+    offsets: tuple[int, ...]
+    weights: tuple[int, ...]
+    conditions: tuple[int, ...]
+
+
+class Weighted(NamedTuple):
+    """A sum of terms. place: its node. along: the offset of the lane in the tensor, which all terms have."""
+
+    place: int
+    tensor: int
+    along: int
+    terms: tuple[Term, ...]
+
+
+class _Unlisted(Exception):
+    pass
+
+
+def weighted(program: Program, lane: int) -> Weighted | None:
+    """The sum that a program's element is, or is made from by what does not depend on the lane; None where there is none."""
+    if len(program.roots) != 1 or program.ring or program.moves:
+        return None
+    nodes, free = program.nodes, program.free()
+    place = program.roots[0]
+    while nodes[place].op == "half_to_even" or (nodes[place].op in ("mul", "div") and lane not in free[nodes[place].args[1]]):
+        place = nodes[place].args[0]
+    if nodes[place].op != "terms":
+        return None
+    try:
+        found = list(_terms(program, free, lane, place, (), ()))
+    except _Unlisted:
+        return None
+    along = {o for read, _, _ in found for o in nodes[read].args if lane in free[o]}
+    tensors = {nodes[read].data for read, _, _ in found}
+    if len(along) != 1 or len(tensors) != 1 or len(found) < LEAST:
+        return None
+    terms = (Term(tuple(o for o in nodes[read].args if lane not in free[o]), w, c) for read, w, c in found)
+    return Weighted(place, tensors.pop(), along.pop(), tuple(terms))
+
+
+def _terms(
+    program: Program, free: list[frozenset[int]], lane: int, place: int, weights: tuple[int, ...], conditions: tuple[int, ...]
+) -> Iterator[tuple[int, tuple[int, ...], tuple[int, ...]]]:
+    """The read, the weights and the conditions of each term."""
+    op, args, data = program.nodes[place]
+    if any(lane in free[c] for c in conditions):
+        raise _Unlisted
+    if op == "terms" and data == "sum":
+        for term, condition in zip(args[::2], args[1::2], strict=True):
+            yield from _terms(program, free, lane, term, weights, (*conditions, condition))
+    elif op == "mul":
+        first, second = args if lane in free[args[0]] else reversed(args)
+        if lane in free[second]:
+            raise _Unlisted
+        yield from _terms(program, free, lane, first, (*weights, second), conditions)
+    elif op == "select" and (otherwise := program.nodes[args[2]]).op == "constant" and otherwise.data.value == 0:
+        if isinstance(otherwise.data.value, float):  # -0
+            raise _Unlisted
+        yield from _terms(program, free, lane, args[1], weights, (*conditions, args[0]))
+    elif op == "read" and lane in free[place]:
+        yield place, weights, conditions
+    else:
+        raise _Unlisted
