@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
+from unittest.mock import patch
 
 from anydml import Checked, TensorFlags, check
 from anydml.devices.compiled import CompiledOperator
@@ -103,11 +104,8 @@ def code_left_out() -> Iterator[None]:
         calls = emit.__module__.startswith("anydml.kernels.call.")
         return (whole if calls else _emitted)(emit, target, *arguments)
 
-    engine.compiled = compiled
-    try:
+    with patch.object(engine, "compiled", compiled):
         yield
-    finally:
-        engine.compiled = whole
 
 
 def takes(kernel: Kernel, checked: Checked[Desc], machine: Machine) -> bool:

@@ -98,7 +98,7 @@ def test_what_was_found(name: str) -> None:
     function, values = FOUND[name]
     inputs = {f"x{k}": np.array(x, np.float32) for k, x in enumerate(values)}
     graph = dml.graph(lambda **given: function(*given.values()), **{name: TensorDesc.of(x) for name, x in inputs.items()})
-    made = []
+    made: list[NDArray[Any]] = []
     for device in ("cpu", "reference"):
         compiled: Any = dml.Device(device).compile(graph.desc)
         assert [part.kernel_name for part in compiled.call.parts] == ["elementwise:compiled"] or device == "reference"

@@ -57,8 +57,7 @@ def _is_named(e: Expr) -> bool:
     """Whether each index of a read is a variable that stays inside, or a number that is there."""
     sizes = e.data[0].sizes
     return len(e.args) == len(sizes) and all(
-        (a.op == "variable" and type(a.data.size) is int and a.data.size <= n)
-        or (a.op == "constant" and 0 <= a.data.value < n)
+        (a.op == "variable" and type(a.data.size) is int and a.data.size <= n) or (a.op == "constant" and 0 <= a.data.value < n)
         for a, n in zip(e.args, sizes, strict=True)
     )
 

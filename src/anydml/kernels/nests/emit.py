@@ -160,7 +160,7 @@ class _Kernel(Frame):
 
     def _of_rows(self, sums: RowSums, usable: Value, row: str) -> None:
         """A vector of sums of rows, or what comes next where they may not be used, or leave an element open."""
-        body, shape, walk = self.body, self.shape, self.walk
+        body, shape = self.body, self.shape
         body.branch(usable.name, "ofrows", "byterms")
         body.label("ofrows")
         total, open_ = sums.sums(self.tables[shape.lane].others_loaded("%x"), "%x")
