@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 import anydml as dml
 import guarded
-from anydml import DataType
+from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
 from anydml.kernels.windows import family
 from anydml.kernels.windows.undecided import Order
@@ -51,6 +52,30 @@ def test_images(isa: str) -> None:
                 for x in data:
                     compared += same(desc, {"input_tensor": x}, executed(desc, {"input_tensor": x}, isa, 1 + at % 2))
     assert compared > 1500
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_images_of_bytes(isa: str) -> None:
+    """Means that are quantised: bytes of all types, ties, zero points or none, and scales that make no number."""
+    compared, one = 0, np.float32
+    for at, (x_scale, y_scale) in enumerate(
+        [(0.5, 0.5), (0.1, 0.1), (-0.3, 0.2), (1e30, 1e-30), (np.inf, 1), (0, 1), (1, np.nan)]
+    ):
+        sizes = IMAGES[at % len(IMAGES)]
+        given, taken = ((DataType.UINT8, DataType.INT8)[at >> k & 1] for k in range(2))
+        scales = {"input_scale_tensor": np.array([x_scale], one), "output_scale_tensor": np.array([y_scale], one)}
+        zeros = {
+            "input_zero_point_tensor": np.array([100], given.dtype),
+            "output_zero_point_tensor": np.array([3], taken.dtype),
+        }
+        for parameters in (scales, scales | zeros):
+            fields: dict[str, Any] = {name: TensorDesc.of(value) for name, value in parameters.items()}
+            desc = pooling("QUANTIZED_LINEAR_AVERAGE_POOLING", given, sizes, sizes[2:], **fields)
+            desc = replace(desc, output_tensor=TensorDesc(taken, desc.output_tensor.sizes))
+            inputs = {"input_tensor": drawn(given, sizes, at), **parameters}
+            compared += same(desc, inputs, executed(desc, inputs, isa, 1 + at % 2))
+    assert compared > 120
 
 
 def test_images_between_unmapped_pages() -> None:

@@ -35,7 +35,13 @@ LONGEST = 1 << 20  # elements of a line with its padding, and of a window
 MOST_QUANTIZED = 1 << 15  # elements of a window whose mean is quantised: of more, `results` has no proof
 ROOM = 1 << 24  # bytes of the lines that are kept
 RULE = At("constants")  # the numbers of means between bytes
-IMAGES = (MAX, MEAN, ESTIMATED, DEQUANTIZED)  # kinds of which windows that are whole images have a kernel of their own
+IMAGES = (
+    MAX,
+    MEAN,
+    QUANTIZED,
+    ESTIMATED,
+    DEQUANTIZED,
+)  # kinds of which windows that are whole images have a kernel of their own
 WIDE = 8  # elements of a dimension without windows from which lines run along it, if they are contiguous
 
 
@@ -142,8 +148,10 @@ def _images(w: Windows, source: TensorDesc, output: TensorDesc) -> Images | None
     size = prod(a.size for a in w.axes[2:])
     if w.indices is not None or w.kind not in IMAGES or (w.kind, source.data_type) == (MAX, DataType.FLOAT16):
         return None
-    if size > (MOST_SUMMED if w.kind == MEAN else LONGEST):
+    if size > {MEAN: MOST_SUMMED, QUANTIZED: MOST_QUANTIZED}.get(w.kind, LONGEST):
         return None
+    if any(v is not None for p in w.parameters if p is not None for v in p.along):
+        return None  # scales differ between channels
     run = 1
     for n, stride in zip(reversed(source.sizes[2:]), reversed(source.explicit_strides[2:]), strict=True):
         if n != 1 and stride != run:
@@ -168,7 +176,8 @@ def _lowered_images(
     together = _power_below(images.number // shares, min(lanes, target.vector_bytes // 8))
     shape = Shape(
         w.kind, (data_type, output.data_type), None, True, 1, 0, 0, 0, 0, lanes, lanes,
-        (True, images.output == 1 or images.number == 1, True), False, True, False, 0, (), 1,
+        (True, images.output == 1 or images.number == 1, True), False, True, False, 0,
+        tuple(p is not None for p in w.parameters), 1,
     )  # fmt: skip
     with guard:
         code = engine.compiled(whole.emitted, target, shape, together)
@@ -179,7 +188,7 @@ def _lowered_images(
         state = At("scratch", 8 * words * len(pieces))
         numbers = (room, first, end - first, images.size, images.size.bit_length())
         strides = images.source * size, images.output * size
-        rule = (RULE,) if shape.between else ()
+        rule = (RULE,) if shape.between else tuple(At(p.name) for p in w.parameters if p is not None)
         pieces.append([Step(code, (state, state + 8 * STATE_WORDS, *numbers, At(w.source), At(w.output), *strides, *rule))])
     order = Order((0, 1, *range(2, len(w.axes) - 1)), tuple(a.output for a in w.axes[:-1]), len(w.axes) - 1)
     starts = [words * k for k in range(shares)]

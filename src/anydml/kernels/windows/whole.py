@@ -12,10 +12,11 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.match.windows import MAX, MEAN
+from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
 from anydml.kernels.windows import results
 from anydml.kernels.windows.kinds import OfBytes, reduction
-from anydml.kernels.windows.shape import DEQUANTIZED, Shape
+from anydml.kernels.windows.shape import DEQUANTIZED, Shape, present
+from anydml.tensor import DataType
 
 WORD = Kind("i64")
 NAMES = ("state", "list", "room", "first", "rows", "n", "terms", "x", "y", "px", "py")
@@ -26,7 +27,7 @@ Merge = Callable[[Parts, Parts], Parts]
 
 def names(shape: Shape) -> tuple[str, ...]:
     """The arguments of the kernel, in order."""
-    return (*NAMES, "rule") if shape.between else NAMES
+    return (*NAMES, *(["rule"] if shape.between else []), *(f"g{q}" for q in present(shape)))
 
 
 def emitted(target: Target, shape: Shape, together: int) -> str:
@@ -51,7 +52,7 @@ class _Kernel:
 
     def text(self) -> str:
         body, together = self.body, self.together
-        arguments(body, names(self.shape), {"state", "list", "x", "y"} | ({"rule"} if self.shape.between else set()))
+        arguments(body, names(self.shape), {"state", "list", "x", "y", *names(self.shape)[len(NAMES) :]})
         if isinstance(self.kind, OfBytes):
             self.kind.between.begin()
         groups = body.op(f"udiv i64 {(self._argument('rows') + (together - 1)).name}, {together}")
@@ -103,6 +104,13 @@ class _Kernel:
         if shape.between:
             self._between(made[0])
             return
+        if shape.kind == QUANTIZED:
+            number = self._number("i32")
+            found, undecided = results.quantized(shape, made[0], number, number, self._parameters())
+            self._store(found)
+            assert undecided is not None
+            self._note(undecided)
+            return
         self._store(made[0].bits() if made[0].kind.floating else made[0])
         if usual is not None:
             when(body, (~usual).name, self._in_order)
@@ -130,6 +138,17 @@ class _Kernel:
             body.stored(kind.between.exactly(exact, body.splat(one, 1)).lane(0), self._place(image))
 
         kind.between.decided(open_, decide)
+
+    def _parameters(self) -> list[Value | None]:
+        """Scales and zero points, which are the same for all images."""
+        body, shape = self.body, self.shape
+        found: list[Value | None] = [None] * len(shape.parameters)
+        for q in present(shape):
+            value = body.loaded(Kind("float" if q in (0, 2) else "i8"), f"%g{q}")
+            if q not in (0, 2):
+                value = value.converted("sext" if shape.types[q // 2] == DataType.INT8 else "zext", Kind("i32"))
+            found[q] = body.splat(value, self.together)
+        return found
 
     def _number(self, element: str) -> Value:
         n = self._argument("n")
@@ -176,6 +195,11 @@ class _Kernel:
         made, undecided = results.careful(shape, total, left, lost, self._number("i32"))
         self._store(made)
         assert undecided is not None
+        self._note(undecided)
+
+    def _note(self, undecided: Value) -> None:
+        """Put images that are left open on the list."""
+        body = self.body
         bits = lanes_as_bits(undecided)
 
         def one(lane: str, _: Parts) -> Parts:
