@@ -16,6 +16,7 @@ import anydml as dml
 import hurting
 from anydml import DataType, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge, TensorDesc, operators
 from anydml.schema.field import INPUT, OUTPUT
+from anydml.schema.kinds import ScaleBias
 from anydml.schema.operator import Desc
 from every_kernel import SOAK, Ran
 from random_graphs import tensor_of
@@ -84,6 +85,10 @@ FOUND: dict[str, tuple[Callable[..., Any], list[list[float]]]] = {
     "atanh beyond 1": (
         lambda x: dml.element_wise_atanh(dml.element_wise_tan(x)),
         [[1.4472044e32, -2.7711336e20, -5.9449823e14]],
+    ),
+    "atanh beyond 1 by next to nothing": (
+        lambda x: dml.element_wise_atanh(dml.activation_hard_swish(x, alpha=0.25, beta=0.5), scale_bias=ScaleBias(0.1, 1.0)),
+        [[2.0**-126, 2.0**-149, 3 * 2.0**-149, -(2.0**-149)]],
     ),
     "a power of 2^-24 that is no eighth": (
         lambda x, y: dml.element_wise_pow(dml.activation_hard_swish(x, alpha=0.25, beta=0.5), y),

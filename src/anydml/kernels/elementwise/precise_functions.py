@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
@@ -17,14 +18,30 @@ from anydml.kernels.elementwise.transcendental import KINDS, STEEP
 TINY = 2.0**-40  # below it, the square of an argument is below what is promised of a term
 LEAST = 2.0**-300  # above it, the cube of an argument is a normal float64
 ROOTS, SQUARES = 3, 8  # of a power that may be exact: its exponent is a number of eighths, or an integer below 2^8
-# where functions are defined: beyond, `doubled` gives anything
-DOMAINS = {
-    "log": (0.0, math.inf),
-    "log1p": (-1.0, math.inf),
-    "acosh": (1.0, math.inf),
-    **dict.fromkeys(("asin", "acos", "atanh"), (-1.0, 1.0)),
-}
 NEAR = 2.0**-48  # more than the roundings of a term, and what follows it
+
+
+class Domain(NamedTuple):
+    """The interval in which a function is a number; closed: at its ends, too. Elsewhere `doubled` gives anything."""
+
+    low: float
+    high: float
+    closed: bool
+
+    def outside(self, x: Pair) -> Value:
+        """The lanes in which a function is none, or whose argument is NaN; differences beside an end are exact."""
+        beyond = "ult" if self.closed else "ule"
+        found = ((x.head - self.low) + x.tail).compared(beyond, 0.0)
+        return found if self.high == math.inf else found | ((self.high - x.head) - x.tail).compared(beyond, 0.0)
+
+
+DOMAINS: Mapping[str, Domain] = {
+    "log": Domain(0.0, math.inf, closed=False),
+    "log1p": Domain(-1.0, math.inf, closed=False),
+    "acosh": Domain(1.0, math.inf, closed=True),
+    "atanh": Domain(-1.0, 1.0, closed=False),
+    **dict.fromkeys(("asin", "acos"), Domain(-1.0, 1.0, closed=True)),
+}
 
 
 def function(op: str, args: list[Precise]) -> Precise:
@@ -49,8 +66,7 @@ def function(op: str, args: list[Precise]) -> Precise:
             made = _tiny_angle(a, args[1], made)
         return made._replace(guard=either(made.guard, *(arg.guard for arg in args)))
     if op in DOMAINS:
-        low, high = DOMAINS[op]
-        far = either(far, ~(x.head.compared("oge", low) & x.head.compared("ole", high)))
+        far = either(far, DOMAINS[op].outside(x))
     err = size * (found.rel * SLACK)
     exact = a.err.compared("oeq", 0.0)
     if kind.slope is None:
