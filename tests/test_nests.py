@@ -127,6 +127,31 @@ def test_a_long_call_is_taken_up_where_it_paused(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(bits(run(desc, x)), bits(wanted))
 
 
+@pytest.mark.parametrize(("terms", "least"), [(17, 4), (31, 8)])
+def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, terms: int, least: int) -> None:
+    """Rows between pauses are counted by the turns of the loops whose ends are found within the call."""
+    pauses = 0
+
+    def counting(*args: Any) -> None:
+        nonlocal pauses
+        pauses += 1
+        undecided._decide(*args)
+
+    monkeypatch.setattr(family, "BUDGET", 4000)
+    monkeypatch.setattr(family, "deciding", lambda *args: lambda *of: counting(*args, *of))
+    x = np.random.default_rng(3).standard_normal((1, 40, 5, 5)).astype(np.float32)
+    t = TensorDesc.of(x)
+    desc = dml.LocalResponseNormalization(
+        input_tensor=t, output_tensor=t, cross_channel=True, local_size=terms, alpha=1e-3, beta=0.75, bias=1
+    )
+    y = np.empty_like(x)
+    compiled = dml.Device(threads=1).compile(desc)
+    assert compiled.kernel_name == NAME
+    compiled.bind(input_tensor=x, output_tensor=y).execute()
+    assert y.tobytes() == expected(desc, {"input_tensor": x})["output_tensor"].tobytes()
+    assert pauses >= least  # 25 rows of 40 elements
+
+
 def test_ties_of_bytes_are_decided_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights in twelfths: every seventh output or so is halfway between integers, and exactly so."""
     monkeypatch.setattr(undecided, "_decide", lambda *_: pytest.fail("an element was left open"))

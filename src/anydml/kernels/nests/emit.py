@@ -85,10 +85,9 @@ class _Kernel(Frame):
         when(body, done, lambda: self._return("0"))
         walk.fill(*roots)
         self._tables()
-        for k in range(len(shape.narrowed)):
-            self.ranges.find(k)
+        self.ranges.rows([self.ranges.find(k) for k in range(len(shape.narrowed))])
         body.do("%first = add i64 %begin, %row0")
-        body.do("%last = add i64 %first, %budget")
+        body.do("%last = add i64 %first, %between")
         body.jump("before")
         body.label("before")
         body.jump("rows")

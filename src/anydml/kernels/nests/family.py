@@ -26,7 +26,7 @@ ROOM = 1 << 11  # elements on the list of a piece
 SHORT = 1 << 14  # terms below which other threads can wait
 ALONE = 1 << 16  # terms below which one thread computes
 BUDGET = 1 << 28  # terms between which signals are handled
-TURNS = 16  # terms of a loop, about, whose ends are looked for
+GUESSED = 64  # terms of a loop, about, that data end
 LONGER, NEAR = 3, 2  # times as long as the output's are rows that are added up, and those of which a few vectors are permuted
 LONGEST = 1 << 28  # terms of one element; the reference leaves out those of huge windows that are outside
 
@@ -179,9 +179,9 @@ class _Outputs:
             ranges.append(ranges[-1] + -(-LISTS * ENTRY * len(shape.weighted.terms) // 64) * 8)
         size = ranges.pop()
         known = {found.variable for found in shape.narrowed}
-        terms = prod(
-            min(n, TURNS) if v in known else n for v, n in enumerate(sizes) if v >= shape.program.dims and v not in self.limited
-        )
+        # the kernel divides it by the turns of the loops whose ends it finds
+        variables = range(shape.program.dims, len(sizes))
+        terms = prod(min(sizes[v], GUESSED) if v in self.limited else sizes[v] for v in variables if v not in known)
         budget = max(1, BUDGET // (width * terms))
         steps: list[list[Step]] = []
         pieces: list[Piece] = []

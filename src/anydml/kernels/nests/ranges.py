@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from anydml.kernels.code.emit import along, fold
 from anydml.kernels.code.values import Value
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import WORD, Index
+from anydml.kernels.nests.loops import widest
 from anydml.kernels.nests.real import spread
 
 
@@ -19,13 +20,16 @@ class Ranges(Frame):
         size = self.body.op(f"add i64 %size{d}, {self.lanes - 1}")
         return self.body.op(f"mul i64 {self.body.op(f'and i64 {size}, {-self.lanes}')}, 8")
 
-    def find(self, k: int) -> None:
-        """For every index of a dimension, the first and last value of a loop's variable for which conditions may hold."""
+    def find(self, k: int) -> Value:
+        """For every index of a dimension, the first and last value of a loop's variable for which conditions may hold.
+
+        Returned is the most turns that the loop takes for any index.
+        """
         body, walk, found = self.body, self.walk, self.shape.narrowed[k]
         end = f"%size{found.variable}"
         beyond = self._padded(found.dimension)
 
-        def column(x: str, _: list[str]) -> list[str]:
+        def column(x: str, most: list[str]) -> list[str]:
             index = self.column(x, found.dimension)
             first = spread(Value(body, end, WORD), self.lanes)
 
@@ -49,10 +53,25 @@ class Ranges(Frame):
             at = body.at(f"%range{k}", body.op(f"mul i64 {x}, 8"))
             body.stored(made[0], at)
             body.stored(made[1], at, beyond)
-            return []
+            turns = widest(made[1] - made[0], "smax")
+            return [body.intrinsic("smax", Value(body, most[0], WORD), turns).name]
 
         last = body.op(f"add i64 %size{found.dimension}, {self.lanes - 1}")
-        fold(body, "0", last, self.lanes, [], column)
+        _, (most,) = fold(body, "0", last, self.lanes, [("i64", "1")], column)
+        return Value(body, most, WORD)
+
+    def rows(self, turns: Sequence[Value]) -> None:
+        """Put in `%between` how many rows there are between pauses: the fewer, the more turns loops take at most."""
+        body = self.body
+        rows = Value(body, "%budget", WORD)
+        for v in dict.fromkeys(narrowed.variable for narrowed in self.shape.narrowed):
+            least: Value | None = None
+            for narrowed, most in zip(self.shape.narrowed, turns, strict=True):
+                if narrowed.variable == v:
+                    least = most if least is None else body.intrinsic("smin", least, most)
+            assert least is not None
+            rows = body.value(f"udiv i64 {rows.name}, {least.name}", WORD)
+        body.do(f"%between = add i64 {body.intrinsic('umax', rows, body.constant(WORD, 1)).name}, 0")
 
     def load(self, variables: Mapping[int, Index]) -> None:
         """Load the ends of the loops that are known with some variables."""
