@@ -129,7 +129,7 @@ def test_threads_do_not_share_a_table() -> None:
 def test_a_call_that_is_described_is_not_executed() -> None:
     dml.activation_relu(SIXTEEN)
     dml.activation_relu(SIXTEEN)
-    desc, inputs = described(dml.activation_relu, SIXTEEN)
+    desc, inputs, _ = described(dml.activation_relu, SIXTEEN)
     assert type(desc).__name__ == "ActivationRelu"
     assert [*inputs] == ["input_tensor"]
 

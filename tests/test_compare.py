@@ -420,6 +420,27 @@ def test_an_eager_call_that_is_compared_writes_nothing_and_leaves_nothing_behind
     assert out.tolist() == [1, 2, 3, 4]
 
 
+def test_an_output_of_another_shape_is_not_compared_with_a_call() -> None:
+    """Beside a desc, a one-dimensional array is memory; a call has a result with a shape."""
+    x = np.arange(4, dtype=np.float32)
+    for actual in (np.arange(5, dtype=np.float32), x.reshape(2, 2), x[None]):
+        with pytest.raises(dml.BindingError, match=r"^actual is float32, shape \(.*\), where the result has shape \(4,\)$"):
+            dml.compare(dml.activation_relu, x, actual=actual)
+    with pytest.raises(dml.BindingError, match=r"shape \(4,\), where the result has shape \(2, 2\)$"):
+        dml.compare(dml.activation_relu, x.reshape(2, 2), actual=x)
+    # fewer dimensions than the operator takes
+    y = np.arange(4, dtype=np.float32).reshape(2, 2)
+    level = dml.Device(feature_level="1_0")
+    assert dml.compare(dml.activation_relu, y, device=level, actual=y).equal
+    with pytest.raises(dml.BindingError, match=r"where the result has shape \(2, 2\)$"):
+        dml.compare(dml.activation_relu, y, device=level, actual=y[None, None])
+    # one of several outputs
+    value, place = dml.top_k1(x, axis=0, k=2)
+    assert dml.compare(dml.top_k1, x, axis=0, k=2, actual=value, output="output_value_tensor").equal
+    with pytest.raises(dml.BindingError, match=r"where the result has shape \(2,\)$"):
+        dml.compare(dml.top_k1, x, axis=0, k=2, actual=place[:1], output="output_index_tensor")
+
+
 def test_calls_that_cannot_be_compared_are_refused() -> None:
     x = np.arange(8)
     with pytest.raises(TypeError, match="actual=output"):

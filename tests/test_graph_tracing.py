@@ -231,3 +231,30 @@ def test_run_takes_inputs_alone() -> None:
         made.run({"x": X, "output": X})
     with pytest.raises(dml.BindingError, match="x: is missing"):
         made.run({})
+
+
+def test_a_call_takes_arrays_by_name_or_in_order_and_of_the_inputs_sizes() -> None:
+    made = dml.graph(lambda x, y: dml.element_wise_subtract(x, y), x=T, y=T)
+    assert np.array_equal(made(X, X + 1), made(x=X, y=X + 1))
+    assert np.array_equal(made(X, y=X + 1), np.full((2, 3), -1, np.float32))
+    with pytest.raises(TypeError, match=r"the graph takes 2 arrays \(x, y\), not 3"):
+        made(X, X, X)
+    with pytest.raises(TypeError, match="x is given twice"):
+        made(X, x=X)
+    for wrong in (np.arange(6, dtype=np.float32), np.arange(9, dtype=np.float32), X.T):
+        with pytest.raises(dml.BindingError, match=r"^y has shape \(.*\), where the graph takes \(2, 3\)$"):
+            made(X, wrong)
+    with pytest.raises(dml.BindingError, match="y: is missing"):
+        made(X)
+    spread = dml.graph(dml.activation_relu, input=TensorDesc("FLOAT32", (2, 2), strides=(4, 1)))  # memory, laid out as it says
+    assert spread(np.arange(8, dtype=np.float32)).tolist() == [[0, 1], [4, 5]]
+
+
+def test_operators_of_python_are_told_what_computes() -> None:
+    for wrong in (lambda x: x + 1, lambda x: 1 - x, lambda x: x @ x, lambda x: -x, lambda x: x > 0):
+        with pytest.raises(
+            TypeError, match=r"<GraphTensor x: FLOAT32 \(2, 3\)> has no operators; functions compute, such as dml\."
+        ):
+            dml.graph(wrong, x=T)
+    with pytest.raises(TypeError, match="an argument that is to be an input is a TensorDesc"):
+        dml.graph(dml.activation_relu, input=X)

@@ -254,6 +254,9 @@ class BoundOperator:
         self.arrays = arrays
         self._make_ready()
 
+    def __repr__(self) -> str:
+        return f"<BoundOperator of {self.compiled!r}>"
+
     def _make_ready(self) -> None:
         run = self.compiled.prepare(self.arrays)
         self._run = self._reporting(run) if self.compiled.reports else run

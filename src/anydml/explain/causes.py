@@ -11,10 +11,12 @@ from typing import Any
 from anydml.explain.causes_of_copies import of_copy
 from anydml.explain.causes_of_floats import of_float_convolution, of_float_product
 from anydml.explain.causes_of_products import of_convolution, of_product
+from anydml.explain.causes_of_quantisation import of_quantisation
 from anydml.explain.comparison import Cause
 from anydml.explain.search import Array, Arrays
 from anydml.operators.convolution import Convolution
 from anydml.operators.convolution_integer import ConvolutionInteger
+from anydml.operators.element_wise_quantize_linear import ElementWiseQuantizeLinear
 from anydml.operators.gemm import Gemm
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_convolution import QuantizedLinearConvolution
@@ -36,5 +38,6 @@ FINDERS: Mapping[type[Desc], Callable[[Any, Arrays, Array, Array], tuple[Cause, 
     ConvolutionInteger: of_convolution,
     Convolution: of_float_convolution,
     Gemm: of_float_product,
+    ElementWiseQuantizeLinear: of_quantisation,
     Slice1: of_copy,
 }

@@ -61,9 +61,9 @@ def compare(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Compa
 
     `compare(desc, inputs, actual)`: inputs are arrays by field name in snake_case, as `bind` takes them, owned ones among
     them. `compare(function, *arguments, actual=output)`: the arguments are those of the eager function. actual: an array of
-    the output's data type, of its sizes (whatever its strides) or one-dimensional, laid out as the desc says. output: which
-    one it is, by field name, of an operator that has several. DescError where
-    the desc breaks a rule; BindingError, also for `actual`; DataError.
+    the output's data type and of its sizes, whatever its strides; beside a desc, it may also be one-dimensional, laid out as
+    the desc says. output: which one it is, by field name, of an operator that has several. DescError where the desc breaks a
+    rule; BindingError, also for `actual`; DataError.
     """
     case = case_of(function_or_desc, *arguments, **keywords)
     return explained(case, differences(case))
@@ -80,7 +80,15 @@ def case_of(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
     arguments = tuple(map(_forward, arguments))
     keywords = {name: _forward(value) for name, value in keywords.items()}
     output = keywords.pop("output", None)
-    desc, inputs = described(function_or_desc, *arguments, **keywords)
+    desc, inputs, shapes = described(function_or_desc, *arguments, **keywords)
+    if output is None and len(shapes) == 1:
+        (output,) = shapes
+    if output in shapes and (shape := getattr(actual, "shape", None)) is not None:
+        if tuple(shape) != shapes[output]:
+            message = f"actual is {actual.dtype}, shape {tuple(shape)}, where the result has shape {shapes[output]}"
+            raise BindingError([Fault("actual", message)])
+        if isinstance(actual, np.ndarray):  # with the leading ones that the call has added
+            actual = actual.reshape(next(found.desc.sizes for found in desc.tensors() if found.name == output))
     return _case(desc, inputs, actual, output)
 
 

@@ -119,8 +119,25 @@ class Graph:
         whole = replace(self.desc, output_edges=tuple(edges), output_tensors=())
         return Graph(whole, self.inputs, tensors, [*tensors])
 
-    def __call__(self, **inputs: Any) -> Any:
-        """The results for arrays, as the function returns them: an array, or a tuple or dict of them."""
+    def __call__(self, /, *arrays: Any, **inputs: Any) -> Any:
+        """The results for arrays, as the function returns them: an array, or a tuple or dict of them.
+
+        Arrays are given by name, or in the order of `inputs`. BindingError for sizes that are not an input's.
+        """
+        if len(arrays) > len(self.inputs):
+            raise TypeError(f"the graph takes {len(self.inputs)} arrays ({', '.join(self.inputs)}), not {len(arrays)}")
+        for name, array in zip(self.inputs, arrays, strict=False):
+            if name in inputs:
+                raise TypeError(f"{name} is given twice")
+            inputs[name] = array
+        shapes = {name: tuple(getattr(x, "shape", ())) for name, x in inputs.items()}
+        faults = [
+            Fault(name, f"{name} has shape {shapes[name]}, where the graph takes {t.sizes}")
+            for name, t in self.inputs.items()
+            if shapes.get(name) and shapes[name] != t.sizes and t.strides is None and t.data_type.element_bits > 4
+        ]
+        if faults:
+            raise BindingError(faults)
         return _filled(self._form, self.run(inputs))
 
 
@@ -213,6 +230,10 @@ def _named(returned: Any, building: Building, found: dict[str, GraphTensor]) -> 
         names = getattr(returned, "_fields", [f"output_{k}" for k in range(len(returned))])
         made = [_output(name, t, building, found) for name, t in zip(names, returned, strict=True)]
         return type(returned)(*made) if hasattr(returned, "_fields") else type(returned)(made)
+    if isinstance(returned, np.ndarray):
+        raise TypeError(
+            "the function of a graph returns a tensor of it, not an array: an argument that is to be an input is a TensorDesc"
+        )
     raise TypeError(f"the function of a graph returns a tensor of it, or a tuple or dict of them, not {returned!r}")
 
 

@@ -113,8 +113,10 @@ class _Described(Exception):
 _describing: ContextVar[Mapping[int, NDArray[Any]] | None] = ContextVar("describing", default=None)
 
 
-def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tuple[Desc, dict[str, NDArray[Any]]]:
-    """The desc and the inputs, by field name, of an eager call that is checked and not executed.
+def described(
+    function: Callable[..., Any], *arguments: Any, **keywords: Any
+) -> tuple[Desc, dict[str, NDArray[Any]], dict[str, tuple[int, ...]]]:
+    """The desc, the inputs and the shapes of the results, by field name, of an eager call that is checked and not executed.
 
     TypeError for a function that is none of anydml's eager ones; else, whatever the call raises.
     """
@@ -127,7 +129,9 @@ def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) ->
         raise TypeError(f"{function!r} is neither a desc nor an eager function of anydml")
     found = announced_by(lambda: function(*arguments, **keywords))
     assert found is not None, f"{function.__name__} delivers nothing"
-    return found[0], found[1]
+    desc, inputs, outputs = found
+    several = (o if isinstance(o, list) else [o] for o in outputs if o is not None)
+    return desc, inputs, {name: shape for these in several for name, _, shape in these}
 
 
 def announced_by(

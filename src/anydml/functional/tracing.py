@@ -115,6 +115,12 @@ class GraphTensor:
     def _has_no_values(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(f"{self!r} has no values while the graph is built")
 
+    def _has_no_operator(self, *_: Any) -> NoReturn:
+        raise TypeError(f"{self!r} has no operators; functions compute, such as dml.element_wise_add")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _has_no_operator
+    __matmul__ = __rmatmul__ = __pow__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _has_no_operator
+
     __array__ = __bool__ = __float__ = __int__ = __index__ = __iter__ = __len__ = __getitem__ = _has_no_values
 
 
