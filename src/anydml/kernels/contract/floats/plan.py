@@ -247,8 +247,8 @@ class Plan:
                 if not self.whole:
                     yield packed.tiles_packed(self, batch, some, height, 0)
                 for part, across in packed.parts(self, columns):
-                    # the next rows are fetched while the last columns are summed with these, unless there are many
-                    near = part.stop < columns.stop or len(part) > self.group
+                    # the next rows, if there are, are fetched while the last columns, if they are few, meet these
+                    near = part.stop < columns.stop or len(part) > self.group or len(tiles) <= self.block
                     steps = partial(self._block, batch, some, height, at, columns.start, across, 1 if near else len(t))
                     yield from self.along(part, self.group, steps)
 
