@@ -1,7 +1,7 @@
 """Vectors of a plane that are summed again: each sum with one of its terms' magnitudes, which bounds it alone.
 
-So neither zeros nor elements that are small beside others of the band are left open. Nor are ties of sums that round nothing, as
-where a limit is most of what a window sees: what each addition leaves over is looked at. What still is open goes on the list.
+So neither zeros nor elements that are small beside others of the band are left open. Nor are ties of sums that round nothing,
+as where a limit is most of what a window sees: what each addition leaves over is looked at. What is open still is listed.
 """
 
 from __future__ import annotations
