@@ -93,6 +93,23 @@ def test_generated(isa: str, few: int, emitted: list[Shape], compared: Compared,
     compared("outputs of tiles that are stored at once", outputs, wanted)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+def test_columns_that_are_packed_several_panels_at_a_time(isa: str, emitted: list[Shape]) -> None:
+    """Whole groups of panels, a group that the next image begins in, and panels that are left over."""
+    for images, read, sizes in ((1, 5, (1, 230)), (2, 2, (4, 29)), (2, 1, (4, 24))):
+        rng = np.random.default_rng(images)
+        x, f, y = (TensorDesc(DataType.FLOAT32, (*outer, *inner)) for outer, inner in (
+            ((images, read), sizes), ((17, read), (1, 1)), ((images, 17), sizes)
+        ))  # fmt: skip
+        fields = dict(strides=(1, 1), dilations=(1, 1), start_padding=(0, 0), end_padding=(0, 0), output_padding=(0, 0))
+        desc: Desc = named("CONVOLUTION")(
+            input_tensor=x, filter_tensor=f, output_tensor=y, mode="CROSS_CORRELATION", direction="FORWARD", group_count=1,
+            **fields,
+        )  # fmt: skip
+        assert run(desc, rng, Device(isa=isa, threads=1), ["ordinary"]) > 0
+    assert emitted
+
+
 @pytest.mark.parametrize("kind", hurting.KINDS)
 def test_maps_that_follow_round_once_more(kind: str, emitted: list[Shape]) -> None:
     """A clip, and a product with a scalar, behind the rounded sum; special values in all factors."""

@@ -94,6 +94,18 @@ def test_windows_of_every_second_column(isa: str, made: list[bool], ran: Ran) ->
     ran(compared, 10_000)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+def test_windows_over_narrow_planes(isa: str, made: list[bool], ran: Ran) -> None:
+    """Lines that half a strip holds, and some that are little longer."""
+    compared = 0
+    for case in range(12 * SOAK):
+        rng = np.random.default_rng((7, case))
+        kinds = ["ordinary", pick(rng, hurting.KINDS)]
+        compared += run(windows(rng, 10, second=case % 2 == 0), rng, Device(isa=isa, threads=1), kinds)
+    assert sum(made) >= 0.5 * len(made)
+    ran(compared, 5_000)
+
+
 def test_planes_in_bands_and_steps(monkeypatch: pytest.MonkeyPatch, made: list[bool], ran: Ran) -> None:
     """Bands of few lines, steps of few lines and of few planes, and pieces that begin and end within a line."""
     monkeypatch.setattr(planes_plan, "BAND", 1)

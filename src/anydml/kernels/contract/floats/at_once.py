@@ -187,12 +187,14 @@ class _Tiles:
         body, lanes = self.body, self.lanes
         size = self.shape.stored.types[-1].element_bits // 8
         first = body.op(f"mul i64 {body.op(f'add i64 %first, {column}')}, {size}")
-        differing: list[Value] = []
+        noted = body.constant(Kind("i64"), 0)
         for m in range(self.rows):
             line = body.at(f"%p{self.last}", body.op(f"mul i64 {self._number(row, m)}, %r{self.last}"))
             at = body.at(line, first)
             beside = self._beside(row, m)
-            for n, total in enumerate(sums[m * self.across : (m + 1) * self.across]):
+            some, mine = body.constant(Kind("i1"), False), sums[m * self.across : (m + 1) * self.across]
+            differing: list[Value] = []
+            for n, total in enumerate(mine):
                 bits, differ = self._element(total, *beside)
                 place = body.at(at, size * lanes * n)
                 if self.inside is None:
@@ -200,23 +202,27 @@ class _Tiles:
                 else:
                     masked_store(body, bits, place, self.inside[n])
                     differ = [x & self._wide(self.inside[n], x) for x in differ]
-                for x in differ:  # those of a kind as one
-                    same = [k for k, y in enumerate(differing) if y.kind == x.kind]
-                    if same:
-                        differing[same[0]] = differing[same[0]] | x
-                    else:
-                        differing.append(x)
-        some = body.constant(Kind("i1"), False)
-        for x in differing:
-            some = some | self._any(x)
-        before, note, after = (body.name(w) for w in ("before", "note", "after"))
+                # those of a kind as one
+                differing = [x | y for x, y in zip(differing, differ, strict=True)] if differing else differ
+            for x in differing:
+                some = some | self._any(x)
+            noted = self._keep(some, m, mine, noted)
+        when(body, body.op(f"icmp ne i64 {noted.name}, 0"), lambda: self._note(row, column, noted))
+
+    def _keep(self, some: Value, m: int, sums: list[Value], noted: Value) -> Value:
+        """Keep the sums of a row with open elements; a bit for each of these rows."""
+        body = self.body
+        before, keep, after = (body.name(w) for w in ("before", "keep", "after"))
         body.jump(before)
         body.label(before)
-        body.branch(some.name, note, after, seldom=True)
-        body.label(note)
-        self._note(row, column, sums)
+        body.branch(some.name, keep, after, seldom=True)
+        body.label(keep)
+        for n, total in enumerate(sums):
+            body.stored(total, self.kept, 8 * self.lanes * (m * self.across + n))
+        more = noted | 1 << m
         body.jump(after)
         body.label(after)
+        return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{keep} ]", noted.kind)
 
     def _wide(self, mask: Value, like: Value) -> Value:
         """A mask of lanes as integers, unless that is what it is beside."""
@@ -228,11 +234,14 @@ class _Tiles:
         whole = x.name if not kind.lanes else body.op(f"bitcast {kind.text} {x.name} to i{kind.bits * kind.lanes}")
         return body.value(f"icmp ne i{kind.bits * (kind.lanes or 1)} {whole}, 0", Kind("i1"))
 
-    def _note(self, row: str, column: str, sums: list[Value]) -> None:
-        """Put a tile's open elements on the list; return where this is long."""
+    def _note(self, row: str, column: str, noted: Value) -> None:
+        """Put the open elements of some of a tile's rows on the list; return where this is long."""
         body, lanes, across = self.body, self.lanes, self.across
-        for k, total in enumerate(sums):
-            body.stored(total, self.kept, 8 * lanes * k)
+
+        def some(m: str, _: list[Value]) -> list[Value]:
+            bit = body.op(f"and i64 {body.op(f'lshr i64 {noted.name}, {m}')}, 1")
+            body.loop(m, body.op(f"add i64 {m}, {bit}"), 1, [], line)
+            return []
 
         def line(m: str, _: list[Value]) -> list[Value]:
             beside = self._beside(row, m)
@@ -252,7 +261,7 @@ class _Tiles:
                     body.stored(body.constant(beside[0].kind, math.nan), place)
             return []
 
-        body.loop("0", str(self.rows), 1, [], line)
+        body.loop("0", str(self.rows), 1, [], some)
         many = body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, %most")
         when(body, many, lambda: leave(body))
 

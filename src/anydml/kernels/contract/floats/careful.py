@@ -1,6 +1,7 @@
 """Vectors of a plane that are summed again: each sum with one of its terms' magnitudes, which bounds it alone.
 
-So neither zeros nor elements that are small beside others of the band are left open; what still is goes on the list.
+So neither zeros nor elements that are small beside others of the band are left open. Nor are ties of sums that round nothing,
+as where a limit is most of what a window sees: what each addition leaves over is looked at. What is open still is listed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.reads import Reader, single
+from anydml.kernels.elementwise.functions.pairs import two_sum
 
 if TYPE_CHECKING:
     from anydml.kernels.contract.floats.seen import Kinds
@@ -40,7 +42,7 @@ class Careful:
         def line(u: str, carried: list[Value]) -> list[Value]:
             q = body.op(f"add i64 {body.op(f'mul i64 {y}, {kinds.down}')}, {u}")
             there = body.op(f"and i1 {body.op(f'icmp sge i64 {q}, %low')}, {body.op(f'icmp slt i64 {q}, %high')}")
-            total, size = carried
+            total, size, lost = carried
             for v, (from_, counts) in enumerate(ways):
                 number = body.op(f"mul i64 {u}, {kinds.wide}")
                 offset = body.load("i64", "%taps", body.op(f"mul i64 {body.op(f'add i64 {number}, {v}')}, 8"))
@@ -49,13 +51,16 @@ class Careful:
                 active = counts & body.splat(Value(body, there, Kind("i1")), lanes)
                 at = body.at(from_, body.op(f"mul i64 {q}, %b_line"))
                 x_ = single(self.reader.read(at, "0", self.reader.to_read(active)), kinds.b).converted("fpext", wide)
-                total = body.chosen(active, body.fused(f, x_, total), total)
+                sum_, left = two_sum(total, f * x_)  # the product is exact
+                lost = body.chosen(active, lost + left.magnitude(), lost)
+                total = body.chosen(active, sum_, total)
                 size = body.chosen(active, body.fused(f.magnitude(), x_.magnitude(), size), size)
-            return [total, size]
+            return [total, size, lost]
 
-        total, size = body.loop("0", str(kinds.high), 1, [start, start.magnitude()], line)[1]
+        begun = [start, start.magnitude(), body.constant(wide, 0.0)]
+        total, size, lost = body.loop("0", str(kinds.high), 1, begun, line)[1]
         guard = total.bits().compared("eq", -(1 << 63))  # the sum of nothing is +0
-        number = bounded(total, size * kinds.error, guard)
+        number = bounded(total, body.chosen(lost.compared("oeq", 0.0), 0.0, size * kinds.error), guard)
         added = kinds.stored.added() is not None
         made, open_ = stored(body, kinds.stored, self.filter.streams, number, lanes, added=added)
         assert open_ is not None

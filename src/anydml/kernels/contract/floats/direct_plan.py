@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 4
 MOST_ROWS_ALONG = 16  # of a matrix whose rows or columns lie side by side
 AT_ONCE = 8  # of these rows
+FEW_TERMS = 48
 STRIP = 4096  # columns: their sums stay near while the terms pass by
 
 
@@ -28,7 +29,10 @@ def serves(found: Layout, size: int, once: bool) -> bool:
 
     size: bytes of the columns' elements; once: whether these could be packed once.
     """
-    return found.rows <= (MOST_ROWS if once or _read_along(found, size) is None else MOST_ROWS_ALONG)
+    along = _read_along(found, size)
+    if found.rows > AT_ONCE and along is False and found.terms <= FEW_TERMS and found.columns >= STRIP:
+        return False  # such rows would pass twice over columns, whose tiles are stored from registers where they are packed
+    return found.rows <= (MOST_ROWS if once or along is None else MOST_ROWS_ALONG)
 
 
 def take(plan: Plan, piece: Piece) -> None:

@@ -37,6 +37,11 @@ def packed(target: Target, data_type: DataType, across: int, step: int, padded: 
 
 
 class Panels(Filled):
+    @property
+    def abreast(self) -> int:
+        """Panels that are copied at once: their columns' norms stay in registers."""
+        return 4 if self.target.vector_bytes == 64 else 2
+
     def text(self) -> str:
         body, width = self.body, self.width
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
@@ -67,9 +72,38 @@ class Panels(Filled):
             when(body, body.op(f"xor i1 {straight}, true"), others)
             return []
 
-        body.loop("0", body.op(f"udiv i64 {up}, {width}"), 1, [], panel)
+        panels = body.op(f"udiv i64 {up}, {width}")
+        if self.padded or self.step != 1:
+            body.loop("0", panels, 1, [], panel)
+        else:
+            self._in_groups(panels, panel)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
+
+    def _in_groups(self, panels: str, panel: Callable[[str, list[Value]], list[Value]]) -> None:
+        """Panels of one run are copied several at a time, so that a line of the tensor is visited less often."""
+        body, many = self.body, self.abreast * self.width
+
+        def group(g: str, _: list[Value]) -> list[Value]:
+            done = body.op(f"mul i64 {g}, {many}")
+            x = body.op(f"urem i64 {body.op(f'add i64 %first, {done}')}, %n2")
+            in_run = body.op(f"icmp ule i64 {body.op(f'add i64 {x}, {many}')}, %n2")
+            whole = body.op(f"icmp ule i64 {body.op(f'add i64 {done}, {many}')}, %count")
+            straight = body.op(f"and i1 {in_run}, {whole}")
+            first = body.op(f"mul i64 {g}, {self.abreast}")
+
+            def together() -> None:
+                self._cut(body.op(f"add i64 %first, {done}"), str(self.width), "%norms")
+                into = body.at("%into", body.op(f"mul i64 {first}, %panel"))
+                self._copy(into, body.at("%norms", body.op(f"mul i64 {done}, 8")), self.abreast)
+
+            when(body, straight, together)
+            end = body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {self.abreast}')}", f"i64 {panels}")
+            body.loop(first, body.op(f"select i1 {straight}, i64 {first}, i64 {end.name}"), 1, [], panel)
+            return []
+
+        up = body.op(f"add i64 {panels}, {self.abreast - 1}")
+        body.loop("0", body.op(f"udiv i64 {up}, {self.abreast}"), 1, [], group)
 
     def _cut(self, first: str, columns: str, norms: str) -> str:
         """Write down the runs of a panel, and the signs of its norms; how many runs there are."""
@@ -118,20 +152,23 @@ class Panels(Filled):
 
         return body.loop("0", "%channels", 1, [body.constant(Kind("i64"), 0), *carried], channel)[1][1:]
 
-    def _copy(self, into: str, norms: str) -> None:
-        """A panel of one run, all of whose terms count; its columns' norms are made with it."""
+    def _copy(self, into: str, norms: str, panels: int = 1) -> None:
+        """Panels of one run, all of whose terms count; their columns' norms are made with them."""
         body, wide = self.body, Kind("double", self.wide)
         row = self.width * self.data_type.dtype.itemsize
         offset = self._offset(*(body.load("i64", self.runs, 8 * k) for k in range(2, 5)))
 
         def term(_: str, from_: str, to: str, squares: list[Value]) -> list[Value]:
             from_ = body.at(from_, offset)
-            for place in range(row, 2 * row, LINE):  # what the next panel has of it
-                prefetch(body, 2, from_, place)
-            xs = [single.converted("fpext", wide) for single in self._straight(from_, to)]
+            for ahead in range(panels * row, 2 * panels * row, LINE):  # what the next panels have of it
+                prefetch(body, 2, from_, ahead)
+            xs = []
+            for n in range(panels):
+                place = body.at(to, body.op(f"mul i64 %panel, {n}"))
+                xs += [single.converted("fpext", wide) for single in self._straight(body.at(from_, n * row), place)]
             return [body.fused(x, x, square) for x, square in zip(xs, squares, strict=True)]
 
-        squares = self._terms(into, [body.constant(wide, 0.0)] * self.across, term)
+        squares = self._terms(into, [body.constant(wide, 0.0)] * (self.across * panels), term)
         for n, square in enumerate(squares):
             body.stored(square.root() * NORM_SLACK, norms, 8 * self.wide * n)
 

@@ -241,14 +241,16 @@ class Plan:
         for group, height in tile.heights(self.target, rows_):
             tiles = range(len(group) // height)
 
-            def block(t: range, group: range = group, height: int = height) -> Iterator[Step | Repeat]:
+            def block(
+                t: range, group: range = group, height: int = height, last: bool = len(tiles) <= self.block
+            ) -> Iterator[Step | Repeat]:
                 some = range(group.start + t.start * height, group.start + t.stop * height)
                 at = some.start - rows_.start if self.whole else 0
                 if not self.whole:
                     yield packed.tiles_packed(self, batch, some, height, 0)
                 for part, across in packed.parts(self, columns):
-                    # the next rows are fetched while the last columns are summed with these, unless there are many
-                    near = part.stop < columns.stop or len(part) > self.group
+                    # the next rows, if there are, are fetched while the last columns, if they are few, meet these
+                    near = part.stop < columns.stop or len(part) > self.group or last
                     steps = partial(self._block, batch, some, height, at, columns.start, across, 1 if near else len(t))
                     yield from self.along(part, self.group, steps)
 

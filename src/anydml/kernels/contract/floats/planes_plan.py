@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST = 8  # lines and columns of a filter: the sums of so many lines are under way at once
 MOST_DOWN = 4
 FEW = 3
+NARROW = 4  # lanes of float64 from which on half a strip is one of its own
 LISTED = 1 << 15  # elements of a step, unless a line has more
 BAND = 1 << 15  # bytes of lines that are read twice, first for their largest element
 
@@ -125,7 +126,8 @@ class Planes:
         beside = (across == 2 or len(found.ways) > FEW) and all(
             c == found.ways[0][0] + v * size for v, (c, _, _) in enumerate(found.ways)
         )
-        self.kinds = Kinds(*plan.factors, high, len(found.ways), found.down, across, beside, plan.shape.stored)
+        narrow = layout.sizes[2] <= plan.lanes >= NARROW
+        self.kinds = Kinds(*plan.factors, high, len(found.ways), found.down, across, beside, narrow, plan.shape.stored)
         self.table = plan.constants.add(np.array([*found.factors, *(n for way in found.ways for n in way)], np.int64))
         # for the second stage, planes are the columns' outermost dimension, of any size
         whole = layout.table.copy()

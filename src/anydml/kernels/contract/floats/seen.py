@@ -1,4 +1,7 @@
-"""The elements of a line that a strip's columns see: each column of the filter meets a vector of them, in two halves."""
+"""The elements of a line that a strip's columns see: each column of the filter meets a vector of them, in halves.
+
+There are two halves, but one where lines are narrow.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ from anydml.tensor import DataType
 class Kinds(NamedTuple):
     """The factors' types; the filter's lines and columns; lines and elements that are read from one output to the next.
 
-    beside: whether the filter's columns read elements that lie side by side.
+    beside: whether the filter's columns read elements that lie side by side. narrow: whether lines have no more columns than a
+    vector has float64.
     """
 
     a: DataType
@@ -27,11 +31,12 @@ class Kinds(NamedTuple):
     down: int
     across: int
     beside: bool
+    narrow: bool
     stored: Stored
 
     def reach(self, half: int) -> int:
-        """Vectors of so many elements that a strip of two of them meets in a line."""
-        return 2 + -(-(self.wide - 1) // half)
+        """Vectors of so many elements that a strip of two of them, or of one, meets in a line."""
+        return 2 - self.narrow + -(-(self.wide - 1) // half)
 
     @property
     def error(self) -> float:
@@ -46,12 +51,14 @@ class Seen:
 
     def __init__(self, target: Target, kinds: Kinds) -> None:
         self.body, self.kinds = Body(target), kinds
-        self.lanes = target.vector_bytes // 4
-        self.half = self.lanes // 2
+        self.half = target.vector_bytes // 8
+        self.parts = range(1 if kinds.narrow else 2)
+        self.lanes = self.half * len(self.parts)
         self.reader = Reader(self.body, kinds.b, 1, self.half)
         self.whole = Reader(self.body, kinds.b, 1, self.lanes)
         # every second element of two vectors, in the order that one instruction makes of each 16 bytes of both
-        self.order = [o for n in range(0, self.half, 2) for o in (n, n + 1, n + self.half, n + self.half + 1)]
+        of_one = self.lanes // 2
+        self.order = [o for n in range(0, of_one, 2) for o in (n, n + 1, n + of_one, n + of_one + 1)]
         # of elements that lie side by side, two of the filter's columns meet every second one
         pair = 2 if kinds.beside else 1
         self.groups = [range(max(v - pair, 0), v) for v in range(kinds.wide, 0, -pair)][::-1]
@@ -62,8 +69,8 @@ class Seen:
         if self.kinds.across == 2:
             return self._masks_of_seconds(x)
         if not self.kinds.beside:
-            ends = [[body.op(f"sub i64 {end}, {x}") for end in way[1:]] for way in self.ways for _ in range(2)]
-            first = [h * half for _ in self.ways for h in (0, 1)]
+            ends = [[body.op(f"sub i64 {end}, {x}") for end in way[1:]] for way in self.ways for _ in self.parts]
+            first = [h * half for _ in self.ways for h in self.parts]
         else:
             offsets = [body.op(f"sub i64 {end}, {self.ways[0][0]}") for end in ("%from", "%until")]
             elements = [body.op(f"sdiv i64 {offset}, {self.kinds.b.dtype.itemsize}") for offset in offsets]
@@ -73,22 +80,22 @@ class Seen:
 
     def _masks_of_seconds(self, x: str) -> list[Value]:
         """Those of vectors of which every second element is a column's."""
-        body, lanes = self.body, self.lanes
+        body, lanes, of_one = self.body, self.lanes, self.lanes // 2
         found = []
         for group in self.groups:
             counts = [[body.op(f"sub i64 {end}, {x}") for end in self.ways[v][1:]] for v in group]
-            for first in (0, self.half):
+            for first in (0, of_one):
                 mask = body.constant(Kind("i1", lanes), False)
                 for parity, (low, high) in enumerate(counts):
-                    some = below(body, high, self.half, first) & ~below(body, low, self.half, first)
+                    some = below(body, high, of_one, first) & ~below(body, low, of_one, first)
                     none = body.constant(some.kind, False)
-                    order = [n // 2 if n % 2 == parity else self.half for n in range(lanes)]
+                    order = [n // 2 if n % 2 == parity else of_one for n in range(lanes)]
                     mask = mask | Value(body, shuffle(body, some.name, none.name, some.kind.text, order), mask.kind)
                 found.append(mask)
         return found
 
     def _elements(self, at: list[str], masks: list[Value] | None) -> list[list[Value]]:
-        """Both halves of what each of the filter's columns meets in a line."""
+        """The halves of what each of the filter's columns meets in a line."""
         body, kinds, half = self.body, self.kinds, self.half
         if kinds.across == 2:
             return self._seconds(at, masks)
@@ -98,7 +105,7 @@ class Seen:
             return x.converted("fpext", x.kind.of("double"))
 
         if not kinds.beside:
-            return [[read(place, h * half, 2 * v + h) for h in (0, 1)] for v, place in enumerate(at)]
+            return [[read(place, h * half, len(self.parts) * v + h) for h in self.parts] for v, place in enumerate(at)]
         vectors = [read(at[0], k * half, k) for k in range(kinds.reach(half))]
 
         def moved(first: int) -> Value:
@@ -108,7 +115,7 @@ class Seen:
             x, y = vectors[k : k + 2]
             return Value(body, shuffle(body, x.name, y.name, x.kind.text, range(by, by + half)), x.kind)
 
-        return [[moved(v + h * half) for h in (0, 1)] for v in range(kinds.wide)]
+        return [[moved(v + h * half) for h in self.parts] for v in range(kinds.wide)]
 
     def _seconds(self, at: list[str], masks: list[Value] | None) -> list[list[Value]]:
         """Halves of every second element, in the order that is `order`."""
@@ -121,7 +128,8 @@ class Seen:
             )
             for parity, _ in enumerate(group):
                 every = shuffle(body, low.name, high.name, low.kind.text, [2 * n + parity for n in self.order])
-                ends = (shuffle(body, every, "poison", low.kind.text, range(n, n + half)) for n in (0, half))
+                parts = [range(h * half, (h + 1) * half) for h in self.parts]
+                ends = (shuffle(body, every, "poison", low.kind.text, part) for part in parts)
                 singles = [Value(body, end, Kind("float", half)) for end in ends]
                 found.append([x.converted("fpext", x.kind.of("double")) for x in singles])
         return found

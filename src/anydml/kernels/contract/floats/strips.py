@@ -73,11 +73,11 @@ class Strips(Seen):
     # --- a strip ---
 
     def _strip(self, x: str, noted: Value, *, masked: bool) -> Value:
-        body, kinds, half = self.body, self.kinds, self.half
+        body, kinds, half, parts = self.body, self.kinds, self.half, len(self.parts)
         masks, inside = None, None
         if masked:
-            parts = [(half, 0), (half, half)] if self.halved else [(self.lanes, 0)]
-            inside = [self._inside(x, *part) for part in parts]
+            lanes = [(half, h * half) for h in self.parts] if self.halved else [(self.lanes, 0)]
+            inside = [self._inside(x, *some) for some in lanes]
             masks = self._masks(x)
         offset = body.op(f"mul i64 {x}, {kinds.across * self.size}")
         starts = [body.at(body.at(self.b, offset), way) for way, _, _ in self.ways]
@@ -90,7 +90,7 @@ class Strips(Seen):
         def step(s: str, carried: list[Value], *, sure: bool) -> list[Value]:
             """sure: its lines are there, and one of the output is done."""
             noted, *flat = carried
-            sums = [[start, start], *([flat[2 * j], flat[2 * j + 1]] for j in range(ahead - 1))]
+            sums = [[start] * parts, *(flat[parts * j : parts * (j + 1)] for j in range(ahead - 1))]
             for i in range(min(kinds.down, kinds.high)):
                 line = body.op(f"add i64 {body.op(f'mul i64 {s}, {kinds.down}')}, {i}")
 
@@ -131,7 +131,7 @@ class Strips(Seen):
             _, carried = body.loop(ends[0], ends[1], 1, carried, lambda s, given: step(s, given, sure=False))
             return body.loop(ends[1], ends[2], 1, carried, lambda s, given: step(s, given, sure=True))[1]
 
-        carried = [noted, *[start] * (2 * (ahead - 1))]
+        carried = [noted, *[start] * (parts * (ahead - 1))]
         return body.loop("0", "2", 1, carried, part)[1][0]
 
     def _where(
@@ -176,11 +176,9 @@ class Strips(Seen):
         body = self.body
         if self.kinds.across == 2:
             places = [self.order.index(n) for n in range(self.lanes)]
-            low, high = sums
-            ends = (
-                shuffle(body, low.name, high.name, low.kind.text, part) for part in (places[: self.half], places[self.half :])
-            )
-            sums = [Value(body, end, low.kind) for end in ends]
+            low, high = sums[0], sums[-1]
+            ends = (places[h * self.half : (h + 1) * self.half] for h in self.parts)
+            sums = [Value(body, shuffle(body, low.name, high.name, low.kind.text, end), low.kind) for end in ends]
         some = self.odd
         for k, (made, open_) in enumerate(self._elements_of(sums)):
             lanes = made.kind.lanes
@@ -209,7 +207,7 @@ class Strips(Seen):
         if not self.plain:
             total = self._whole(sums)
             guard = total.bits().compared("eq", -(1 << 63))  # the sum of nothing is +0
-            number = bounded(total, self._whole([self.error] * 2), guard)
+            number = bounded(total, self._whole([self.error] * len(self.parts)), guard)
             made, undecided = stored(body, s, self.filter.streams, number, self.lanes, added=added)
             assert undecided is not None
             return [(made, undecided)]
@@ -229,7 +227,9 @@ class Strips(Seen):
         return total.converted("fptrunc", total.kind.of("float")).bits()
 
     def _whole(self, pair: list[Value]) -> Value:
-        """The two halves of a vector."""
+        """The halves of a vector."""
+        if len(pair) == 1:
+            return pair[0]
         kind = pair[0].kind
         order = ", ".join(f"i32 {k}" for k in range(self.lanes))
         return self.body.value(
