@@ -73,7 +73,7 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
         return Refused("the outputs do not lie one after the other, or are too many")
     if other is not None and other.explicit_strides != output.explicit_strides:
         return Refused("what is added does not lie as the outputs do")
-    geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found)
+    geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found, found.a.name == WEIGHTS)
     other_type = None if other is None else other.data_type
     numbers = bounds.estimate(region, x.data_type, other_type, output.data_type, fused(target))
     if isinstance(numbers, str) or geometry is None:
@@ -241,22 +241,20 @@ class _Rounding:
         return [(range(a, b), columns) for a, b in pairwise(ends) if a < b]
 
     def estimated(self, found: Convolution | Product) -> Estimated | None:
-        """The numbers that a tile estimates outputs by; None where channels are something else than filters or columns."""
+        """The numbers that a tile estimates outputs by; None where channels are not those of all filters."""
         region, numbers = self.region, self.numbers
         channels = self.channels
         if isinstance(found, Convolution):
             channels = int(found.filters.desc.sizes[0])
-        elif region.channel not in (None, len(region.desc.sizes) - 1):
-            return None
         if self.channels not in (1, channels):
             return None
         ends, limit = self.constants.add(self.bounds), limits(self.tensors["output"].data_type)
         clamped = (numbers.low, numbers.high) != limit or numbers.most >= FARTHEST
-        by_column = isinstance(found, Product) and channels > 1
+        row, column = (4 * (channels > 1 and region.channel == len(region.desc.sizes) - n) for n in (2, 1))
         pitch = 4 * (channels + 2 * self.target.vector_bytes // 4)
         table = np.zeros((3, pitch // 4), np.float32)
         table[:, :channels] = numbers.factor, numbers.term, numbers.limit
-        return Estimated(self.constants.add(table), pitch, by_column, ends, clamped)
+        return Estimated(self.constants.add(table), pitch, row, column, ends, clamped)
 
     def of_sums(self, some: range, columns: int, sums: At, state: At) -> Step:
         """The estimate of some rows of sums."""
