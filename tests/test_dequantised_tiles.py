@@ -41,7 +41,7 @@ KINDS: dict[str, Recipe] = {
     "rows": Recipe(UINT8, INT8, UINT8, (2, 3, 12, 12), (9, 3, 3), padding=1, stride=1, clamp="relu"),
     "rows of groups": Recipe(INT8, INT8, INT8, (1, 6, 21, 9), (6, 3, 3), groups=2, by_channel=False, zero="none"),
     # matrices, of many rows and of few
-    "columns": Recipe(UINT8, INT8, UINT8, (20, 64), (70,), clamp="relu", bias="float"),
+    "columns": Recipe(UINT8, INT8, UINT8, (20, 64), (70,), clamp="relu"),
     "one for all": Recipe(INT8, INT8, INT8, (9, 33), (64,), by_channel=False, transposed=True, bias="none", zero="none"),
     "few rows": Recipe(UINT8, INT8, INT8, (2, 200), (97,), transposed=True, clamp="clip", bias="float", zero="none"),
 }
