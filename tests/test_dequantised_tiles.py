@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import anydml as dml
 import emulated
 from anydml import TensorDesc
 from anydml.graphs.check import check_graph
@@ -20,7 +22,7 @@ from anydml.kernels.contract.quantised import bounds, family
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.tensor import TensorFlags
 from every_kernel import SOAK, Ran
-from quantised_graphs import INT8, UINT8, Recipe, make
+from quantised_graphs import INT8, UINT8, Array, Case, Recipe, make
 from test_arm import PROCESSORS, one_by_one
 from test_quantised_graphs import outputs
 
@@ -39,7 +41,7 @@ KINDS: dict[str, Recipe] = {
     "rows": Recipe(UINT8, INT8, UINT8, (2, 3, 12, 12), (9, 3, 3), padding=1, stride=1, clamp="relu"),
     "rows of groups": Recipe(INT8, INT8, INT8, (1, 6, 21, 9), (6, 3, 3), groups=2, by_channel=False, zero="none"),
     # matrices, of many rows and of few
-    "columns": Recipe(UINT8, INT8, UINT8, (20, 64), (70,), clamp="relu", bias="float"),
+    "columns": Recipe(UINT8, INT8, UINT8, (20, 64), (70,), clamp="relu"),
     "one for all": Recipe(INT8, INT8, INT8, (9, 33), (64,), by_channel=False, transposed=True, bias="none", zero="none"),
     "few rows": Recipe(UINT8, INT8, INT8, (2, 200), (97,), transposed=True, clamp="clip", bias="float", zero="none"),
 }
@@ -77,8 +79,7 @@ def estimates_off(monkeypatch: pytest.MonkeyPatch, off: float) -> None:
 def test_what_is_listed_is_decided(kind: str, taken: list[bool], monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """Estimates that are off by 0.04, which makes one byte in 25 wrong, on every instruction set."""
     recipe, rng, count = KINDS[kind], random.Random(kind), 0
-    case = make(recipe, 7)
-    wanted = outputs(case, fuse=False)
+    case, wanted = make(recipe, 7), stated()[kind]
     estimates_off(monkeypatch, OFF)
     names = [target.name for target in targets()]
     for isa in names if SOAK > 1 else dict.fromkeys((names[-1], rng.choice(names))):
@@ -88,6 +89,27 @@ def test_what_is_listed_is_decided(kind: str, taken: list[bool], monkeypatch: py
         count += wanted.size
     assert len(np.unique(wanted)) > 5
     ran(count, 200)
+
+
+@pytest.mark.parametrize("scales", [np.float32(0.0053), np.linspace(0.002, 0.009, 12, dtype=np.float32)[:, None]])
+def test_weights_that_come_first(scales: Any, taken: list[bool], monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """A product of weights with a dequantised tensor, whose channels are rows: one scale for all, and one for each."""
+    rng = np.random.default_rng(3)
+    w, x = rng.integers(-99, 99, (12, 40)).astype(np.int8), rng.integers(0, 256, (40, 70)).astype(np.uint8)
+
+    def layer(x: Any) -> Any:
+        floats = dml.element_wise_dequantize_linear(x, np.float32(0.0371), np.uint8(7))
+        sums = dml.gemm(dml.element_wise_dequantize_linear(w, scales), floats)
+        return {"y": dml.element_wise_quantize_linear(sums, np.float32(0.513), np.uint8(120))}
+
+    case = Case(dml.graph(layer, x=TensorDesc("UINT8", (40, 70))).desc, {"x": x}, (12, 70), UINT8)
+    wanted = outputs(case, fuse=False)
+    estimates_off(monkeypatch, OFF)
+    for threads in (1, 2):
+        np.testing.assert_array_equal(outputs(case, threads=threads), wanted)
+    assert taken == [True] * 2
+    assert len(np.unique(wanted)) > 60
+    ran(2 * wanted.size, 1_680)
 
 
 def test_lists_that_are_too_short(taken: list[bool], monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
@@ -102,11 +124,17 @@ def test_lists_that_are_too_short(taken: list[bool], monkeypatch: pytest.MonkeyP
     ran(2 * wanted.size, 12_800)
 
 
+@cache
+def stated() -> dict[str, Array]:
+    """The outputs of all kinds, unfused."""
+    return {kind: outputs(make(recipe, 7), fuse=False) for kind, recipe in KINDS.items()}
+
+
 @emulated.needed
 @pytest.mark.parametrize("row", ARM)
 def test_arm(row: Target, taken: list[bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The same, on emulated processors."""
-    wanted = {kind: outputs(make(recipe, 7), fuse=False) for kind, recipe in KINDS.items()}
+    wanted = stated()
     recorder = emulated.recording(monkeypatch, row, family)
     estimates_off(monkeypatch, OFF)
     cases = []

@@ -15,7 +15,7 @@ from anydml.graphs.quantised_parts import Unmatched, exact_product, places, read
 from anydml.schema.node import Expr, lift
 from anydml.schema.statement import Nest, stated
 from anydml.schema.traversal import walk
-from anydml.tensor import DataType
+from anydml.tensor import DataType, TensorDesc, packed_strides
 
 EIGHT_BIT, FLOAT32 = (DataType.INT8, DataType.UINT8), DataType.FLOAT32
 
@@ -27,6 +27,15 @@ class Dequantised(NamedTuple):
     scale: NDArray[np.float32]
     zero: NDArray[np.int64]
     zero_use: Use | None
+
+
+def _laid(memory: NDArray[Any], t: TensorDesc) -> NDArray[Any]:
+    """The elements of a tensor in memory, in which a dimension of equal elements, of stride 0, has size 1."""
+    sizes = [1 if stride == 0 else n for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
+    dtype = t.data_type.dtype
+    strides = [stride * dtype.itemsize for stride in t.explicit_strides]
+    elements: NDArray[Any] = np.ndarray(sizes, dtype, memory, strides=strides)
+    return elements
 
 
 class Reading:
@@ -83,7 +92,7 @@ class Reading:
             raise Unmatched
         nest = self.nest(work)
         (written,) = work.writes.values()
-        if nest.body.op != "mul" or written.tensor.data_type is not FLOAT32 or not lie_alike(use, written):
+        if nest.body.op != "mul" or written.tensor.data_type is not FLOAT32 or use.tensor.data_type is not FLOAT32:
             raise Unmatched
         centred, scale = nest.body.args
         element, zero = centred.args if centred.op == "sub" else (centred, lift(0))
@@ -92,6 +101,8 @@ class Reading:
     def dequantised(self, use: Use) -> Dequantised:
         """The tensor of 8 bits that a float tensor is dequantised of."""
         work, nest, element, zero, scale = self.product(use)
+        if not lie_alike(use, *work.writes.values()):
+            raise Unmatched
         source = work.reads[read_at(element, nest)]
         if source.tensor.data_type not in EIGHT_BIT:
             raise Unmatched
@@ -104,7 +115,14 @@ class Reading:
         integers = np.subtract(self.integers(work, element, nest), self.integers(work, zero, nest))
         q, s = np.broadcast_arrays(integers, self.scale(work, scale, nest))
         made = np.array([exact_product(int(n), float(x)) for n, x in zip(q.flat, s.flat, strict=True)])
-        return round_to_float32(made).reshape(q.shape)
+        floats = round_to_float32(made).reshape(q.shape)
+        (written,) = work.writes.values()
+        if lie_alike(use, written):
+            return floats
+        sizes, strides = written.tensor.sizes, written.tensor.explicit_strides
+        if strides != packed_strides(sizes) or use.offset != written.offset:
+            raise Unmatched
+        return _laid(np.ascontiguousarray(np.broadcast_to(floats, sizes)).ravel(), use.tensor)
 
     def integers(self, work: Work, e: Expr, nest: Nest) -> NDArray[np.int64]:
         if e.op == "constant":
@@ -122,14 +140,10 @@ class Reading:
 
     def data(self, use: Use) -> NDArray[Any]:
         """The elements of a constant, in which a dimension of equal elements, of stride 0, has size 1."""
-        constant, t = self.checked.constant(use.buffer), use.tensor
-        if constant is None or t.data_type.element_bits < 8:
+        constant = self.checked.constant(use.buffer)
+        if constant is None or use.tensor.data_type.element_bits < 8:
             raise Unmatched
-        sizes = [1 if stride == 0 else n for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
-        dtype = t.data_type.dtype
-        strides = [stride * dtype.itemsize for stride in t.explicit_strides]
-        elements: NDArray[Any] = np.ndarray(sizes, dtype, constant.data, strides=strides)
-        return elements
+        return _laid(constant.data, use.tensor)
 
     def array(self, work: Work, e: Expr, nest: Nest) -> NDArray[Any]:
         """The numbers that an expression reads of a constant, or of what is dequantised of some, for every index of a nest."""

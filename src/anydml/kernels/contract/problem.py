@@ -21,7 +21,8 @@ NOTHING = Matrix(At("constants"), 0, 0, 0, 0)
 
 
 class Estimated(NamedTuple):
-    """Numbers that outputs are estimated by: their table, and the bytes between its rows; whether each column has its own.
+    """Numbers that outputs are estimated by: their table, and the bytes between its rows; those from row to row, and from
+    column to column, of a product.
 
     ends: what the outputs lie between, and their zero point. clamped: whether estimates may lie beyond the limits of int32,
     or the ends are not those of the type. What is uncertain is listed as the state at `OPEN` says.
@@ -29,7 +30,8 @@ class Estimated(NamedTuple):
 
     table: At
     pitch: int
-    by_column: bool
+    row: int
+    column: int
     ends: At
     clamped: bool
 
@@ -93,7 +95,7 @@ def of_product(p: Product, estimated: Estimated | None = None) -> Problem:
         y_zero_point=y_zero_point,
         scales=three(scales),
         estimated=estimated,
-        numbers=Matrix(estimated.table, 0, 0, 0, 4 if estimated.by_column else 0) if estimated else NOTHING,
+        numbers=Matrix(estimated.table, 0, 0, estimated.row, estimated.column) if estimated else NOTHING,
     )
 
 

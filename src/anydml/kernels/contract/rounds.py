@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from anydml.kernels.call.steps import Repeat, Rounds, Step
+from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.contract import partition
 from anydml.kernels.contract.geometry import Part, Scratch
 from anydml.kernels.contract.layout import Layout
@@ -38,3 +39,19 @@ def rounds(
             found.append(Rounds([phase(part)], tuple(n for n, _ in moves), tuple([phase(moved)] for _, moved in moves)))
     scratch.size = top
     return found
+
+
+def based(rounds: Rounds, bases: Callable[[int], Mapping[str, At]]) -> Rounds:
+    """Rounds with other bases of addresses, which are found by the number of a piece in its phase."""
+
+    def of(phases: Any) -> Any:
+        return [[[_step(step, bases(i)) for step in piece] for i, piece in enumerate(phase)] for phase in phases]
+
+    return Rounds(of(rounds.phases), rounds.times, tuple(of(phases) for phases in rounds.moved))
+
+
+def _step(step: Step | Repeat, bases: Mapping[str, At]) -> Step | Repeat:
+    if isinstance(step, Repeat):
+        return step._replace(first=[_step(x, bases) for x in step.first], second=[_step(x, bases) for x in step.second])
+    arguments = (bases[x.base] + x.offset if isinstance(x, At) and x.base in bases else x for x in step.arguments)
+    return step._replace(arguments=tuple(arguments))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anydml.graphs.plan import Region
 from anydml.graphs.quantised import OTHER, SUMS, WEIGHTS, X
-from anydml.kernels.call.steps import At, Repeat, Rounds, Step
+from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.contract.epilogue import estimates
@@ -24,13 +23,14 @@ from anydml.kernels.contract.family import SHORT, contraction, planned
 from anydml.kernels.contract.floats.family import any_open
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.contract.layout import WRAPS
-from anydml.kernels.contract.plan import CONSTANTS
 from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
 from anydml.kernels.contract.quantised import bounds
+from anydml.kernels.contract.quantised.constants import Constants
 from anydml.kernels.contract.quantised.estimate import SIDE, estimate
 from anydml.kernels.contract.quantised.exactly import Listed, decide
 from anydml.kernels.contract.quantised.geometry import Geometry, of_convolution, of_product
 from anydml.kernels.contract.quantised.refine import refine
+from anydml.kernels.contract.rounds import based
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.product import Operand, Product
@@ -73,12 +73,12 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
         return Refused("the outputs do not lie one after the other, or are too many")
     if other is not None and other.explicit_strides != output.explicit_strides:
         return Refused("what is added does not lie as the outputs do")
-    geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found)
+    geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found, found.a.name == WEIGHTS)
     other_type = None if other is None else other.data_type
     numbers = bounds.estimate(region, x.data_type, other_type, output.data_type, fused(target))
     if isinstance(numbers, str) or geometry is None:
         return Refused(numbers if isinstance(numbers, str) else "weights differ between batches")
-    constants = _Constants()
+    constants = Constants()
     rounding = _Rounding(region, target, constants, numbers, geometry, tensors, slack)
     made = in_tiles(rounding, found, machine.threads) or of_sums(rounding, found, machine.threads)
     if isinstance(made, Refused):
@@ -136,7 +136,7 @@ def in_tiles(rounding: _Rounding, found: Convolution | Product, threads: int) ->
     ends = [count * i // pieces for i in range(pieces + 1)]
     code = engine.compiled(begun, rounding.target)
     first = [Step(code, (states + STATE * i, at, room)) for i, at in enumerate(lists)]
-    rounds = [_moved(rounds, lambda i: {OPEN: states + STATE * i}) for rounds in plan.rounds]
+    rounds = [based(rounds, lambda i: {OPEN.base: states + STATE * i}) for rounds in plan.rounds]
     phase = rounds[0].phases[0]
     if not rounds[0].times and len(phase) == pieces:
         begins = [[[step, *piece] for step, piece in zip(first, phase, strict=True)], *rounds[0].phases[1:]]
@@ -158,7 +158,7 @@ def of_sums(rounding: _Rounding, found: Convolution | Product, threads: int) -> 
         return plan
     scratch, passing = _memory(plan)
     sums = passing.take(4 * rounding.count + 4 * SIDE * rounding.target.vector_bytes)
-    rounds = [_moved(rounds, lambda i: {At(SUMS): sums}) for rounds in plan.rounds]
+    rounds = [based(rounds, lambda i: {SUMS: sums}) for rounds in plan.rounds]
     rows = rounding.cut(1 if rounding.count < FEW else plan.threads)
     states = scratch.take(STATE * len(rows))
     code = engine.compiled(begun, rounding.target)
@@ -173,23 +173,6 @@ def of_sums(rounding: _Rounding, found: Convolution | Product, threads: int) -> 
     return _Made(plan, [*rounds, *rounding.ending(states, pieces)], scratch, passing, lists)
 
 
-class _Constants:
-    """Tables that steps read, in one array, behind those of the sums."""
-
-    def __init__(self) -> None:
-        self.parts = [CONSTANTS.tobytes()]
-        self.size = len(self.parts[0])
-
-    def add(self, table: NDArray[Any]) -> At:
-        raw, at = table.tobytes(), At("constants", self.size)
-        self.parts.append(raw + bytes(-len(raw) % 64))
-        self.size += len(self.parts[-1])
-        return at
-
-    def array(self) -> NDArray[np.uint8]:
-        return np.frombuffer(bytearray().join(self.parts), np.uint8)
-
-
 class _Rounding:
     """The steps that make outputs of sums, and their tables."""
 
@@ -197,7 +180,7 @@ class _Rounding:
         self,
         region: Region,
         target: Target,
-        constants: _Constants,
+        constants: Constants,
         numbers: bounds.Estimate,
         geometry: Geometry,
         tensors: Mapping[str, TensorDesc],
@@ -241,22 +224,20 @@ class _Rounding:
         return [(range(a, b), columns) for a, b in pairwise(ends) if a < b]
 
     def estimated(self, found: Convolution | Product) -> Estimated | None:
-        """The numbers that a tile estimates outputs by; None where channels are something else than filters or columns."""
+        """The numbers that a tile estimates outputs by; None where channels are not those of all filters."""
         region, numbers = self.region, self.numbers
         channels = self.channels
         if isinstance(found, Convolution):
             channels = int(found.filters.desc.sizes[0])
-        elif region.channel not in (None, len(region.desc.sizes) - 1):
-            return None
         if self.channels not in (1, channels):
             return None
         ends, limit = self.constants.add(self.bounds), limits(self.tensors["output"].data_type)
         clamped = (numbers.low, numbers.high) != limit or numbers.most >= FARTHEST
-        by_column = isinstance(found, Product) and channels > 1
+        row, column = (4 * (channels > 1 and region.channel == len(region.desc.sizes) - n) for n in (2, 1))
         pitch = 4 * (channels + 2 * self.target.vector_bytes // 4)
         table = np.zeros((3, pitch // 4), np.float32)
         table[:, :channels] = numbers.factor, numbers.term, numbers.limit
-        return Estimated(self.constants.add(table), pitch, by_column, ends, clamped)
+        return Estimated(self.constants.add(table), pitch, row, column, ends, clamped)
 
     def of_sums(self, some: range, columns: int, sums: At, state: At) -> Step:
         """The estimate of some rows of sums."""
@@ -288,20 +269,3 @@ class _Rounding:
         if len(pieces) == 1:
             return [Rounds([[[*pieces[0], ending]]])]
         return [Rounds([pieces, [[ending]]])]
-
-
-def _moved(rounds: Rounds, bases: Callable[[int], Mapping[At, At]]) -> Rounds:
-    """Rounds on memory that is found by the number of a piece in its phase."""
-
-    def of(phases: Any) -> Any:
-        return [[[_step(step, bases(i)) for step in piece] for i, piece in enumerate(phase)] for phase in phases]
-
-    return Rounds(of(rounds.phases), rounds.times, tuple(of(phases) for phases in rounds.moved))
-
-
-def _step(step: Step | Repeat, bases: Mapping[At, At]) -> Step | Repeat:
-    if isinstance(step, Repeat):
-        return step._replace(first=[_step(x, bases) for x in step.first], second=[_step(x, bases) for x in step.second])
-    there = {base.base: at for base, at in bases.items()}
-    arguments = (there[x.base] + x.offset if isinstance(x, At) and x.base in there else x for x in step.arguments)
-    return step._replace(arguments=tuple(arguments))

@@ -47,12 +47,15 @@ def of_convolution(p: Convolution) -> Geometry:
     return Geometry((*outer, *places), (*[STILL] * missing, *each), (channels, xs[1], fs[1]))
 
 
-def of_product(p: Product) -> Geometry | None:
-    """The geometry of a product: batches, rows, columns. None where B differs between batches."""
-    a, b = p.a.desc, p.b.desc
-    at, bt = in_bytes(a), in_bytes(b)
-    if len(a.sizes) > 6 or math.prod(b.sizes[:-2]) != 1:
+def of_product(p: Product, left: bool) -> Geometry | None:
+    """The geometry of a product: batches, rows, columns. left: A has the weights. None where these differ between batches."""
+    a, b, sizes = p.a.desc, p.b.desc, p.output.desc.sizes
+    (at, bt), weights = (in_bytes(a), in_bytes(b)), a if left else b
+    if len(sizes) > 6 or math.prod(weights.sizes[:-2]) != 1:
         return None
-    outer = tuple((n, s, 0, 0) for n, s in zip(a.sizes[:-1], at[:-1], strict=True))
-    dimensions = (*[ONE] * (5 - len(outer)), *outer, (b.sizes[-1], 0, bt[-1], 1))
-    return Geometry(dimensions, (STILL,) * 3, (a.sizes[-1], at[-1], bt[-2]))
+    outer = ((n, s, 0, 0) for n, s in zip(sizes[:-2], (bt if left else at)[:-2], strict=True))
+    of_rows = (0, at[-2], 1) if left else (at[-2], 0, 0)
+    of_columns = (bt[-1], 0, 0) if left else (0, bt[-1], 1)
+    inner = (bt[-2], at[-1]) if left else (at[-1], bt[-2])
+    dimensions = (*[ONE] * (6 - len(sizes)), *outer, (sizes[-2], *of_rows), (sizes[-1], *of_columns))
+    return Geometry(dimensions, (STILL,) * 3, (a.sizes[-1], *inner))
