@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from time import thread_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,7 @@ KINDS = {  # of ours: the operator, whether with indices, the type, onnxruntime'
     "length": ("LP_POOLING", False, np.float32, "LpPool"),
     "quantised average": ("QUANTIZED_LINEAR_AVERAGE_POOLING", False, np.uint8, None),
 }
+SCALES = ((0.1, 0.1), (0.1, 0.1234))  # of regions between bytes: means that may be ties, and others
 
 
 def run(seconds: float = 0.3) -> list[dict[str, Any]]:
@@ -58,7 +60,35 @@ def run(seconds: float = 0.3) -> list[dict[str, Any]]:
             print(
                 f"{window.name + ', ' + kind:48}{row['microseconds']:>8.1f}{theirs:>13}{ratio:>7}  {row['kernel']}", flush=True
             )
-    return rows
+    return rows + [_between(window, scales, seconds) for window in WINDOWS for scales in SCALES]
+
+
+def _between(window: Window, scales: tuple[float, float], seconds: float) -> dict[str, Any]:
+    """Means of dequantised bytes that are quantised again, beside the same float operators and the operator of bytes."""
+    x = np.random.default_rng(0).integers(0, 256, (1, window.channels, window.size, window.size)).astype(np.uint8)
+    y = np.empty((1, window.channels, window.output, window.output), np.uint8)
+    around = (window.padding,) * 2
+
+    def averaged(x: Any) -> Any:
+        floats = dml.element_wise_dequantize_linear(x, np.float32(scales[0]), np.uint8(128))
+        means = dml.average_pooling(
+            floats, (window.stride,) * 2, window_size=(window.width,) * 2, start_padding=around, end_padding=around
+        )
+        return dml.element_wise_quantize_linear(means, np.float32(scales[1]), np.uint8(128))
+
+    graph, device = dml.graph(averaged, x=dml.TensorDesc.of(x)), dml.Device("cpu", threads=1)
+    calls: dict[str, Callable[[], object]] = {
+        name: device.compile(graph.desc, fuse=fuse).bind(x=x, output=y).execute
+        for name, fuse in (("fused", True), ("floats", False))
+    }
+    calls["integers"] = ours(window, "QUANTIZED_LINEAR_AVERAGE_POOLING", False, x, y, scales)[1]
+    spent = {name: time * 1e6 for name, time in best(calls, seconds=seconds, clock=thread_time).items()}
+    print(
+        f"{window.name}, between bytes, scales {scales}: {spent['fused']:.1f} us; of floats {spent['floats']:.1f}, "
+        f"the integer operator {spent['integers']:.1f}",
+        flush=True,
+    )
+    return {"window": window.name, "kind": f"between bytes, {scales}", **spent}
 
 
 def _case(window: Window, kind: str, seconds: float) -> dict[str, Any]:
@@ -86,7 +116,9 @@ def _case(window: Window, kind: str, seconds: float) -> dict[str, Any]:
     }
 
 
-def ours(window: Window, name: str, indexed: bool, x: Array, y: Array) -> tuple[Any, Callable[[], object]]:
+def ours(
+    window: Window, name: str, indexed: bool, x: Array, y: Array, scales: tuple[float, float] = (0.02, 0.03)
+) -> tuple[Any, Callable[[], object]]:
     operator: Any = operators.find(name)
     pair = {
         "strides": window.stride,
@@ -102,7 +134,7 @@ def ours(window: Window, name: str, indexed: bool, x: Array, y: Array) -> tuple[
         fields["p"] = 2
     if name.startswith("QUANTIZED"):
         fields["dilations"] = (1, 1)
-        for side, scale in (("input", 0.02), ("output", 0.03)):
+        for side, scale in zip(("input", "output"), scales, strict=True):
             arrays[f"{side}_scale_tensor"] = np.array([scale], np.float32)
             arrays[f"{side}_zero_point_tensor"] = np.array([128], np.uint8)
     tensors = {key: dml.TensorDesc.of(array) for key, array in arrays.items()}

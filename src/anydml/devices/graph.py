@@ -95,13 +95,14 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     parts: list[Part] = []
     if fusing:
         every = moved(checked, every)
+    alone = {work.node: work for work in every}
     for work in fuse(checked, every) if fusing else every:
         if work.region is not None:
             parts.append(_renamed(summed[work.node], work, checked))
         elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
             parts.append(part)
         else:
-            parts += [kernels.part(one, fixed) for one in every if one.node in work.nodes]
+            parts += [kernels.part(alone[node], fixed) for node in checked.order if node in work.nodes and node in alone]
     layout = laid_in_scratch(checked, [part.work for part in parts], [_may_lie_alike(part) for part in parts])
     made = CompiledGraph(checked, GraphCall(checked, once, parts, layout, fixed))
     if (needed := made.most_bytes) > memory_bytes():

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 
+KEPT = 256  # nodes below one, up to which they are kept: those of most statements
+
 
 def walk(e: Expr) -> Sequence[Expr]:
     """Every node below and including `e`, each once, arguments before what uses them."""
-    if e.below is None:
-        e.below = _below(e)
-    return (*e.below, e)
+    below = e.below
+    if below is None:
+        below = _below(e)
+        if len(below) <= KEPT:
+            e.below = below
+    return (*below, e)
 
 
 def _below(e: Expr) -> tuple[Expr, ...]:
