@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -24,6 +25,7 @@ TOGETHER = {  # files whose tests go to one process: one after another, or shari
     **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
     "test_examples": "examples",
     "test_arm": "arm",
+    **dict.fromkeys(("test_program", "test_compare", "test_functions"), "examples of operators"),
 }
 """Alone: forks, threads on every processor, and counts of memory disturb one another."""
 
@@ -40,6 +42,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _modules_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Where Python is to leave no bytecode beside modules, the processes that tests start would all compile them anew."""
+    if sys.dont_write_bytecode:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(tmp_path_factory.mktemp("bytecode"))
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_compiled_copies_give_the_reference_s_bits_and_touch_nothing_else(
         monkeypatch.setattr(copies, "STREAM_TILES", 0)
         monkeypatch.setattr(copies, "LONG_ROW", 1)
     kinds: dict[str, int] = {}
-    count = 120 * SOAK
+    count = 120 * SOAK if SOAK > 1 else 60
     for case in range(count):
         rng = random.Random(case)
         dtype = np.dtype(("uint8", "float16", "float32", "int64")[case % 4])
@@ -157,9 +157,12 @@ def test_transpositions_of_every_size_around_a_tile(isa: str, dtype: str) -> Non
                     input_window_sizes=(columns, rows),
                     input_window_strides=(backwards, 1),
                 )
+                in_tiles = _kind(desc) == "tiles"
+                if SOAK == 1 and not in_tiles and (row + column) % 3:  # each of which has code of its own
+                    continue
                 operator = dml.Device(isa=isa, threads=1 + count % 2).compile(desc)
                 assert operator.kernel_name == "copy:compiled"
-                count += _kind(desc) == "tiles"
+                count += in_tiles
                 operator.bind(input_tensor=source.T, output_tensor=target).execute()
                 np.testing.assert_array_equal(target, source.T[::backwards])
     print(count)

@@ -58,26 +58,31 @@ def share_of(operator: type[Desc]) -> int:
 
 @pytest.mark.parametrize("operator", MAPPED, ids=lambda operator: operator.spec.name)
 def test_every_operator_and_data_type(operator: type[Desc], ran: Ran, compared: Compared) -> None:
-    """The oracle's bits of every data type, with the examples' attributes and, in `make soak`, with others."""
+    """The oracle's bits of every data type, with the examples' attributes and, in `make soak`, with others.
+
+    On one instruction set or another, by turns; in `make soak` on each.
+    """
     rng = np.random.default_rng(33)
     descs = sum(excused(v.desc) is None for v in variants(operator, (1, 3, 1, 67)))
     share = -(-share_of(operator) // max(descs, 1))  # of each desc
     rounds = -(-share // MOST) or 1
     elements = max(67, -(-share // rounds // 3)) | 1  # in a line, the last vector of which is not full
     cases = outputs = 0
+    turn = MAPPED.index(operator)
     seen: dict[str, set[DataType]] = {}
     for v in variants(operator, (1, 3, 1, elements)):
         for t in v.desc.tensors():
             seen.setdefault(t.field.wire, set()).add(t.desc.data_type)
-        if not is_compiled(v.desc):
+        isas = ISAS if SOAK > 1 else ISAS[(turn + cases) % len(ISAS) :][:1]
+        if not is_compiled(v.desc, isas):
             assert excused(v.desc), f"{v.label} is not compiled"
             continue
         for at in range(rounds):
             drawn = with_other_numbers(v, rng) if at else v
-            if drawn is None or not is_compiled(drawn.desc):  # of a steep function, few numbers are compiled
+            if drawn is None or not is_compiled(drawn.desc, isas):  # of a steep function, few numbers are compiled
                 drawn = v
             inputs = drawn_for(drawn.desc, rng)
-            outputs += agrees(drawn, inputs, wanted=expected(drawn.desc, inputs))
+            outputs += agrees(drawn, inputs, isas, wanted=expected(drawn.desc, inputs))
         cases += 1
     ran(cases, 2)
     if operator in WITH_INPUTS:
@@ -86,8 +91,8 @@ def test_every_operator_and_data_type(operator: type[Desc], ran: Ran, compared: 
     assert all(found == {t for t in takes[wire].data_types if t.element_bits >= 8} for wire, found in seen.items())
 
 
-def is_compiled(desc: Desc) -> bool:
-    return {device(isa).cached(compiled_on, desc).kernel_name for isa in ISAS} == {COMPILED}
+def is_compiled(desc: Desc, isas: Sequence[str] = ISAS) -> bool:
+    return {device(isa).cached(compiled_on, desc).kernel_name for isa in isas} == {COMPILED}
 
 
 def agrees(v: Variant, inputs: dict[str, Any], isas: Sequence[str] = ISAS, wanted: dict[str, Array] | None = None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import gmpy2
@@ -18,6 +19,7 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import doubled, wide
 from anydml.kernels.elementwise.functions.approximate import Approximate
 from anydml.kernels.elementwise.functions.pairs import Pair
+from every_kernel import DOT_PRODUCTS, SOAK, without_dot_products
 from function_kernels import Doubles, Function, applied, emitted
 from test_elementwise_functions import MPFR, every_target, exactly
 from test_instructions import FORBIDDEN, PAGE, TRIPLES, frame, instructions
@@ -26,6 +28,19 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import prove_float64 as prove
 
 BLOCKS, LENGTH = 24, 1 << 10  # consecutive float32 that are judged
+
+
+def by_turns(names: Iterable[str]) -> pytest.MarkDecorator:
+    """Each function on the widest instruction set and on another one, by turns; in `make soak` on all."""
+    every = without_dot_products()
+    others = len(every) - 1
+    chosen = [
+        pytest.param(name, target, id=f"{name}-{target.name}")
+        for turn, name in enumerate(names)
+        for k, target in enumerate(every)
+        if SOAK > 1 or k in (turn % max(others, 1), others)
+    ]
+    return pytest.mark.parametrize(("name", "target"), chosen)
 
 
 def part(name: str, tail: bool) -> Function:
@@ -55,8 +70,7 @@ def arguments() -> Doubles:
     return np.concatenate(parts).astype(np.float32).astype(np.float64)
 
 
-@every_target
-@pytest.mark.parametrize("name", doubled.UNARY)
+@by_turns(doubled.UNARY)
 def test_the_bound_of_a_function_of_pairs_holds(name: str, target: Target) -> None:
     xs = arguments()
     lanes = target.vector_bytes // 8
@@ -107,8 +121,7 @@ def test_the_bound_of_a_function_of_two_pairs_holds(name: str, target: Target) -
                 assert abs(mpfr(head) + mpfr(rest) - exact) <= rel * abs(exact), (name, x, y, t, head, rest)
 
 
-@every_target
-@pytest.mark.parametrize("name", wide.UNARY)
+@by_turns(wide.UNARY)
 def test_samples_of_all_float32_are_within_their_bounds(name: str, target: Target) -> None:
     random = np.random.default_rng(11)
     starts = random.integers(0, (1 << 32) // LENGTH, BLOCKS) * LENGTH
@@ -143,7 +156,11 @@ def test_a_bound_that_does_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) ->
     prove.bound.cache_clear()
 
 
-@pytest.mark.parametrize("row", X86 + ARM, ids=lambda row: f"{row.architecture}-{row.name}")
+# in `make soak` on all, otherwise on those that differ in more than dot products, of which there are none here
+ROWS = X86 + ARM if SOAK > 1 else tuple({(r.architecture, frozenset(r.features) - DOT_PRODUCTS): r for r in X86 + ARM}.values())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.architecture}-{row.name}")
 def test_functions_call_nothing_and_use_what_their_row_has(row: Target) -> None:
     """Some of LLVM's intrinsics become calls of functions that are not there."""
     forbidden = re.compile("|".join(f"(?:{x})" for x in FORBIDDEN[row.architecture, row.name]))

@@ -290,7 +290,8 @@ def maps() -> list[tuple[Desc, dict[str, NDArray[Any]], NDArray[Any]]]:
 @by_state
 @pytest.mark.parametrize("isa", [t.name for t in without_dot_products()])
 def test_maps_are_the_same_bits(mxcsr: Context, state: int, isa: str) -> None:
-    wanted = maps()
+    turns = 2 if SOAK == 1 else 1
+    wanted = maps()[list(STATES.values()).index(state) % turns :: turns]
     results = []
     family._trial.cache_clear()
     with mxcsr(state):

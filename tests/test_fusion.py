@@ -14,7 +14,6 @@ import hurting
 from anydml import DataType, TensorDesc, operators
 from anydml.devices.link import link
 from anydml.graphs.fusion import Producer, fused
-from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.floats import family as contractions
 from anydml.kernels.elementwise import family as maps
 from anydml.kernels.evaluate.evaluator import evaluators
@@ -23,6 +22,7 @@ from anydml.kernels.reduce import family as rows
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Tensor
 from anydml.schema.statement import Nest, stated
+from every_kernel import without_dot_products
 
 F32, F16 = DataType.FLOAT32, DataType.FLOAT16
 I32, U8 = DataType.INT32, DataType.UINT8
@@ -142,7 +142,7 @@ def _reducing(random: np.random.Generator) -> dict[str, tuple[Lower, Any, dict[s
     }
 
 
-@pytest.mark.parametrize("isa", [row.name for row in targets()])
+@pytest.mark.parametrize("isa", [row.name for row in without_dot_products()])
 @pytest.mark.parametrize("winograd", [False, True])
 def test_maps_go_on_with_what_is_reduced(isa: str, winograd: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains of one to three maps behind a product, a convolution and a softmax: the bits of operator by operator."""

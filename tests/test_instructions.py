@@ -7,6 +7,7 @@ patterns of mnemonics and registers: LLVM's own idea of a row's features is what
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from itertools import cycle, product
@@ -72,8 +73,9 @@ EVERY = [
     for k, row in enumerate(X86 + ARM)
     for triple in (TRIPLES[row.architecture] if SOAK > 1 else TRIPLES[row.architecture][k % 3 :][:1])
 ]
+EVERY_ROW = X86 + ARM + OTHER
 AHEAD = (None, Prefetch(2, 3072, 16384))  # how copies prefetch, if they do
-EACH = 4  # kernels of an emitter that are looked at for other processors
+EACH = 2  # kernels of an emitter that are looked at for other processors
 PAGE = 4096  # a larger frame would have to be probed page by page, on Windows by a function that is not there
 
 # --- what LLVM may use in a row: patterns over "mnemonic operands" ---
@@ -131,16 +133,20 @@ def heights(row: Target) -> list[int]:
 def kernels(row: Target, some: bool) -> dict[str, str]:
     """The text of every kind of kernel.
 
-    some: tiles of the smallest and the largest height alone; and rows that differ in dot products alone take turns with what
-    has none.
+    some: tiles of the smallest and the largest height alone; of what has more than two variants every other one, by turns;
+    and rows that differ in dot products alone take turns with what has none.
     """
     signs = [(a, b) for a in (False, True) for b in (False, True)]
     packed = dict.fromkeys((a, dot_of(row).b_signed(a, b)) for a, b in signs)
-    alike = [r for r in X86 + ARM + OTHER if r.architecture == row.architecture and without_dots(r) == without_dots(row)]
+    alike = [r for r in EVERY_ROW if r.architecture == row.architecture and without_dots(r) == without_dots(row)]
     turns = cycle(alike if some else [row])
     found: dict[str, str] = {}
+    variants: Counter[object] = Counter()
 
     def add(emit: Callable[..., str], *arguments: Any) -> None:
+        variants[emit] += 1
+        if some and emit is not multiply and variants[emit] > 2 and (variants[emit] + EVERY_ROW.index(row)) % 2:
+            return
         if emit.__module__.startswith("anydml.kernels.contract.") or next(turns) is row:
             found[f"{emit.__name__} {arguments}"] = emit(row, *arguments)
 
