@@ -149,6 +149,8 @@ class _Outputs:
     def compile(self, machine: Machine) -> bool:
         """Whether the code takes no large frame of the stack; then it is made."""
         sizes = self.found.sizes
+        if emit.is_long(self.target, self.shape):
+            return False
         with guard:
             code = engine.within(emit.emitted, self.target, emit.FRAME, self.shape)
         if code is None:
