@@ -70,6 +70,7 @@ class _Kernel(Frame):
             {t: f"%tensor{t}" for t in range(len(program.types))},
             lanes,
             reduced,
+            shape.contiguous,
         )
         super().__init__(body, shape, walk, lanes)
         # the lane's last, since the others are loaded by row
