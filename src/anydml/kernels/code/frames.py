@@ -13,7 +13,7 @@ _SUB_RSP, _SUB_RSP_RAX = b"\x48\x81\xec", b"\x48\x29\xc4"  # from 128 bytes on; 
 def taken(code: bytes, architecture: str) -> int:
     """The bytes of all frames in an object file together, or more: other bytes that look like such an instruction count too.
 
-    Frames of less than 128 bytes count nothing.
+    On x86, frames of less than 128 bytes count nothing.
     """
     sections = binding().object_file.ObjectFileRef.from_data(code).sections()
     texts = [bytes(section.data()) for section in sections if section.is_text()]

@@ -21,11 +21,18 @@ from anydml.kernels.nests.walk import Walk
 
 # A larger frame than a page would have to be probed, on Windows by a function that is not there.
 FRAME = 4096 - 256  # bytes of the stack, less those of registers that are saved
+LONG = 20000  # elements of vectors that instructions make, from which on the code takes a larger frame, as experience has it
 POINTERS = {"state", "list", "memory", "rowsums"}
 
 
 def emitted(target: Target, shape: Shape) -> str:
     return _made(target, shape)[0]
+
+
+def is_long(target: Target, shape: Shape) -> bool:
+    """Whether the code is so long that it need not be compiled to see that its frame is too large."""
+    vector = f" <{shape.lanes} x "
+    return sum("= " in line and vector in line for line in emitted(target, shape).splitlines()) * shape.lanes > LONG
 
 
 def slots(target: Target, shape: Shape) -> dict[int, int]:
@@ -63,6 +70,7 @@ class _Kernel(Frame):
             {t: f"%tensor{t}" for t in range(len(program.types))},
             lanes,
             reduced,
+            shape.contiguous,
         )
         super().__init__(body, shape, walk, lanes)
         # the lane's last, since the others are loaded by row

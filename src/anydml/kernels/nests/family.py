@@ -128,11 +128,17 @@ class _Outputs:
             narrowed(found.program, sizes),
             rows,
             None if rows is not None else terms,
+            self._contiguous(),
         )
         self.shape = emit.settled(target, self.shape)
         self.limited = found.program.limited()
         if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > LONGEST:
             raise engine.Uncompilable("elements are reductions of too many terms")
+
+    def _contiguous(self) -> tuple[tuple[int, int], ...]:
+        """The dimensions of tensors along which elements lie side by side."""
+        tensors = [self.tensors[name] for name in self.found.tensors]
+        return tuple((t, d) for t, tensor in enumerate(tensors) for d, s in enumerate(tensor.explicit_strides) if s == 1)
 
     def _separable(self, lane: int) -> Separable | None:
         """Sums of rows that lie contiguous and are not much longer than the output's."""
@@ -149,6 +155,8 @@ class _Outputs:
     def compile(self, machine: Machine) -> bool:
         """Whether the code takes no large frame of the stack; then it is made."""
         sizes = self.found.sizes
+        if emit.is_long(self.target, self.shape):
+            return False
         with guard:
             code = engine.within(emit.emitted, self.target, emit.FRAME, self.shape)
         if code is None:

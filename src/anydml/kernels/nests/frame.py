@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.nests import items
 from anydml.kernels.nests.items import WORD, Index
@@ -25,4 +27,4 @@ class Frame:
         d = self.shape.lane if d is None else d
         value = spread(Value(body, x, WORD), self.lanes) + body.constants("i64", range(self.lanes))
         last = spread(Value(body, body.op(f"sub i64 %size{d}, 1"), WORD), self.lanes)
-        return self.index(d, items.extreme("min", value, last))
+        return replace(self.index(d, items.extreme("min", value, last)), side=(x, d))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 
 
@@ -21,3 +22,8 @@ def gathered(body: Body, element: Kind, base: str, offsets: Value) -> Value:
     for i in range(lanes):
         found = found.replaced(i, body.loaded(element, base, offsets.lane(i).name))
     return found
+
+
+def has_masks(target: Target, element: Kind) -> bool:
+    """Whether some lanes of a vector can be loaded by one instruction."""
+    return "avx512bw" in target.features or ("avx2" in target.features and element.bits in (32, 64))

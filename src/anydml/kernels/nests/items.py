@@ -17,12 +17,16 @@ DOUBLED = 1 << 52  # integers up to here are divided as float64
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """An integer; low, high: where it lies. guard: lanes in which nothing is known."""
+    """An integer; low, high: where it lies. guard: lanes in which nothing is known.
+
+    side: where it is the index of elements side by side, the first one and the dimension; or how far along these lie.
+    """
 
     value: Value
     low: int
     high: int
     guard: Value | None = None
+    side: tuple[str, int] | None = None
 
     @property
     def constant(self) -> int | None:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.nests import real
+from anydml.kernels.nests import arithmetic, real
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.gather import gathered
 from anydml.kernels.nests.items import BIT, WORD, Index, Item, Truth
@@ -84,7 +84,9 @@ class RowSums(Frame):
         walk, made = self.walk, []
         guards: list[Value | None] = []
         for part in parts:
-            weight = real.fraction(self.body, ONE) if part.weight is None else walk.real(part.weight)
+            weight = real.fraction(self.body, ONE)
+            for w in part.weights:
+                weight = arithmetic.multiply(weight, walk.real(w)) if weight.constant is None else walk.real(w)
             guards += [weight.guard, *(walk.index(o).guard for o in part.offsets)]
             for c in part.conditions:
                 there = walk.truth(c)
@@ -123,7 +125,7 @@ class RowSums(Frame):
             offsets = [offset - first for offset in offsets]
         for part, offset, weight in zip(columns, offsets, weights.values, strict=True):
             items.append(Index(offset, 0, 1 << 62))
-            if part.weight is not None:
+            if part.weights:
                 items.append(Real(spread(weight, self.lanes)))
         self.guarded = guard is not None
         if guard is not None:
@@ -155,7 +157,7 @@ class RowSums(Frame):
             for row, weight, part in zip(rows, weights, found.rows, strict=True):
                 bits = body.loaded(word, row, body.op(f"mul i64 {at}, {self.size}"))
                 value = self._element(bits)
-                if part.weight is None:
+                if not part.weights:
                     total = value if total is None else total + value
                 else:
                     total = value * weight if total is None else body.fused(value, weight, total)
@@ -258,7 +260,7 @@ class RowSums(Frame):
                 value = body.loaded(place.value.kind.of("double"), "%rowsums", body.op(f"mul i64 {x}, 8"))
             else:
                 value = read(place.value)
-            if part.weight is None:
+            if not part.weights:
                 total = value if total is None else total + value
             else:
                 weight = next(items)

@@ -10,17 +10,16 @@ from typing import NamedTuple
 
 from anydml.kernels.match.maps import Node
 from anydml.kernels.match.nests import Program
-from anydml.schema.node import Constant
 
 
 class Part(NamedTuple):
-    """Nodes of a term that depend on the lane's variable, or of those that do not. weight: that part's; None is 1.
+    """Nodes of a term that depend on the lane's variable, or of those that do not.
 
-    conditions: under which it counts, `weight` > 0 among them.
+    weights: what the element is multiplied by. conditions: under which it counts, that each weight is above 0.
     """
 
     offsets: tuple[int, ...]
-    weight: int | None
+    weights: tuple[int, ...]
     conditions: frozenset[int]
 
 
@@ -97,25 +96,21 @@ def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) 
             [p for p in places if (lane in free[p]) == inside]
             for places in (nodes[term.read].args, term.weights, term.conditions)
         )
-        if len(weights) > 1 or any(not positive(nodes, c, weights) for c in conditions):
+        above = {_above_zero(nodes, c) for c in conditions if nodes[c].op != "truth"}
+        if above != set(weights):
             return None
-        if weights and not conditions:
-            return None
-        parts.append(Part(tuple(offsets), weights[0] if weights else None, frozenset(conditions)))
-    if any(inside and free[p] != {lane} for inside, part in enumerate(parts) for p in (*part.offsets, *part.conditions)):
-        return None
-    if any(free[p] != {lane} for p in (parts[1].weight,) if p is not None):
+        parts.append(Part(tuple(offsets), tuple(weights), frozenset(conditions)))
+    if any(free[p] != {lane} for p in (*parts[1].offsets, *parts[1].weights, *parts[1].conditions)):
         return None
     return parts[0], parts[1]
 
 
-def positive(nodes: tuple[Node, ...], condition: int, weights: list[int]) -> bool:
-    """Whether a condition is that the only weight is above 0, or holds."""
-    op, args, data = nodes[condition]
-    if op == "truth":
-        return bool(data)
-    zero = op == "less" and nodes[args[0]].op == "constant" and nodes[args[0]].data == Constant(nodes[args[0]].data.value, True)
-    return zero and nodes[args[0]].data.value == 0 and [args[1]] == weights
+def _above_zero(nodes: tuple[Node, ...], condition: int) -> int | None:
+    """The node that a condition says to be above 0."""
+    op, args, _ = nodes[condition]
+    if op != "less" or nodes[args[0]].op != "constant" or nodes[args[0]].data.value != 0:
+        return None
+    return args[1]
 
 
 def shares(program: Program) -> frozenset[int]:

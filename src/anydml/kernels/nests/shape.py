@@ -36,6 +36,7 @@ class Shape(NamedTuple):
 
     kept: the tensors whose elements are listed with those that are open, since outputs may lie in their place.
     separable: a sum whose rows are added up before their elements, if that pays. weighted: one whose terms are listed.
+    contiguous: the dimensions of tensors along which elements lie side by side.
     """
 
     program: Program
@@ -47,6 +48,7 @@ class Shape(NamedTuple):
     narrowed: tuple[Narrowed, ...] = ()
     separable: Separable | None = None
     weighted: Weighted | None = None
+    contiguous: tuple[tuple[int, int], ...] = ()
 
     @property
     def outer(self) -> list[int]:
@@ -84,11 +86,16 @@ class Shape(NamedTuple):
             for p, node in enumerate(nodes)
             if free[p] != only
             for a in node.args
-            if free[a] == only and nodes[a].op != "variable"
+            if free[a] == only and nodes[a].op != "variable" and not self._is_side(a)
         }
         if dimension != self.lane:
             found = {a for a in found if self._is_long(a)}
         return sorted(found)
+
+    def _is_side(self, place: int) -> bool:
+        """Whether a node is how far along elements side by side lie, in a tensor where they do so, too."""
+        op, args, data = self.program.nodes[place]
+        return op == "offset" and data[2] and data[:2] in self.contiguous and self.program.nodes[args[0]].op == "variable"
 
     def _is_long(self, place: int) -> bool:
         """Whether a node takes more than a few operations, none of which is a loop, or gives what is moved."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -13,7 +13,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves
 from anydml.kernels.match.nests import Program
 from anydml.kernels.nests import arithmetic, decisions, functions, items, real
-from anydml.kernels.nests.gather import gathered
+from anydml.kernels.nests.gather import gathered, has_masks
 from anydml.kernels.nests.items import Bits, Index, Item, Truth
 from anydml.kernels.nests.real import Real, alike, chosen, either, raised
 from anydml.kernels.nests.separable import shares
@@ -28,6 +28,7 @@ class Walk:
 
     sizes: for each variable, the text of how many values it has. places: for each dimension of a tensor, the texts of its last
     index and of its stride in bytes. bases: the texts of where tensors begin. reduced: what makes a reduction's item.
+    contiguous: the dimensions of tensors along which elements lie side by side.
     """
 
     def __init__(
@@ -40,8 +41,9 @@ class Walk:
         bases: Mapping[int, str],
         lanes: int,
         reduced: Callable[[Walk, int], Item],
+        contiguous: Collection[tuple[int, int]] = (),
     ) -> None:
-        self.lanes, self.reduced = lanes, reduced
+        self.lanes, self.reduced, self.contiguous = lanes, reduced, contiguous
         self.body, self.program, self.data_type = body, program, data_type
         self.sizes, self.places, self.bases = sizes, places, bases
         self.nodes, self.free = program.nodes, program.free()
@@ -198,7 +200,8 @@ class Walk:
             value, end = alike(value, last)
             value = items.extreme("min", items.extreme("max", value, value.lift(0)), end)
         value, step = alike(value, stride)
-        return Index(value * step, -items.WIDE, items.WIDE, at.guard)
+        side = at.side if inside and (tensor, d) in self.contiguous else None
+        return Index(value * step, -items.WIDE, items.WIDE, at.guard, side)
 
     def _inside(self, at: Index, data: tuple[int, int]) -> Truth:
         at = self._known(at)
@@ -210,6 +213,7 @@ class Walk:
         offsets = [self.index(a) for a in args]
         base = self.bases[tensor]
         together: Value | None = None
+        several = [offset for offset in offsets if offset.value.kind.lanes]
         for offset in offsets:
             if offset.value.kind.lanes:
                 together = offset.value if together is None else together + offset.value
@@ -220,12 +224,21 @@ class Walk:
         bits = Kind(f"i{data_type.element_bits}")
         if together is None:
             value = self.body.loaded(bits, base)
+        elif len(several) == 1 and several[0].side is not None and has_masks(self.body.target, bits):
+            value = self._side_by_side(bits._replace(lanes=together.kind.lanes), base, *several[0].side)
         else:
             value = gathered(self.body, bits, base, together)
         self.bits[tensor] = value
         if p in self.moved:
             return Bits(value, guard)
         return self._element(value, data_type, guard)
+
+    def _side_by_side(self, kind: Kind, base: str, first: str, d: int) -> Value:
+        """Elements from an index of a dimension on, up to its last one."""
+        body = self.body
+        room = Value(body, body.op(f"sub i64 {self.sizes[d]}, {first}"), items.WORD)
+        there = body.constants("i64", range(kind.lanes)).compared("ult", body.splat(room, kind.lanes))
+        return body.masked(kind, body.at(base, body.op(f"mul i64 {first}, {kind._replace(lanes=0).bits // 8}")), there)
 
     def _moved(self) -> frozenset[int]:
         """The nodes whose bits are stored."""

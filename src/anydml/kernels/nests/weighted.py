@@ -11,7 +11,7 @@ LEAST = 4  # terms that are worth a list
 
 
 class Term(NamedTuple):
-    """An element that counts. offsets: where it lies, but for the lane; weights: its factors, if conditions hold."""
+    """An element that counts if conditions hold. offsets: where it lies, but for the lane; weights: its factors."""
 
     offsets: tuple[int, ...]
     weights: tuple[int, ...]
