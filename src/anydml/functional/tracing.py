@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -185,7 +186,8 @@ class Building:
             if t is not None:
                 _put(changed, desc, name, total=t.tensor.total, flags=t.tensor.flags)
         node = len(self.nodes)
-        self.nodes.append(OperatorNode(replace(desc, **changed), self._name(desc.spec.name.lower()), where))
+        asked = replace(desc, **changed) if changed else desc
+        self.nodes.append(OperatorNode(asked, self._name(desc.spec.name.lower()), where))
         slots = tensor_names(desc, "input")
         for name, x in inputs.items():
             t, slot = sources[name], slots.index(name)
@@ -309,4 +311,4 @@ def _line() -> str:
         frame = frame.f_back
     file, number = frame.f_code.co_filename, frame.f_lineno
     text = linecache.getline(file, number).strip()
-    return f"{Path(file).name}:{number}" + (f": {text}" if text else "")
+    return f"{os.path.basename(file)}:{number}" + (f": {text}" if text else "")
