@@ -31,7 +31,7 @@ from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, as_data_type, packed_strides
 
 PACKAGE = str(Path(__file__).parent.parent)
-ZEROS = 1 << 26  # bytes of stand-ins of a call that are parts of one array
+ZEROS = 1 << 24  # bytes of stand-ins of a call that are parts of one array
 
 
 class GraphTensor:
