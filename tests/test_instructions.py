@@ -206,7 +206,7 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
             add(matmul_image.fill, hop, True, hop == 0)
     for by_column, other in ((False, ""), (True, "u8"), (False, "i8")):
         add(region_estimate, by_column, other)
-        add(region_refine, by_column, bool(other))
+        add(region_refine, by_column, bool(other), not by_column)
     add(matmul_wide.carry)
     for signed in (False, True):
         add(matmul_wide.round_totals, signed, not signed)

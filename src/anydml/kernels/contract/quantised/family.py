@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 NAME = "contract.quantised:compiled"
 FEW = 1 << 14  # outputs that one thread rounds
 FARTHEST = 2.0**30  # estimates below this are int32
+FEW_TERMS = 64  # of a sum
 SHARE, LEAST = 8, 256  # of how many outputs a list has room for one, and for how many more
 OPEN_WORD = estimates.OPEN
 FAR = 1e30  # a bound that leaves every sum open, where slack is 1
@@ -207,7 +208,7 @@ class _Rounding:
         rule[3:] = zero, *limits(output_type)
         self.rule = constants.add(rule)
         self.slack = int(np.float64((terms + 4) * 2.0**-52 + slack).view(np.int64))
-        self.signed = weights_type is DataType.INT8
+        self.signed, self.few = weights_type is DataType.INT8, terms <= FEW_TERMS
         self.kind, self.more, self.added = "", (At("constants"), 0), At("constants")
         if region.other is not None:
             other_type = tensors[OTHER].data_type
@@ -256,7 +257,7 @@ class _Rounding:
 
     def refined(self, states: At, piece: int, pieces: int, outputs: range) -> Step:
         """The decision of what a piece has listed."""
-        code = engine.compiled(refine, self.target, self.signed, bool(self.kind))
+        code = engine.compiled(refine, self.target, self.signed, bool(self.kind), self.few)
         lists = states + STATE * piece, states, pieces, outputs.start, outputs.stop
         tables = self.geometry, self.elements, self.records, self.rule
         return Step(code, (*lists, *tables, At(X), At(WEIGHTS), At("output"), self.slack, self.more[0], self.added))

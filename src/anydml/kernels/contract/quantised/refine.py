@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count as count_from
 
-from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, real, splat, when
+from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, real, splat, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.epilogue.estimates import LIST, LISTED, OPEN, ROOM, STATE
 
@@ -30,14 +30,14 @@ MAGIC = 1.5 * 2.0**23
 NEAR = 2.0**-56  # of a sum: a bound up to this leaves it between two neighbours
 
 
-def refine(target: Target, signed: bool, adds: bool) -> str:
+def refine(target: Target, signed: bool, adds: bool, few: bool = False) -> str:
     """Decides listed outputs, and leaves on the list those whose sums are not known well enough. Arguments: REFINE.
 
     state: of the list, one of those of all pieces. Where some list had too little room, all outputs from the first one to the
     end are decided instead, and the list may be too short for those that are left, too. geometry: the words of DIMENSION,
     WINDOW and INNER. elements: float64, of each byte of x. channels: records of CHANNEL. slack: the bits of a float64, the
     factor of the bound. signed: the weights are INT8. adds: an element of `other` is added to the rounded sum, which `added`
-    has for each byte, float32.
+    has for each byte, float32. few: sums are so short that a table of a channel's weights takes longer than they do.
     """
     text = Text()
     tables = {"state", "states", "geometry", "elements", "channels", "rule"}
@@ -85,7 +85,8 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
             places.insert(0, place)
         record = text.at("%channels", text.op(f"mul i64 {channel}, {CHANNEL}"))
         scale, zero, bias = text.load("float", record), text.load("i32", record, 4), text.load("float", record, 8)
-        _channel(text, target, table, scale, zero, channel, latest, signed)
+        if not few:
+            _channel(text, target, table, scale, zero, channel, latest, signed)
         wide = text.op(f"fpext float {bias} to double")
         firsts = []
         for place, window in zip(places[-SPATIAL:], windows, strict=True):
@@ -110,7 +111,8 @@ def refine(target: Target, signed: bool, adds: bool) -> str:
             fold(text, "0", window["taps"], 1, [], tap)
 
         def product(x: str, w: str) -> str:
-            a, b = _element(text, "%elements", text.load("i8", x)), _element(text, table, text.load("i8", w))
+            a, byte = _element(text, "%elements", text.load("i8", x)), text.load("i8", w)
+            b = _weight(text, byte, scale, zero, signed) if few else _element(text, table, byte)
             return text.op(f"fmul double {a}, {b}")
 
         def quick(x: str, w: str) -> None:
@@ -197,6 +199,12 @@ def _set(text: Text, slots: Sequence[str], values: Sequence[str]) -> None:
 
 def _element(text: Text, table: str, byte: str) -> str:
     return text.load("double", along(text, table, "8", text.op(f"zext i8 {byte} to i64")))
+
+
+def _weight(text: Text, byte: str, scale: str, zero: str, signed: bool) -> str:
+    """A byte dequantised, as float64."""
+    centred = text.op(f"sitofp i32 {text.op(f'sub i32 {extend(text, byte, signed)}, {zero}')} to float")
+    return text.op(f"fpext float {text.op(f'fmul float {centred}, {scale}')} to double")
 
 
 def _channel(text: Text, target: Target, table: str, scale: str, zero: str, channel: str, latest: str, signed: bool) -> None:
