@@ -19,7 +19,7 @@ from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.kinds import ScaleBias
 from anydml.schema.operator import Desc
 from every_kernel import SOAK, Ran
-from random_graphs import tensor_of
+from wirings import tensor_of
 
 COUNT = 1024
 KINDS = ("ordinary", "specials", "ties", "wide", "wide", "wide", "small", "wide")
