@@ -41,9 +41,9 @@ soak-products: .venv/test
 soak-programs: .venv/test
 	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python $(SOAK) tests/test_program_fuzz.py
 
-# 10^4 random graphs, and 500 on each other instruction set; 10^7 outputs of dequantised tensors computed with integers
+# 10^4 random graphs, and 500 on each other instruction set; 3,600 maps of maps; 10^7 outputs of dequantised tensors computed with integers
 soak-graphs: .venv/test
-	ANYDML_SOAK=85 $(BIN)/python $(SOAK) tests/test_random_graphs.py
+	ANYDML_SOAK=85 $(BIN)/python $(SOAK) tests/test_random_graphs.py tests/test_maps_of_maps.py
 	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/test_quantised_graphs.py
 	ANYDML_SOAK=10 $(BIN)/python $(SOAK) tests/test_quantised_graphs.py tests/test_onnx_compare.py
 

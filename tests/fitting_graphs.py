@@ -16,8 +16,8 @@ import hurting
 from anydml import DataType, TensorDesc, TensorFlags, operators
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.operator import Desc
-from random_graphs import EXAMPLES, Made, Wired, Wiring, example_of
 from tensors import nested_strides
+from wirings import EXAMPLES, MAPS, Made, Wired, Wiring, example_of, valid, with_tensors
 
 Array = NDArray[Any]
 TRIES = 12  # of operators, before one of them takes a tensor
@@ -36,7 +36,6 @@ ELSEWHERE = (
     "SPLIT",
 )
 # what graphs fuse and leave out stands beside what they are drawn of
-OFTEN = [name for name in EXAMPLES if name.startswith(("ELEMENT_WISE", "ACTIVATION", "CAST"))]
 SOMETIMES = [name for name in EXAMPLES if any(word in name for word in ELSEWHERE)]
 ACTIVATIONS = [operator for operator in operators.every() if operator.spec.fusable]
 FIRST = ((2, 3, 4, 5), (1, 2, 6, 7), (3, 17), (1, 1, 5, 70), (4, 4), (1, 3, 8, 8), (2, 33), (1, 2, 3, 2, 5))
@@ -56,11 +55,11 @@ def fitting_graph(rng: random.Random, device: dml.Device, names: Sequence[str], 
     wiring = Wiring(rng, device, judge)
     for name in names:
         for _ in range(rng.choice((0, 1, 1))):
-            _follow(rng, wiring, rng.choice(OFTEN if rng.random() < 0.7 else SOMETIMES))
+            _follow(rng, wiring, rng.choice(MAPS if rng.random() < 0.7 else SOMETIMES))
         if not _follow(rng, wiring, name):
             wiring.add(*example_of(rng, name), {})
         for _ in range(rng.choice((0, 1, 2))):
-            _follow(rng, wiring, rng.choice(OFTEN if rng.random() < 0.7 else SOMETIMES))
+            _follow(rng, wiring, rng.choice(MAPS if rng.random() < 0.7 else SOMETIMES))
     return wiring.wired()
 
 
@@ -76,7 +75,7 @@ def _follow(rng: random.Random, wiring: Wiring, name: str) -> bool:
         desc, sources = _fed(rng, wiring, desc, sources)
         given, constants = _given(rng, wiring, desc, sources)
         desc, constants = _kept(rng, desc, sources, constants)
-        if not _valid(desc):
+        if not valid(desc) or any(prod(t.desc.sizes) > MOST for t in desc.tensors()):
             continue
         try:
             wiring.add(desc, given, sources, constants)
@@ -101,9 +100,9 @@ def _fitted(rng: random.Random, desc: Desc, made: Made | None) -> tuple[Desc, di
             data_type = view.data_type if t.desc.data_type == old.data_type else t.desc.data_type
             sizes = view.sizes if t.desc.sizes == old.sizes else t.desc.sizes
             changes[t.name] = TensorDesc(data_type, sizes)
-    desc = _with(desc, changes)
-    desc = _activated(rng, _with(desc, _outputs(rng, desc)))
-    return (desc, {chosen.name: made} if made else {}) if _valid(desc) else None
+    desc = with_tensors(desc, changes)
+    desc = _activated(rng, with_tensors(desc, _outputs(rng, desc)))
+    return (desc, {chosen.name: made} if made else {}) if valid(desc) else None
 
 
 def _fresh(rng: random.Random, old: TensorDesc) -> TensorDesc:
@@ -184,7 +183,7 @@ def _activated(rng: random.Random, desc: Desc) -> Desc:
     }
     changes: dict[str, Any] = {"fused_activation": operator(**attributes)}
     made = replace(desc, **changes)
-    return made if _valid(made) else desc
+    return made if valid(made) else desc
 
 
 def _fed(rng: random.Random, wiring: Wiring, desc: Desc, sources: dict[str, Made]) -> tuple[Desc, dict[str, Made]]:
@@ -201,7 +200,7 @@ def _fed(rng: random.Random, wiring: Wiring, desc: Desc, sources: dict[str, Made
         elif fits and t.desc.strides is None:
             sources[t.name] = rng.choice(fits[-4:])
             changes[t.name] = replace(t.desc, total_tensor_size_in_bytes=sources[t.name].data.nbytes)
-    return _with(desc, changes), sources
+    return with_tensors(desc, changes), sources
 
 
 def _given(rng: random.Random, wiring: Wiring, desc: Desc, sources: dict[str, Made]) -> tuple[dict[str, Array], set[str]]:
@@ -233,24 +232,4 @@ def _kept(rng: random.Random, desc: Desc, sources: dict[str, Made], constants: s
     """The desc with a part of the constants as inputs that are OWNED_BY_DML, and the others."""
     owned = {name for name in constants if "[" not in name and rng.random() < 0.5}
     changes = {t.name: replace(t.desc, flags=TensorFlags.OWNED_BY_DML) for t in desc.tensors() if t.name in owned}
-    return _with(desc, changes), constants - owned
-
-
-def _with(desc: Desc, changes: dict[str, TensorDesc]) -> Desc:
-    """The desc with other tensors, by name."""
-    fields: dict[str, Any] = {}
-    for f in desc.spec.tensors:
-        value = getattr(desc, f.name)
-        if f.sized_by:
-            fields[f.name] = value and tuple(changes.get(f"{f.name}[{i}]", t) for i, t in enumerate(value))
-        elif f.name in changes:
-            fields[f.name] = changes[f.name]
-    return replace(desc, **fields)
-
-
-def _valid(desc: Desc) -> bool:
-    try:
-        dml.check(desc)
-    except dml.DescError:
-        return False
-    return all(prod(t.desc.sizes) <= MOST for t in desc.tensors())
+    return with_tensors(desc, changes), constants - owned

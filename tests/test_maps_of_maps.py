@@ -19,7 +19,7 @@ from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.kinds import ScaleBias
 from anydml.schema.operator import Desc
 from every_kernel import SOAK, Ran
-from random_graphs import tensor_of
+from wirings import tensor_of
 
 COUNT = 1024
 KINDS = ("ordinary", "specials", "ties", "wide", "wide", "wide", "small", "wide")
@@ -134,7 +134,7 @@ def test_two_maps_as_one_are_both(data_type: DataType, ran: Ran) -> None:
             (IntermediateEdge(0, 0, 1, 0),),
         )
         inputs = {e.name: elements(data_type, case + k) for k, e in enumerate(edges)}
-        made = []
+        made: list[NDArray[Any]] = []
         for fuse in (True, False):
             compiled: Any = device.compile(graph, fuse=fuse)
             assert all(part.kernel_name == "elementwise:compiled" for part in compiled.call.parts if fuse)

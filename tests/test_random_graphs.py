@@ -21,9 +21,11 @@ from anydml.graphs.memory import LINE, Layout, Life, laid_out, most_alive
 from anydml.kernels.code.targets import targets
 from every_kernel import SOAK, Ran
 from fitting_graphs import fitting_graph
-from random_graphs import EXAMPLES, Wired, random_net, random_wiring
+from map_chains import chain_of_maps
+from random_graphs import random_net
+from wirings import EXAMPLES, Wired, random_wiring
 
-NETS, LAYOUTS, FITTING = 80, 300, 24
+NETS, LAYOUTS, FITTING, CHAINS = 80, 300, 16, 20
 WIRINGS = {"cpu": 40, "reference": 80}
 # 10^4 graphs in `make soak-graphs`, and 500 on each other instruction set
 ISAS = [None, *(target.name for target in targets()[:-1] if SOAK > 1)]
@@ -151,10 +153,29 @@ def test_any_operators_that_fit(
         every_operator(drawn, record_property)
 
 
-def agrees(device: dml.Device, wired: Wired, case: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The graph, fused and not, with its buffers apart and together, has the bits of its operators alone."""
+@needs_pages
+@pytest.mark.parametrize("isa", ISAS)
+def test_chains_of_maps(isa: str | None, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any maps of any maps, of all types, with elements that hurt; most of them are one kernel."""
+    device = dml.Device("cpu", threads=1, isa=isa)
+    monkeypatch.setattr(graph_call, "passing", left)
+    fewer = 0
+    for case in range(count := CHAINS * SOAK if isa is None else OTHERS // 5):
+        chain = chain_of_maps(random.Random(f"chain {case}"), device)
+        fewer += agrees(device, chain, case, monkeypatch)
+    ran(count, count)
+    assert fewer > count // 3
+
+
+def agrees(device: dml.Device, wired: Wired, case: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The calls that a graph makes less where it is fused, with the bits of its operators alone.
+
+    Fused and not, with its buffers apart and together.
+    """
+    fewer = 0
     for fuse in (True, False):
-        compiled = device.compile(wired.desc, fuse=fuse)
+        compiled: Any = device.compile(wired.desc, fuse=fuse)
+        fewer += len(compiled.call.parts) * (-1 if fuse else 1)
         if wired.owned:
             compiled.initialize(**wired.owned)
         for scratch in (apart, together):
@@ -163,6 +184,7 @@ def agrees(device: dml.Device, wired: Wired, case: int, monkeypatch: pytest.Monk
             compiled.bind(**wired.inputs, **outputs).execute()
             for output, x in outputs.items():
                 assert bits_of(x) == bits_of(wired.outputs[output]), (case, output, fuse, wired.desc)
+    return fewer
 
 
 def every_operator(drawn: Counter[str], record_property: Callable[[str, object], None]) -> None:
