@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,7 @@ from anydml import DataType, TensorDesc, check, operators
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.code import engine, targets
-from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.kernel import Decide, Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family, undecided
 from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index
@@ -132,13 +133,13 @@ def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, terms: i
     """Rows between pauses are counted by the turns of the loops whose ends are found within the call."""
     pauses = 0
 
-    def counting(*args: Any) -> None:
+    def counting(decide: Decide, *args: Any) -> None:
         nonlocal pauses
         pauses += 1
-        undecided._decide(*args)
+        decide(*args)
 
     monkeypatch.setattr(family, "BUDGET", 4000)
-    monkeypatch.setattr(family, "deciding", lambda *args: lambda *of: counting(*args, *of))
+    monkeypatch.setattr(family, "deciding", lambda *args: partial(counting, undecided.deciding(*args)))
     x = np.random.default_rng(3).standard_normal((1, 40, 5, 5)).astype(np.float32)
     t = TensorDesc.of(x)
     desc = dml.LocalResponseNormalization(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 from typing import Any
 
-from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.call.rounds import in_rounds, shares
+from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
-from anydml.kernels.irregular.loops import Loop, described, merged, parts
+from anydml.kernels.irregular.loops import Loop, described, merged
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.ranked import ranked
@@ -20,6 +20,7 @@ from anydml.schema.statement import Statement
 
 SHORT = 1 << 12  # elements below which other threads can wait
 ALONE = 1 << 15  # elements below which a second thread costs more than it brings
+BUDGET = 1 << 25  # elements of a thread between which signals are handled
 MOST = 1 << 31  # elements of a line: counts and positions have 32 bits
 
 
@@ -63,15 +64,24 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     loops = merged(sorted(others, key=_stride, reverse=True)) or [Loop(1, (0, 0, 0))]
     elements = n * prod(loop.turns for loop in loops)
     sizes = emit.scratch(n, groups, shape)
-    pieces: list[Sequence[Step]] = []
-    for part, first in parts(loops, machine.threads if elements >= ALONE else 1):
-        memory = [At("scratch", len(pieces) * sum(sizes) + offset) for offset in accumulate(sizes[:-1], initial=0)]
-        begins = [
-            0 if name is None else At(name, first * stride)
-            for name, stride in zip((found.source.name, found.values, found.positions), part[0].strides, strict=True)
-        ]
-        pieces.append([Step(code, (*memory, *begins, n, k, groups, *along, *described(part, 3)))])
-    return Lowered(target, [Rounds([pieces])], scratch=sum(sizes) * len(pieces), short=elements < SHORT)
+    outer, *inner = loops
+    threads = min(machine.threads if elements >= ALONE else 1, outer.turns)
+
+    def pieces(begin: int, behind: int) -> list[list[Step]]:
+        made = []
+        for at, (first, end) in enumerate(shares(begin, behind, threads)):
+            part = [Loop(end - first, outer.strides), *inner]
+            memory = [At("scratch", at * sum(sizes) + offset) for offset in accumulate(sizes[:-1], initial=0)]
+            begins = [
+                0 if name is None else At(name, first * stride)
+                for name, stride in zip((found.source.name, found.values, found.positions), outer.strides, strict=True)
+            ]
+            made.append([Step(code, (*memory, *begins, n, k, groups, *along, *described(part, 3)))])
+        return made
+
+    most = max(1, BUDGET * outer.turns // elements) * threads
+    rounds = in_rounds(outer.turns, most, pieces)
+    return Lowered(target, rounds, scratch=sum(sizes) * threads, short=elements < SHORT)
 
 
 def _stride(loop: Loop) -> int:

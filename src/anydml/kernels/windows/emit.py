@@ -37,6 +37,7 @@ class _Kernel:
         self.lines = Lines(self.body, shape, self.kind)
         self.finish = (FinishBytes if shape.between else Finish)(self.body, shape, self.kind, self.lines)
         self.columns = Columns(self.body, shape, self.kind, self.lines, self.finish)
+        self.until = self.body.constant(WORD, 0)  # the line before which the call ends, for signals
 
     def _argument(self, name: str) -> Value:
         return Value(self.body, f"%{name}", WORD)
@@ -52,6 +53,7 @@ class _Kernel:
         first = arg("first")
         start = Value(body, body.load("i64", "%state"), WORD) if shape.listed else body.constant(WORD, 0)
         begin, end, per = first + start, first + arg("rows"), arg(f"to{shape.taps - 1}")
+        self.until = begin + arg("budget")
         runs = self._over(end + per - 1, per)
 
         def run(q: str, _: list[Value]) -> list[Value]:
@@ -161,7 +163,7 @@ class _Kernel:
                     self.finish.row = done + at
                     self.columns.at = at - start
                     if shape.listed:
-                        self._stop_if_full()
+                        self._stop_if_due()
                     to = [body.at(p, (at * arg(f"t{s}{last}")).name) for s, p in zip("yz", out, strict=True)]
 
                     def met() -> Met:
@@ -224,7 +226,8 @@ class _Kernel:
         zero = body.constant(WORD, 0)
         return descend(0, zero, zero, values)
 
-    def _stop_if_full(self) -> None:
+    def _stop_if_due(self) -> None:
+        """Where the list is full, or signals are to be handled."""
         body = self.body
 
         def stop() -> None:
@@ -233,7 +236,9 @@ class _Kernel:
             body.label(body.name("never"))
 
         half = body.op("lshr i64 %room, 1")
-        when(body, body.op(f"icmp ugt i64 {body.load('i64', '%state', 16)}, {half}"), stop)
+        full = body.op(f"icmp ugt i64 {body.load('i64', '%state', 16)}, {half}")
+        late = self.finish.row.compared("uge", self.until).name
+        when(body, body.op(f"or i1 {full}, {late}"), stop)
 
     def _met(self, ranges: list[Range], x: str, weight: Value, first: Value) -> Met:
         """The lines that the windows of a line of the output meet."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.forks import guard
+from anydml.kernels.call.rounds import in_rounds, shares
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
@@ -33,6 +34,7 @@ ALONE = 1 << 15  # elements read below which one thread computes
 MOST_SUMMED = 1 << 8  # elements of an image up to which one that is not exactly summed is a rare one
 LONGEST = 1 << 20  # elements of a line with its padding, and of a window
 MOST_QUANTIZED = 1 << 15  # elements of a window whose mean is quantised: of more, `results` has no proof
+BUDGET = 1 << 28  # elements taken together between which signals are handled
 ROOM = 1 << 24  # bytes of the lines that are kept
 RULE = At("constants")  # the numbers of means between bytes
 IMAGES = (
@@ -96,23 +98,26 @@ def _lowered_lines(statement: Statement, w: Windows, checked: Checked[Any], targ
     if memory.size > ROOM:
         return Refused("windows meet too many lines at once")
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
-    shares = min(threads if work >= ALONE else 1, count)
-    pieces: list[list[Step]] = []
-    for first, end in pairwise(count * k // shares for k in range(shares + 1)):
-        scratch = At("scratch", memory.size * len(pieces))
-        given = {**memory.arguments(scratch), "first": first, "rows": end - first, "room": memory.room, "rule": RULE}
-        given |= sizes_and_strides(w, checked, layout, shape)
-        pieces.append([Step(code, tuple(given[name] for name in names(shape)))])
+    threads = min(threads if work >= ALONE else 1, count)
+    most = max(1, BUDGET // _cost(w, layout))
+    lies = sizes_and_strides(w, checked, layout, shape)
+
+    def pieces(first: int, end: int) -> list[list[Step]]:
+        found = []
+        for k, (begin, behind) in enumerate(shares(first, end, threads)):
+            given = {**memory.arguments(At("scratch", memory.size * k)), **lies}
+            given |= {"first": begin, "rows": behind - begin, "room": memory.room, "budget": most, "rule": RULE}
+            found.append([Step(code, tuple(given[name] for name in names(shape)))])
+        return found
+
     dims = (*layout.plain, *layout.taps)
     order = Order(dims, tuple(w.axes[d].output for d in dims), layout.line)
     return Lowered(
         target,
-        [Rounds([pieces])],
-        scratch=memory.size * len(pieces),
+        [Rounds([pieces(0, count)])] if shape.listed else in_rounds(count, most * threads, pieces),
+        scratch=memory.size * threads,
         short=work < SHORT,
-        decide=deciding(
-            order, w.output, statement[w.output], output.data_type, [memory.size // 8 * k for k in range(len(pieces))]
-        )
+        decide=deciding(order, w.output, statement[w.output], output.data_type, [memory.size // 8 * k for k in range(threads)])
         if shape.listed
         else None,
     )
@@ -132,6 +137,15 @@ def _misfit(w: Windows, tensors: Mapping[str, TensorDesc]) -> str | None:
     else:
         fits = x == y and x in FLOATS
     return None if fits else "windows of other data types are reduced"
+
+
+def _cost(w: Windows, layout: Layout) -> int:
+    """Elements that are taken together for a line of the output: along the lines that it meets first, and across all lines."""
+    line = w.axes[layout.line]
+    *apart, last = (w.axes[d] for d in layout.taps)
+    each = prod(a.window for a in apart)
+    met = min(last.window, last.stride + last.window // last.output)  # that no line before has met
+    return each * (met * (line.size + line.output * line.window) + last.window * line.output)
 
 
 class Images(NamedTuple):
@@ -172,8 +186,8 @@ def _lowered_images(
     source, output = checked.tensors[w.source], checked.tensors[w.output]
     data_type, size = source.data_type, source.data_type.dtype.itemsize
     lanes = _power_below(images.size, target.vector_bytes // (size if w.kind == MAX else 4))
-    shares = min(threads if images.number * images.size >= ALONE else 1, images.number)
-    together = _power_below(images.number // shares, min(lanes, target.vector_bytes // 8))
+    threads = min(threads if images.number * images.size >= ALONE else 1, images.number)
+    together = _power_below(images.number // threads, min(lanes, target.vector_bytes // 8))
     shape = Shape(
         w.kind, (data_type, output.data_type), None, True, 1, 0, 0, 0, 0, lanes, lanes,
         (True, images.output == 1 or images.number == 1, True), False, True, False, 0,
@@ -183,19 +197,30 @@ def _lowered_images(
         code = engine.compiled(whole.emitted, target, shape, together)
     room = 2 * together + LISTED if shape.listed else 0
     words = -(-(STATE_WORDS + 2 * (room + 1)) // STATE_WORDS) * STATE_WORDS
-    pieces: list[list[Step]] = []
-    for first, end in pairwise(images.number * k // shares for k in range(shares + 1)):
-        state = At("scratch", 8 * words * len(pieces))
-        numbers = (room, first, end - first, images.size, images.size.bit_length())
-        strides = images.source * size, images.output * size
-        rule = (RULE,) if shape.between else tuple(At(p.name) for p in w.parameters if p is not None)
-        pieces.append([Step(code, (state, state + 8 * STATE_WORDS, *numbers, At(w.source), At(w.output), *strides, *rule))])
+
+    def pieces(first: int, end: int) -> list[list[Step]]:
+        found = []
+        for k, (begin, behind) in enumerate(shares(first, end, threads)):
+            state = At("scratch", 8 * words * k)
+            numbers: tuple[At | int, ...] = (room, begin, behind - begin, images.size, images.size.bit_length())
+            strides = images.source * size, images.output * size
+            rule = (RULE,) if shape.between else tuple(At(p.name) for p in w.parameters if p is not None)
+            numbers = (*numbers, At(w.source), At(w.output), *strides, *rule)
+            found.append([Step(code, (state, state + 8 * STATE_WORDS, *numbers))])
+        return found
+
+    most = max(together, BUDGET // images.size) * threads
+    number = images.number
+    if shape.listed or number <= most:
+        rounds = [Rounds([pieces(0, number)])]
+    else:  # each round has as many images as are reduced together, at least: the last one takes some again
+        rounds = [*in_rounds(number // most * most, most, pieces), Rounds([pieces(number - most, number)])]
     order = Order((0, 1, *range(2, len(w.axes) - 1)), tuple(a.output for a in w.axes[:-1]), len(w.axes) - 1)
-    starts = [words * k for k in range(shares)]
+    starts = [words * k for k in range(threads)]
     return Lowered(
         target,
-        [Rounds([pieces])],
-        scratch=8 * words * shares,
+        rounds,
+        scratch=8 * words * threads,
         short=images.number * images.size < SHORT,
         decide=deciding(order, w.output, statement[w.output], output.data_type, starts) if shape.listed else None,
     )

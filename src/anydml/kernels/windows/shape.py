@@ -97,7 +97,22 @@ def raw(shape: Shape) -> tuple[str, ...]:
 
 def names(shape: Shape) -> list[str]:
     """The arguments of the kernel, in order."""
-    found = ["state", "list", "room", "first", "rows", *MEMORY, "slots", "pitch", "length", "ring", "band", "extent", "terms"]
+    found = [
+        "state",
+        "list",
+        "room",
+        "budget",
+        "first",
+        "rows",
+        *MEMORY,
+        "slots",
+        "pitch",
+        "length",
+        "ring",
+        "band",
+        "extent",
+        "terms",
+    ]
     found += [f"line{j}" for j in range(len(raw(shape)))]
     for j in range(len(parts(shape))):
         found += [f"slot{j}", f"blank{j}"]

@@ -1,0 +1,107 @@
+"""Long calls in rounds: signals are handled between them, and the bits are those of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from agreement import expected
+from anydml import TensorDesc, check
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.link import link
+from anydml.kernels.call.rounds import in_rounds, shares
+from anydml.kernels.kernel import Decide, Lowered, Machine
+from anydml.kernels.order import family as order
+from anydml.kernels.windows import family as windows
+from anydml.schema.statement import stated
+from every_kernel import run
+
+
+def test_rounds_go_through_all_units_once() -> None:
+    for count in range(1, 40):
+        for most in range(1, 12):
+            found = in_rounds(count, most, lambda first, end: [[(first, end)]])  # type: ignore[list-item]  # no steps
+            assert len(found) <= 2
+            units: list[int] = []
+            for rounds in found:
+                ((((first, end),),),) = rounds.phases  # type: ignore[misc]
+                for turn in range(rounds.times[0] if rounds.times else 1):
+                    ((((moved, _),),),) = rounds.moved[0] if rounds.moved else rounds.phases  # type: ignore[misc]
+                    step = moved - first
+                    units += range(first + turn * step, end + turn * step)
+            assert units == list(range(count)), (count, most)
+            for threads in range(1, 9):
+                parts = shares(3, 3 + count, threads)
+                assert [u for first, end in parts for u in range(first, end)] == list(range(3, 3 + count))
+                assert len(parts) == min(threads, count)
+
+
+def pooled(operator: Any, x: np.ndarray[Any, Any], **fields: Any) -> Any:
+    window = fields.setdefault("window_size", (3, 4))
+    sizes = (*x.shape[:2], *(n - k + 1 for n, k in zip(x.shape[2:], window, strict=True)))
+    return operator(
+        input_tensor=TensorDesc.of(x),
+        output_tensor=TensorDesc("FLOAT32", sizes),
+        strides=(1, 1),
+        start_padding=(0, 0),
+        end_padding=(0, 0),
+        **fields,
+    )
+
+
+X = np.random.default_rng(5).standard_normal((3, 5, 9, 11)).astype(np.float32)
+CASES: dict[str, tuple[Any, Callable[[], Any]]] = {
+    "largest": (windows, lambda: pooled(dml.MaxPooling, X)),
+    "whole images": (windows, lambda: pooled(dml.MaxPooling, X, window_size=(9, 11))),
+    "means": (windows, lambda: pooled(dml.AveragePooling, X, include_padding=False)),
+    "lengths": (windows, lambda: pooled(dml.LpPooling, X, p=2)),
+    "sorted": (
+        order,
+        lambda: dml.TopK(
+            input_tensor=TensorDesc.of(X),
+            output_value_tensor=TensorDesc("FLOAT32", (3, 5, 9, 4)),
+            output_index_tensor=TensorDesc("UINT32", (3, 5, 9, 4)),
+            axis=3,
+            k=4,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_long_calls_are_cut(monkeypatch: pytest.MonkeyPatch, name: str, threads: int) -> None:
+    """In rounds that the steps say, or by kernels that stop; both give the bits of one call, again and again."""
+    family, made = CASES[name]
+    desc = made().as_newest()
+    wanted = expected(desc, {"input_tensor": X})
+    for limit in ("ALONE", "SHORT", "GENERAL"):
+        if hasattr(family, limit):
+            monkeypatch.setattr(family, limit, 0)
+    for budget in (1, 600):
+        monkeypatch.setattr(family, "BUDGET", budget)
+        lowered = family.lower(stated(desc), check(desc), Machine(None, threads))
+        assert isinstance(lowered, Lowered)
+        parts = sum(prod(rounds.times) for rounds in lowered.rounds)
+        stops: list[int] = []
+        if lowered.decide is not None:
+            lowered = lowered._replace(decide=partial(noting, stops, lowered.decide))
+        compiled = CompiledOperator(check(desc), name, link(lowered))
+        outputs = {n: np.empty(y.shape, y.dtype) for n, y in wanted.items()}
+        for _ in range(2):
+            stops.clear()
+            run(compiled, {"input_tensor": X}, outputs)
+            for output, y in wanted.items():
+                assert outputs[output].tobytes() == y.tobytes(), output
+            assert parts + len(stops) > 1
+
+
+def noting(stops: list[int], decide: Decide, *args: Any) -> None:
+    stops.append(1)
+    decide(*args)
