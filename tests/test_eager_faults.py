@@ -184,7 +184,7 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
         lambda: quantized([[1, 2]], ((1,), (2,)), a_zero_point=[1]),
         dml.BindingError,
         "a takes an array, not list: wrap it in np.array(...)\n"
-        "a_zero_point takes a number or an array, not list: wrap it in np.array(...)\n"
+        "a_zero_point takes an integer or an array, not list: wrap it in np.array(...)\n"
         "b takes an array, not tuple: wrap it in np.array(...)",
     ),
     # sizes

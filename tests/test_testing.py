@@ -98,6 +98,32 @@ def test_calls_that_were_made_and_outputs_that_come_second_are_told_apart() -> N
             check(dml.matrix_multiply_integer, product, A, B)
 
 
+def test_steps_of_floats_are_units_in_the_last_place() -> None:
+    x = np.linspace(-2, 2, 50, dtype=np.float32)
+    exact = dml.activation_tanh(x)
+    above = np.nextafter(np.nextafter(exact, np.float32(2)), np.float32(2))
+    assert_near(above, dml.activation_tanh, x, steps=2)
+    with pytest.raises(AssertionError, match=r"differ by 2 ULP\. The test allows 1 ULP; assert_rounding"):
+        assert_near(above, dml.activation_tanh, x)
+    above[3] = np.nan
+    with pytest.raises(AssertionError, match="The test allows 9 ULP"):
+        assert_near(above, dml.activation_tanh, x, steps=9)
+
+
+def test_where_no_ties_are_known_the_other_assertion_is_named() -> None:
+    halves = np.array([0.5, 1.5, 2.5], np.float32)
+    up = (np.array([1, 2, 3], np.uint8), dml.element_wise_quantize_linear, halves, np.float32(1), np.uint8(0))
+    with pytest.raises(AssertionError, match=r"rounding half up.* no ties are known here; assert_rounding allows"):
+        assert_near(*up)
+    assert_rounding(*up)
+
+
+def test_one_of_several_outputs_goes_by_either_name() -> None:
+    x = np.array([1, 3, 2], np.float32)
+    for name in ("output_index", "output_index_tensor"):
+        assert_exact(np.array([1, 2], np.uint32), dml.top_k1, x, axis=0, k=2, axis_direction="DECREASING", output=name)
+
+
 # --- what rounding explains ---
 
 X = np.random.default_rng(7).standard_normal((6, 200), np.float32)

@@ -7,6 +7,7 @@ from typing import Any
 from anydml.explain.beyond import beyond
 from anydml.explain.bounded import Unbounded
 from anydml.explain.compare import Case, case_of, differences, explained
+from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 
 
 def assert_exact(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> None:
@@ -28,17 +29,25 @@ def assert_near(
     """Assert that an output differs from the exact one by at most so many steps, and only next to ties.
 
     Takes what `assert_exact` does. steps: the greatest difference allowed, in steps of the output. within: how far from a
-    tie an exact value that differs may lie, in steps, 0 to 0.5. Outputs whose exact value saturates, integers that are not
-    rounded and copies have no tie to be near to: they are equal. AssertionError as of `assert_exact`.
+    tie an exact value that differs may lie, in steps, 0 to 0.5; ties are known of products of quantised matrices. Outputs
+    whose exact value saturates, integers that are not rounded and copies have no tie to be near to: they are equal. Steps of
+    computed floats are units in the last place, anywhere. AssertionError as of `assert_exact`.
     """
     __tracebackhide__ = True
     case = _case(actual, function_or_desc, *arguments, **keywords)
     comparison = differences(case)
     if comparison.equal:
         return
+    few = sum(comparison.steps.values()) == comparison.differing and (comparison.max_step or 0) <= steps
     farthest = comparison.within  # None where no output that differs has a tie
-    if comparison.differing_clamped or farthest is None or (comparison.max_step or 0) > steps or farthest > within:
+    if comparison.unit:
+        near, allowed = few, f"The test allows {steps} ULP; assert_rounding allows what rounding explains"
+    else:
+        near = few and not comparison.differing_clamped and farthest is not None and farthest <= within
         allowed = f"The test allows steps of at most {steps}, within {within:g} of a tie"
+        if few and comparison.worst[0].distance_to_tie is None and not isinstance(case.desc, MatrixMultiplyInteger):
+            allowed += ", and no ties are known here; assert_rounding allows what rounding explains"
+    if not near:
         raise AssertionError(f"{explained(case, comparison)}. {allowed}")
 
 

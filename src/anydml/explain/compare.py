@@ -62,7 +62,7 @@ def compare(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Compa
     `compare(desc, inputs, actual)`: inputs are arrays by field name in snake_case, as `bind` takes them, owned ones among
     them. `compare(function, *arguments, actual=output)`: the arguments are those of the eager function. actual: an array of
     the output's data type and of its sizes, whatever its strides; beside a desc, it may also be one-dimensional, laid out as
-    the desc says. output: which one it is, by field name, of an operator that has several. DescError where the desc breaks a
+    the desc says. output: which one it is, by name, of an operator that has several. DescError where the desc breaks a
     rule; BindingError, also for `actual`; DataError.
     """
     case = case_of(function_or_desc, *arguments, **keywords)
@@ -83,6 +83,8 @@ def case_of(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
     desc, inputs, shapes = described(function_or_desc, *arguments, **keywords)
     if output is None and len(shapes) == 1:
         (output,) = shapes
+    if output not in shapes and f"{output}_tensor" in shapes:  # as the result names it
+        output = f"{output}_tensor"
     if output in shapes and (shape := getattr(actual, "shape", None)) is not None:
         if tuple(shape) != shapes[output]:
             message = f"actual is {actual.dtype}, shape {tuple(shape)}, where the result has shape {shapes[output]}"

@@ -277,7 +277,8 @@ def text(facts: Facts) -> str:
     """The same in fewer words, for a terminal: headings at the margin, everything else indented."""
     width = max(len(f["name"]) for f in facts["fields"])
     kinds = max(len(_type(f)) for f in facts["fields"])
-    lines = [f"{facts['operator']} ({facts['number']}, from feature level {facts['since']}, anydml.{facts['python']})"]
+    names = f"anydml.{facts['function']} and anydml.{facts['python']}"
+    lines = [f"{facts['operator']} ({facts['number']}, from feature level {facts['since']}; {names} in Python)"]
     lines += [f"  {line}" if line else "" for line in facts["summary"].splitlines()]
     lines += ["", *(f"  {formula}" for formula in facts["formulas"])]
     lines += ["", "Fields"]

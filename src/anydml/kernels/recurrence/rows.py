@@ -25,7 +25,8 @@ def sums(target: Target, rows: int, across: int) -> tuple[str, list[str]]:
     def part(n: str, _: list[Value]) -> list[Value]:
         first = body.op(f"mul i64 {n}, %depth")
         left = body.op(f"sub i64 %terms, {first}")
-        tile.block(body, rows, across, first, body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", "i64 %depth").name)
+        count = body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", "i64 %depth").name
+        tile.block(body, rows, across, first, count, ahead="0")
         return []
 
     rest = body.op("sub i64 %depth, 1")

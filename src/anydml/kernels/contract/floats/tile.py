@@ -82,11 +82,11 @@ def leave(body: Body) -> None:
     body.label(body.name("never"))
 
 
-def block(body: Body, rows: int, across: int, first: str, count: str) -> None:
+def block(body: Body, rows: int, across: int, first: str, count: str, ahead: str = "%ahead") -> None:
     """Sums of so many terms, from the first one on: they are stored, and those of later terms are added to them.
 
     While a tile is summed, the next one is fetched, and a part of the next panel; with the last panel, what comes after these
-    terms.
+    terms: `ahead` bytes from a tile on, 0 where nothing is known to come.
     """
     lanes = body.target.vector_bytes // 8
     wide, row_bytes = Kind("double", lanes), across * lanes * 4
@@ -94,7 +94,7 @@ def block(body: Body, rows: int, across: int, first: str, count: str) -> None:
     b_first = body.at("%b", body.op(f"mul i64 {first}, {row_bytes}"))
     a_after, b_after = body.op(f"mul i64 {count}, {8 * rows}"), body.at(b_first, body.op(f"mul i64 {count}, {row_bytes}"))
     done = body.op(f"icmp eq i64 {body.op(f'add i64 {first}, {count}')}, %terms")
-    a_ahead = body.op(f"sub i64 %ahead, {body.op(f'mul i64 {first}, {8 * rows}')}")
+    a_ahead = body.op(f"sub i64 {ahead}, {body.op(f'mul i64 {first}, {8 * rows}')}")
     a_after = body.op(f"select i1 {done}, i64 {a_ahead}, i64 {a_after}")
 
     def panel(p: str, _: list[Value]) -> list[Value]:
