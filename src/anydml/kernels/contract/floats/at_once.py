@@ -30,13 +30,14 @@ from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS
 from anydml.tensor import DataType
 
 MOST = 384  # terms: a panel of longer ones leaves the first cache no room
-FEW = 256  # of a block, the part of its elements that may be on the list; more than those that are summed again otherwise
+FEW = 256  # the part of a block's elements, as far as it is stored, that may be on the list
+SURE = 4  # and so many in any case
 DONE = 24  # where the counter says whether all elements are stored
 # columns: of the block, the last panel's perhaps fewer than it has; first: of the output, the block's first one
-# ahead: bytes from a tile to what is fetched while the last panel meets it; most: entries of the list
+# ahead: bytes from a tile to what is fetched while the last panel meets it; most: entries of the list; few: elements for each
 ARGUMENTS = (
     "a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "columns", "first", "ahead", "factor", "a_norms", "b_norms",
-    "list", "most", "counter", "begun", "twice", "sums", "sums_row",
+    "list", "most", "few", "counter", "begun", "twice", "sums", "sums_row",
 )  # fmt: skip
 POINTERS = {"a", "b", "a_norms", "b_norms", "list", "counter", "begun", "twice", "sums"}
 F32, WIDE = Kind("float"), Kind("double")
@@ -121,6 +122,7 @@ class _Tiles:
             a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
             begun = [self._spread("%begun", row, m) for m in range(self.rows) for _ in range(self.across)]
             fetched = body.at(b, "%b_panel"), t
+            self.done = body.op(f"add i64 {body.op(f'mul i64 {p}, %tiles')}, {body.op(f'add i64 {t}, 1')}")  # tiles
             self._store(row, column, multiplied(body, self.rows, self.across, "%terms", a, a_next, b, fetched, begun))
             return []
 
@@ -262,8 +264,10 @@ class _Tiles:
             return []
 
         body.loop("0", str(self.rows), 1, [], some)
-        many = body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, %most")
-        when(body, many, lambda: leave(body))
+        done = body.op(f"mul i64 {self.done}, {self.rows * across * lanes}")
+        most = body.op(f"add i64 {body.op(f'udiv i64 {done}, %few')}, {SURE}")
+        most = body.call("llvm.umin.i64", Kind("i64"), f"i64 {most}", "i64 %most").name
+        when(body, body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, {most}"), lambda: leave(body))
 
     def _beside(self, row: str, m: int | str) -> tuple[Value, dict[int, Value]]:
         """Twice the bound of a row's sums, and what is read for it."""
