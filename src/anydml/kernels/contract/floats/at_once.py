@@ -40,7 +40,8 @@ ARGUMENTS = (
     "list", "most", "few", "counter", "begun", "twice", "sums", "sums_row",
 )  # fmt: skip
 POINTERS = {"a", "b", "a_norms", "b_norms", "list", "counter", "begun", "twice", "sums"}
-F32, WIDE = Kind("float"), Kind("double")
+WIDE = Kind("double")
+Differ = list[tuple[Value, Value | None]]
 
 
 def serves(target: Target, found: Layout, shape: Shape) -> bool:
@@ -197,7 +198,8 @@ class _Tiles:
             some, mine = body.constant(Kind("i1"), False), sums[m * self.across : (m + 1) * self.across]
             differing: list[Value] = []
             for n, total in enumerate(mine):
-                bits, differ = self._element(total, *beside)
+                bits, ends = self._element(total, *beside)
+                differ = [x if y is None else x ^ y for x, y in ends]  # not 0 in lanes that are open
                 place = body.at(at, size * lanes * n)
                 if self.inside is None:
                     body.stored(bits, place)
@@ -250,10 +252,9 @@ class _Tiles:
             for n in range(across):
                 at = body.op(f"mul i64 {m}, {8 * lanes * across}")
                 total = body.loaded(beside[0].kind, body.at(self.kept, at), 8 * lanes * n)
-                differ = self._element(total, *beside)[1]
                 open_ = body.constant(Kind("i1", lanes), False)
-                for x in differ:
-                    open_ = open_ | (x if x.kind.element == "i1" else x.compared("ne", 0))
+                for x, y in self._element(total, *beside)[1]:
+                    open_ = open_ | (x if y is None else x.compared("ne", y))
                 if self.inside is not None:
                     open_ = open_ & self.inside[n]
                 r, c = self._number(row, m), body.op(f"add i64 {column}, {n * lanes}")
@@ -274,8 +275,8 @@ class _Tiles:
         read = {k: self.body.splat(self._read(row, m, k), self.lanes) for k in self.shape.stored.others}
         return self._spread("%twice", row, m), read
 
-    def _element(self, total: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, list[Value]]:
-        """The bits of a vector of elements, and masks or integers that are not 0 in the lanes in which these may be others.
+    def _element(self, total: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, Differ]:
+        """The bits of a vector of elements, and what tells the lanes in which these may be others: masks, or pairs that differ.
 
         total: the lower end of the sum.
         """
@@ -289,12 +290,12 @@ class _Tiles:
             raise engine.Uncompilable("elements that no interval decides")
         if item is number and first.types[-1] == DataType.FLOAT32:
             low, bits = (x.converted("fptrunc", x.kind.of("float")).bits() for x in (total, high))
-            differ = [low ^ bits]
+            differ: Differ = [(low, bits)]
         elif (between := between_ends(item, first.types[-1])) is not None:
-            bits, differ = between[0], [between[1]]
+            bits, differ = between[0], [(between[1], None)]
         else:
             raise engine.Uncompilable("elements that no interval decides")
         if place is None:
             return bits, differ
         made, open_ = stored_rounded(body, s, read, place, bits, self.lanes, number=item is number)
-        return made, differ if open_ is None else [*differ, open_]
+        return made, differ if open_ is None else [*differ, (open_, None)]
