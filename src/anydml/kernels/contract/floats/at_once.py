@@ -205,7 +205,8 @@ class _Tiles:
                     body.stored(bits, place)
                 else:
                     masked_store(body, bits, place, self.inside[n])
-                    differ = [x & self._wide(self.inside[n], x) for x in differ]
+                    mask = self.inside[n]
+                    differ = [x & (mask if x.kind == mask.kind else mask.converted("sext", x.kind)) for x in differ]
                 # those of a kind as one
                 differing = [x | y for x, y in zip(differing, differ, strict=True)] if differing else differ
             for x in differing:
@@ -227,10 +228,6 @@ class _Tiles:
         body.jump(after)
         body.label(after)
         return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{keep} ]", noted.kind)
-
-    def _wide(self, mask: Value, like: Value) -> Value:
-        """A mask of lanes as integers, unless that is what it is beside."""
-        return mask if like.kind.element == "i1" else mask.converted("sext", like.kind)
 
     def _any(self, x: Value) -> Value:
         """Whether any lane is not 0."""
