@@ -30,16 +30,18 @@ from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS
 from anydml.tensor import DataType
 
 MOST = 384  # terms: a panel of longer ones leaves the first cache no room
-FEW = 256  # of a block, the part of its elements that may be on the list; more than those that are summed again otherwise
+FEW = 256  # the part of a block's elements, as far as it is stored, that may be on the list
+SURE = 4  # and so many in any case
 DONE = 24  # where the counter says whether all elements are stored
 # columns: of the block, the last panel's perhaps fewer than it has; first: of the output, the block's first one
-# ahead: bytes from a tile to what is fetched while the last panel meets it; most: entries of the list
+# ahead: bytes from a tile to what is fetched while the last panel meets it; most: entries of the list; few: elements for each
 ARGUMENTS = (
     "a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "columns", "first", "ahead", "factor", "a_norms", "b_norms",
-    "list", "most", "counter", "begun", "twice", "sums", "sums_row",
+    "list", "most", "few", "counter", "begun", "twice", "sums", "sums_row",
 )  # fmt: skip
 POINTERS = {"a", "b", "a_norms", "b_norms", "list", "counter", "begun", "twice", "sums"}
-F32, WIDE = Kind("float"), Kind("double")
+WIDE = Kind("double")
+Differ = list[tuple[Value, Value | None]]
 
 
 def serves(target: Target, found: Layout, shape: Shape) -> bool:
@@ -121,6 +123,7 @@ class _Tiles:
             a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
             begun = [self._spread("%begun", row, m) for m in range(self.rows) for _ in range(self.across)]
             fetched = body.at(b, "%b_panel"), t
+            self.done = body.op(f"add i64 {body.op(f'mul i64 {p}, %tiles')}, {body.op(f'add i64 {t}, 1')}")  # tiles
             self._store(row, column, multiplied(body, self.rows, self.across, "%terms", a, a_next, b, fetched, begun))
             return []
 
@@ -195,13 +198,15 @@ class _Tiles:
             some, mine = body.constant(Kind("i1"), False), sums[m * self.across : (m + 1) * self.across]
             differing: list[Value] = []
             for n, total in enumerate(mine):
-                bits, differ = self._element(total, *beside)
+                bits, ends = self._element(total, *beside)
+                differ = [x if y is None else x ^ y for x, y in ends]  # not 0 in lanes that are open
                 place = body.at(at, size * lanes * n)
                 if self.inside is None:
                     body.stored(bits, place)
                 else:
                     masked_store(body, bits, place, self.inside[n])
-                    differ = [x & self._wide(self.inside[n], x) for x in differ]
+                    mask = self.inside[n]
+                    differ = [x & (mask if x.kind == mask.kind else mask.converted("sext", x.kind)) for x in differ]
                 # those of a kind as one
                 differing = [x | y for x, y in zip(differing, differ, strict=True)] if differing else differ
             for x in differing:
@@ -224,10 +229,6 @@ class _Tiles:
         body.label(after)
         return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{keep} ]", noted.kind)
 
-    def _wide(self, mask: Value, like: Value) -> Value:
-        """A mask of lanes as integers, unless that is what it is beside."""
-        return mask if like.kind.element == "i1" else mask.converted("sext", like.kind)
-
     def _any(self, x: Value) -> Value:
         """Whether any lane is not 0."""
         body, kind = self.body, x.kind
@@ -248,10 +249,9 @@ class _Tiles:
             for n in range(across):
                 at = body.op(f"mul i64 {m}, {8 * lanes * across}")
                 total = body.loaded(beside[0].kind, body.at(self.kept, at), 8 * lanes * n)
-                differ = self._element(total, *beside)[1]
                 open_ = body.constant(Kind("i1", lanes), False)
-                for x in differ:
-                    open_ = open_ | (x if x.kind.element == "i1" else x.compared("ne", 0))
+                for x, y in self._element(total, *beside)[1]:
+                    open_ = open_ | (x if y is None else x.compared("ne", y))
                 if self.inside is not None:
                     open_ = open_ & self.inside[n]
                 r, c = self._number(row, m), body.op(f"add i64 {column}, {n * lanes}")
@@ -262,16 +262,18 @@ class _Tiles:
             return []
 
         body.loop("0", str(self.rows), 1, [], some)
-        many = body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, %most")
-        when(body, many, lambda: leave(body))
+        done = body.op(f"mul i64 {self.done}, {self.rows * across * lanes}")
+        most = body.op(f"add i64 {body.op(f'udiv i64 {done}, %few')}, {SURE}")
+        most = body.call("llvm.umin.i64", Kind("i64"), f"i64 {most}", "i64 %most").name
+        when(body, body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, {most}"), lambda: leave(body))
 
     def _beside(self, row: str, m: int | str) -> tuple[Value, dict[int, Value]]:
         """Twice the bound of a row's sums, and what is read for it."""
         read = {k: self.body.splat(self._read(row, m, k), self.lanes) for k in self.shape.stored.others}
         return self._spread("%twice", row, m), read
 
-    def _element(self, total: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, list[Value]]:
-        """The bits of a vector of elements, and masks or integers that are not 0 in the lanes in which these may be others.
+    def _element(self, total: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, Differ]:
+        """The bits of a vector of elements, and what tells the lanes in which these may be others: masks, or pairs that differ.
 
         total: the lower end of the sum.
         """
@@ -285,12 +287,12 @@ class _Tiles:
             raise engine.Uncompilable("elements that no interval decides")
         if item is number and first.types[-1] == DataType.FLOAT32:
             low, bits = (x.converted("fptrunc", x.kind.of("float")).bits() for x in (total, high))
-            differ = [low ^ bits]
+            differ: Differ = [(low, bits)]
         elif (between := between_ends(item, first.types[-1])) is not None:
-            bits, differ = between[0], [between[1]]
+            bits, differ = between[0], [(between[1], None)]
         else:
             raise engine.Uncompilable("elements that no interval decides")
         if place is None:
             return bits, differ
         made, open_ = stored_rounded(body, s, read, place, bits, self.lanes, number=item is number)
-        return made, differ if open_ is None else [*differ, open_]
+        return made, differ if open_ is None else [*differ, (open_, None)]

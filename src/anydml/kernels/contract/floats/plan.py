@@ -288,7 +288,7 @@ class Plan:
             stored = self.counter + at_once.DONE
             code = engine.compiled(at_once.stored, target, height, across, len(columns) % width > 0, self.shape)
             blocks = (a, a_tile, tiles, b, b_panel, panels_, found.terms, len(columns), columns.start, next_ * a_tile)
-            room = (self.list, elements // at_once.FEW, self.counter, self.a_low, self.rests, self.sums, sums_row)
+            room = (self.list, elements // MANY, at_once.FEW, self.counter, self.a_low, self.rests, self.sums, sums_row)
             yield Step(code, (*blocks, _factor(found.terms + 4), *norms, *room, *streams))
         yield Step(engine.compiled(tile.sums, target, height, across), (*packed, DEPTH, next_ * a_tile, stored))
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
