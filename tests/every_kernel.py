@@ -30,7 +30,7 @@ from anydml.kernels.match.layers import layers
 from anydml.kernels.match.looked_up import looked_up
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
-from anydml.kernels.match.nests import nests
+from anydml.kernels.match.nests import MANY, together
 from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.product import Product, product
 from anydml.kernels.match.random_words import random_words
@@ -137,8 +137,14 @@ def products_of_floats(statement: Statement) -> object:
 
 
 def in_nests(checked: Checked[Desc], statement: Statement) -> object:
-    found = [nests(nest, checked.tensors[name].data_type) for name, nest in statement.items()]
-    return next((reason for reason in found if isinstance(reason, str)), found)
+    """Every output's nest, with as few terms written out as it takes, or why one of them is none."""
+    made = []
+    for name, nest in statement.items():
+        tries = [together((nest,), (checked.tensors[name].data_type,), many) for many in (MANY, 1)]
+        if all(isinstance(found, str) for found in tries):
+            return tries[0]
+        made.append(tries)
+    return made
 
 
 def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]:

@@ -291,9 +291,10 @@ def test_hard_products_are_exact(row: Target, recorder: Recorder, tmp_path: Path
 def test_copies_are_exact(row: Target, recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, value in {"STREAM": 0, "STREAM_TILES": 0, "LONG_ROW": 512}.items():
         monkeypatch.setattr(copies, limit, value)
-    every = drawn(Slice1, 24 * SOAK) + list(windows(random.Random(2), 80 * SOAK)) + list(large_windows(random.Random(3)))
+    share = 2 * SOAK if SOAK > 1 else 1
+    every = drawn(Slice1, 12 * share) + list(windows(random.Random(2), 45 * share)) + list(large_windows(random.Random(3)))
     cases = [case_of(f"{i}: {desc}", row, desc, inputs) for i, (desc, inputs) in enumerate(every)]
-    assert len(cases) >= 160
+    assert len(cases) >= 100
     emitted = recorder.emitters()
     assert {"rows", "groups", "elements", "tiles", "blocks"} == {name for name, *_ in emitted}
     assert {("rows", False, False), ("rows", True, False), ("rows", False, True)} <= {found[:3] for found in emitted}

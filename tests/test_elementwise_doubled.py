@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import gmpy2
@@ -19,28 +18,15 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import doubled, wide
 from anydml.kernels.elementwise.functions.approximate import Approximate
 from anydml.kernels.elementwise.functions.pairs import Pair
-from every_kernel import DOT_PRODUCTS, SOAK, without_dot_products
+from every_kernel import DOT_PRODUCTS, SOAK
 from function_kernels import Doubles, Function, applied, emitted
-from test_elementwise_functions import MPFR, every_target, exactly
+from test_elementwise_functions import MPFR, by_turns, every_target, exactly
 from test_instructions import FORBIDDEN, PAGE, TRIPLES, frame, instructions
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import prove_float64 as prove
 
 BLOCKS, LENGTH = 24, 1 << 10  # consecutive float32 that are judged
-
-
-def by_turns(names: Iterable[str]) -> pytest.MarkDecorator:
-    """Each function on the widest instruction set and on another one, by turns; in `make soak` on all."""
-    every = without_dot_products()
-    others = len(every) - 1
-    chosen = [
-        pytest.param(name, target, id=f"{name}-{target.name}")
-        for turn, name in enumerate(names)
-        for k, target in enumerate(every)
-        if SOAK > 1 or k in (turn % max(others, 1), others)
-    ]
-    return pytest.mark.parametrize(("name", "target"), chosen)
 
 
 def part(name: str, tail: bool) -> Function:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from anydml.kernels.code.values import Body, Kind
 from anydml.kernels.elementwise.functions import coefficients
 from anydml.kernels.elementwise.functions.polynomials import Polynomial, Quotient
 from anydml.kernels.elementwise.functions.wide import BINARY, UNARY
-from every_kernel import without_dot_products
+from every_kernel import SOAK, without_dot_products
 from function_kernels import Doubles, applied
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
@@ -28,6 +28,20 @@ INF, NAN = math.inf, math.nan
 MPFR = gmpy2.context(precision=150, emax=1 << 40, emin=-(1 << 40))
 PARTS = 600  # arguments of each kind of `arguments`
 every_target = pytest.mark.parametrize("target", without_dot_products(), ids=lambda t: t.name)
+
+
+def by_turns(names: Iterable[str]) -> pytest.MarkDecorator:
+    """Each function on the widest instruction set and on another one, by turns; in `make soak` on all."""
+    every = without_dot_products()
+    others = len(every) - 1
+    chosen = [
+        pytest.param(name, target, id=f"{name}-{target.name}")
+        for turn, name in enumerate(names)
+        for k, target in enumerate(every)
+        if SOAK > 1 or k in (turn % max(others, 1), others)
+    ]
+    return pytest.mark.parametrize(("name", "target"), chosen)
+
 
 SPECIAL: dict[str, Callable[..., Any]] = {
     "sigmoid": lambda x: 1 / (1 + gmpy2.exp(-x)),
@@ -113,8 +127,7 @@ def check(name: str, x: tuple[float, ...], value: float, rel: float) -> bool:
     return False
 
 
-@every_target
-@pytest.mark.parametrize("name", UNARY)
+@by_turns(UNARY)
 def test_the_bound_of_a_function_holds(name: str, target: Target) -> None:
     xs = arguments(len(name))
     if name == "softplus":
@@ -131,8 +144,7 @@ def test_the_bound_of_a_function_holds(name: str, target: Target) -> None:
         assert values.tobytes() == first.tobytes()
 
 
-@every_target
-@pytest.mark.parametrize("name", UNARY)
+@by_turns(UNARY)
 def test_limits_and_zeros_are_exact(name: str, target: Target) -> None:
     payloads = np.array([0x7FF8000000000000, 0x7FF0000000000001, 0xFFFFFFFFFFFFFFFF, 0x7FFFFFFF12345FFF], np.uint64)
     xs = np.concatenate([np.array([INF, -INF, 0.0, -0.0]), payloads.view(np.float64)])

@@ -13,7 +13,7 @@ from anydml import DataType, Device, TensorDesc
 from anydml.operators.fill_value_sequence import FillValueSequence
 from anydml.schema.types import TEN
 from anydml.tensor import limits
-from every_kernel import Ran, without_dot_products
+from every_kernel import SOAK, Ran, without_dot_products
 
 FLOATS = (0.0, -0.0, 1.0, -3.7, 2.0**-149, 2.0**-24, 65504.0, -3.4e38, math.inf, -math.inf, math.nan)
 
@@ -31,7 +31,7 @@ def extremes(data_type: DataType) -> list[float]:
 def test_any_start_and_any_step(data_type: DataType, ran: Ran) -> None:
     """64-bit integers wrap on the way, which no position may."""
     values = extremes(data_type)
-    pairs = list(product(values, values))
+    pairs = list(product(values, values))[:: 1 if SOAK > 1 else 2]
     for k, (start, delta) in enumerate(pairs):
         t = TensorDesc(data_type, ((37,), (2, 3, 7), (1,))[k % 3])
         desc = FillValueSequence(output_tensor=t, value_data_type=data_type, value_start=start, value_delta=delta)
@@ -41,4 +41,4 @@ def test_any_start_and_any_step(data_type: DataType, ran: Ran) -> None:
         found = np.full(t.sizes, 85, data_type.dtype)
         compiled.bind(output_tensor=found).execute()
         np.testing.assert_array_equal(bits(found), bits(expected(desc, {})["output_tensor"]), str(desc))
-    ran(len(pairs), 25)
+    ran(len(pairs), 12)

@@ -145,9 +145,9 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
 
     def add(emit: Callable[..., str], *arguments: Any) -> None:
         variants[emit] += 1
-        if some and emit is not multiply and variants[emit] > 2 and (variants[emit] + EVERY_ROW.index(row)) % 2:
-            return
-        if emit.__module__.startswith("anydml.kernels.contract.") or next(turns) is row:
+        whose = row if emit.__module__.startswith("anydml.kernels.contract.") else next(turns)
+        left_out = some and emit is not multiply and variants[emit] > 2 and variants[emit] % 2 != EVERY_ROW.index(whose) % 2
+        if whose is row and not left_out:
             found[f"{emit.__name__} {arguments}"] = emit(row, *arguments)
 
     for height in heights(row)[:: len(heights(row)) - 1 if some else 1]:

@@ -171,7 +171,7 @@ def test_elements_are_those_that_indices_name(
     isa: str, make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, ran: Any
 ) -> None:
     monkeypatch.setattr(family, "ALONE", 64)
-    for case in range(24 * SOAK):
+    for case in range(24 * SOAK if SOAK > 1 else 12):
         rng = Rng(case)
         element, index = rng.choice(ELEMENTS), INDICES[case % 4]
         name, sizes, attributes, wanted = make(rng, index)
@@ -199,7 +199,7 @@ def test_elements_are_those_that_indices_name(
         output.view(f"u{output.itemsize}")[...] = int.from_bytes(bytes([CANARY]) * output.itemsize, "little")
         assert (buffer == CANARY).all(), f"case {case} wrote between elements: {desc}"
         refuses(operator, inputs, output, buffer, limits, rng)
-    ran(24 * SOAK, 24)
+    ran(case + 1, 12)
 
 
 def indexed(name: str, desc: Any) -> Any:

@@ -14,7 +14,7 @@ import pytest
 from anydml.devices.compiled import BoundOperator
 from anydml.kernels.contract import partition as matmul_partition
 from anydml.kernels.kernel import Machine
-from every_kernel import Kernel, Ran
+from every_kernel import SOAK, Kernel, Ran
 from hard_cases import TYPE_COMBINATIONS
 from matmul_cases import OUTPUT_LAYOUTS, PLACES, SCALES, ZERO_POINTS, Case, Recipe, make, random_recipe
 from matmul_judge import bound, by_any_kernel, compiled, is_quantized, is_slow, judge_all
@@ -72,7 +72,7 @@ def test_products_are_computed_side_by_side(kernel: Kernel, machine: Machine, ra
     """Different bound operators, of different descs, from several Python threads, each with threads of its own."""
     rng = random.Random(0)
     work: list[tuple[BoundOperator, Case]] = []
-    while len(work) < (8 if is_slow(kernel) else 24):
+    while len(work) < (8 if is_slow(kernel) else 24 if SOAK > 1 else 12):
         recipe = random_recipe(rng, quantized=is_quantized(kernel), longest=33_026)
         size = 12 if is_slow(kernel) else 120
         case = make(replace(recipe, m=min(recipe.m, size), n=min(recipe.n, size), threads=1 + len(work) % 3))
