@@ -116,7 +116,7 @@ class _Kernel(Frame):
             known |= self.tables[d].loaded(index.value.name)
         with walk.scope(variables, known):
             self.ranges.load(variables)
-            walk.fill(*roots)
+            walk.fill(*roots, without=None if self.lists is None else self.lists.found.place)
             usable = None if self.sums is None else self.sums.add_up()
             certain = None if self.lists is None else self.lists.write()
             body.jump("beforecolumns")

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.nests import arithmetic, items, real
+from anydml.kernels.nests import arithmetic, decisions, items, real
 from anydml.kernels.nests.folds import Sum
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.gather import gathered
 from anydml.kernels.nests.items import BIT, WORD, Truth
-from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, chosen, either, spread
+from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, either, spread
 from anydml.kernels.nests.shape import Shape
 from anydml.kernels.nests.walk import Walk
 from anydml.kernels.nests.weighted import Term, Weighted
@@ -37,38 +38,125 @@ class Lists(Frame):
         self.type = shape.program.types[found.tensor]
         self.floating = self.type.dtype.kind == "f"
 
-    # --- the list of a row of the output ---
+    # --- the lists of a row of the output ---
 
     def write(self) -> Value:
-        """List the terms that count; whether it is certain which these are."""
-        body, zero = self.body, self.body.constant(DOUBLE, 0.0)
-        count, self.heaviest, self.lost = body.constant(WORD, 0), zero, zero
-        made: list[Real] = []
+        """List the terms that count, for the first loop; whether it is certain which these are."""
+        body, walk = self.body, self.walk
         entries: list[tuple[Value, Value, Value]] = []
+        guards: list[Value | None] = []
+        factors: dict[int, Real] = {}
+        above: dict[int, Value] = {}
+        for term in self.found.terms:
+            for f in (*term.weights, *term.positive):
+                if f not in factors:
+                    factors[f] = self._scalar(f)
+                    guards.append(factors[f].guard)
+            for f in term.positive:
+                if f not in above:
+                    above[f], open_ = self._above(factors[f])
+                    guards.append(open_)
+            guards += [walk.truth(c).guard for c in term.conditions] + [walk.index(o).guard for o in term.offsets]
+            there = body.constant(BIT, True)
+            for mask in (*(walk.truth(c).mask for c in term.conditions), *(above[f] for f in term.positive)):
+                there = there & mask
+            weight = body.constant(DOUBLE, 1.0)
+            for f in term.weights:
+                weight = weight * factors[f].value
+            entries.append((self._offset(term), weight, there))
+        if len({self._factor(term, factors) for term in self.found.terms}) > 1:
+            raise Unlisted
+        self.factor = self._factor(self.found.terms[0], factors)
+        self._limits(factors)
+        self._pair(entries)
+        guard = either(*guards)
+        return body.constant(BIT, True) if guard is None else ~guard
+
+    def _scalar(self, place: int) -> Real:
+        found = self.walk.real(place)
+        if found.value.kind.lanes:
+            raise Unlisted
+        return found
+
+    def _above(self, x: Real) -> tuple[Value, Value | None]:
+        """Whether a number is above 0, and whether that is open."""
+        return decisions.compared("less", real.fraction(self.body, ONE * 0), x)
+
+    def _factor(self, term: Term, factors: dict[int, Real]) -> Fraction:
+        return math.prod((factors[f].factor for f in term.weights), start=ONE)
+
+    def _offset(self, term: Term) -> Value:
+        offset = self.body.constant(WORD, 0)
+        for o in term.offsets:
+            offset = offset + self.walk.index(o).value
+        return offset
+
+    def _limits(self, factors: dict[int, Real]) -> None:
+        """The heaviest weight that there may be, and the largest bound of one: of the largest factors of all terms."""
+        zero = self.body.constant(DOUBLE, 0.0)
+        self.heaviest, self.lost = self.body.constant(DOUBLE, 1.0), zero
+        for k in range(max(len(term.weights) for term in self.found.terms)):
+            here = dict.fromkeys(term.weights[k] for term in self.found.terms if k < len(term.weights))
+            most, err = zero, zero
+            for x in (factors[f] for f in here):
+                most = self._larger(most, x.value.magnitude())
+                err = err if x.err is None else self._larger(err, x.err)
+            if any(k >= len(term.weights) for term in self.found.terms):
+                most = self._larger(most, zero + 1.0)
+            # (h + l) (m + e) - h m, and what a product loses
+            lost = (self.heaviest + self.lost) * err + self.lost * most
+            self.heaviest = self.heaviest * most
+            self.lost = (lost + self.heaviest * (2 * U)) * SLACK
+
+    def _larger(self, most: Value, x: Value) -> Value:
+        """The larger one, or NaN if x is."""
+        return self.body.chosen(x.compared("ule", most) & x.compared("ord", x), most, x)
+
+    def _pair(self, entries: list[tuple[Value, Value, Value]]) -> None:
+        """List the terms whose elements lie side by side, and the others."""
+        body = self.body
+        pairs = singles = body.constant(WORD, 0)
+        single = [there for *_, there in entries]
+        if self.type.element_bits == 32:
+            for k in range(0, len(entries) - 1, 2):
+                (first, one, there), (second, two, also) = entries[k : k + 2]
+                both = there & also & (second - first).compared("eq", 4)
+                self._put(1, pairs, first, one, two)
+                pairs = pairs + both.converted("zext", WORD)
+                single[k], single[k + 1] = there & ~both, also & ~both
+        for (offset, weight, _), there in zip(entries, single, strict=True):
+            self._put(2, singles, offset, weight)
+            singles = singles + there.converted("zext", WORD)
+        self.pairs, self.singles = pairs, singles
+
+    def _put(self, part: int, count: Value, *values: Value) -> None:
+        """Write an entry behind so many of a list."""
+        body = self.body
+        start = part * ENTRY * len(self.found.terms)
+        at = body.at("%rowsums", body.op(f"add i64 {body.op(f'mul i64 {count.name}, {ENTRY}')}, {start}"))
+        for k, value in enumerate(values):
+            body.stored(value, at, 8 * k)
+
+    def _write_all(self) -> tuple[Value, Real, Value | None]:
+        """List the terms that count with bounds of weights: how many, the form of weights, and whether that is open."""
+        body = self.body
+        count = body.constant(WORD, 0)
+        made: list[Real] = []
         guards: list[Value | None] = []
         for term in self.found.terms:
             weight, there, guard = self._term(term)
             made.append(weight)
             guards.append(guard)
-            at = body.at("%rowsums", body.op(f"mul i64 {count.name}, {ENTRY}"))
-            offset = body.constant(WORD, 0)
-            for o in term.offsets:
-                offset = offset + self.walk.index(o).value
-            body.stored(offset, at)
-            body.stored(weight.value, at, 8)
-            err = zero if weight.err is None else weight.err
-            body.stored(err, at, 16)
-            entries.append((offset, weight.value, there.mask))
+            err = body.constant(DOUBLE, 0.0) if weight.err is None else weight.err
+            self._put(0, count, self._offset(term), weight.value, err)
             count = count + (1 if there.known else there.mask.converted("zext", WORD))
-            self.heaviest = self._larger(self.heaviest, weight.value.magnitude(), there)
-            self.lost = self._larger(self.lost, err, there)
         exact = all(w.exact for w in made)
         quanta = [w.quantum for w in made if w.quantum is not None]
-        if len({w.factor for w in made}) > 1:
+        if {w.factor for w in made} != {self.factor}:
             raise Unlisted
-        self.weight = replace(
+        form = replace(
             made[0],
-            err=None if exact else zero,
+            err=None if exact else body.constant(DOUBLE, 0.0),
             top=max(w.top for w in made),
             quantum=min(quanta) if exact and len(quanta) == len(made) else None,
             digits=max(w.digits for w in made),
@@ -76,35 +164,7 @@ class Lists(Frame):
             guard=None,
             constant=None,
         )
-        self.count = count
-        self._pair(entries)
-        guard = either(*guards)
-        self.open = guard
-        return body.constant(BIT, True) if guard is None else ~guard
-
-    def _pair(self, entries: list[tuple[Value, Value, Value]]) -> None:
-        """List the terms whose elements lie side by side, and the others."""
-        body, size = self.body, ENTRY * len(entries)
-        pairs = body.constant(WORD, 0)
-        singles = body.constant(WORD, 0)
-
-        def put(part: int, count: Value, *values: Value) -> None:
-            at = body.at("%rowsums", body.op(f"add i64 {body.op(f'mul i64 {count.name}, {ENTRY}')}, {part * size}"))
-            for k, value in enumerate(values):
-                body.stored(value, at, 8 * k)
-
-        single = [there for *_, there in entries]
-        if self.type.element_bits == 32:
-            for k in range(0, len(entries) - 1, 2):
-                (first, one, there), (second, two, also) = entries[k : k + 2]
-                both = there & also & (second - first).compared("eq", 4)
-                put(1, pairs, first, one, two)
-                pairs = pairs + both.converted("zext", WORD)
-                single[k], single[k + 1] = there & ~both, also & ~both
-        for (offset, weight, _), there in zip(entries, single, strict=True):
-            put(2, singles, offset, weight)
-            singles = singles + there.converted("zext", WORD)
-        self.pairs, self.singles = pairs, singles
+        return count, form, either(*guards)
 
     def _term(self, term: Term) -> tuple[Real, Truth, Value | None]:
         """A term's weight, whether it counts, and whether that is open."""
@@ -113,19 +173,12 @@ class Lists(Frame):
         for w in term.weights:
             weight = arithmetic.multiply(weight, walk.real(w)) if weight.constant is None else walk.real(w)
         there = items.truth(self.body, True)
-        for c in term.conditions:
-            there = items.joined("both", there, walk.truth(c))
-        if weight.value.kind.lanes or there.mask.kind.lanes:
-            raise Unlisted
+        for truth in (*map(walk.truth, term.conditions), *(Truth(*self._above(walk.real(f))) for f in term.positive)):
+            there = items.joined("both", there, truth)
         own = either(weight.guard, *(walk.index(o).guard for o in term.offsets))
         if own is not None and not there.known:
             own = own & there.mask
         return weight, there, either(own, there.guard)
-
-    def _larger(self, most: Value, x: Value, there: Truth) -> Value:
-        """The larger one, if a term counts."""
-        found = self.body.chosen(x.compared("ogt", most), x, most)
-        return found if there.known else chosen(there.mask, found, most)
 
     # --- vectors ---
 
@@ -151,11 +204,11 @@ class Lists(Frame):
         """What is 0 as long as all elements are -0."""
         return others | (bits ^ (1 << bits.kind.bits - 1)) if self.floating else others
 
-    def _unsigned(self, others: Value) -> Value | None:
-        """The lanes in which a sum may be -0: those that have nothing else."""
+    def _unsigned(self, others: Value, count: Value) -> Value | None:
+        """The lanes in which a sum of so many terms may be -0: those that have nothing else."""
         if not self.floating:
             return None
-        some = self.count.compared("ne", 0)
+        some = count.compared("ne", 0)
         return others.compared("eq", 0) & spread(some, self.lanes)
 
     def roughly(self) -> tuple[Real, Value | None]:
@@ -185,29 +238,30 @@ class Lists(Frame):
         # a product and a sum for each term, of weights up to the heaviest; 3: of the sum of magnitudes, and of this
         share = self.heaviest * (U * (2 * len(self.found.terms) + 3) * SLACK) + self.lost * SLACK
         err = size * spread(share, self.lanes)
-        guard = either(~size.compared("olt", math.inf), self._unsigned(others))
-        return Real(total, err, self.weight.factor), guard
+        guard = either(~size.compared("olt", math.inf), self._unsigned(others, self.pairs + self.singles))
+        return Real(total, err, self.factor), guard
 
     def closely(self) -> Real:
         """A vector of sums with the bounds of what additions lose."""
         body, along = self.body, self._along()
         word = Kind(f"i{self.type.element_bits}", self.lanes)
         always = items.truth(body, True)
+        count, form, open_ = self._write_all()
         with self.walk.aside():
-            sample = self._product("0", along)[0]
+            sample = self._product("0", along, form)[0]
         fold = Sum(body, sample, always, self.lanes, len(self.found.terms))
 
         def turn(j: str, carried: list[Value]) -> list[Value]:
-            term, bits = self._product(j, along)
+            term, bits = self._product(j, along, form)
             return [*fold.step(carried[:-1], term, always, None), self._other(bits, carried[-1])]
 
-        _, carried = body.loop("0", self.count.name, 1, [*fold.starts(), body.constant(word, 0)], turn)
+        _, carried = body.loop("0", count.name, 1, [*fold.starts(), body.constant(word, 0)], turn)
         made = fold.finished(carried[:-1])
         assert isinstance(made, Real)
-        return replace(made, guard=either(made.guard, self.open, self._unsigned(carried[-1])))
+        return replace(made, guard=either(made.guard, open_, self._unsigned(carried[-1], count)))
 
-    def _product(self, j: str, along: Value) -> tuple[Real, Value]:
+    def _product(self, j: str, along: Value, form: Real) -> tuple[Real, Value]:
         bits, weight, err = self._entry(0, j, along, Kind(f"i{self.type.element_bits}"))
         x = self._number(bits)
-        known = replace(self.weight, value=weight, err=None if self.weight.exact else err)
+        known = replace(form, value=weight, err=None if form.exact else err)
         return arithmetic.multiply(x, known), bits

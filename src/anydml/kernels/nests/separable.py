@@ -73,19 +73,19 @@ def _terms(program: Program, place: int) -> Iterator[_Term | None]:
     nodes = program.nodes
     args = nodes[place].args
     for term, condition in zip(args[::2], args[1::2], strict=True):
-        factors = _joined(program, term, "mul")
+        factors = joined(program, term, "mul")
         reads = [f for f in factors if nodes[f].op == "read"]
         if len(reads) != 1:
             yield None
         else:
             factors.remove(reads[0])
-            yield _Term(reads[0], tuple(factors), tuple(_joined(program, condition, "both")))
+            yield _Term(reads[0], tuple(factors), tuple(joined(program, condition, "both")))
 
 
-def _joined(program: Program, place: int, op: str) -> list[int]:
+def joined(program: Program, place: int, op: str) -> list[int]:
     """What an operation joins, of operations inside one another."""
     node = program.nodes[place]
-    return [x for a in node.args for x in _joined(program, a, op)] if node.op == op else [place]
+    return [x for a in node.args for x in joined(program, a, op)] if node.op == op else [place]
 
 
 def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) -> tuple[Part, Part] | None:
@@ -96,7 +96,7 @@ def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) 
             [p for p in places if (lane in free[p]) == inside]
             for places in (nodes[term.read].args, term.weights, term.conditions)
         )
-        above = {_above_zero(nodes, c) for c in conditions if nodes[c].op != "truth"}
+        above = {above_zero(nodes, c) for c in conditions if nodes[c].op != "truth"}
         if above != set(weights):
             return None
         parts.append(Part(tuple(offsets), tuple(weights), frozenset(conditions)))
@@ -105,7 +105,7 @@ def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) 
     return parts[0], parts[1]
 
 
-def _above_zero(nodes: tuple[Node, ...], condition: int) -> int | None:
+def above_zero(nodes: tuple[Node, ...], condition: int) -> int | None:
     """The node that a condition says to be above 0."""
     op, args, _ = nodes[condition]
     if op != "less" or nodes[args[0]].op != "constant" or nodes[args[0]].data.value != 0:

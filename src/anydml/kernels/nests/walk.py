@@ -84,10 +84,13 @@ class Walk:
                 return scope[place]
         return None
 
-    def fill(self, *roots: int) -> None:
-        """Emit what is below some nodes and depends on known variables alone, each before what uses it and no earlier."""
+    def fill(self, *roots: int, without: int | None = None) -> None:
+        """Emit what is below some nodes and depends on known variables alone, each before what uses it and no earlier.
+
+        without: a node that is left to others, with what is below it.
+        """
         variables = frozenset(v for scope in self.bound for v in scope)
-        seen: set[int] = set()
+        seen: set[int] = set() if without is None else {without}
         stack = list(reversed(roots))
         while stack:
             p = stack.pop()

@@ -6,16 +6,21 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from anydml.kernels.match.nests import Program
+from anydml.kernels.nests.separable import above_zero, joined, shares
 
 LEAST = 4  # terms that are worth a list
 
 
 class Term(NamedTuple):
-    """An element that counts if conditions hold. offsets: where it lies, but for the lane; weights: its factors."""
+    """An element that counts if conditions hold. offsets: where it lies, but for the lane; weights: its factors.
+
+    positive: what has to be above 0 besides, and is not below.
+    """
 
     offsets: tuple[int, ...]
     weights: tuple[int, ...]
     conditions: tuple[int, ...]
+    positive: tuple[int, ...]
 
 
 class Weighted(NamedTuple):
@@ -49,7 +54,21 @@ def weighted(program: Program, lane: int) -> Weighted | None:
     tensors = {nodes[read].data for read, _, _ in found}
     if len(along) != 1 or len(tensors) != 1 or len(found) < LEAST:
         return None
-    terms = (Term(tuple(o for o in nodes[read].args if lane not in free[o]), w, c) for read, w, c in found)
+    between = shares(program)
+    terms = []
+    for read, weights, conditions in found:
+        offsets = tuple(o for o in nodes[read].args if lane not in free[o])
+        factors = tuple(f for w in weights for f in joined(program, w, "mul"))
+        others, positive = list[int](), list[int]()
+        for c in (c for condition in conditions for c in joined(program, condition, "both")):
+            above = above_zero(nodes, c)
+            parts = [] if above is None else joined(program, above, "mul")
+            # a product of such numbers is above 0 where all of them are
+            if parts and between.issuperset(parts):
+                positive += parts
+            elif nodes[c].op != "truth":
+                others.append(c)
+        terms.append(Term(offsets, factors, tuple(dict.fromkeys(others)), tuple(dict.fromkeys(positive))))
     return Weighted(place, tensors.pop(), along.pop(), tuple(terms))
 
 
