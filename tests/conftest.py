@@ -7,19 +7,37 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+import guarded
+from anydml.devices import link
 from anydml.kernels.code import engine
 from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.code.targets import Target
 from anydml.kernels.reduce import undecided
 from every_kernel import Compared, Kernel, Ran
 
 # tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
 engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
 engine.within = lru_cache(maxsize=256)(engine.within.__wrapped__)
+
+_made = engine._compiled
+
+
+@wraps(_made)
+def _loudly(text: str, target: Target, most: int | None = None) -> Any:
+    """Code that LLVM does not parse is a mistake of ours; where it is met, a slower kernel serves, and nobody would see it."""
+    made = _made(text, target, most)
+    assert not (isinstance(made, str) and "does not take the code" in made), made
+    return made
+
+
+engine._compiled = _loudly
 
 TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
     **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
@@ -105,6 +123,18 @@ def in_python(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
 
     monkeypatch.setattr(undecided, "_coordinates", counting)
     return counts
+
+
+@pytest.fixture
+def _guarded_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scratch of kernels, and what they pack, ends where a page begins that is unmapped, but for less than a cache line."""
+
+    def aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:
+        memory = guarded.guarded(max(-(-nbytes // link.LINE), 1) * link.LINE, at_end=True)
+        return memory, memory.ctypes.data
+
+    if guarded.AVAILABLE:
+        monkeypatch.setattr(link, "_aligned", aligned)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import guarded
 from anydml import DataType, TensorDesc, TensorFlags
 from anydml.schema.types import ELEVEN
 
@@ -149,6 +150,7 @@ def laid_over(t: TensorDesc, memory: NDArray[np.uint8], offset: int = 0) -> NDAr
 def binding(draw: st.DrawFn, t: TensorDesc, *, writable: bool = False, elements: NDArray[Any] | None = None) -> Binding:
     """An array or buffer for a tensor desc, in any form there is, at any offset that its alignment allows.
 
+    Half of the arrays fill the bytes next to an unmapped page, before or behind it: who reads beyond them is stopped, too.
     elements: of the tensor's data type, repeated as often as needed; without them, whatever lies in memory.
     """
     dtype, alignment = bound_as(t), t.guaranteed_base_offset_alignment
@@ -162,9 +164,15 @@ def binding(draw: st.DrawFn, t: TensorDesc, *, writable: bool = False, elements:
     # odd offsets on purpose: no alignment is asked
     lead = alignment * rng.randint(0, 2) if alignment else rng.choice((0, 1, 3, itemsize, 16))
     needed = max(t.element_bytes, t.total_tensor_size_in_bytes)
-    needed = -(-needed // itemsize) * itemsize + itemsize * rng.randint(0, 2)
-    room: NDArray[np.uint8] = generator.integers(0, 256, needed + lead + 64 + 16, np.uint8)
-    memory = room[-room.ctypes.data % 64 :]  # from here on, offsets say how far the address is aligned
+    needed = -(-needed // itemsize) * itemsize
+    if guarded.AVAILABLE and rng.random() < 0.5 and form not in ("bytes", "bytearray", "memoryview"):
+        lead = 0
+        memory = guarded.guarded(needed, at_end=rng.random() < 0.7 and needed % max(alignment, 1) == 0)
+        memory[...] = generator.integers(0, 256, needed, np.uint8)
+    else:
+        needed += itemsize * rng.randint(0, 2)
+        room: NDArray[np.uint8] = generator.integers(0, 256, needed + lead + 64 + 16, np.uint8)
+        memory = room[-room.ctypes.data % 64 :]  # from here on, offsets say how far the address is aligned
     tensor = laid_over(t, memory, lead)
     if elements is not None:
         bits = f"u{itemsize}"

@@ -188,9 +188,9 @@ def examples_of(families: set[str]) -> int:
 
 
 @by_operator
-@pytest.mark.usefixtures("_any_size")
+@pytest.mark.usefixtures("_any_size", "_guarded_scratch")
 def test_every_kernel_is_exact_and_writes_nothing_else(operator: Operator, ran: Ran, compared: Compared) -> None:
-    """Over packed, padded, permuted, broadcast and offset buffers in every form; every byte near is looked at.
+    """Over packed, padded, permuted, broadcast and offset buffers in every form; every byte near is looked at, or unmapped.
 
     Each case goes to every kernel, the reference too, on one of the machines; in `make soak` on all of them.
     """
