@@ -153,6 +153,24 @@ def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, terms: i
     assert pauses >= least  # 25 rows of 40 elements
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(
+    ("bias", "beta"), [(2, -2000), (0.5, 1999), (-2, 2001), (-0.5, 1999), (1e30, -37.5), (3, 700), (0, 0.75)]
+)
+def test_what_is_divided_by_a_power_beyond_float64(isa: str, bias: float, beta: float) -> None:
+    """A power that float64 has as 0 is none: 0 / 2^-2000 is 0, and infinity / 2^2000 is infinite."""
+    x = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, -3, 0], np.float32).reshape(8, 1, 1, 1)
+    t = TensorDesc.of(x)
+    desc = dml.LocalResponseNormalization(
+        input_tensor=t, output_tensor=t, cross_channel=False, local_size=1, alpha=0, beta=beta, bias=bias
+    )
+    y = np.empty_like(x)
+    compiled = dml.Device(isa=isa).compile(desc)
+    assert compiled.kernel_name == NAME
+    compiled.bind(input_tensor=x, output_tensor=y).execute()
+    np.testing.assert_array_equal(bits(y), bits(expected(desc, {"input_tensor": x})["output_tensor"]))
+
+
 def test_ties_of_bytes_are_decided_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights in twelfths: every seventh output or so is halfway between integers, and exactly so."""
     monkeypatch.setattr(undecided, "_decide", lambda *_: pytest.fail("an element was left open"))

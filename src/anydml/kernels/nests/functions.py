@@ -50,7 +50,7 @@ def power(x: Real, y: Real) -> Real:
         second = exact_constant(y.constant, like)
         simple = transcendental.simple_power(as_number(x), y.constant)
         if simple is not None:
-            return of_number(simple)
+            return of_number(_settled(simple, x))
     elif y.top == 0 and y.finite:
         second = exact_constant(Fraction(0), x.value)
     else:
@@ -58,7 +58,20 @@ def power(x: Real, y: Real) -> Real:
         lanes = max(lanes, y.value.kind.lanes)
         second = as_number(replace(y, value=spread(y.value, lanes)))
     first = as_number(replace(x, value=spread(x.value, lanes), err=None if x.err is None else spread(x.err, lanes)))
-    return of_number(transcendental.function("pow", [first, second], "wide"))
+    return of_number(_settled(transcendental.function("pow", [first, second], "wide"), x))
+
+
+def _settled(made: Number, x: Real) -> Number:
+    """A power that is open where float64 has 0 or an infinity, or nearly so, and x is neither: it may be divided by."""
+    if not made.saturated:
+        return made
+    size, far = made.wide().magnitude(), 2.0**made.saturated
+    base = spread(x.value, size.kind.lanes)
+    ordinary = base.compared("une", 0.0) & base.magnitude().compared("olt", math.inf)
+    if x.err is not None:
+        ordinary = ordinary | spread(x.err, size.kind.lanes).compared("une", 0.0)
+    beyond = size.compared("ogt", far) | size.compared("olt", 1 / far)
+    return replace(made.guarded(beyond & ordinary), saturated=0)
 
 
 def as_number(x: Real) -> Number:
