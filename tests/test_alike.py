@@ -1,4 +1,4 @@
-"""What unknown names may mean: spellings, words of names, names of other libraries, and misspellings."""
+"""Names that unknown ones may mean: spellings, words of names, names of other libraries, and misspellings."""
 
 import pytest
 

@@ -180,7 +180,7 @@ def test_listed_terms_are_added_up_exactly(isa: str, kind: str, shapes: list[Any
 
 
 def test_open_elements_are_decided_of_what_is_there_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What decides them is made once, and keeps nothing of the arrays that it read before."""
+    """The functions that decide them are made once, and keep nothing of the arrays that they read before."""
     decided = 0
     decide = undecided._decide
 

@@ -188,7 +188,7 @@ def agrees(device: dml.Device, wired: Wired, case: int, monkeypatch: pytest.Monk
 
 
 def every_operator(drawn: Counter[str], record_property: Callable[[str, object], None]) -> None:
-    """How often operators were drawn, and that each of them was."""
+    """The times that operators were drawn, and that each of them was."""
     least, most = min(drawn.values()), max(drawn.values())
     print(f"{len(drawn)} operators, each drawn {least} to {most} times")
     record_property("operators as nodes", sum(drawn.values()))

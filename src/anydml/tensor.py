@@ -213,7 +213,7 @@ class TensorDesc:
 
     @property
     def dimension_count(self) -> int:
-        """How many sizes there are."""
+        """The number of sizes."""
         return len(self.sizes)
 
     @property

@@ -1,4 +1,4 @@
-"""What lies beyond rounding: the elements of an output that no implementation gives which rounds at each step."""
+"""Elements beyond rounding: those of an output that no implementation gives which rounds at each step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Beyond(NamedTuple):
 
 
 def beyond(case: Case) -> Beyond | None:
-    """What of an output that differs rounding at each step does not explain; None where it explains everything.
+    """The elements that differ and that rounding at each step does not explain; None where it explains everything.
 
     Unbounded where no bound is known for a float output. Integers without a bound, and copies, are what they are.
     """

@@ -87,7 +87,7 @@ class _Checking:
         return None
 
     def _checked(self, desc: Desc) -> Checked[Desc]:
-        """What the check of a desc proves, once for all that are equal."""
+        """A desc that is checked, once for all that are equal."""
         try:
             known = self._alike.get(desc)
         except TypeError:  # what no kind takes may have no hash, and is a violation

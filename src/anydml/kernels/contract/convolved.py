@@ -123,5 +123,5 @@ def _of_columns(b: Beside | None, filters: int) -> Matrix:
 
 
 def _columns(m: Matrix) -> Matrix:
-    """What is by row by column."""
+    """A matrix that has one row, by column, of what another has by row."""
     return m._replace(row=0, column=m.row)

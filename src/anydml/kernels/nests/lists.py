@@ -183,7 +183,7 @@ class Lists(Frame):
     # --- vectors ---
 
     def _entry(self, part: int, j: str, along: Value, element: Kind) -> tuple[Value, Value, Value]:
-        """What lies at the offset of a list's entry, and the two numbers behind it."""
+        """The elements at the offset of a list's entry, and the two numbers behind it."""
         body = self.body
         place = body.op(f"add i64 {body.op(f'mul i64 {j}, {ENTRY}')}, {part * ENTRY * len(self.found.terms)}")
         at = body.at("%rowsums", place)
@@ -201,7 +201,7 @@ class Lists(Frame):
         return spread(self.walk.index(self.found.along).value, self.lanes)
 
     def _other(self, bits: Value, others: Value) -> Value:
-        """What is 0 as long as all elements are -0."""
+        """Bits that are 0 as long as all elements are -0."""
         return others | (bits ^ (1 << bits.kind.bits - 1)) if self.floating else others
 
     def _unsigned(self, others: Value, count: Value) -> Value | None:

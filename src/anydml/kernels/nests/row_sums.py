@@ -179,7 +179,7 @@ class RowSums(Frame):
         return bits.converted("sitofp" if self.type.dtype.kind == "i" else "uitofp", bits.kind.of("double"))
 
     def _judge(self) -> None:
-        """How far elements of a row may be apart for sums to be exact; None: as far as they can."""
+        """The binary places that elements of a row may be apart for sums to be exact; None: as many as there are."""
         down, across = self.down, self.across
         self.top = down.top * across.top
         factor = self.factor = down.factor * across.factor

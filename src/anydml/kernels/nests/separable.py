@@ -83,7 +83,7 @@ def _terms(program: Program, place: int) -> Iterator[_Term | None]:
 
 
 def joined(program: Program, place: int, op: str) -> list[int]:
-    """What an operation joins, of operations inside one another."""
+    """The operands of an operation, and of the same operations inside it."""
     node = program.nodes[place]
     return [x for a in node.args for x in joined(program, a, op)] if node.op == op else [place]
 

@@ -45,7 +45,7 @@ class Kinds(NamedTuple):
 
 
 class Seen:
-    """What reads them. order: of halves of every second element, where each comes from."""
+    """Reads of the elements that a filter sees. order: of halves of every second element, where each comes from."""
 
     ways: Sequence[tuple[str, str, str]]
 
