@@ -18,6 +18,7 @@ from anydml.devices.link import link
 from anydml.kernels.call.rounds import in_rounds, shares
 from anydml.kernels.kernel import Decide, Lowered, Machine
 from anydml.kernels.order import family as order
+from anydml.kernels.reduce import family as rows
 from anydml.kernels.windows import family as windows
 from anydml.schema.statement import stated
 from every_kernel import run
@@ -55,7 +56,23 @@ def pooled(operator: Any, x: np.ndarray[Any, Any], **fields: Any) -> Any:
     )
 
 
+def reduced(operator: Any, axis: int, **fields: Any) -> Any:
+    sizes = tuple(1 if d == axis else n for d, n in enumerate(X.shape))
+    mapped = operator is dml.ActivationSoftmax1
+    t = TensorDesc("UINT32" if fields.get("function") == "ARGMAX" else "FLOAT32", X.shape if mapped else sizes)
+    return operator(input_tensor=TensorDesc.of(X), output_tensor=t, axes=(axis,), **fields)
+
+
+def normalised(channels: int) -> Any:
+    image, parameters = TensorDesc.of(X), TensorDesc("FLOAT32", (1, channels, 1, 1))
+    return dml.BatchNormalizationTraining(
+        input_tensor=image, scale_tensor=parameters, bias_tensor=parameters, output_tensor=image, output_mean_tensor=parameters,
+        output_variance_tensor=parameters,
+    )  # fmt: skip
+
+
 X = np.random.default_rng(5).standard_normal((3, 5, 9, 11)).astype(np.float32)
+PARAMETERS = {"scale_tensor": X[:1, :, :1, :1].copy(), "bias_tensor": X[1:2, :, :1, :1].copy()}
 CASES: dict[str, tuple[Any, Callable[[], Any]]] = {
     "largest": (windows, lambda: pooled(dml.MaxPooling, X)),
     "whole images": (windows, lambda: pooled(dml.MaxPooling, X, window_size=(9, 11))),
@@ -71,6 +88,12 @@ CASES: dict[str, tuple[Any, Callable[[], Any]]] = {
             k=4,
         ),
     ),
+    "sums": (rows, lambda: reduced(dml.Reduce, 3, function="SUM")),
+    "places": (rows, lambda: reduced(dml.Reduce, 2, function="ARGMAX")),
+    "rows across": (rows, lambda: reduced(dml.Reduce, 1, function="SUM")),
+    "softmax": (rows, lambda: reduced(dml.ActivationSoftmax1, 3)),
+    "rows that are staged": (rows, lambda: reduced(dml.ActivationSoftmax1, 1)),
+    "outputs in order": (rows, lambda: normalised(5)),
 }
 
 
@@ -80,7 +103,8 @@ def test_long_calls_are_cut(monkeypatch: pytest.MonkeyPatch, name: str, threads:
     """In rounds that the steps say, or by kernels that stop; both give the bits of one call, again and again."""
     family, made = CASES[name]
     desc = made().as_newest()
-    wanted = expected(desc, {"input_tensor": X})
+    inputs = {"input_tensor": X, **(PARAMETERS if name == "outputs in order" else {})}
+    wanted = expected(desc, inputs)
     for limit in ("ALONE", "SHORT", "GENERAL"):
         if hasattr(family, limit):
             monkeypatch.setattr(family, limit, 0)
@@ -96,7 +120,7 @@ def test_long_calls_are_cut(monkeypatch: pytest.MonkeyPatch, name: str, threads:
         outputs = {n: np.empty(y.shape, y.dtype) for n, y in wanted.items()}
         for _ in range(2):
             stops.clear()
-            run(compiled, {"input_tensor": X}, outputs)
+            run(compiled, inputs, outputs)
             for output, y in wanted.items():
                 assert outputs[output].tobytes() == y.tobytes(), output
             assert parts + len(stops) > 1

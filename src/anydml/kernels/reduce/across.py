@@ -67,7 +67,8 @@ class _Kernel:
         arguments(body, names(shape), pointers(shape))
         self.streams.begin()
         start = body.load("i64", "%state")
-        begin, end = body.op(f"add i64 %first, {start}"), body.op("add i64 %first, %rows")
+        until = self.list.until(start)
+        begin, end = body.op(f"add i64 %first, {start}"), body.op(f"add i64 %first, {until}")
         size = f"%n{shape.outer - 1}"
         up = body.op(f"add i64 {end}, {size}")
         runs = body.op(f"udiv i64 {body.op(f'sub i64 {up}, 1')}, {size}")
@@ -92,6 +93,7 @@ class _Kernel:
             return []
 
         body.loop(body.op(f"udiv i64 {begin}, {size}"), runs, 1, [], run)
+        self.list.pause(until)
         self.list.end(start)
         body.begin()
         return kernel(body, list(body.declared))

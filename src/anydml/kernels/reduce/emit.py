@@ -66,7 +66,10 @@ class _Kernel:
 
         start = body.load("i64", "%state")
         first = Value(body, start, zero.kind)
-        body.loop(start, "%rows", 1, [first, first], row)
+        until = self.list.until(start)
+        _, staged = body.loop(start, until, 1, [first, first], row)
+        staging.resume(staged)
+        self.list.pause(until, lambda: self._put_back(until))
         self.list.end(start)
         body.begin()
         finer, declared = self.finer or ("", [])

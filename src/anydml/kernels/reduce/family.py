@@ -32,10 +32,12 @@ from anydml.schema.statement import Nest, Statement
 
 SHORT = 1 << 14  # elements below which other threads can wait
 ALONE = 1 << 15  # elements below which one thread computes
+BUDGET = 1 << 26  # elements of a thread between which signals are handled
 ROOM = 1 << 10  # elements on the list of a piece
 ROOM_OF_BLOCK = 1 << 6
 BLOCK = processor.caches().second // 2  # bytes of all tensors of rows that outputs take turns with
 TURNS = processor.caches().last  # bytes from which they do
+IN_TURNS = 1 << 28  # elements up to which they do: signals are not handled in between
 LONGEST = 1 << 24  # elements of a row that is added up; of longer ones, bounds would be of no use
 FACTORS = 1 << 20  # elements of one that is multiplied, and of powers that are added up
 
@@ -92,6 +94,8 @@ def _block(outputs: Sequence[Rows | Map], checked: Checked[Any]) -> int | None:
     nbytes = sum(t.total for t in checked.tensors.values())
     if len(kept) < len(outputs) or len(set(kept)) > 1 or nbytes < TURNS:
         return None
+    if max(prod(f.kept + f.reduced) for f in outputs if isinstance(f, Rows)) > IN_TURNS:
+        return None
     return max(1, BLOCK * prod(kept[0]) // nbytes)
 
 
@@ -136,6 +140,7 @@ def _reduced(
     kept = -(-kept // 8) * 8
     size = words(room, kept + sum(own) * shape.together // 8)
     count = prod(d.size for d in outer)
+    between = max(BUDGET // (lines * row.size), 1) if block is None else count
     pieces: list[list[Step]] = []
     shares = min(threads if count * lines * row.size >= ALONE else 1, count)
     steps = 0
@@ -145,7 +150,7 @@ def _reduced(
         scratch = At("scratch", 8 * size * steps)
         steps += 1
         memory = scratch + 8 * (-(-(STATE_WORDS + 2 * (room + 1)) // 8) * 8)
-        numbers: list[At | int] = [scratch, scratch + 8 * STATE_WORDS, memory, room, first, end - first, row.size]
+        numbers: list[At | int] = [scratch, scratch + 8 * STATE_WORDS, memory, room, first, end - first, between, row.size]
         numbers += [base for base, _ in placed]
         numbers += row.strides
         for d in outer:

@@ -35,6 +35,25 @@ class List:
         self.noted = body.load("i64", "%state", 16)
         when(body, body.op(f"icmp ugt i64 {self.noted}, {half}"), stop)
 
+    def until(self, start: str) -> str:
+        """The row before which a call that began at one stops: so many behind, or that behind the last one."""
+        body = self.body
+        behind = body.op(f"add i64 {start}, %between")
+        return body.call("llvm.umin.i64", Kind("i64"), f"i64 {behind}", "i64 %rows").name
+
+    def pause(self, until: str, before: Callable[[], None] | None = None) -> None:
+        """Stop before a row, from which the next call goes on, if there is such a row; before: what is done first."""
+        body = self.body
+
+        def stop() -> None:
+            if before is not None:
+                before()
+            body.store("i64", until, "%state")
+            body.do("ret i64 1")
+            body.label(body.name("never"))
+
+        when(body, body.op(f"icmp ult i64 {until}, %rows"), stop)
+
     def end(self, start: str) -> None:
         """Return whether there is anything on the list, after a call that began at a row."""
         body = self.body

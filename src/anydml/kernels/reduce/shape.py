@@ -67,7 +67,7 @@ def same_along(shape: Shape) -> frozenset[int]:
 def names(shape: Shape) -> list[str]:
     """The arguments of the kernel, in order."""
     count = len(shape.types)
-    found = ["state", "list", "memory", "room", "first", "rows", "n"]
+    found = ["state", "list", "memory", "room", "first", "rows", "between", "n"]
     found += [f"p{k}" for k in range(count)]
     found += [f"s{k}" for k in range(count)]
     for d in range(shape.outer):

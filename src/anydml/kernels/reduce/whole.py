@@ -121,7 +121,7 @@ def _found(
     for k, ((bases, dims), result) in enumerate(zip(boxes, results, strict=True)):
         *around, row = dims
         state = At("scratch", LINE * k)  # nothing is left open: there is neither a list nor anything that is kept
-        numbers: list[At | int] = [state, state, state, 2, 0, 1, row.size, *bases, result, *row.strides]
+        numbers: list[At | int] = [state, state, state, 2, 0, 1, 1, row.size, *bases, result, *row.strides]
         if around:
             numbers.append(prod(d.size for d in around))
         for d in around:
