@@ -16,6 +16,9 @@ from anydml import TensorDesc, check
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.call.rounds import in_rounds, shares
+from anydml.kernels.irregular import family as irregular
+from anydml.kernels.irregular.loops import Loop
+from anydml.kernels.irregular.loops import rounds as rounds_of
 from anydml.kernels.kernel import Decide, Lowered, Machine
 from anydml.kernels.order import family as order
 from anydml.kernels.reduce import family as rows
@@ -41,6 +44,26 @@ def test_rounds_go_through_all_units_once() -> None:
                 parts = shares(3, 3 + count, threads)
                 assert [u for first, end in parts for u in range(first, end)] == list(range(3, 3 + count))
                 assert len(parts) == min(threads, count)
+
+
+@pytest.mark.parametrize("turns", [(), (7,), (5, 7), (3, 1, 11), (2, 30, 3), (101, 2)])
+def test_rounds_of_loops_keep_their_order(turns: tuple[int, ...]) -> None:
+    """Units that come twice come in order after the first time, so that of several updates the last one stays."""
+    strides = [int(np.prod(turns[k + 1 :])) for k in range(len(turns))]
+    loops = [Loop(n, (s,)) for n, s in zip(turns, strides, strict=True)]
+    for most in range(1, 120):
+        times, inner = rounds_of(loops, most)
+        assert bool(times) == (prod(turns) > most)
+        assert prod(loop.turns for loop in inner) < 2 * most
+        last = {unit: at for at, unit in enumerate(units([*times, *inner]))}
+        assert sorted(last) == sorted(last, key=last.__getitem__) == list(range(prod(turns)))
+
+
+def units(loops: list[Loop]) -> list[int]:
+    found = [0]
+    for loop in loops:
+        found = [u + i * loop.strides[0] for u in found for i in range(loop.turns)]
+    return found
 
 
 def pooled(operator: Any, x: np.ndarray[Any, Any], **fields: Any) -> Any:
@@ -71,8 +94,14 @@ def normalised(channels: int) -> Any:
     )  # fmt: skip
 
 
+def scattered(axis: int) -> Any:
+    t, strides = TensorDesc.of(X), (1, 0, 0, 0) if axis == 0 else None
+    indices = TensorDesc("UINT32", X.shape, strides=strides)
+    return dml.ScatterElements(input_tensor=t, indices_tensor=indices, updates_tensor=t, output_tensor=t, axis=axis)
+
+
 X = np.random.default_rng(5).standard_normal((3, 5, 9, 11)).astype(np.float32)
-PARAMETERS = {"scale_tensor": X[:1, :, :1, :1].copy(), "bias_tensor": X[1:2, :, :1, :1].copy()}
+INDICES = np.random.default_rng(6).integers(0, 1 << 20, X.shape, np.uint32)
 CASES: dict[str, tuple[Any, Callable[[], Any]]] = {
     "largest": (windows, lambda: pooled(dml.MaxPooling, X)),
     "whole images": (windows, lambda: pooled(dml.MaxPooling, X, window_size=(9, 11))),
@@ -94,6 +123,16 @@ CASES: dict[str, tuple[Any, Callable[[], Any]]] = {
     "softmax": (rows, lambda: reduced(dml.ActivationSoftmax1, 3)),
     "rows that are staged": (rows, lambda: reduced(dml.ActivationSoftmax1, 1)),
     "outputs in order": (rows, lambda: normalised(5)),
+    "scattered": (irregular, lambda: scattered(3)),
+    "scattered rows": (irregular, lambda: scattered(0)),
+}
+INPUTS = {
+    "outputs in order": {"scale_tensor": X[:1, :, :1, :1].copy(), "bias_tensor": X[1:2, :, :1, :1].copy()},
+    "scattered": {"indices_tensor": INDICES % 11, "updates_tensor": X[:, :, ::-1].copy()},
+    "scattered rows": {
+        "indices_tensor": np.broadcast_to(INDICES[:, :1, :1, :1] % 3, X.shape),
+        "updates_tensor": X[::-1].copy(),
+    },
 }
 
 
@@ -103,7 +142,7 @@ def test_long_calls_are_cut(monkeypatch: pytest.MonkeyPatch, name: str, threads:
     """In rounds that the steps say, or by kernels that stop; both give the bits of one call, again and again."""
     family, made = CASES[name]
     desc = made().as_newest()
-    inputs = {"input_tensor": X, **(PARAMETERS if name == "outputs in order" else {})}
+    inputs = {"input_tensor": X, **INPUTS.get(name, {})}
     wanted = expected(desc, inputs)
     for limit in ("ALONE", "SHORT", "GENERAL"):
         if hasattr(family, limit):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import mul
 from typing import Any
 
@@ -11,7 +11,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.copy.strided import strided
 from anydml.kernels.irregular import emit, turning
-from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts
+from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts, rounds
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.displaced import Displaced, Named, Place, displaced
 from anydml.kernels.match.turned import turned
@@ -22,6 +22,8 @@ from anydml.tensor import TensorDesc
 ROW = 16  # bytes from which on a row is moved as a whole
 ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings
 SHORT = 1 << 18
+BUDGET = 1 << 28  # bytes of updates between which signals are handled
+PLACES = 3  # of an element: in the source, in the target and among the indices
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
@@ -55,10 +57,23 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         made = strided(target, found.before, tensors, threads=threads, short=False)
         phases += made.rounds[0].phases
         scratch, constants = made.scratch, made.constants
-    phases.append(_moves(target, found, tensors, 1 if found.scatters else threads))
+    code, arguments, loops, size_moved = _moves(target, found, tensors)
+
+    def pieces(loops: Sequence[Loop], offset: Sequence[int]) -> list[list[Step]]:
+        return [[Step(code, arguments(loop, at))] for loop, at in _parts(loops, offset, 1 if found.scatters else threads)]
+
+    # what a scatter reads may be the same again and again; what a gather writes is memory
+    times, inner = rounds(loops, max(BUDGET // size_moved, 1)) if found.scatters else ([], loops)
+    nowhere = (0,) * PLACES
+    moves = Rounds([pieces(inner, nowhere)])
+    if times:
+        moved = tuple([pieces(inner, loop.strides)] for loop in times)
+        moves = moves._replace(times=tuple(loop.turns for loop in times), moved=moved)
+    else:
+        phases += moves.phases
     return Lowered(
         target,
-        [Rounds(phases)],
+        [Rounds(phases), moves] if times else [Rounds(phases)],
         scratch,
         constants=constants,
         fails=True,
@@ -109,8 +124,14 @@ def _check(
     return Step(code, (named.size, _at(found.indices, tensors, named.start), *described(loops, 1)))
 
 
-def _moves(target: Target, found: Displaced, tensors: Mapping[str, TensorDesc], threads: int) -> list[list[Step]]:
-    """The pieces that move the elements, each a part of the outermost loop."""
+Arguments = Callable[[Sequence[Loop], Sequence[int]], tuple[At | int, ...]]
+
+
+def _moves(
+    target: Target, found: Displaced, tensors: Mapping[str, TensorDesc]
+) -> tuple[engine.Code, Arguments, list[Loop], int]:
+    """The kernel that moves the elements; its arguments for loops that begin so many bytes further; the loops of all, and the
+    bytes that are moved at once."""
     t = tensors[found.target.tensor]
     itemsize, bits = t.data_type.dtype.itemsize, tensors[found.indices.tensor].data_type.element_bits
     loops = merged(_ordered(found, tensors))
@@ -136,13 +157,20 @@ def _moves(target: Target, found: Displaced, tensors: Mapping[str, TensorDesc], 
     named: list[At | int] = []
     for column, part in zip(found.named, dimensions, strict=True):
         named += [_at(found.indices, tensors, column.start), column.size, *part]
-    pieces = []
+
+    def arguments(loops: Sequence[Loop], offset: Sequence[int]) -> tuple[At | int, ...]:
+        source, into = _at(found.source, tensors) + offset[0], _at(found.target, tensors) + offset[1]
+        named_here = [x + offset[2] if isinstance(x, At) else x for x in named]
+        return (source, into, row, *named_here, *described(loops, PLACES))
+
+    return code, arguments, loops, row
+
+
+def _parts(loops: Sequence[Loop], offset: Sequence[int], threads: int) -> Iterator[tuple[list[Loop], list[int]]]:
+    """The loops for each of so many threads at most, and where they begin."""
     for loop, first in parts(loops, threads):
-        moved = [first * stride for stride in loop[0].strides] if loop else [0, 0, 0]
-        source, into = _at(found.source, tensors) + moved[0], _at(found.target, tensors) + moved[1]
-        named_here = [x + moved[2] if isinstance(x, At) else x for x in named]
-        pieces.append([Step(code, (source, into, row, *named_here, *described(loop, 3)))])
-    return pieces
+        moved = [first * stride for stride in loop[0].strides] if loop else [0] * PLACES
+        yield loop, [a + b for a, b in zip(offset, moved, strict=True)]
 
 
 def _ordered(found: Displaced, tensors: Mapping[str, TensorDesc]) -> list[Loop]:

@@ -65,3 +65,23 @@ def parts(loops: Sequence[Loop], threads: int) -> list[tuple[list[Loop], int]]:
     outer, *inner = loops
     step = -(-outer.turns // threads)
     return [([Loop(min(step, outer.turns - i), outer.strides), *inner], i) for i in range(0, outer.turns, step)]
+
+
+def rounds(loops: Sequence[Loop], most: int) -> tuple[list[Loop], list[Loop]]:
+    """Loops to be run through again and again, and those of each time, which have about so many turns in all, at most.
+
+    The order stays, but that some turns of a loop may come once more after themselves: one that is cut into parts of the same
+    size, equally far apart, has parts that overlap. What moves elements may do so, where it does not write what it reads.
+    """
+    inner = 1
+    for k, loop in reversed([*enumerate(loops)]):
+        if inner * loop.turns > most:
+            count = -(-loop.turns // max(most // inner, 1))
+            step = loop.turns // count
+            if loop.turns - step * count >= step:
+                count, step = loop.turns, 1
+            size = loop.turns - step * (count - 1)
+            apart = Loop(count, tuple(step * stride for stride in loop.strides))
+            return [*loops[:k], apart], [Loop(size, loop.strides), *loops[k + 1 :]]
+        inner *= loop.turns
+    return [], list(loops)
