@@ -23,6 +23,7 @@ from anydml.kernels.code import engine, targets
 from anydml.kernels.kernel import Decide, Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family, undecided
+from anydml.kernels.reduce import family as rows
 from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index
 from anydml.schema.node import number
 from anydml.schema.statement import nest
@@ -151,6 +152,41 @@ def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, terms: i
     compiled.bind(input_tensor=x, output_tensor=y).execute()
     assert y.tobytes() == expected(desc, {"input_tensor": x})["output_tensor"].tobytes()
     assert pauses >= least  # 25 rows of 40 elements
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_calls_pause_within_a_row(monkeypatch: pytest.MonkeyPatch, isa: str, threads: int) -> None:
+    """Elements of many terms each: a vector of them is computed, and the next call goes on behind it."""
+    pauses = 0
+
+    def counting(decide: Decide, *args: Any) -> None:
+        nonlocal pauses
+        pauses += 1
+        decide(*args)
+
+    monkeypatch.setattr(family, "BUDGET", 100)
+    monkeypatch.setattr(family, "ALONE", 1)
+    monkeypatch.setattr(family, "deciding", lambda *args: partial(counting, undecided.deciding(*args)))
+    monkeypatch.setattr(rows, "LONGEST", 4)  # of longer ones, this family has the sums
+    x = np.random.default_rng(3).standard_normal((2, 45, 70)).astype(np.float32)
+    x[1, 3:9, 2] = np.inf, -np.inf, np.nan, 1e30, 2.0**-149, -0.0
+    desc = dml.Reduce(
+        input_tensor=TensorDesc.of(x),
+        output_tensor=TensorDesc("FLOAT32", (2, 45, 1)),
+        axes=(2,),
+        function=dml.ReduceFunction.AVERAGE,
+    )
+    y = np.empty((2, 45, 1), np.float32)
+    compiled = dml.Device(threads=threads, isa=isa).compile(desc)
+    assert compiled.kernel_name == NAME
+    bound = compiled.bind(input_tensor=x, output_tensor=y)
+    for _ in range(2):
+        pauses = 0
+        y[...] = 85
+        bound.execute()
+        np.testing.assert_array_equal(bits(y), bits(expected(desc, {"input_tensor": x})["output_tensor"]))
+        assert pauses >= 4  # rows of 45 elements, of which at most eight are computed side by side
 
 
 @pytest.mark.parametrize("isa", ISAS)

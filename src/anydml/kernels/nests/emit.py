@@ -126,6 +126,9 @@ class _Kernel(Frame):
             body.do("%x = phi i64 [ %start, %beforecolumns ], [ %nextx, %columnend ]")
             body.branch(body.op(f"icmp uge i64 %x, {self.width}"), "rowend", "incolumn")
             body.label("incolumn")
+            if shape.paused:
+                late = body.op(f"icmp uge i64 {body.op('sub i64 %x, %start')}, %pace")
+                when(body, late, lambda: self._pause("%row", "%x"))
             if self.sums is not None and usable is not None:
                 self._of_rows(self.sums, usable, rows[0])
             column = {shape.lane: self.column("%x")}
@@ -212,6 +215,11 @@ class _Kernel(Frame):
         body.do(f"store i64 {place}, ptr {body.at('%state', 8)}, align 8")
         body.do("ret i64 1")
 
+    def _pause(self, row: str, place: str) -> None:
+        """End the call here, within a block that others come after."""
+        self._stop(row, place)
+        self.body.label(self.body.name("unreached"))
+
     # --- where ---
 
     def _places(self) -> tuple[list[str], dict[int, Index]]:
@@ -255,11 +263,7 @@ class _Kernel(Frame):
             count = body.op("load i64, ptr %countat, align 8")
             full = body.op(f"icmp ugt i64 {body.op(f'add i64 {count}, {self.lanes}')}, %room")
 
-            def stop() -> None:
-                self._stop("%row", body.op(f"add i64 %x, {self.lanes}"))
-                body.label(body.name("unreached"))
-
-            when(body, full, stop)
+            when(body, full, lambda: self._pause("%row", body.op(f"add i64 %x, {self.lanes}")))
 
         yes, after = body.name("yes"), body.name("after")
         body.branch(any_, yes, after, seldom=True)

@@ -131,6 +131,9 @@ class _Outputs:
             self._contiguous(),
         )
         self.shape = emit.settled(target, self.shape)
+        # of loops that are ended by what is known within the call, more than once in these
+        if prod(sizes[dims:]) * sizes[lane] > BUDGET and self.shape.pausable():
+            self.shape = self.shape._replace(paused=True)
         self.limited = found.program.limited()
         if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > LONGEST:
             raise engine.Uncompilable("elements are reductions of too many terms")
@@ -190,7 +193,7 @@ class _Outputs:
         # the kernel divides it by the turns of the loops whose ends it finds
         variables = range(shape.program.dims, len(sizes))
         terms = prod(min(sizes[v], GUESSED) if v in self.limited else sizes[v] for v in variables if v not in known)
-        budget = max(1, BUDGET // (width * terms))
+        budget = max(1, BUDGET // (terms if shape.paused else width * terms))
         steps: list[list[Step]] = []
         pieces: list[Piece] = []
         for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):

@@ -61,7 +61,10 @@ class Ranges(Frame):
         return Value(body, most, WORD)
 
     def rows(self, turns: Sequence[Value]) -> None:
-        """Put in `%between` how many rows there are between pauses: the fewer, the more turns loops take at most."""
+        """Put in `%between` how many rows there are between pauses: the fewer, the more turns loops take at most.
+
+        Where calls may end within a row, `%pace` is how many columns of one there are between them.
+        """
         body = self.body
         rows = Value(body, "%budget", WORD)
         for v in dict.fromkeys(narrowed.variable for narrowed in self.shape.narrowed):
@@ -71,6 +74,10 @@ class Ranges(Frame):
                     least = most if least is None else body.intrinsic("smin", least, most)
             assert least is not None
             rows = body.value(f"udiv i64 {rows.name}, {least.name}", WORD)
+        if self.shape.paused:
+            columns = body.intrinsic("umax", rows, body.constant(WORD, self.lanes))
+            body.do(f"%pace = add i64 {columns.name}, 0")
+            rows = body.value(f"udiv i64 {columns.name}, %size{self.shape.lane}", WORD)
         body.do(f"%between = add i64 {body.intrinsic('umax', rows, body.constant(WORD, 1)).name}, 0")
 
     def load(self, variables: Mapping[int, Index]) -> None:

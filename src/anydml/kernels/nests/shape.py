@@ -16,6 +16,7 @@ MOST = 1 << 28  # turns that may be taken for that
 STATE = ("row", "place", "count")  # words: where to go on, and the elements on the list
 STATE_WORDS = 8  # in a cache line of its own
 DONE = (1 << 63) - 1  # the row of a piece that has ended
+LOOPS = ("reduce", "first_largest")  # nodes
 ARGUMENTS = ("state", "list", "memory", "room", "budget", "begin", "end")
 
 
@@ -36,7 +37,8 @@ class Shape(NamedTuple):
 
     kept: the tensors whose elements are listed with those that are open, since outputs may lie in their place.
     separable: a sum whose rows are added up before their elements, if that pays. weighted: one whose terms are listed.
-    contiguous: the dimensions of tensors along which elements lie side by side.
+    contiguous: the dimensions of tensors along which elements lie side by side. paused: calls may end between the columns of a
+    row, and `budget` counts columns instead of rows.
     """
 
     program: Program
@@ -49,6 +51,7 @@ class Shape(NamedTuple):
     separable: Separable | None = None
     weighted: Weighted | None = None
     contiguous: tuple[tuple[int, int], ...] = ()
+    paused: bool = False
 
     @property
     def outer(self) -> list[int]:
@@ -92,6 +95,23 @@ class Shape(NamedTuple):
             found = {a for a in found if self._is_long(a)}
         return sorted(found)
 
+    def pausable(self) -> bool:
+        """Whether all loops are those of columns, so that little is computed again where a call goes on within a row."""
+        if self.separable is not None or self.weighted is not None:
+            return False
+        free, nodes = self.program.free(), self.program.nodes
+        loops = {p for p, node in enumerate(nodes) if node.op in LOOPS}
+        return all(self.lane in free[p] for p in loops) and not any(self._below(p) & loops for p in self.tabled(self.lane))
+
+    def _below(self, place: int) -> set[int]:
+        """A node and those that it is computed from."""
+        seen, stack = set[int](), [place]
+        while stack:
+            if (p := stack.pop()) not in seen:
+                seen.add(p)
+                stack += self.program.nodes[p].args
+        return seen
+
     def _is_side(self, place: int) -> bool:
         """Whether a node is how far along elements side by side lie, in a tensor where they do so, too."""
         op, args, data = self.program.nodes[place]
@@ -104,7 +124,7 @@ class Shape(NamedTuple):
             if (p := stack.pop()) not in seen and nodes[p].op not in ("constant", "variable", "truth"):
                 seen.add(p)
                 stack += nodes[p].args
-        looped = any(nodes[p].op in ("reduce", "first_largest") or (self.program.moves and nodes[p].op == "read") for p in seen)
+        looped = any(nodes[p].op in LOOPS or (self.program.moves and nodes[p].op == "read") for p in seen)
         return len(seen) > FEW and not looped
 
 
