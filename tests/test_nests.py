@@ -24,6 +24,7 @@ from anydml.kernels.kernel import Decide, Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family, undecided
 from anydml.kernels.reduce import family as rows
+from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index
 from anydml.schema.node import number
 from anydml.schema.statement import nest
@@ -175,7 +176,7 @@ def test_calls_pause_within_a_row(monkeypatch: pytest.MonkeyPatch, isa: str, thr
         input_tensor=TensorDesc.of(x),
         output_tensor=TensorDesc("FLOAT32", (2, 45, 1)),
         axes=(2,),
-        function=dml.ReduceFunction.AVERAGE,
+        function=ReduceFunction.AVERAGE,
     )
     y = np.empty((2, 45, 1), np.float32)
     compiled = dml.Device(threads=threads, isa=isa).compile(desc)
