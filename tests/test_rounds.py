@@ -20,6 +20,7 @@ from anydml.kernels.irregular import family as irregular
 from anydml.kernels.irregular.loops import Loop
 from anydml.kernels.irregular.loops import rounds as rounds_of
 from anydml.kernels.kernel import Decide, Lowered, Machine
+from anydml.kernels.nests import family as nests
 from anydml.kernels.order import family as order
 from anydml.kernels.reduce import family as rows
 from anydml.kernels.windows import family as windows
@@ -106,6 +107,7 @@ CASES: dict[str, tuple[Any, Callable[[], Any]]] = {
     "largest": (windows, lambda: pooled(dml.MaxPooling, X)),
     "whole images": (windows, lambda: pooled(dml.MaxPooling, X, window_size=(9, 11))),
     "means": (windows, lambda: pooled(dml.AveragePooling, X, include_padding=False)),
+    "counted": (nests, lambda: pooled(dml.AveragePooling, X, include_padding=False)),
     "lengths": (windows, lambda: pooled(dml.LpPooling, X, p=2)),
     "sorted": (
         order,

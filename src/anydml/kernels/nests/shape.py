@@ -80,7 +80,8 @@ class Shape(NamedTuple):
     def tabled(self, dimension: int) -> list[int]:
         """The nodes that depend on a dimension's variable alone and serve others: their values are kept for all rows.
 
-        Of other dimensions than the lane's, those that take more than a few operations, and no loops.
+        Of other dimensions than the lane's, those that take more than a few operations, and no loops: these are long where
+        calls end within a row, and would be gone through again in each.
         """
         free, only = self.program.free(), frozenset((dimension,))
         nodes = self.program.nodes
@@ -93,24 +94,24 @@ class Shape(NamedTuple):
         }
         if dimension != self.lane:
             found = {a for a in found if self._is_long(a)}
+        elif self.paused:
+            found -= self._looped()
         return sorted(found)
 
     def pausable(self) -> bool:
         """Whether all loops are those of columns, so that little is computed again where a call goes on within a row."""
         if self.separable is not None or self.weighted is not None:
             return False
-        free, nodes = self.program.free(), self.program.nodes
-        loops = {p for p, node in enumerate(nodes) if node.op in LOOPS}
-        return all(self.lane in free[p] for p in loops) and not any(self._below(p) & loops for p in self.tabled(self.lane))
+        free = self.program.free()
+        return all(self.lane in free[p] for p, node in enumerate(self.program.nodes) if node.op in LOOPS)
 
-    def _below(self, place: int) -> set[int]:
-        """A node and those that it is computed from."""
-        seen, stack = set[int](), [place]
-        while stack:
-            if (p := stack.pop()) not in seen:
-                seen.add(p)
-                stack += self.program.nodes[p].args
-        return seen
+    def _looped(self) -> set[int]:
+        """The nodes that are computed from reductions."""
+        found: set[int] = set()
+        for p, (op, args, _) in enumerate(self.program.nodes):  # each after its arguments
+            if op in LOOPS or found.intersection(args):
+                found.add(p)
+        return found
 
     def _is_side(self, place: int) -> bool:
         """Whether a node is how far along elements side by side lie, in a tensor where they do so, too."""
