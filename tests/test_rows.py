@@ -96,6 +96,24 @@ def same(have: NDArray[Any], want: NDArray[Any]) -> None:
 # --- results ---
 
 
+@pytest.mark.parametrize("name", ["MAX", "MIN", "ARGMAX", "ARGMIN", "SUM"])
+@pytest.mark.parametrize("strides", [(0, 5, 1), (0, 0, 1), (0, 1, 0), (5, 0, 1), (5, 1, 0), (0, 0, 0)])
+@pytest.mark.parametrize("axes", [(1, 2), (0, 1, 2), (0, 2)])
+def test_elements_that_rows_have_again_and_again(name: str, strides: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """They count in sums and in places, and make no difference to extremes."""
+    desc = desc_of(name, F32, (3, 4, 5), axes, strides)
+    for n, memory in enumerate(drawn(F32, (20,), 3)):
+        if SOAK > 1 or n % 3 == axes[0]:
+            x = np.lib.stride_tricks.as_strided(memory, (3, 4, 5), [4 * s for s in strides])
+            same(executed(desc, x), exact(desc, x))
+
+
+def test_the_place_of_the_largest_of_very_many_equal_elements() -> None:
+    desc = desc_of("ARGMAX", F32, (2, 1 << 20, 1 << 20, 3), (1, 2, 3), (3, 0, 0, 1))
+    x = np.broadcast_to(np.array([1, 3, 2, 5, 5, 6], np.float32).reshape(2, 1, 1, 3), (2, 1 << 20, 1 << 20, 3))
+    assert executed(desc, x).ravel().tolist() == [1, 2]  # at once
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_every_type_and_instruction_set_gives_the_exact_result(name: str) -> None:
     taken = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from math import prod
 from typing import Any
 
@@ -114,7 +114,7 @@ def _reduced(
     strides = [s for _, s in placed]
     sizes = (*r.kept, *r.reduced)
     dims = [Dimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes)]
-    outer, inner = merged(dims[: len(r.kept)]), merged(dims[len(r.kept) :])
+    outer, inner = merged(dims[: len(r.kept)]), merged(_counting(r, dims[len(r.kept) :]))
     *around, row = inner or [Dimension(1, tuple(0 for _ in strides))]
     lines = prod(d.size for d in around)
     ops = {node.op for node in r.formula}
@@ -169,6 +169,19 @@ def _reduced(
         ends = [*range(first, end, block or count), end]
         pieces.append([step(*pair) for pair in pairwise(ends)])
     return Run([pieces], 8 * size * steps, OpenRows(r, nest, output.data_type, steps, size, turns=block is not None))
+
+
+def _counting(r: Rows, inner: Sequence[Dimension]) -> list[Dimension]:
+    """The dimensions of a row without those along which elements are the same, where these make no difference.
+
+    They make none to extremes, nor to the first place of one where they are the outermost: that place is in the first of them.
+    """
+    ops = {node.op for node in r.formula if node.op.startswith("row_")}
+    if ops <= {"row_max", "row_min"}:
+        return [d for d in inner if any(d.strides)]
+    if ops <= {"row_max", "row_min", "row_first_largest", "row_first_smallest"}:
+        return [*dropwhile(lambda d: not any(d.strides), inner)]
+    return list(inner)
 
 
 def _keeps(shape: Shape) -> int:
