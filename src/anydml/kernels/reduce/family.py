@@ -37,7 +37,7 @@ ROOM = 1 << 10  # elements on the list of a piece
 ROOM_OF_BLOCK = 1 << 6
 BLOCK = processor.caches().second // 2  # bytes of all tensors of rows that outputs take turns with
 TURNS = processor.caches().last  # bytes from which they do
-IN_TURNS = 1 << 28  # elements up to which they do: signals are not handled in between
+IN_TURNS = 1 << 27  # elements up to which they do: signals are not handled in between
 LONGEST = 1 << 24  # elements of a row that is added up; of longer ones, bounds would be of no use
 FACTORS = 1 << 20  # elements of one that is multiplied, and of powers that are added up
 
