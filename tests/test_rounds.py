@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections.abc import Callable
 from functools import partial
 from math import prod
@@ -24,6 +26,7 @@ from anydml.kernels.nests import family as nests
 from anydml.kernels.order import family as order
 from anydml.kernels.reduce import family as rows
 from anydml.kernels.windows import family as windows
+from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.statement import stated
 from every_kernel import run
 
@@ -170,3 +173,48 @@ def test_long_calls_are_cut(monkeypatch: pytest.MonkeyPatch, name: str, threads:
 def noting(stops: list[int], decide: Decide, *args: Any) -> None:
     stops.append(1)
     decide(*args)
+
+
+def again_and_again(sizes: tuple[int, ...], value: Any = 1, dtype: Any = np.float32) -> Any:
+    return np.broadcast_to(np.array(value, dtype), sizes)
+
+
+def mean(*sizes: int) -> tuple[Any, dict[str, Any]]:
+    """The means of rows of one number, which take long."""
+    x, y = again_and_again(sizes), np.empty((*sizes[:-1], 1), np.float32)
+    desc = dml.Reduce(input_tensor=TensorDesc.of(x), output_tensor=TensorDesc.of(y), axes=(1,), function=ReduceFunction.AVERAGE)
+    return desc, {"input_tensor": x, "output_tensor": y}
+
+
+def updated() -> tuple[Any, dict[str, Any]]:
+    t, many = TensorDesc("FLOAT32", (5, 3)), (1 << 31, 3)
+    made = {"indices_tensor": again_and_again(many, 4, np.uint32), "updates_tensor": again_and_again(many)}
+    descs = {name: TensorDesc.of(x) for name, x in made.items()}
+    arrays = {"input_tensor": np.zeros((5, 3), np.float32), "output_tensor": np.empty((5, 3), np.float32), **made}
+    return dml.ScatterElements(input_tensor=t, output_tensor=t, axis=0, **descs), arrays
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer that sends signals")
+@pytest.mark.parametrize(
+    ("kernel", "made"),
+    [("reduce", lambda: mean(1 << 18, 1 << 20)), ("nests", lambda: mean(1 << 10, 1 << 26)), ("irregular", updated)],
+)
+def test_a_signal_ends_a_long_call(kernel: str, made: Callable[[], tuple[Any, dict[str, Any]]]) -> None:
+    desc, arrays = made()
+    compiled = dml.Device().compile(desc)
+    assert compiled.kernel_name == f"{kernel}:compiled"
+    bound = compiled.bind(**arrays)
+
+    def ended(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, ended)
+    begun = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            bound.execute()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - begun < 5
