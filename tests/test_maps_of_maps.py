@@ -35,8 +35,9 @@ SOME = 24  # pairs of all; in `make soak` 100 times as many
 def maps(data_type: DataType) -> Iterator[Desc]:
     """Operators that compute every element from one element of one or two inputs, all of the type; attributes of examples."""
     for operator in operators.every():
-        if not operator.spec.name.startswith(("ELEMENT_WISE", "ACTIVATION", "CAST")):
-            continue
+        name = operator.spec.name
+        if not name.startswith(("ELEMENT_WISE", "ACTIVATION", "CAST")) or "SOFTMAX" in name or "HARDMAX" in name:
+            continue  # softmax and hardmax are of rows
         for example in operator.spec.examples[:2]:
             desc = operator(**example.fields)
             floats = (DataType.FLOAT32, DataType.FLOAT16)
@@ -137,7 +138,8 @@ def test_two_maps_as_one_are_both(data_type: DataType, ran: Ran) -> None:
         made: list[NDArray[Any]] = []
         for fuse in (True, False):
             compiled: Any = device.compile(graph, fuse=fuse)
-            assert all(part.kernel_name == "elementwise:compiled" for part in compiled.call.parts if fuse)
+            kernels = {part.kernel_name for part in compiled.call.parts}
+            assert not fuse or kernels in ({"elementwise:compiled"}, {"copy:compiled"})  # two identities are a copy
             fused += fuse and len(compiled.call.parts) == 1
             made.append(np.zeros(COUNT, tensor_of(second, outputs_of(second)[0]).data_type.dtype))
             compiled.bind(**inputs, y=made[-1]).execute()
