@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: demo test lint bench docs functions approximations prove soak
-.PHONY: soak-maps soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
+.PHONY: soak-maps soak-rows soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -18,7 +18,7 @@ lint: .venv/test
 	$(BIN)/lint-imports
 
 # what `make test` samples, at length; each part by itself ends with its counts
-soak: soak-maps soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
+soak: soak-maps soak-rows soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
 
 SOAK = -m pytest --numprocesses auto --dist loadgroup --quiet
 
@@ -26,6 +26,11 @@ SOAK = -m pytest --numprocesses auto --dist loadgroup --quiet
 soak-maps: .venv/test
 	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/test_elementwise.py
 	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_elementwise_*.py tests/test_four_bit_maps.py tests/test_two_inputs.py tests/test_element_wise_unary.py tests/test_pilots_*.py
+
+# reductions of rows: 10^5 results beside ties of each function
+soak-rows: .venv/test
+	ANYDML_SOAK=500 $(BIN)/python $(SOAK) tests/test_near_ties.py -k test_results_beside_ties
+	ANYDML_SOAK=20 $(BIN)/python $(SOAK) tests/test_near_ties.py tests/test_reductions_of_layers.py -k "not test_results_beside_ties"
 
 # sums of products of floats: 10^7 outputs of up to 64 terms, 10^6 of longer sums; and every other way that sums are computed
 soak-contractions: .venv/test

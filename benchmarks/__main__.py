@@ -18,6 +18,8 @@ import numpy as np
 import anydml
 from benchmarks import (
     calls,
+    cliffs,
+    compiling,
     contractions,
     convolutions,
     dequantised,
@@ -30,6 +32,7 @@ from benchmarks import (
     reference,
     rest,
     slices,
+    starting,
     windows,
 )
 from benchmarks.matmul_peers import HELD
@@ -37,6 +40,8 @@ from benchmarks.matmul_peers import HELD
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "overview": overview.run,
     "calls": calls.run,
+    "compile": compiling.run,
+    "start": starting.run,
     "slice": slices.run,
     "matmul": matmuls.run,
     "map": maps.run,
@@ -44,6 +49,7 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "convolution": convolutions.run,
     "windows": windows.run,
     "rest": rest.run,
+    "cliffs": cliffs.run,
     "graphs": graphs.run,
     "networks": networks.run,
     "digits": digits.run,
@@ -65,6 +71,7 @@ def main() -> None:
     if arguments.isa and not HELD[arguments.isa].items() <= os.environ.items():  # which are read when they are loaded
         command = [sys.executable, "-m", "benchmarks", *sys.argv[1:]]
         sys.exit(subprocess.run(command, env=os.environ | HELD[arguments.isa]).returncode)
+    os.environ["ANYDML_CACHE"] = "0"  # who compiles compiles
     options = {"shapes": arguments.shapes, "seconds": arguments.seconds, "isa": arguments.isa}
     parts = PARTS | {"matmul": partial(matmuls.run, **options)}
     machine = {

@@ -48,7 +48,7 @@ def optimised(target: Target, kind: Kind, height: int) -> str:
     llvm = binding()
     with guard:
         module = llvm.parse_assembly(multiply(target, kind, height), llvm.create_context())
-        passes = llvm.create_pass_builder(engine._machine(llvm, target), llvm.create_pipeline_tuning_options(speed_level=3))
+        passes = llvm.create_pass_builder(engine._machine(target), llvm.create_pipeline_tuning_options(speed_level=3))
         passes.getModulePassManager().run(module, passes)
         return str(module)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections import Counter
-from collections.abc import Callable
-from functools import lru_cache, wraps
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,26 +19,14 @@ import guarded
 from anydml.devices import link
 from anydml.kernels.code import engine
 from anydml.kernels.code.llvm import unavailable
-from anydml.kernels.code.targets import Target
 from anydml.kernels.reduce import undecided
-from every_kernel import Compared, Kernel, Ran
+from every_kernel import CallsOf, Compared, Kernel, Ran
 
 # tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
 engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
 engine.within = lru_cache(maxsize=256)(engine.within.__wrapped__)
 
-_made = engine._compiled
-
-
-@wraps(_made)
-def _loudly(text: str, target: Target, most: int | None = None) -> Any:
-    """Code that LLVM does not parse is a mistake of ours; where it is met, a slower kernel serves, and nobody would see it."""
-    made = _made(text, target, most)
-    assert not (isinstance(made, str) and "does not take the code" in made), made
-    return made
-
-
-engine._compiled = _loudly
+os.environ["ANYDML_CACHE"] = "0"  # of processes that tests start, too: what they test is compiled by the code that they test
 
 TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
     **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
@@ -105,13 +94,39 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture
+def calls_of(monkeypatch: pytest.MonkeyPatch) -> CallsOf:
+    """Makes a list that gets an entry with each call of a module's function from then on."""
+
+    def counting(module: Any, name: str) -> list[None]:
+        calls: list[None] = []
+        function = getattr(module, name)
+
+        def counted(*args: Any) -> Any:
+            calls.append(None)
+            return function(*args)
+
+        monkeypatch.setattr(module, name, counted)
+        return calls
+
+    return counting
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Signals raise KeyboardInterrupt, also where tests run in the background, which ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
 def own_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that change what kernels are made of compile their own, which nobody else gets."""
     monkeypatch.setattr(engine, "compiled", lru_cache(maxsize=1024)(engine.compiled.__wrapped__))
 
 
 @pytest.fixture
-def in_python(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
+def left(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of elements that kernels of rows leave to Python, call by call."""
     counts: list[int] = []
     coordinates = undecided._coordinates
@@ -123,6 +138,12 @@ def in_python(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
 
     monkeypatch.setattr(undecided, "_coordinates", counting)
     return counts
+
+
+@pytest.fixture
+def in_python(left: list[int], own_code: None) -> list[int]:
+    """As `left`, of kernels that nobody else gets."""
+    return left
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ Operator = type[Desc]
 DOT_PRODUCTS = {"avxvnni", "avx512vnni", "dotprod", "i8mm"}
 SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # how many times as many cases as by default
 """All tests of an operator together take about four seconds of one core; what takes longer belongs to `make soak`."""
+CallsOf = Callable[[Any, str], list[None]]
 Ran = Callable[[int, int], None]
 Compared = Callable[[str, int, int], None]
 

@@ -69,11 +69,11 @@ def _follow(rng: random.Random, wiring: Wiring, name: str) -> bool:
         desc, _ = example_of(rng, name)
         there = wiring.made[-rng.choice((1, 1, 1, 4)) :] if rng.random() < 0.8 else wiring.made
         made = rng.choice(there) if there and rng.random() < 0.9 else None
-        if (fitted := _fitted(rng, desc, made)) is None:
+        if (fitted := fit_to(rng, desc, made)) is None:
             continue
         desc, sources = fitted
         desc, sources = _fed(rng, wiring, desc, sources)
-        given, constants = _given(rng, wiring, desc, sources)
+        given, constants = given_to(rng, wiring, desc, sources)
         desc, constants = _kept(rng, desc, sources, constants)
         if not valid(desc) or any(prod(t.desc.sizes) > MOST for t in desc.tensors()):
             continue
@@ -85,7 +85,7 @@ def _follow(rng: random.Random, wiring: Wiring, name: str) -> bool:
     return False
 
 
-def _fitted(rng: random.Random, desc: Desc, made: Made | None) -> tuple[Desc, dict[str, Made]] | None:
+def fit_to(rng: random.Random, desc: Desc, made: Made | None) -> tuple[Desc, dict[str, Made]] | None:
     """An example with tensors of other sizes and types, one input of which reads a result; None where it takes none such."""
     free = [t for t in desc.tensors() if t.field.role == INPUT and t.field.wire not in desc.spec.ruled]
     if not free:
@@ -155,7 +155,7 @@ def _outputs(rng: random.Random, desc: Desc) -> dict[str, TensorDesc]:
     """The outputs that follow from a desc's inputs and attributes, now and then with gaps between their elements."""
     try:
         following = type(desc).outputs(desc)
-    except Exception:  # the sizes make no sense, or nothing follows from them
+    except (NotImplementedError, ValueError, TypeError, IndexError, ZeroDivisionError):  # sizes of which nothing follows
         following = {}
     found = {}
     for t in desc.tensors():
@@ -203,7 +203,7 @@ def _fed(rng: random.Random, wiring: Wiring, desc: Desc, sources: dict[str, Made
     return with_tensors(desc, changes), sources
 
 
-def _given(rng: random.Random, wiring: Wiring, desc: Desc, sources: dict[str, Made]) -> tuple[dict[str, Array], set[str]]:
+def given_to(rng: random.Random, wiring: Wiring, desc: Desc, sources: dict[str, Made]) -> tuple[dict[str, Array], set[str]]:
     """Elements for the other inputs, drawn to hurt, that keep the rules about data; and those that change with no call."""
     given, constants = {}, set()
     generator = np.random.default_rng(rng.getrandbits(32))

@@ -35,6 +35,8 @@ def test_names_of_other_libraries_lead_to_operators() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
+        ("sum", "; did you mean reduce?"),
+        ("mean", "; did you mean element_wise_mean or reduce?"),
         ("matmul", "; did you mean gemm, matrix_multiply_integer or quantized_linear_matrix_multiply?"),
         ("GemmDesc", "; did you mean Gemm?"),
         ("device", "; did you mean Device?"),

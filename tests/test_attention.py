@@ -15,8 +15,11 @@ import hurting
 import oracle
 from agreement import bits
 from anydml import TensorDesc, operators
-from anydml.kernels.attention import layout, undecided, weights
+from anydml.kernels.attention import finer, layout, undecided, weights
+from anydml.kernels.attention.function import Function
+from anydml.kernels.attention.shape import Shape
 from anydml.kernels.code import llvm
+from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise.functions import doubled
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.match.attention import attention
@@ -297,6 +300,7 @@ def test_ties_and_zeros_of_equal_weights_are_left_to_nobody(left: list[int]) -> 
     for at, dtype in enumerate((np.float32, np.float16)):
         rng = np.random.default_rng(at)
         found = made(rng, "apart", "KEY_SEQUENCE_LENGTH", dtype, batch=1, queries=2, keys=6, value_size=64, heads=1, groups=1)
+        found[2]["mask_filter_value"] = -math.inf  # what a finite one leaves of a term gives zeros their signs
         inputs, _, _ = found
         inputs["query_tensor"][...] = 0
         inputs["mask_tensor"][...] = 4
@@ -317,6 +321,53 @@ def test_the_largest_score_counts_however_it_is_rounded() -> None:
     inputs, outputs, fields = made(np.random.default_rng(2), "apart", "NONE", batch=1, queries=3, keys=3, size=4, value_size=8)
     inputs["query_tensor"] *= np.float32(1e33)
     agrees((inputs, outputs, fields | dict(scale=100.0)), ISAS)
+
+
+def without_second_stage(target: Target, shape: Shape) -> Function:
+    """In the place of `finer.refined`: all that the first stage leaves open stays open."""
+    return Function(target, shape, "refined", [*(f"i64 {x}" for x in "oprs")])
+
+
+def test_one_score_far_ahead_is_decided_at_once(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
+    """By the first stage, however large scores are, where no value is 0; also beside keys that a mask leaves out."""
+    monkeypatch.setattr(finer, "refined", without_second_stage)
+    count = 0
+    for at, (factor, mask) in enumerate((f, m) for f in (1e14, 1e18) for m in ("NONE", "KEY_SEQUENCE_LENGTH", "BOOLEAN")):
+        found = made(np.random.default_rng(at), "apart", mask, batch=1, queries=2, keys=12, size=4, heads=1, term=at % 2 == 0)
+        for name in ("query_tensor", "key_tensor"):
+            found[0][name] *= np.float32(factor)
+        if mask == "KEY_SEQUENCE_LENGTH":
+            found[0]["mask_tensor"][...] = 9
+        count += agrees(found, ISAS if SOAK > 1 else ISAS[at % len(ISAS) :][:1])["output_tensor"].size
+    assert count >= 6 * 44
+    assert sum(left) == 0, left
+
+
+def test_some_scores_far_ahead_and_values_that_are_no_numbers() -> None:
+    """Keys whose weights are 0 are left out by the second stage, but not what their values make of a sum or of a sign."""
+    rng, count = np.random.default_rng(12), 0
+    for at in range(3 * SOAK):
+        form, dtype = ("apart", "lengths")[at % 2], (np.float32, np.float16)[at // 2 % 2]
+        found = made(rng, form, MASKS[at % 5], dtype, batch=1, queries=4, keys=20, size=4, heads=1, term=at % 3 == 2)
+        for name, x in found[0].items():
+            if x.dtype.kind == "f" and ("query" in name or "key" in name):
+                x[...] = np.where(rng.random(x.shape) < 0.5, -1000, 1000)
+            elif x.dtype.kind == "f" and "value" in name:
+                x[...] = rng.integers(-2, 3, x.shape)
+                x[rng.random(x.shape) < 0.02] = rng.choice([np.inf, -np.inf, np.nan, -0.0])
+        count += agrees(found, ISAS if SOAK > 1 else ISAS[at % len(ISAS) :][:1])["output_tensor"].size
+    assert count >= 3 * 88 * SOAK
+
+
+def test_values_that_cancel_beside_one_whose_weight_is_next_to_nothing(left: list[int]) -> None:
+    """Its sign is that of the zero."""
+    inputs, outputs, fields = made(np.random.default_rng(0), "apart", batch=1, queries=1, keys=4, size=4, value_size=6, heads=1)
+    inputs["query_tensor"][...] = 1000
+    inputs["key_tensor"][...] = np.array([1000, 1000, 1000, -1000])[None, :, None]
+    values = [[2, -1, 3, 0.5, -2, 0], [-1, 2, -3, -0.5, 1, 0], [-1, -1, 0, 0, 1, 0], [-1, 1, -1, 1, 0, -1]]
+    inputs["value_tensor"][...] = np.array(values)
+    want = agrees((inputs, outputs, fields), ISAS)["output_tensor"]
+    assert np.signbit(want[0, 0, :6]).tolist() == [True, False, True, False, False, True]
 
 
 def test_threads_and_parts_of_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

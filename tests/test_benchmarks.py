@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from anydml import operators
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import named, targets
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from benchmarks import contraction_cases, contractions, limits, map_hard
+from benchmarks import cliff_cases, cliffs, contraction_cases, contractions, limits, map_hard
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None or not targets(), reason="nothing can be compiled")
 
@@ -89,3 +91,36 @@ def test_hard_data_are_timed_of_every_kind_and_printed_where_they_take_longer(
     assert sum("MISSED" in line and "integers" in line for line in printed) == 2
     assert len([line for line in printed if ": " in line]) == 6
     assert "4 of 10 pairs" in printed[-2]
+
+
+def _later(name: str) -> range:
+    """The numbers of an operator's later versions."""
+    version = name[len(name.rstrip("123")) :]
+    return range(int(version or 0) + 1, 4)
+
+
+def test_the_table_of_cliffs_has_every_operator() -> None:
+    """In its newest version, each in a case or among those that compute with integers or move elements."""
+    named = {name.split()[0].rstrip(",") for name in cliff_cases.CASES}
+    versions = {desc.spec.name for desc in operators.every()}
+    newest = {name for name in versions if not any(f"{name.rstrip('123')}{later}" in versions for later in _later(name))}
+    assert named | cliff_cases.ONLY_BITS == newest
+    assert not named & cliff_cases.ONLY_BITS
+
+
+def test_cliffs_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a case that takes ten times as long with zeros, and of one that is left off."""
+    (row,) = cliffs.run((np.float32,), "ELEMENT_WISE_ABS")
+    assert set(row["ratios"]) == set(cliff_cases.ALL_KINDS)
+    assert row["kernel"] == "elementwise:compiled"
+    ratios = dict.fromkeys(cliff_cases.ALL_KINDS, 1.0) | {"zeros": 10.0, "equal": float("inf")}
+    cells = cliffs._cells({"microseconds": 1000.0, "ratios": ratios})
+    assert {kind: shown for kind, (shown, over) in cells.items() if over} == {"zeros": "10", "equal": ">1000"}
+
+    def endless() -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(cliffs, "PATIENCE", 0.01)
+    if hasattr(signal, "setitimer"):
+        assert cliffs._seconds(endless) == float("inf")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import array
+import copy
+import gc
 import itertools
+import pickle
 import sys
 import threading
 import tracemalloc
@@ -15,6 +18,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+import anydml as dml
 from anydml import (
     BindingError,
     BoundOperator,
@@ -31,6 +35,7 @@ from anydml import (
 )
 from anydml.devices.binding import Slot
 from anydml.devices.device import NAMES as DEVICES
+from anydml.kernels.code import engine
 
 OWNED = TensorFlags.OWNED_BY_DML
 INT32 = DataType.INT32
@@ -495,6 +500,53 @@ def test_initialize_comes_first_and_once() -> None:
     with pytest.raises(BindingError, match="exactly once"):
         compiled.initialize(**owned)
     assert output.tolist() == PRODUCT
+
+
+def test_a_copy_shares_code_and_has_its_own_initialize() -> None:
+    """Of what is compiled, code is disposed of once, when the last copy goes; in another process it is no code."""
+    compiled = Device().compile(quantized(OWNED))
+    owned, others = owned_and_not()
+    before = [copied(compiled) for copied in (copy.copy, copy.deepcopy)]
+    compiled.initialize(**owned)
+    after = [copied(compiled) for copied in (copy.copy, copy.deepcopy)]
+    for made in before:
+        with pytest.raises(BindingError, match="initialize comes first"):
+            made.bind(**others, output_tensor=np.zeros((2, 2), np.int8))
+        made.initialize(**owned)
+    for made in after:
+        with pytest.raises(BindingError, match="exactly once"):
+            made.initialize(**owned)
+    with pytest.raises(TypeError, match="pickle its `desc`"):
+        pickle.dumps(compiled)
+    bound = compiled.bind(**others, output_tensor=np.zeros((2, 2), np.int8))
+    for refused in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="bind `compiled` to others"):
+            refused(bound)
+    del compiled, bound
+    gc.collect()
+    for made in before + after:
+        assert type(made) is CompiledOperator
+        output = np.zeros((2, 2), np.int8)
+        made.bind(**others, output_tensor=output).execute()
+        assert output.tolist() == PRODUCT
+
+
+def test_code_is_disposed_of_once(capfd: pytest.CaptureFixture[str]) -> None:
+    code = engine.Code(None, 1)
+    assert copy.copy(code) is copy.deepcopy(code) is code
+    with pytest.raises(TypeError, match="of this process alone"):
+        pickle.dumps(code)
+    graph = dml.graph(lambda x: dml.element_wise_exp(dml.element_wise_tanh(x)), x=TensorDesc("FLOAT32", (3,)))
+    compiled = graph.compile()
+    made = copy.deepcopy(compiled)
+    del compiled, code
+    gc.collect()
+    output = np.ones(3, np.float32)
+    made.bind(x=np.zeros(3, np.float32), output=output).execute()
+    assert output.tolist() == [1, 1, 1]
+    del made
+    gc.collect()
+    assert capfd.readouterr().err == ""  # as of an exception that a finalizer raises
 
 
 def test_initialize_takes_the_owned_inputs_all_of_them_and_nothing_else() -> None:

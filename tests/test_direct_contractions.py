@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import hurting
 from anydml import DataType, Device, TensorDesc
-from anydml.kernels.code import llvm
-from anydml.kernels.contract.floats import direct_plan, few, planes_plan
+from anydml.kernels.code import engine, llvm, targets
+from anydml.kernels.code.values import Value
+from anydml.kernels.contract.floats import direct_plan, few, planes, planes_plan
+from anydml.kernels.contract.floats.careful import Careful
 from anydml.kernels.contract.floats.planes_plan import Planes
 from anydml.schema.operator import Desc
 from contracted import Bound, Rng, activation, gemm, named, pick, rows_times_columns, run, some, tensor, with_lines
@@ -143,6 +146,67 @@ def test_planes_of_zeros_and_of_what_is_far_apart(made: list[bool], ran: Ran) ->
         compared += bound.executed
     assert all(made)
     ran(compared, 8 * 3600)
+
+
+@pytest.fixture
+def careful(monkeypatch: pytest.MonkeyPatch) -> NDArray[np.int64]:
+    """The number of vectors of planes that are summed again, with a bound for each sum."""
+    count = np.zeros(1, np.int64)
+
+    class Counted(Careful):
+        def vector(self, y: str, x: str) -> tuple[Value, Value]:
+            place = self.body.op(f"inttoptr i64 {count.ctypes.data} to ptr")
+            self.body.store("i64", self.body.op(f"add i64 {self.body.load('i64', place)}, 1"), place)
+            return super().vector(y, x)
+
+    monkeypatch.setattr(planes, "Careful", Counted)
+    monkeypatch.setattr(engine, "compiled", engine.compiled.__wrapped__)  # none that does not count
+    return count
+
+
+MOST_AGAIN = {"zeros": 0.0, "ones": 0.25, "infinities": 0.4}  # of all vectors: ties, and what sees an infinity
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_planes_of_layers_are_decided_by_one_bound(isa: str, made: list[bool], careful: NDArray[np.int64], ran: Ran) -> None:
+    """Windows of zeros have sums of zeros, of either sign, and infinities spoil the sums alone that see them."""
+    compared = 0
+    lanes = next(t.vector_bytes for t in targets.targets() if t.name == isa) // 4
+    cases = ((F32, 1, None, False), (F32, 2, "zeros", False), (DataType.FLOAT16, 1, "any", True), (F32, 1, "zeros", True))
+    for case, (data_type, step, bias, relu) in enumerate(cases):
+        if SOAK == 1 and (case + ISAS.index(isa)) % 2:
+            continue
+        rng, width = np.random.default_rng((8, case)), 80
+        x, f = TensorDesc(data_type, (1, 3, 8, width)), TensorDesc(data_type, (3, 1, 3, 3))
+        desc = named("CONVOLUTION")(
+            input_tensor=x, filter_tensor=f, bias_tensor=TensorDesc(data_type, (1, 3, 1, 1)) if bias else None,
+            output_tensor=TensorDesc(data_type, (1, 3, 8, width // step)), strides=(1, step), dilations=(1, 1),
+            start_padding=(1, 1), end_padding=(1, 1), output_padding=(0, 0), group_count=3,
+            fused_activation=named("ACTIVATION_RELU")() if relu else None,
+        )  # fmt: skip
+        bound = Bound(desc, Device(isa=isa, threads=1), at_end=True)
+        filters = rng.standard_normal(f.sizes)
+        filters[1] = -np.abs(filters[1])
+        bound.arrays["filter_tensor"][...] = filters
+        if bias:
+            added = [-0.0, -0.0, 0.0] if bias == "zeros" else [1.5, -0.7, 0.3]
+            bound.arrays["bias_tensor"][...] = np.reshape(added, (1, 3, 1, 1))
+        vectors = 3 * 8 * -(-width // step // lanes)
+        for kind, most in MOST_AGAIN.items():
+            image = np.copysign(0.0, rng.standard_normal(x.sizes) if case % 2 else 1.0) * np.ones(x.sizes)
+            if kind == "ones":
+                image[..., rng.integers(0, width)] = 1
+            elif kind == "infinities":
+                image = rng.standard_normal(x.sizes)
+                image[:, :, ::6, 37] = [np.inf, -np.inf]
+                image[:, 2, 3, 70] = np.nan
+            bound.arrays["input_tensor"][...] = image
+            careful[:] = 0
+            bound.check()
+            assert careful[0] <= most * vectors, f"{kind}, {case}: {careful[0]} of {vectors}"
+        compared += bound.executed
+    assert all(made)
+    ran(compared, 3 * 3 * 8 * 120)
 
 
 def test_rows_beyond_those_that_are_summed_in_place(monkeypatch: pytest.MonkeyPatch, made: list[bool]) -> None:

@@ -26,8 +26,9 @@ import anydml as dml
 import hard_cases
 from agreement import bits
 from anydml.devices.device import NAMES as DEVICES
-from anydml.exact.float32 import round_to_float32
+from anydml.exact.float32 import products_in_float32, round_to_float32
 from anydml.functional import parameters
+from anydml.graphs.quantised_parts import norms
 from anydml.kernels.elementwise import family
 from anydml.kernels.kernel import Machine
 from anydml.kernels.reference import evaluated
@@ -259,6 +260,24 @@ def test_eager_scales_are_rounded_half_to_even(mxcsr: Context, state: int) -> No
     assert [x.view(np.uint32).item() for x in apart] == wanted
     assert as_arrays.view(np.uint32).ravel().tolist() == wanted
     assert [x.item() for x in integers] == [2.0**24, 2.0**24 + 4]
+
+
+@by_state
+def test_weights_are_dequantised_as_in_the_default_state(mxcsr: Context, state: int) -> None:
+    """By subnormal scales, too, which are zeros where such numbers are."""
+    rng = np.random.default_rng(state)
+    scales = np.concatenate(
+        [rng.integers(1, 2**24, 200, dtype=np.uint32), rng.integers(2**24, 2**31 - 2**23, 200, dtype=np.uint32)]
+    )
+    factors = scales.view(np.float32)
+    for integers in (rng.integers(-255, 256, 400).astype(np.int16), rng.integers(-(2**33), 2**33, 400)):
+        wanted = products_in_float32(integers, factors), norms(integers % 200, factors, 0)
+        with mxcsr(state):
+            found = products_in_float32(integers, factors), norms(integers % 200, factors, 0)
+        assert found[0].tobytes() == wanted[0].tobytes()
+        assert (wanted[1][0] > 0).tolist() == (integers % 200 > 0).tolist()
+        for a, b in zip(found[1], wanted[1], strict=True):
+            assert np.abs(a.view(np.int64) - b.view(np.int64)).max() < 2  # only the margin's product is rounded otherwise
 
 
 @by_state

@@ -57,6 +57,18 @@ def test_elements_lie_where_strides_say_in_half_bytes(data: st.DataObject, data_
 
 
 @by_type
+def test_a_tensor_of_a_graph_has_the_dtype_of_its_arrays(data_type: DataType) -> None:
+    seen = []
+
+    def function(q: Any) -> Any:
+        seen.append(q.dtype)
+        return dml.dequantize(q, [np.float32(0.5)])
+
+    dml.graph(function, q=TensorDesc(data_type, (2, 4)))
+    assert seen == [four_bit(data_type, 0).dtype]
+
+
+@by_type
 def test_an_output_of_odd_size_ends_with_half_a_byte_of_zero(data_type: DataType) -> None:
     desc = dml.Quantize(
         input_tensor=TensorDesc("float32", (3,)),

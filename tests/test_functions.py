@@ -19,6 +19,7 @@ import pytest
 
 import anydml as dml
 from anydml import operators
+from anydml.catalog import FUNCTIONS
 from anydml.functional import call as calls
 from anydml.functional import functions
 from anydml.functional.inference import axis_fields
@@ -126,6 +127,198 @@ def test_a_device_keeps_what_it_compiled_and_no_more_than_it_may() -> None:
         np.testing.assert_array_equal(dml.element_wise_add(X, X, device=same), X + X)
 
 
+@pytest.mark.parametrize(
+    ("function", "arguments", "types", "others"),
+    [
+        (dml.argmax, dict(axes=(1,)), "int64 int32 uint64 uint32", "float32 int8 uint16"),
+        (dml.argmin, dict(axes=(1,)), "int64 int32 uint64 uint32", "float32 int8 uint16"),
+        (dml.reduce, dict(function="ARGMAX", axes=(1,)), "int64 int32 uint64 uint32", "float32 int8 uint16"),
+        (dml.reduce, dict(function="SUM", axes=(1,)), "float32", "int64 float16"),
+        (dml.element_wise_is_nan, {}, "uint8 uint32", "int8 uint64"),
+        (dml.element_wise_logical_equals, dict(b=1), "uint8 uint32", "int8 uint64"),
+        (dml.element_wise_quantize_linear, dict(scale=np.float32(1)), "uint8 int8", "float32"),
+        (dml.element_wise_quantize_linear, dict(scale=np.float32(1), zero_point=np.int8(0)), "int8", "uint8"),
+    ],
+)
+def test_out_may_have_any_data_type_that_the_page_lists(function: Any, arguments: Any, types: str, others: str) -> None:
+    """Where it follows from no input; a cast of the default's result is the same."""
+    x = np.array([[3, 1, 2], [0, 5, 4]], np.float32)
+    wanted = function(x, **arguments)
+    for device in (dml.Device(), REFERENCE):
+        for name in types.split():
+            out = np.zeros(wanted.shape, name)
+            for _ in range(2):  # the second call is made at once
+                assert function(x, **arguments, out=out, device=device) is out
+                np.testing.assert_array_equal(out, wanted.astype(name), strict=True)
+            wide = np.zeros((*wanted.shape[:-1], 2 * wanted.shape[-1]), name)
+            function(x, **arguments, out=wide[:, ::-2], device=device)  # written afterwards: no desc has its strides
+            np.testing.assert_array_equal(wide[:, ::-2], wanted.astype(name), strict=True)
+        for name in others.split():
+            with pytest.raises(dml.BindingError, match=f"^out is {name}, .* where the result is {wanted.dtype}"):
+                function(x, **arguments, out=np.zeros(wanted.shape, name), device=device)
+
+
+def test_one_of_several_outputs_may_have_another_data_type() -> None:
+    x = np.array([[3, 1, 2], [0, 5, 4]], np.float32)
+    places = np.zeros((2, 2), np.uint64)
+    found = dml.top_k1(x, k=2, axis=1, out=(None, places))
+    assert found.output_index is places
+    assert places.tolist() == [[0, 2], [1, 2]]
+    with pytest.raises(dml.BindingError, match=r"out\[1\] is int64, .* where the result is uint32"):
+        dml.top_k1(x, k=2, axis=1, out=(None, places.view(np.int64)))
+    places = np.zeros((1, 1, 2, 3), np.uint64)
+    dml.max_pooling2(x[None, None], window_size=(1, 1), strides=(1, 1), out=(None, places))
+    assert places.ravel().tolist() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(dml.BindingError, match=r"out is int32, shape .* where the result is int8"):
+        dml.cast(x, output_data_type="INT8", out=np.zeros((2, 3), np.int32))  # which is asked for
+    with pytest.raises(dml.DescError, match=r"^Argmax.axis_in_range: axes\[0\] is 7[^;]*; [^;]*$"):
+        dml.argmax(x, axes=(7,), out=np.zeros((2, 1), np.int64))  # another fault does not make this one
+
+
+def test_one_axis_may_be_named_as_one() -> None:
+    x = np.array([[3, 1, 2], [0, 5, 4]], np.float32)
+    named = [f for f in FUNCTIONS if "axes" in inspect.signature(getattr(dml, f)).parameters]
+    assert len(named) >= 8
+    assert all("axis" in inspect.signature(getattr(dml, f)).parameters for f in named)
+    functions: Any = ((dml.activation_softmax1, {}), (dml.reduce, {"function": "SUM"}), (dml.argmax, {}))
+    for function, one in functions:
+        wanted = function(x, **one, axes=(1,))
+        for given in ({"axis": 1}, {"axis": -1}, {"axes": 1}, {"axes": np.int64(1)}, {"axes": [1]}, {"axis": np.int32(-1)}):
+            np.testing.assert_array_equal(function(x, **one, **given), wanted)
+        for wrong in ({"axis": 2}, {"axes": 2}):
+            with pytest.raises(dml.DescError, match=r"axes\[0\] is 2; it must be less than input.dimension_count"):
+                function(x, **one, **wrong)
+        with pytest.raises(dml.BindingError, match=r"^axis and axes are both given, and are the same$"):
+            function(x, **one, axis=1, axes=(1,))
+
+
+def test_names_may_be_in_lower_case_and_others_say_which_is_meant() -> None:
+    x = np.array([[3, 1, 2], [0, 5, 4]], np.float32)
+    np.testing.assert_array_equal(dml.reduce(x, "sum", axis=0), [[3, 6, 6]])
+    assert dml.TensorDesc("float32", (1,)).data_type == dml.DataType.FLOAT32
+    for name, meant in (("MEAN", "AVERAGE"), ("mean", "AVERAGE"), ("prod", "MULTIPLY")):
+        told = f"^function: there is no DML_REDUCE_FUNCTION_{name}; did you mean {meant}\\? The names are ARGMAX"
+        with pytest.raises(dml.BindingError, match=told):
+            dml.reduce(x, name, axis=0)
+    for mixed in ("Sum", "sUM"):
+        with pytest.raises(dml.BindingError, match="; the names are"):
+            dml.reduce(x, mixed, axis=0)
+    for wanted in ("int8", np.int8, np.dtype("i1"), "INT8", dml.DataType.INT8):
+        np.testing.assert_array_equal(dml.cast(x, wanted), x.astype(np.int8), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: loose.activation_relu(x), "float16, int32, int16 or int8 here: use input.astype(np.float32)"),
+        (lambda x: loose.gemm(x, x), "here: use a.astype(np.float32)"),
+        (lambda x: loose.gemm(x, x.astype(np.float32)), "b is float32, but a is float64: .*, with a.astype(np.float32)"),
+        (
+            lambda x: loose.element_wise_add(x.astype(np.float32), np.float64(2)),
+            "b is float64, .*, with b.astype(np.float32)",
+        ),
+        (lambda x: loose.activation_relu(x.tolist()), "not list: wrap it in np.array(..., np.float32)"),
+        (lambda x: loose.element_wise_add([[1, 2]], x), "not list: wrap it in np.array(...)"),
+        (lambda x: loose.activation_relu(2.0), "it takes an array, such as np.float32(1)"),
+    ],
+)
+def test_arrays_of_float64_lists_and_numbers_are_told_what_to_be(call: Any, text: str) -> None:
+    with pytest.raises(dml.BindingError, match=re.escape(text).replace(r"\.\*", ".*") + "(\n|$)"):
+        call(np.ones((2, 2)))
+
+
+loose: Any = dml  # for calls that no type checker would take
+
+
+def rng(*sizes: int) -> Any:
+    return np.random.default_rng(sum(sizes)).standard_normal(sizes).astype(np.float32)
+
+
+VECTORS: dict[str, tuple[Any, list[Any], list[Any], tuple[int, ...]]] = {  # a call, its inputs, its vectors, and how they lie
+    "convolution": (lambda x, f, b: dml.convolution(x, f, b), [rng(2, 4, 5, 6), rng(6, 4, 3, 3)], [rng(6)], (1, 6, 1, 1)),
+    "quantized_linear_convolution": (
+        lambda x, f, b: dml.quantized_linear_convolution(x, 0.5, f, 0.25, 2.0, bias=b),
+        [(9 * rng(1, 2, 5, 5)).astype(np.int8), (9 * rng(3, 2, 3, 3)).astype(np.int8)],
+        [(99 * rng(3)).astype(np.int32)], (1, 3, 1, 1)
+    ),
+    "batch_normalization": (
+        lambda x, *v: dml.batch_normalization(x, *v), [rng(2, 4, 5, 4)], [rng(4), abs(rng(4)), rng(4), rng(4)], (1, 4, 1, 1)
+    ),
+    "batch_normalization_training": (
+        lambda x, *v: dml.batch_normalization_training(x, *v).output, [rng(2, 4, 5, 4)], [rng(4), rng(4)], (1, 4, 1, 1)
+    ),
+    "layer": (
+        lambda x, *v: loose.mean_variance_normalization2(x, *v, axes=(2,)), [rng(2, 3, 24)], [rng(24), rng(24)], (1, 1, 24)
+    ),
+    "layer, from the end": (
+        lambda x, *v: loose.mean_variance_normalization1(x, *v, axis=-1), [rng(2, 3, 24)], [rng(24), rng(24)], (1, 1, 24)
+    ),
+    "not the last": (
+        lambda x, *v: loose.mean_variance_normalization1(x, *v, axes=[1]), [rng(2, 3, 3)], [rng(3), rng(3)], (1, 3, 1)
+    ),
+    "instance": (
+        lambda x, *v: loose.mean_variance_normalization1(x, *v, axes=(2, 3)), [rng(2, 4, 5, 4)], [rng(4), rng(4)], (1, 4, 1, 1)
+    ),
+    "by default": (lambda x, *v: loose.mean_variance_normalization1(x, *v), [rng(2, 4, 5, 4)], [rng(4), rng(4)], (1, 4, 1, 1)),
+    "of the oldest version": (
+        lambda x, *v: loose.mean_variance_normalization(x, *v), [rng(2, 4, 5, 4)], [rng(4), rng(4)], (1, 4, 1, 1)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", VECTORS)
+def test_vectors_lie_along_the_channel_or_the_axis(case: str) -> None:
+    call, inputs, vectors, sizes = VECTORS[case]
+    wanted = call(*inputs, *[v.reshape(sizes) for v in vectors])
+    for given in (vectors, [np.repeat(v, 2)[::2] for v in vectors], [v[::-1].copy()[::-1] for v in vectors]):
+        for _ in range(2):  # the second call is made at once
+            np.testing.assert_array_equal(call(*inputs, *given), wanted, strict=True)
+    tensors = {f"x{at}": dml.TensorDesc.of(x) for at, x in enumerate([*inputs, *vectors])}
+    graph = dml.graph(lambda **t: call(*t.values()), **tensors)
+    arrays = {f"x{at}": x for at, x in enumerate([*inputs, *vectors])}
+    np.testing.assert_array_equal(graph(**arrays), wanted, strict=True)
+    with pytest.raises(dml.Error):
+        call(*inputs, *[np.append(v, v[:1]) for v in vectors])
+
+
+def test_a_vector_that_may_lie_along_several_dimensions_is_refused() -> None:
+    with pytest.raises(dml.DescError, match="dimension_count"):
+        dml.mean_variance_normalization1(rng(2, 4, 4, 4), rng(4), rng(4), axes=(1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c"),
+    [
+        ((3, 4), (4, 5), (5,)),
+        ((3, 4), (4, 5), (3, 1)),
+        ((3, 4), (4, 5), ()),
+        ((2, 3, 4), (4, 5), None),
+        ((3, 4), (2, 4, 5), (1, 5)),
+        ((2, 1, 3, 4), (6, 4, 5), (6, 1, 1)),
+        ((3, 4), (4, 5), (2, 3, 5)),
+    ],
+)
+def test_gemm_broadcasts_batches_and_what_is_added(a: Any, b: Any, c: Any) -> None:
+    """As NumPy's functions do; integers are exact in float32."""
+    x, y = (np.round(4 * rng(*sizes)) for sizes in (a, b))
+    z = None if c is None else np.round(4 * rng(*c)) if c else np.float32(3)
+    wanted = x @ y + (0 if z is None else z)
+    for device in (dml.Device(), REFERENCE):
+        for _ in range(2):
+            np.testing.assert_array_equal(dml.gemm(x, y, z, device=device), wanted, strict=True)
+    if z is not None and c:
+        turned = dml.gemm(np.swapaxes(x, -1, -2), np.swapaxes(y, -1, -2), z, "TRANSPOSE", "TRANSPOSE")
+        np.testing.assert_array_equal(turned, wanted, strict=True)
+        graph = dml.graph(dml.gemm, a=dml.TensorDesc.of(x), b=dml.TensorDesc.of(y), c=z)
+        np.testing.assert_array_equal(graph(a=x, b=y), wanted, strict=True)
+    if not c:
+        np.testing.assert_array_equal(dml.gemm(x, y, 3.0 if c == () else None), wanted, strict=True)  # type: ignore[arg-type]
+    old = dml.Device(feature_level="1_0")
+    np.testing.assert_array_equal(dml.gemm(x, y, z, device=old), wanted, strict=True)
+    with pytest.raises(dml.DescError):
+        dml.gemm(x, y, np.ones(4, np.float32))
+
+
 def test_arrays_of_too_few_dimensions_gain_leading_ones_which_the_result_loses() -> None:
     old = dml.Device("reference", feature_level="1_0")
     np.testing.assert_array_equal(dml.element_wise_add(X, X, device=old), X + X, strict=True)
@@ -183,13 +376,13 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
     "numbers alone": (
         add(1, 2),
         dml.BindingError,
-        "a is a Python number, and nothing tells its type: it takes an array\n"
-        "b is a Python number, and nothing tells its type: it takes an array",
+        "a is a Python number, and nothing tells its type: it takes an array, such as np.float32(1)\n"
+        "b is a Python number, and nothing tells its type: it takes an array, such as np.float32(1)",
     ),
     "unlike types": (
         add(X, X.astype(np.float64)),
         dml.BindingError,
-        "b is float64, but a is float32: their types are equal",
+        "b is float64, but a is float32: their types are equal, with b.astype(np.float32)",
     ),
     "unlike shapes": (
         add(X, X[:2]),

@@ -100,12 +100,12 @@ def test_a_graph_is_saved_and_loaded(tmp_path: Path) -> None:
 def test_every_operator_s_desc_is_kept(tmp_path: Path) -> None:
     """The descs of all examples, as nodes that no edge leads to: what files hold is not judged."""
     descs = [operator(**example.fields) for operator in operators.every() for example in operator.spec.examples]
-    graph_files.write(tmp_path, GraphDesc((*map(OperatorNode, descs), ConstantNode(W, "w"))), "output")
-    found, form = graph_files.read(tmp_path)
+    graph_files.write(tmp_path, GraphDesc((*map(OperatorNode, descs), ConstantNode(W, "w"))), "output", ["x"])
+    found, form, scalars = graph_files.read(tmp_path)
     assert [node.desc for node in found.nodes if isinstance(node, OperatorNode)] == descs
     assert len(descs) > 200
     assert found.nodes[-1].name == "w"
-    assert form == "output"
+    assert (form, scalars) == ("output", ["x"])
 
 
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
@@ -119,6 +119,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "a file elsewhere": ({"nodes": [{"constant": "../w.npy", "name": ""}]}, "'../w.npy' is no file of the folder"),
     "edges of another form": ({"inputEdges": [[0]]}, "missing"),
     "a cut list": ({"inputEdges": 3}, "not iterable"),
+    "scalars that are no names": ({"scalars": [3]}, "a list of names is wanted"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -178,7 +179,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: dml.graph(lambda x: dml.activation_relu(np.abs(x)), x=T), TypeError, "does not support ufuncs"),
     (lambda: dml.graph(lambda x: bool(x), x=T), TypeError, "has no values while the graph is built"),
     (lambda: dml.graph(lambda x: np.asarray(x), x=T), TypeError, "has no values while the graph is built"),
-    (lambda: dml.graph(lambda x: dml.activation_relu(x), x=TensorDesc("INT32", ())), dml.DescError, "must be 1 to 8"),
+    (lambda: dml.graph(lambda x: dml.activation_relu(x), x=TensorDesc("INT32", (1,) * 9)), dml.DescError, "must be 1 to 8"),
     (lambda: dml.graph(lambda x: dml.activation_relu(x), x=TensorDesc("FLOAT32", (0,))), dml.DescError, "no dimension"),
     (
         lambda: dml.graph(double, x=TensorDesc("INT8", (2, 2)), scale=TensorDesc("FLOAT64", (1,))),
@@ -258,3 +259,47 @@ def test_operators_of_python_are_told_what_computes() -> None:
             dml.graph(wrong, x=T)
     with pytest.raises(TypeError, match="an argument that is to be an input is a TensorDesc"):
         dml.graph(dml.activation_relu, input=X)
+
+
+def test_tensors_of_graphs_turn_and_are_cut_as_arrays_do() -> None:
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    same: list[Any] = [
+        lambda x: x.reshape(-1), lambda x: x.reshape(2, -1), lambda x: x.reshape((-1, 6)), lambda x: x.reshape(6, 4),
+        lambda x: x.reshape([4, 6]), lambda x: x.transpose(), lambda x: x.T, lambda x: x.transpose(1, 0, 2),
+        lambda x: x.transpose((2, 0, 1)), lambda x: x.transpose(-1, 0, 1), lambda x: x.T.reshape(x.size),
+    ]  # fmt: skip
+    for function in same:
+        graph = dml.graph(lambda x, function=function: dml.element_wise_negate(function(x)), x=TensorDesc.of(x))
+        np.testing.assert_array_equal(graph(x=x), -function(x), strict=True)
+    wrong: list[Any] = [
+        lambda x: x.reshape(5, -1), lambda x: x.reshape(-1, -1), lambda x: x.reshape(-2, -12), lambda x: x.reshape(0, -1),
+        lambda x: x.reshape(7), lambda x: x.transpose(0, 1), lambda x: x.transpose(0, 1, 1), lambda x: x.transpose(0, 1, 3),
+        lambda x: x.reshape(), lambda x: x.transpose(0, 1, 2, 2), lambda x: x.transpose(0, 1, -4),
+    ]  # fmt: skip
+    for function in wrong:
+        with pytest.raises(ValueError, match=r"cannot be (reshaped|transposed)"):
+            dml.graph(function, x=TensorDesc.of(x))
+    for function in (lambda x: x.reshape("2"), lambda x: x.reshape(1.5), lambda x: x.transpose([0.5])):
+        with pytest.raises(TypeError, match="takes a sequence of integers"):
+            dml.graph(function, x=TensorDesc.of(x))
+
+
+def test_arrays_of_no_dimension_are_inputs_and_outputs_as_in_calls(tmp_path: Path) -> None:
+    def function(x: Any, y: Any) -> Any:
+        total = dml.reduce(y, function="SUM", axes=(0,)).reshape(())
+        assert (x.shape, x.size, x.T.shape, total.shape) == ((), 1, (), ())
+        return dml.element_wise_add(dml.element_wise_exp(x), total), dml.element_wise_multiply(x, y)
+
+    made = dml.graph(function, x=dml.TensorDesc("FLOAT32", ()), y=dml.TensorDesc("FLOAT32", (3,)))
+    made.save(tmp_path)
+    y = np.array([1, 2, 4], np.float32)
+    for graph in (made, dml.Graph.load(tmp_path)):
+        for x in (np.float32(2), np.array(2, np.float32), np.array([2], np.float32)):
+            total, product = graph(x, y)
+            assert (total.shape, product.shape) == ((), (3,))
+            eager = dml.element_wise_add(dml.element_wise_exp(np.float32(2)), np.float32(7))
+            assert eager.shape == ()
+            assert total.tobytes() == eager.tobytes()
+            assert product.tolist() == [2, 4, 8]
+    with pytest.raises(dml.BindingError, match=r"x has shape \(2,\), where the graph takes \(\)"):
+        made(np.zeros(2, np.float32), y)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +19,7 @@ from anydml import DataType, TensorDesc, check, operators
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.code import engine, targets
-from anydml.kernels.kernel import Decide, Lowered, Machine, Refused
+from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family, undecided
 from anydml.kernels.reduce import family as rows
@@ -28,6 +27,7 @@ from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index
 from anydml.schema.node import number
 from anydml.schema.statement import nest
+from every_kernel import CallsOf
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 CANARY = 0xA5
@@ -99,26 +99,20 @@ def run(desc: Any, x: Array, **device: Any) -> Array:
     return output
 
 
-def test_all_threads_give_the_same_bits_where_many_elements_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_threads_give_the_same_bits_where_many_elements_are_open(
+    monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf
+) -> None:
     """An image of large and small magnitudes, whose sums are left open, on lists that are soon full."""
     monkeypatch.setattr(family, "ROOM", 4)
     monkeypatch.setattr(family, "ALONE", 1)
-    decided = 0
-    decide = undecided._decide
-
-    def counted(*arguments: Any) -> None:
-        nonlocal decided
-        decided += 1
-        decide(*arguments)
-
-    monkeypatch.setattr(undecided, "_decide", counted)
+    decided = calls_of(undecided, "_decide")
     rng = np.random.default_rng(0)
     x = np.where(rng.random((2, 1, 9, 11)) < 0.5, np.float32(1 + 2**-23), np.float32(2.0**-60)).astype(np.float32)
     desc = resized(x, 2.0)
     wanted = expected(desc, {"input_tensor": x})["output_tensor"]
     for threads in (1, 2, 3):
         np.testing.assert_array_equal(bits(run(desc, x, threads=threads)), bits(wanted))
-    assert decided > 3
+    assert len(decided) > 3
 
 
 def test_a_long_call_is_taken_up_where_it_paused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,17 +125,10 @@ def test_a_long_call_is_taken_up_where_it_paused(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("terms", "least"), [(17, 4), (31, 8)])
-def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, terms: int, least: int) -> None:
+def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf, terms: int, least: int) -> None:
     """Rows between pauses are counted by the turns of the loops whose ends are found within the call."""
-    pauses = 0
-
-    def counting(decide: Decide, *args: Any) -> None:
-        nonlocal pauses
-        pauses += 1
-        decide(*args)
-
+    pauses = calls_of(undecided, "_decide")
     monkeypatch.setattr(family, "BUDGET", 4000)
-    monkeypatch.setattr(family, "deciding", lambda *args: partial(counting, undecided.deciding(*args)))
     x = np.random.default_rng(3).standard_normal((1, 40, 5, 5)).astype(np.float32)
     t = TensorDesc.of(x)
     desc = dml.LocalResponseNormalization(
@@ -152,23 +139,16 @@ def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, terms: i
     assert compiled.kernel_name == NAME
     compiled.bind(input_tensor=x, output_tensor=y).execute()
     assert y.tobytes() == expected(desc, {"input_tensor": x})["output_tensor"].tobytes()
-    assert pauses >= least  # 25 rows of 40 elements
+    assert len(pauses) >= least  # 25 rows of 40 elements
 
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_calls_pause_within_a_row(monkeypatch: pytest.MonkeyPatch, isa: str, threads: int) -> None:
+def test_calls_pause_within_a_row(monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf, isa: str, threads: int) -> None:
     """Elements of many terms each: a vector of them is computed, and the next call goes on behind it."""
-    pauses = 0
-
-    def counting(decide: Decide, *args: Any) -> None:
-        nonlocal pauses
-        pauses += 1
-        decide(*args)
-
+    pauses = calls_of(undecided, "_decide")
     monkeypatch.setattr(family, "BUDGET", 100)
     monkeypatch.setattr(family, "ALONE", 1)
-    monkeypatch.setattr(family, "deciding", lambda *args: partial(counting, undecided.deciding(*args)))
     monkeypatch.setattr(rows, "LONGEST", 4)  # of longer ones, this family has the sums
     x = np.random.default_rng(3).standard_normal((2, 45, 70)).astype(np.float32)
     x[1, 3:9, 2] = np.inf, -np.inf, np.nan, 1e30, 2.0**-149, -0.0
@@ -183,11 +163,11 @@ def test_calls_pause_within_a_row(monkeypatch: pytest.MonkeyPatch, isa: str, thr
     assert compiled.kernel_name == NAME
     bound = compiled.bind(input_tensor=x, output_tensor=y)
     for _ in range(2):
-        pauses = 0
+        pauses.clear()
         y[...] = 85
         bound.execute()
         np.testing.assert_array_equal(bits(y), bits(expected(desc, {"input_tensor": x})["output_tensor"]))
-        assert pauses >= 4  # rows of 45 elements, of which at most eight are computed side by side
+        assert len(pauses) >= 4  # rows of 45 elements, of which at most eight are computed side by side
 
 
 @pytest.mark.parametrize("isa", ISAS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, cast
 
 import numpy as np
@@ -237,6 +238,22 @@ def test_tensors_that_are_read_otherwise(averaged: Averaged) -> None:
     assert len(np.unique(fused)) > 5
 
 
+def test_tensors_of_few_dimensions(ran: Ran) -> None:
+    """Means along any dimensions of a tensor that has one to three, each of which lies in another way."""
+    count = 0
+    for sizes in ((3, 5), (7,), (1, 9), (4, 2, 6)):
+        for dtype in (np.int8, np.uint8):
+            x = bytes_of(sizes, dtype)
+            for reduced in range(1, len(sizes) + 1):
+                for axes in combinations(range(len(sizes)), reduced):
+                    graph = graph_of(x, (0.1, 0.1), (dtype(3), np.uint8(9)), over_all(*axes))
+                    names, fused = executed(graph, x, fuse=True)
+                    assert names == [NAME] or max(sizes[d] for d in axes) == 1
+                    np.testing.assert_array_equal(fused, executed(graph, x, fuse=False)[1])
+                    count += 1
+    ran(count, 28)
+
+
 def pooling(x: tuple[float, int], rounding: tuple[float, int]) -> Pooling:
     """A region of means over rows."""
     t = Tensor("x", (1, 1, 4), DataType.FLOAT32)
@@ -324,8 +341,15 @@ def test_nothing_beside_the_tensors_is_read_or_written(kind: str, at_end: bool, 
         ((0.1, 0.1), lambda x: dml.reduce(x, function="SUM", axes=(2, 3))),
         ((0.1, 0.1), lambda x: dml.activation_tanh(dml.reduce(x, function="AVERAGE", axes=(2, 3)))),
         ((0.1, 0.1), lambda x: dml.average_pooling(dml.activation_tanh(x), window_size=(2, 2))),
+        ((0.1, 0.1), lambda x: dml.activation_softmax1(x, axes=(3,))),
+        ((0.1, 0.1), lambda x: dml.activation_log_softmax1(x, axes=(1,))),
+        ((0.1, 0.1), lambda x: dml.local_response_normalization(x, local_size=3, cross_channel=True, alpha=0.1, bias=2)),
+        ((0.1, 0.1), lambda x: dml.mean_variance_normalization1(x, axes=(2, 3))),
     ],
-    ids=["a negative scale", "an extreme one", "a sum", "a function of means", "means of a function"],
+    ids=[
+        *("a negative scale", "an extreme one", "a sum", "a function of means", "means of a function"),
+        *("exponentials over their sum", "their logarithms", "responses", "normalised"),
+    ],
 )
 def test_what_is_averaged_otherwise_stays(scales: tuple[Any, Any], averaged: Averaged) -> None:
     x = bytes_of((1, 3, 6, 6))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import anydml as dml
+from anydml import catalog
 from anydml.kernels.call import pool
 from anydml.kernels.code.llvm import unavailable
 from anydml.kernels.code.targets import ARM, X86, targets
@@ -46,6 +49,7 @@ SUBJECTS = [
     "kernels",
     "instruction set",
     "threads",
+    "cache",
 ]
 
 
@@ -79,6 +83,7 @@ PUBLIC = {
     *("BindingError", "BindingProperties", "BoundOperator", "Checked", "Comparison", "CompiledOperator", "DataError"),
     *("DataType", "DescError", "Device", "Error", "ExecutionFlags", "Fault", "FeatureLevel", "Program", "ProgramError"),
     *("TensorDesc", "TensorFlags", "UnsupportedError", "Violation", "__version__", "check", "compare", "deviations"),
+    *("OptimizationWarning", "PerformanceWarning"),
     *("ConstantNode", "Graph", "GraphDesc", "GraphError", "InputEdge", "IntermediateEdge", "OperatorNode", "OutputEdge"),
     *("graph", "program", "show_config", "testing"),
 }
@@ -97,6 +102,21 @@ def test_dir_lists_what_is_public_and_nothing_else() -> None:
         assert getattr(dml, cls.spec.name.lower()).__module__ == "anydml.functional.functions"
     with pytest.raises(AttributeError, match="module 'anydml' has no attribute 'Slice2'"):
         _ = dml.Slice2  # type: ignore[attr-defined]  # a type checker knows every name
+
+
+def test_the_public_names_are_written_out() -> None:
+    """For type checkers and editors, which read `__all__` and run nothing: lists of texts, and that of another module."""
+    found: list[str] = []
+    for module, others in ((dml, ["catalog.__all__"]), (catalog, [])):
+        tree = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
+        added = []
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                found += ast.literal_eval(node.value)
+            elif isinstance(node, ast.AugAssign) and ast.unparse(node.target) == "__all__":
+                added.append(ast.unparse(node.value))
+        assert added == others
+    assert sorted(found) == sorted(dml.__all__)
 
 
 def modules_after(code: str) -> set[str]:

@@ -63,11 +63,11 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         made = family.lower(region, tensors, machine, slack=1.0)
         if isinstance(made, Refused):
             return made
-        assert made.decide is not None
         decide = made.decide
+        assert isinstance(decide, partial)
 
         def counted(scratch: Any, arrays: Any) -> None:
-            (_, _, _, lists) = decide.args  # type: ignore[attr-defined]  # it is a partial
+            (_, _, _, lists) = decide.args
             found.append(sum(int(scratch[list_.counter + 1]) for list_ in lists))
             decide(scratch, arrays)
 

@@ -32,15 +32,18 @@ from every_kernel import run
 
 
 def test_rounds_go_through_all_units_once() -> None:
+    def units_of(first: int, end: int) -> Any:
+        return [[(first, end)]]  # in the place of steps
+
     for count in range(1, 40):
         for most in range(1, 12):
-            found = in_rounds(count, most, lambda first, end: [[(first, end)]])  # type: ignore[list-item]  # no steps
+            found: list[Any] = [*in_rounds(count, most, units_of)]
             assert len(found) <= 2
             units: list[int] = []
             for rounds in found:
-                ((((first, end),),),) = rounds.phases  # type: ignore[misc]
+                ((((first, end),),),) = rounds.phases
                 for turn in range(rounds.times[0] if rounds.times else 1):
-                    ((((moved, _),),),) = rounds.moved[0] if rounds.moved else rounds.phases  # type: ignore[misc]
+                    ((((moved, _),),),) = rounds.moved[0] if rounds.moved else rounds.phases
                     step = moved - first
                     units += range(first + turn * step, end + turn * step)
             assert units == list(range(count)), (count, most)
@@ -199,7 +202,10 @@ def updated() -> tuple[Any, dict[str, Any]]:
     ("kernel", "made"),
     [("reduce", lambda: mean(1 << 18, 1 << 20)), ("nests", lambda: mean(1 << 10, 1 << 26)), ("irregular", updated)],
 )
-def test_a_signal_ends_a_long_call(kernel: str, made: Callable[[], tuple[Any, dict[str, Any]]]) -> None:
+def test_a_signal_ends_a_long_call(
+    kernel: str, made: Callable[[], tuple[Any, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "LONGEST", 1 << 25)  # so that the longest are nests
     desc, arrays = made()
     compiled = dml.Device().compile(desc)
     assert compiled.kernel_name == f"{kernel}:compiled"

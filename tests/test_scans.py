@@ -16,6 +16,7 @@ from anydml import DataType, TensorDesc, operators
 from anydml.exact.formats import FLOAT16, FLOAT32
 from anydml.kernels.code import targets
 from anydml.kernels.scan import emit, exact, family
+from every_kernel import CallsOf
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 KINDS = {"SUMMATION": "sum", "PRODUCT": "product"}
@@ -48,16 +49,8 @@ def placed(t: TensorDesc, *, at_end: bool) -> tuple[Array, NDArray[np.uint8]]:
 @pytest.mark.skipif(not guarded.AVAILABLE, reason="guard pages are made with mprotect")
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("isa", ISAS)
-def test_running_sums_and_products_are_exact(isa: str, name: str, ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    decided = 0
-    decide = family._decide
-
-    def counted(*arguments: Any) -> None:
-        nonlocal decided
-        decided += 1
-        decide(*arguments)
-
-    monkeypatch.setattr(family, "_decide", counted)
+def test_running_sums_and_products_are_exact(isa: str, name: str, ran: Any, calls_of: CallsOf) -> None:
+    decided = calls_of(family, "_decide")
     types = ("FLOAT32", "FLOAT32", "FLOAT16", "INT32", "UINT32", "INT64", "UINT64")
     outputs = 0
     for case in range(56 * SOAK):

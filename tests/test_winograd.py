@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 import hurting
 from agreement import SOAK, bits
 from anydml import DataType, Device, TensorDesc, TensorFlags, operators
-from anydml.kernels.code import targets
+from anydml.kernels.call.steps import Step
+from anydml.kernels.code import engine, targets
 from anydml.kernels.contract.floats import family, plan, winograd
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.schema.operator import Desc
 from contracted import NAME, run
 from guarded import AVAILABLE
 from tensors import array_for
+from test_contractions_left_open import counting
 
 Array = NDArray[Any]
 # one for each size of vectors: others differ in what integers need
@@ -212,6 +214,34 @@ def test_zeros_keep_their_signs_and_infinities_their_windows(isa: str, plans: li
             assert (np.isfinite(found) == ~near).all()
             assert (np.isnan(found) == (near & np.isnan(value))).all()
             x[0, 1, row, column] = 1
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_layers_of_zeros_and_ones_are_decided_in_sums(
+    isa: str, plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a bias, a zero needs no sign, and sums of a few elements of the filter, often ties, are exact: of zeros none is
+    summed as it is written, and of one 1 in each line none is summed in three float64."""
+    counts, stored = np.zeros(2, np.int64), WinogradPlan._stored
+
+    def counted(self: WinogradPlan, *where: Any) -> Iterator[Step]:
+        for at, step in enumerate(stored(self, *where)):
+            if at:
+                yield Step(engine.compiled(counting, self.target), (self.counter, counts[at - 1 :].ctypes.data))
+            yield step
+
+    monkeypatch.setattr(WinogradPlan, "_stored", counted)
+    rng = np.random.default_rng(5)
+    f = rng.standard_normal((16, 16, 3, 3)).astype(np.float32)
+    bias = rng.standard_normal((1, 16, 1, 1)).astype(np.float32)
+    x = np.zeros((2, 16, 20, 20), np.float32)
+    for kind, most in (("zeros", (0, 0)), ("ones", (x.size, 0))):
+        if kind == "ones":
+            np.put_along_axis(x, rng.integers(0, 20, (2, 16, 20, 1)), 1, -1)
+        counts[:] = 0
+        inputs = dict(input_tensor=x, filter_tensor=f, bias_tensor=bias)
+        both(convolution(x, f, (1, 1, 1, 1), bias_tensor=TensorDesc.of(bias)), inputs, isa, plans)
+        assert (counts <= most).all(), f"{kind}: {counts}"
 
 
 def test_long_calls_are_cut(plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from anydml import operators
 from anydml.devices.device import Device
 from anydml.functional.inference import argument, axis_fields
 from anydml.functional.signatures import SPECIAL, Parameter, as_call, outputs_name, parameters
+from anydml.schema.desc import AXES
 from anydml.schema.formula import formulas, prose
 from anydml.schema.kinds import Enumerated
 from anydml.schema.operator import Desc, example_desc
@@ -32,7 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anydml.functional import matrix_multiply as _matmuls
 from anydml.functional import slice as _slices
-from anydml.functional.call import call
+from anydml.functional.call import along, call
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -55,9 +56,10 @@ if TYPE_CHECKING:
 FILES = {{  # desc class -> its file in anydml.operators
 {files}
 }}
-FUNCTIONS = (
-{functions}
-)
+__all__ = [  # written out, for editors that complete names and type checkers; `import *` leaves the builtin `slice` alone
+{public}
+]
+FUNCTIONS = tuple(sorted([*(name for name in __all__ if name not in FILES), "slice"]))
 NOT_COMPILED: dict[str, str] = {{{others}}}  # operator -> what computes it; all others are compiled
 '''
 
@@ -97,11 +99,12 @@ def _catalog(every: list[type[Desc]]) -> str:
         functions.append(cls.spec.name.lower())
     listed = "\n".join(f"        {name} as {name}," for name in functions)
     imports.insert(0, f"    from anydml.functional.functions import (\n{listed}\n    )")
+    public = {*(cls.__name__ for cls in every), *functions} - {"slice"}
     others = [f'    "{cls.spec.name}": "{by}",' for cls in every if (by := _computed_by(cls)) != "compiled"]
     return CATALOG.format(
         imports="\n".join(imports),
         files="\n".join(rows),
-        functions="\n".join(f'    "{name}",' for name in functions),
+        public="\n".join(f'    "{name}",' for name in sorted(public)),
         others="".join(others),
     )
 
@@ -148,6 +151,7 @@ def _body(cls: type[Desc], made: list[Parameter], several: bool) -> list[str]:
     names = {p.name for p in made}
     tensors = [argument(f) for f in spec.inputs]
     attributes = [f.name for f in spec.attributes if f.name not in spec.counts]
+    attributes = [f"along({name}, axis)" if name == "axes" and "axis" in names else name for name in attributes]
     passed = f'"{spec.name}", {_tuple(tensors)}, {_tuple(attributes)}, out, device'
     passed += "".join(f", {name}={name}" for name in ("output_sizes", "output_data_type") if name in names)
     if several:
@@ -204,6 +208,8 @@ def _entry(cls: type[Desc], p: Parameter) -> str:
         text = "Where to write: an array of the result's sizes and data type; without it, a fresh one."
     elif p.name == "device":
         text = 'Where to compute: a device, or "cpu" or "reference"; without it, the cpu.'
+    elif p.name == "axis" and p.field is None:
+        text = "One of axes alone."
     elif p.name == "output_sizes":
         text = "The sizes of the output, which do not follow from the inputs." if p.default is None else "The output's sizes."
     elif p.name == "output_data_type":
@@ -214,6 +220,8 @@ def _entry(cls: type[Desc], p: Parameter) -> str:
         text = prose(p.field.meaning)
         if p.field.wire in axis_fields(cls.spec):
             text += " Negative ones count from the end." if p.field.sized_by else " A negative one counts from the end."
+        if (vector := cls.vectors.get(p.field.name)) is not None:
+            text += f" A vector lies along the {'axis if there is one, else the ' if vector == AXES else ''}channel."
         if p.field.is_tensor:
             text += f" {_takes(cls, p.field.wire)}"
         elif p.field.name in cls.eager:

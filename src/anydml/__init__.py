@@ -6,6 +6,7 @@ Four levels: eager functions, named as DirectML's operators (`element_wise_add`,
 
 from typing import TYPE_CHECKING, Any
 
+from anydml import catalog
 from anydml.catalog import FILES, FUNCTIONS
 from anydml.devices.compiled import BindingProperties, BoundOperator, CompiledOperator
 from anydml.devices.device import Device, ExecutionFlags
@@ -16,6 +17,8 @@ from anydml.errors import (
     Error,
     Fault,
     GraphError,
+    OptimizationWarning,
+    PerformanceWarning,
     ProgramError,
     UnsupportedError,
     Violation,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from anydml.explain import deviations
     from anydml.explain.compare import compare
     from anydml.explain.comparison import Comparison
+    from anydml.functional.functions import slice as slice
     from anydml.functional.graph import Graph, graph
     from anydml.program import Program
 
@@ -60,7 +64,9 @@ __all__ = [
     "InputEdge",
     "IntermediateEdge",
     "OperatorNode",
+    "OptimizationWarning",
     "OutputEdge",
+    "PerformanceWarning",
     "Program",
     "ProgramError",
     "TensorDesc",
@@ -76,8 +82,7 @@ __all__ = [
     "testing",
 ]
 
-# `slice` is public, but `import *` leaves the builtin alone
-__all__ += [*FILES, *(name for name in FUNCTIONS if name != "slice")]
+__all__ += catalog.__all__
 
 
 def _meant(name: str) -> str:

@@ -12,11 +12,28 @@ ELSEWHERE = {  # names that other libraries give to what operators do
     "concat": ("join",),
     "concatenate": ("join",),
     "cumsum": ("cumulative_summation",),
+    "dot": ("gemm", "matrix_multiply_integer"),
     "embedding": ("gather",),
     "flip": ("slice1",),
     "layernorm": ("mean_variance_normalization2",),
     "matmul": ("gemm", "matrix_multiply_integer", "quantized_linear_matrix_multiply"),
+    "max": ("element_wise_max", "reduce", "max_pooling"),
+    "maximum": ("element_wise_max",),
+    "mean": ("reduce", "element_wise_mean"),
+    "min": ("element_wise_min", "reduce"),
+    "minimum": ("element_wise_min",),
+    "prod": ("reduce",),
+    "relu6": ("element_wise_clip",),
+    "sub": ("element_wise_subtract",),
+    "sum": ("reduce",),
     "where": ("element_wise_if",),
+}
+MEMBERS = {  # and to what their attributes choose
+    "BILINEAR": "LINEAR",
+    "MEAN": "AVERAGE",
+    "NEAREST": "NEAREST_NEIGHBOR",
+    "PROD": "MULTIPLY",
+    "PRODUCT": "MULTIPLY",
 }
 _LEAST = 3  # letters of a name that is looked for within others
 

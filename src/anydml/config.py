@@ -15,11 +15,11 @@ from anydml.devices.device import NAMES
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.call import pool
-from anydml.kernels.code import detect, llvm, targets
+from anydml.kernels.code import cache, detect, llvm, targets
 
 
 def show_config() -> None:
-    """Print the versions of anydml, NumPy and llvmlite, the processor, the instruction set and threads in use, and why."""
+    """Print versions, the processor, the instruction set and threads in use, why these, and where machine code is kept."""
     print(text(config()))
 
 
@@ -47,6 +47,7 @@ def config() -> dict[str, Any]:
         "instruction_set": target and target.name,
         "instruction_sets": {} if target is None else _instruction_sets(target),
         "threads": _threads(target),
+        "cache": cache.facts() if target else {"folder": None, "why": "nothing is compiled"},
     }
 
 
@@ -105,6 +106,7 @@ def text(facts: dict[str, Any]) -> str:
         "kernels": "compiled" if facts["why_numpy"] is None else f"NumPy's, since {facts['why_numpy']}",
         "instruction set": _chosen(facts["instruction_set"], facts["instruction_sets"]),
         "threads": f"{threads['in_use'] or 'none'}: {threads['why']}",
+        "cache": _cached(**facts["cache"]),
     }
     width = max(map(len, rows))
     return "\n".join(f"{name:{width}}  {value}" for name, value in rows.items())
@@ -117,3 +119,9 @@ def _chosen(name: str | None, rows: dict[str, list[str]]) -> str:
     lacking = [f"{row}, which needs {' and '.join(names)}" for row, names in rows.items() if names]
     text = f"{name}, the best of those that this processor reports: {', '.join(there)}"
     return text + (f"; not {'; nor '.join(lacking)}" if lacking else "")
+
+
+def _cached(folder: str | None, why: str | None = None, files: int = 0, megabytes: float = 0, most: float = 0) -> str:
+    if why is not None:
+        return f"{folder}, not used: {why}" if folder else f"none: {why}"
+    return f"{folder}, {megabytes:.1f} MB in {files} files, at most {most:.0f} MB"

@@ -1,8 +1,14 @@
-"""The errors that anydml raises. A message about a desc follows from the broken rule's sentence and the values read."""
+"""The errors that anydml raises, and its warnings.
+
+A message about a desc follows from the broken rule's sentence and the values read.
+"""
 
 from __future__ import annotations
 
 import enum
+import os
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +19,7 @@ from anydml.wording import listed, word
 LONGEST = 1024  # bits of a number that a message writes out; Python refuses to write far longer ones
 E_INVALIDARG = 0x80070057
 DXGI_ERROR_UNSUPPORTED = 0x887A0004
+PACKAGE = os.path.dirname(__file__) + os.sep  # files of these are not the caller's
 
 _WIRE_MAXIMA = frozenset({2**31 - 1, 2**32 - 1, 2**64 - 1})
 
@@ -174,3 +181,19 @@ class DataError(Error, ValueError):
         if self.rounded is not None:
             became = f", which {'underflows to 0' if self.rounded == 0 else 'overflows to infinity'} in float32"
         return f"{self.tensor}{place} is {show(self.value)}{became}; {self.rule.rstrip('.')}"
+
+
+class OptimizationWarning(RuntimeWarning):
+    """A pass or a kernel failed unexpectedly and was left out: results are the same, and may take longer. Please report it."""
+
+
+class PerformanceWarning(RuntimeWarning):
+    """A call took over a second in Python, once for each compiled operator, with the reason."""
+
+
+def warn(category: type[Warning], text: str) -> None:
+    """Warn whoever called the package, at that line."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 guard = threading.RLock()
+BEGAN = time.time()  # when this process, or the one that it is a fork of, began to import the package
 _generation = 0  # forks from the first process to this one
 
 

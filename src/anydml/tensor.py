@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from anydml.alike import MEMBERS
+
 Enumeration = TypeVar("Enumeration", bound=enum.IntEnum)
 
 
@@ -105,13 +107,17 @@ def integers(values: Any, name: str) -> tuple[int, ...]:
 
 
 def member(enumeration: type[Enumeration], value: Any, prefix: str) -> Enumeration:
-    """A member of an enumeration from itself, its wire value, its wire name or that name's suffix."""
+    """A member of an enumeration from itself, its wire value, its wire name or that name's suffix, in lower case too."""
     if isinstance(value, str):
         try:
             return enumeration[value.removeprefix(prefix)]
         except KeyError:
-            names = ", ".join(enumeration.__members__)
-            raise ValueError(f"there is no {prefix}{value.removeprefix(prefix)}; the names are {names}") from None
+            name, names = value.removeprefix(prefix), enumeration.__members__
+            if name.islower() and name.upper() in names:
+                return enumeration[name.upper()]
+            near = MEMBERS.get(name.upper())
+            meant = f"did you mean {near}? The names" if near in names else "the names"
+            raise ValueError(f"there is no {prefix}{name}; {meant} are {', '.join(names)}") from None
     return enumeration(integer(value, enumeration.__name__))
 
 

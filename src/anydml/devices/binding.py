@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -150,6 +153,28 @@ def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:
     except np.exceptions.TooHardError:
         return "may share memory with"
     return "shares memory with" if shares else None
+
+
+class Near:
+    """Arrays by where their bytes begin, so that those that may share memory with one are found without asking all."""
+
+    def __init__(self, arrays: Iterable[NDArray[Any]]) -> None:
+        bounds = [np.lib.array_utils.byte_bounds(array) for array in arrays]
+        self._bounds = bounds
+        self._order = sorted(range(len(bounds)), key=bounds.__getitem__)
+        self._begins = [bounds[i][0] for i in self._order]
+        self._reach = [*accumulate((bounds[i][1] for i in self._order), max)]  # the farthest end of those so far
+
+    def to(self, index: int) -> list[int]:
+        """The other arrays, by their places, that have a byte between the first and the last one of this."""
+        begin, end = self._bounds[index]
+        found = []
+        for k in range(bisect_left(self._begins, end) - 1, -1, -1):
+            if self._reach[k] <= begin:
+                break
+            if (other := self._order[k]) != index and self._bounds[other][1] > begin:
+                found.append(other)
+        return sorted(found)
 
 
 def identical(a: NDArray[Any], b: NDArray[Any]) -> bool:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import Families
 from anydml.devices.memory import memory_bytes
+from anydml.devices.slow import InPython, left_open, not_compiled
 from anydml.forks import guard
-from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
-from anydml.kernels.lower import lowerings
+from anydml.kernels.lower import lowerings, tried
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
 from anydml.schema.statement import meaning
@@ -30,18 +30,22 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
     refused: Refusals = []
     least: int | None = None
     for name, made in lowerings(families, meaning(as_newest), newest, machine):
-        if isinstance(made, Refused):
-            reason = made.reason
+        what = type(as_newest).__name__
+        built: Built | Refused
+        if isinstance(made, Lowered):
+            built = tried(name, partial(linked, made, left_open(what, name)))
+        elif isinstance(made, Built) and refused and not made.bare:  # one that others are preferred to
+            built = not_compiled(what, refused).watching(made)
         else:
-            try:
-                compiled = CompiledOperator(checked, name, linked(made) if isinstance(made, Lowered) else made)
-            except Uncompilable as error:
-                reason = str(error)
-            else:
-                if (needed := compiled.most_bytes) <= memory_bytes():
-                    return compiled, refused
-                least = min(needed, least or needed)
-                reason = f"{needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
+            built = made
+        if isinstance(built, Refused):
+            reason = built.reason
+        else:
+            compiled = CompiledOperator(checked, name, built)
+            if (needed := compiled.most_bytes) <= memory_bytes():
+                return compiled, refused
+            least = min(needed, least or needed)
+            reason = f"{needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
         refused.append({"kernel": name, "reason": reason})
     raise MemoryError(
         f"{checked.desc.spec.name} takes at least {least} bytes of scratch and persistent memory for this desc, "
@@ -49,13 +53,13 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
     )
 
 
-def linked(lowered: Lowered) -> Built:
+def linked(lowered: Lowered, slow: InPython) -> Built:
     """The call of a lowered statement. Uncompilable where the code that runs the steps cannot be made."""
-    return _link()(lowered)
+    return _link()(lowered, slow)
 
 
 @cache
-def _link() -> Callable[[Lowered], Built]:
+def _link() -> Callable[[Lowered, InPython], Built]:
     with guard:  # here and not above: what NumPy computes needs none of it
         from anydml.devices.link import link
     return link

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anydml import forks
 from anydml.computed import computed_once
 from anydml.devices import verbose
-from anydml.devices.binding import Slot, identical, owned_copy, share_memory
+from anydml.devices.binding import Near, Slot, identical, owned_copy, share_memory
 from anydml.devices.judging import data_check
 from anydml.errors import BindingError, Fault
 from anydml.kernels.kernel import Built, Direct, Execute, Unfit
@@ -69,6 +69,19 @@ class CompiledOperator:
 
     def __repr__(self) -> str:
         return f"<CompiledOperator {self.desc.spec.name} {self.kernel_name}>"
+
+    def __copy__(self) -> CompiledOperator:
+        """The same machine code, and what initialize kept; where it was not called yet, each calls it for itself."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._initialized = dict(self._initialized)
+        return made
+
+    def __deepcopy__(self, memo: object) -> CompiledOperator:
+        return self.__copy__()  # nothing that could be copied further is ever written to
+
+    def __reduce__(self) -> str:
+        raise TypeError("a compiled operator is machine code of this process: pickle its `desc`, and compile that")
 
     @property
     def binding_properties(self) -> BindingProperties:
@@ -143,11 +156,14 @@ class CompiledOperator:
 
     def _shared(self, views: Mapping[str, NDArray[Any]]) -> Iterator[Fault]:
         """The outputs that share memory with another tensor; one that is identical to an input may, where the page says so."""
-        others = dict(views)
+        names, near = [*views], Near(views.values())
+        places = {name: k for k, name in enumerate(names)}
+        done: set[str] = set()
         for output in self._outputs:
-            own = others.pop(output)
-            for name, view in others.items():
-                if not (how := share_memory(own, view)):
+            own = views[output]
+            done.add(output)
+            for name in (names[k] for k in near.to(places[output])):
+                if name in done or not (how := share_memory(own, view := views[name])):
                     continue
                 if name not in self._in_place:
                     yield Fault(output, f"{how} {name}, and the operator does not work in place")
@@ -256,6 +272,9 @@ class BoundOperator:
 
     def __repr__(self) -> str:
         return f"<BoundOperator of {self.compiled!r}>"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a bound operator holds the addresses of its arrays: bind `compiled` to others")
 
     def _make_ready(self) -> None:
         run = self.compiled.prepare(self.arrays)

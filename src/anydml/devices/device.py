@@ -8,13 +8,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from anydml import operators
+from anydml import operators, optional
+from anydml.collector import paused
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.families import DEVICES, FUSED, IN_GRAPHS
+from anydml.devices.families import DEVICES, FUSED, IN_GRAPHS, Families
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.forks import guard
@@ -24,6 +25,9 @@ from anydml.kernels.kernel import Machine
 from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.operator import Desc
 from anydml.tensor import DataType, integer
+
+if TYPE_CHECKING:
+    from anydml.devices.graph import CompiledGraph
 
 NAMES = tuple(DEVICES)
 CACHED = 1024  # compiled operators that a device keeps for eager calls
@@ -112,6 +116,7 @@ class Device:
             return max(within)
         raise UnsupportedError(f"none of the requested feature levels is at or below this device's {self.feature_level}")
 
+    @paused
     def compile(
         self,
         desc: Desc | Checked[Desc] | GraphDesc,
@@ -125,8 +130,9 @@ class Device:
         each of its operators a call of its own, with the same bits.
         DescError where the desc breaks rules, GraphError where the graph does; DataError where values of a graph's constants
         break a rule about data; UnsupportedError for a desc that was checked for a level above the device's; MemoryError where
-        every kernel would take more scratch and persistent memory than this machine has. IDMLDevice::CreateOperator and
-        CompileOperator; IDMLDevice1::CompileGraph.
+        every kernel would take more scratch and persistent memory than this machine has. OptimizationWarning where a kernel or
+        what is fused fails unexpectedly, and the result is computed without it. IDMLDevice::CreateOperator and CompileOperator;
+        IDMLDevice1::CompileGraph.
         """
         began = time.perf_counter()
         ExecutionFlags(flags)
@@ -157,12 +163,20 @@ class Device:
     def _compile_graph(self, desc: GraphDesc, fuse: bool, began: float) -> CompiledOperator:
         with guard:  # here and not above: what computes one operator needs none of it
             from anydml.devices.graph import compiled_graph
-        fusing = FUSED[self.name] if fuse else {}
-        compiled = compiled_graph(IN_GRAPHS[self.name], fusing, check_graph(desc, self.feature_level), self.machine)
-        if verbose.level():
+        checked, refused = check_graph(desc, self.feature_level), list[dict[str, str]]()
+
+        def compiled_with(fusing: Families) -> CompiledGraph:
+            return compiled_graph(IN_GRAPHS[self.name], fusing, checked, self.machine, refused)
+
+        if fuse and (fusing := FUSED[self.name]):
+            compiled = optional.attempted("All that is fused is", lambda: compiled_with(fusing), lambda _: compiled_with({}))
+        else:
+            compiled = compiled_with({})
+        if level := verbose.level():
             spent = round((time.perf_counter() - began) * 1e6, 1)
             kernels = [part.kernel_name for part in compiled.call.parts]
-            verbose.write("compile", operator=compiled.wire_name, kernels=kernels, device=self.name, microseconds=spent)
+            members = {"operator": compiled.wire_name, "kernels": kernels, "device": self.name, "microseconds": spent}
+            verbose.write("compile", **members, **({"refused": refused} if level > 1 else {}))
         return compiled
 
 

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
+from anydml import optional
 from anydml.computed import computed_once
 from anydml.devices.binding import Slot
-from anydml.devices.choice import chosen, linked
+from anydml.devices.choice import Refusals, chosen, linked
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import MEANS, REGIONS, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
+from anydml.devices.slow import InPython, left_open
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
 from anydml.graphs.layouts import laid
-from anydml.graphs.memory import laid_in_scratch
-from anydml.graphs.plan import Pooling, Region, Selection, Work, fixed_buffers, spelled, split, works_of
+from anydml.graphs.memory import laid_apart, laid_in_scratch
+from anydml.graphs.plan import Selection, Work, fixed_buffers, spelled, split, works_of
 from anydml.graphs.pooled import poolings
 from anydml.graphs.quantised import regions, with_regions
 from anydml.graphs.selected import selections
 from anydml.graphs.show import called, summary
-from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
-from anydml.kernels.lower import lowerings
+from anydml.kernels.lower import lowerings, tried
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.match.windows import MAX, windows
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, meaning
 from anydml.tensor import TensorDesc, TensorFlags
+
+OfRegion = Callable[[Any, Mapping[str, TensorDesc], Machine], Lowered | Refused]
 
 
 class CompiledGraph(CompiledOperator):
@@ -78,15 +82,21 @@ class CompiledGraph(CompiledOperator):
         return {b.name: Slot(b.name, b.tensor, b.own_total, w) for b, w in bound if b.tensor.flags == flags}
 
 
-def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, machine: Machine) -> CompiledGraph:
+def compiled_graph(
+    families: Families, fusing: Families, checked: CheckedGraph, machine: Machine, refused: Refusals
+) -> CompiledGraph:
     """The graph with the first kernel of each work that takes it; fusing: the families that take fused statements.
 
+    refused: gets the kernels that did not take works that they were asked for, and their reasons.
     MemoryError where it would take more scratch and persistent memory than this machine has.
     """
     works = works_of(checked)
-    kernels = _Kernels(families, fusing, checked, machine)
-    summed = _regions(checked, works, kernels, machine) if fusing else {}
-    works = with_regions(checked, works, [part.work for part in summed.values()])
+    kernels = _Kernels(families, fusing, checked, machine, refused)
+    summed: dict[int, Part] = {}
+    if fusing and (found := _regions(checked, works, kernels)):
+        summed, works = optional.attempted(
+            "Regions between bytes are", partial(_with_regions, checked, works, found), lambda _: ({}, works)
+        )
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
     once = [
@@ -96,14 +106,19 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
     if fusing:
         every = moved(checked, every)
     alone = {work.node: work for work in every}
-    for work in fuse(checked, every) if fusing else every:
+    at = {node: k for k, node in enumerate(checked.order)}
+    for work in fused(checked, every) if fusing else every:
         if work.region is not None:
             parts.append(_renamed(summed[work.node], work, checked))
         elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
             parts.append(part)
         else:
-            parts += [kernels.part(alone[node], fixed) for node in checked.order if node in work.nodes and node in alone]
-    layout = laid_in_scratch(checked, [part.work for part in parts], [_may_lie_alike(part) for part in parts])
+            parts += [kernels.part(alone[node], fixed) for node in sorted(work.nodes, key=at.__getitem__) if node in alone]
+    layout = optional.attempted(
+        "Places that tensors share are",
+        lambda: laid_in_scratch(checked, [part.work for part in parts], [_may_lie_alike(part) for part in parts]),
+        lambda _: laid_apart(checked, [part.work for part in parts]),
+    )
     made = CompiledGraph(checked, GraphCall(checked, once, parts, layout, fixed))
     if (needed := made.most_bytes) > memory_bytes():
         raise MemoryError(
@@ -116,8 +131,11 @@ def compiled_graph(families: Families, fusing: Families, checked: CheckedGraph, 
 class _Kernels:
     """The kernels of a graph's works, each made once for all works that are alike."""
 
-    def __init__(self, families: Families, fusing: Families, checked: CheckedGraph, machine: Machine) -> None:
+    def __init__(
+        self, families: Families, fusing: Families, checked: CheckedGraph, machine: Machine, refused: Refusals
+    ) -> None:
         self._families, self._fusing, self._checked, self._machine = families, fusing, checked, machine
+        self._refused = refused
         self._operators: dict[Desc, CompiledOperator] = {}
         self._statements: dict[Hashable, tuple[str, Built] | None] = {}
 
@@ -128,23 +146,40 @@ class _Kernels:
         uses = {**work.reads, **work.writes}
         changed = {name: use.tensor for name, use in uses.items() if use.tensor is not operator.tensors[name]}
         changed |= {name: _owned(use.tensor) for name, use in work.reads.items() if use.buffer in fixed}
-        asked = _with_tensors(operator, changed) if changed else operator
+        asked = replace(operator, desc=operator.desc.with_tensors(changed)) if changed else operator
         if (compiled := self._operators.get(asked.desc)) is None:
-            compiled, _ = chosen(self._families, asked, self._machine)
+            compiled, refused = chosen(self._families, asked, self._machine)
             self._operators[asked.desc] = compiled
+            self._refused += [{"nodes": called(self._checked, work.node), **one} for one in refused]
         return Part(work, compiled.kernel_name, compiled.built, compiled, called(self._checked, work.node))
+
+    def region(self, families: Mapping[str, Callable[[], OfRegion]], work: Work, fixed: frozenset[int]) -> Part | None:
+        """A work of a region with its kernel; None where no family takes it."""
+        title = _title(self._checked, work)
+        for name, family in families.items():
+            built = tried(name, partial(self._of_region, family, work, fixed, left_open(title, name)))
+            if not isinstance(built, Refused):
+                return Part(work, name, built, None, title)
+            self._refused.append({"nodes": title, "kernel": name, "reason": built.reason})
+        return None
+
+    def _of_region(self, family: Callable[[], OfRegion], work: Work, fixed: frozenset[int], slow: InPython) -> Built | Refused:
+        answer = family()(work.region, _tensors(work, fixed), self._machine)
+        return answer if isinstance(answer, Refused) else linked(answer, slow)
 
     def selected(self, work: Work) -> Part | None:
         """A work that picks the largest bytes of windows, with its kernel; None where something else is picked."""
         assert isinstance(work.region, Selection)
         operator = self._checked.nodes[work.region.node]
         assert operator is not None
-        asked = _with_tensors(operator, {name: use.tensor for name, use in (*work.reads.items(), *work.writes.items())})
+        tensors = {name: use.tensor for name, use in (*work.reads.items(), *work.writes.items())}
+        asked = replace(operator, desc=operator.desc.with_tensors(tensors))
         of_floats, of_bytes = (windows(meaning(desc.as_newest())) for desc in (operator.desc, asked.desc))
         if isinstance(of_floats, str) or isinstance(of_bytes, str) or of_floats != of_bytes or of_bytes.kind != MAX:
             return None
         if (compiled := self._operators.get(asked.desc)) is None:
-            compiled, _ = chosen(self._families, asked, self._machine)
+            compiled, refused = chosen(self._families, asked, self._machine)
+            self._refused += [{"nodes": _title(self._checked, work), **one} for one in refused]
         if not compiled.kernel_name.endswith(":compiled"):
             return None
         self._operators[asked.desc] = compiled
@@ -156,24 +191,27 @@ class _Kernels:
         tensors = _tensors(work, fixed)
         key = (spelled(work.nest), *tensors.items())
         if key not in self._statements:
-            self._statements[key] = self._linked(work.nest, tensors)
+            self._statements[key] = self._linked(work.nest, tensors, _title(self._checked, work))
         if (found := self._statements[key]) is None:
             return None
         return Part(work, *found, None, _title(self._checked, work))
 
-    def _linked(self, nest: Nest, tensors: Mapping[str, TensorDesc]) -> tuple[str, Built] | None:
+    def _linked(self, nest: Nest, tensors: Mapping[str, TensorDesc], title: str) -> tuple[str, Built] | None:
         of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
         for name, answer in lowerings(self._fusing, {OUTPUT: nest}, of_no_operator, self._machine):
-            if isinstance(answer, Lowered):
-                try:
-                    return name, linked(answer)
-                except Uncompilable:
-                    continue
+            built = tried(name, partial(linked, answer, left_open(title, name))) if isinstance(answer, Lowered) else answer
+            if not isinstance(built, Refused):
+                return name, built
+            self._refused.append({"nodes": title, "kernel": name, "reason": built.reason})
         return None
 
 
 def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     """The works without those that only move elements which others can read or write at their places."""
+    return optional.attempted("Moves that strides can say are", lambda: _moved(checked, works), lambda _: (*works,))
+
+
+def _moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     found = {}
     known: dict[Desc, list[Move] | str] = {}
     for work in works:
@@ -186,39 +224,32 @@ def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     return laid(checked, works, found)
 
 
-def _regions(checked: CheckedGraph, works: Sequence[Work], kernels: _Kernels, machine: Machine) -> dict[int, Part]:
-    """The regions that a kernel takes as one, by their last nodes."""
+def fused(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+    """The works with maps fused into what alone they read."""
+    return optional.attempted("Maps that are fused are", lambda: fuse(checked, works), lambda _: (*works,))
+
+
+def _regions(checked: CheckedGraph, works: Sequence[Work], kernels: _Kernels) -> list[Part]:
+    """The regions that a kernel takes as one."""
     fixed = fixed_buffers(checked, works)
-    parts = [kernels.selected(work) for work in selections(checked, works)]
-    parts += [_pooled(checked, work, machine) for work in poolings(checked, works)]
-    parts += [_summed(checked, work, fixed, machine) for work in regions(checked, works)]
-    return {part.work.node: part for part in parts if part is not None}
+
+    def sought(stage: str, find: Callable[[], list[Part | None]]) -> list[Part | None]:
+        return optional.attempted(stage, find, lambda _: [])
+
+    found = [
+        *sought("Largest elements between bytes are", lambda: [kernels.selected(w) for w in selections(checked, works)]),
+        *sought("Means between bytes are", lambda: [kernels.region(MEANS, w, frozenset()) for w in poolings(checked, works)]),
+        *sought("Sums between bytes are", lambda: [kernels.region(REGIONS, w, fixed) for w in regions(checked, works)]),
+    ]
+    return [part for part in found if part is not None]
 
 
-def _summed(checked: CheckedGraph, work: Work, fixed: frozenset[int], machine: Machine) -> Part | None:
-    """A region of sums with its kernel; None where no family takes it."""
-    assert isinstance(work.region, Region)
-    for name, family in REGIONS.items():
-        try:
-            answer = family()(work.region, _tensors(work, fixed), machine)
-            if not isinstance(answer, Refused):
-                return Part(work, name, linked(answer), None, _title(checked, work))
-        except Uncompilable:
-            continue
-    return None
-
-
-def _pooled(checked: CheckedGraph, work: Work, machine: Machine) -> Part | None:
-    """A region of means with its kernel; None where no family takes it."""
-    assert isinstance(work.region, Pooling)
-    for name, family in MEANS.items():
-        try:
-            answer = family()(work.region, _tensors(work, frozenset()), machine)
-            if not isinstance(answer, Refused):
-                return Part(work, name, linked(answer), None, _title(checked, work))
-        except Uncompilable:
-            continue
-    return None
+def _with_regions(
+    checked: CheckedGraph, works: Sequence[Work], found: Sequence[Part]
+) -> tuple[dict[int, Part], tuple[Work, ...]]:
+    """The regions by their last nodes, and the works with them."""
+    summed = {part.work.node: part for part in found}
+    return summed, with_regions(checked, works, [part.work for part in summed.values()])
 
 
 def _renamed(part: Part, work: Work, checked: CheckedGraph) -> Part:
@@ -244,18 +275,6 @@ def _may_lie_alike(part: Part) -> list[str]:
     in_place = part.compiled.desc.spec.in_place
     fields = {found.name: found.field.wire for found in part.compiled.desc.tensors()}
     return [name for name in part.work.reads if fields[name] in in_place]
-
-
-def _with_tensors(checked: Checked[Desc], changed: Mapping[str, TensorDesc]) -> Checked[Desc]:
-    """The desc with other tensors, by name."""
-    fields: dict[str, Any] = {}
-    for f in checked.desc.spec.tensors:
-        value = getattr(checked.desc, f.name)
-        if f.sized_by:
-            fields[f.name] = value and tuple(changed.get(f"{f.name}[{i}]", t) for i, t in enumerate(value))
-        elif f.name in changed:
-            fields[f.name] = changed[f.name]
-    return replace(checked, desc=replace(checked.desc, **fields))
 
 
 def _owned(t: TensorDesc) -> TensorDesc:

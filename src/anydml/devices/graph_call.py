@@ -19,6 +19,8 @@ from anydml.kernels.call.address import address_of
 from anydml.kernels.kernel import Arrays, Built, Execute
 from anydml.tensor import TensorDesc
 
+BUFFER, PACKED = "\0buffer ", "\0packed "  # what names of our own arrays begin with, beside those of edges
+
 
 class Part(NamedTuple):
     """A work with its kernel. compiled: the operator, None for a fused statement. title: the node as messages name it."""
@@ -98,20 +100,21 @@ class GraphCall:
         return Built(self.bind, temporary, self.initialize, kept, max(once, default=0))
 
     def initialize(self, owned: Arrays) -> Arrays:
-        """Persistent memory, from constants and owned inputs: buffers by `#number`, and what parts packed by `part/name`."""
+        """Persistent memory, from constants and owned inputs: buffers by number, and what parts packed by part and name."""
         memory = self._bound(self._checked.inputs, owned)
         found: dict[str, NDArray[Any]] = {}
         for part in self._once:
             for use in part.work.writes.values():
-                found[f"#{use.buffer}"] = memory[use.buffer] = np.zeros(self._checked.buffers[use.buffer].bytes, np.uint8)
+                zeros = np.zeros(self._checked.buffers[use.buffer].bytes, np.uint8)
+                found[f"{BUFFER}{use.buffer}"] = memory[use.buffer] = zeros
             views = self._views(part, memory)
             part.prepared({**views, **part.packed(views)})()
-        found |= {f"#{i}": memory[i].copy() for i in self._seen()}
+        found |= {f"{BUFFER}{i}": memory[i].copy() for i in self._seen()}
         for k, part in enumerate(self.parts):
             views = self._views(part, memory)
             for judge in part.judged(views, self._of(part, self._fixed)):
                 judge()
-            found |= {f"{k}/{name}": array for name, array in part.packed(views).items()}
+            found |= {f"{PACKED}{k}/{name}": array for name, array in part.packed(views).items()}
         return found
 
     def _passing(self) -> int:
@@ -131,13 +134,13 @@ class GraphCall:
         """
         sights, copies = self._in_memory(arrays)
         given = {b.buffer for b in self._checked.inputs}
+        changing, computed = given - self._fixed, self._written.keys() - self._fixed
         entries: list[Execute | Entry] = []
         for part, views in sights:
-            entries += part.judged(views, self._of(part, given - self._fixed))
+            entries += part.judged(views, self._of(part, changing))
         for part, views in sights:
-            computed = self._of(part, self._written.keys() - self._fixed)
             if not part.built.judges:
-                entries += part.judged(views, computed)
+                entries += part.judged(views, self._of(part, computed))
             if part.built.place is None:
                 entries.append(part.prepared(views))
             else:
@@ -164,14 +167,18 @@ class GraphCall:
             else:
                 memory[bound.buffer] = bytes_of(arrays[bound.name], bound.tensor)
         memory |= self._bound(self._checked.inputs, arrays)
-        memory |= {int(name[1:]): array for name, array in arrays.items() if name.startswith("#")}
+        memory |= {int(name[len(BUFFER) :]): array for name, array in arrays.items() if name.startswith(BUFFER)}
         memory |= scratch(self.layout, {b: self._checked.buffers[b].bytes for b in self.layout.offsets})
         made: list[Sight] = []
         copies: list[Execute] = []
         spare: dict[int, NDArray[Any]] = {}
         turns = passing(self._passing())
-        for k, part in enumerate(self.parts):
-            packed = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
+        packed_by: list[dict[str, NDArray[Any]]] = [{} for _ in self.parts]
+        for name, array in arrays.items():
+            if name.startswith(PACKED):
+                number, _, own = name[len(PACKED) :].partition("/")
+                packed_by[int(number)][own] = array
+        for k, (part, packed) in enumerate(zip(self.parts, packed_by, strict=True)):
             if part.built.rounds is not None and (size := part.built.temporary_resource_size):
                 first = self._shared[k]
                 if first not in spare:
@@ -205,14 +212,22 @@ class GraphCall:
 def _taking_turns(parts: Sequence[Part]) -> list[int]:
     """For each part the first one in whose kernel's scratch it works: those of the same steps leave it as they find it."""
     found: list[int] = []
-    distinct: dict[tuple[str, int], list[int]] = {}
-    for k, part in enumerate(parts):
-        alike = distinct.setdefault((part.kernel_name, part.built.temporary_resource_size), [])
-        same = next((i for i in alike if part.built.rounds is not None and parts[i].built.rounds == part.built.rounds), None)
-        if same is None:
-            alike.append(k)
-        found.append(k if same is None else same)
+    first: dict[Any, int] = {}
+    by_built: dict[int, int] = {}
+    for k, (_, name, built, *_) in enumerate(parts):
+        size = built.temporary_resource_size
+        if built.rounds is None or not size:
+            found.append(k)
+            continue
+        if (same := by_built.get(id(built))) is None:
+            same = by_built[id(built)] = first.setdefault((name, size, _as_key(built.rounds)), k)
+        found.append(same)
     return found
+
+
+def _as_key(steps: Any) -> Any:
+    """Steps, in lists of lists, as what is hashed."""
+    return tuple(map(_as_key, steps)) if isinstance(steps, (list, tuple)) else steps
 
 
 def scratch(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:

@@ -89,9 +89,7 @@ class Table:
                 judge()
             raise Unfit
         past = begin + len(placed.phases)
-        placed.decide()
-        while not placed.once and any(self._some(at, at + 1) for at in range(begin + placed.again, past)):
-            placed.decide()
+        placed.decide(lambda: any(self._some(at, at + 1) for at in range(begin + placed.again, past)))
         placed.words[...] = 0
         return past
 

@@ -10,18 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.devices.slow import InPython, left_open
 from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import Sheet, prepared, runner
 from anydml.kernels.code import engine
 from anydml.kernels.kernel import Arrays, Built, Execute, Form, Lowered, Placed, Unfit
 
+Settling = Callable[[NDArray[np.int64], Arrays], Callable[[Callable[[], int]], None]]
 LINE = 64
 KEPT = 1 << 14  # bytes of scratch that are kept for the next call
 NOTHING = np.zeros(0, np.int64)
 
 
-def link(lowered: Lowered) -> Built:
-    """The call for any arrays. Uncompilable where the code that runs the steps cannot be made."""
+def link(lowered: Lowered, slow: InPython | None = None) -> Built:
+    """The call for any arrays. Uncompilable where the code that runs the steps cannot be made. slow: what Python decides."""
+    slow = slow or left_open("A kernel", "it")
     engine.compiled(runner, lowered.target)
     target, scratch, passing = lowered.target, lowered.scratch, lowered.passing
     sheets = [Sheet(rounds.phases, rounds.moved) for rounds in lowered.rounds]
@@ -42,13 +45,18 @@ def link(lowered: Lowered) -> Built:
             arrays = {**arrays, "passing": memory}
         return own, words, arrays
 
+    def settling(words: NDArray[np.int64], arrays: Arrays) -> Callable[[Callable[[], int]], None]:
+        """A function that decides what a call left undecided, and runs it again until nothing is left."""
+        assert lowered.decide is not None
+        return partial(slow.settle, partial(lowered.decide, words, arrays), once=lowered.once)
+
     def place(arrays: Arrays) -> Placed:
         own, words, arrays = worked_in(arrays)
         every = [sheet.bind(_addresses(sheet, arrays, own))[0] for sheet in sheets]
-        decide = None if lowered.decide is None else partial(lowered.decide, words, arrays)
+        decide = None if lowered.decide is None else settling(words, arrays)
         again = sum(map(len, every[:-1]))
         phases = [phase for phases in every for phase in phases]
-        return Placed(phases, target, lowered.short, again, decide, lowered.once, words, (lowered, arrays, words))
+        return Placed(phases, target, lowered.short, again, decide, words, (lowered, arrays, words))
 
     def bind(arrays: Arrays) -> Execute:
         own, words, arrays = worked_in(arrays)
@@ -60,7 +68,7 @@ def link(lowered: Lowered) -> Built:
             runs.append(_again(run, numbers, rounds.times, sheet.moves) if rounds.times else run)
         if lowered.decide is not None:
             *before, run = runs
-            decided = _decided(run, partial(lowered.decide, words, arrays), words, once=lowered.once)
+            decided = _decided(run, settling(words, arrays), words)
             return partial(_in_turn, [*before, decided]) if before else decided
         if single and not lowered.fails:
             return runs[0]
@@ -75,7 +83,7 @@ def link(lowered: Lowered) -> Built:
     alone = single and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
     tabled = None if any(rounds.times for rounds in lowered.rounds) else place
     if not lowered.packing:
-        direct = partial(Direct, lowered, sheets[0], fixed) if alone and sheets[0].fixed else None
+        direct = partial(Direct, lowered, settling, sheets[0], fixed) if alone and sheets[0].fixed else None
         made = Built(bind, scratch, judges=lowered.judges, bare=alone and not (scratch or passing), direct=direct)
         return made._replace(rounds=lowered.rounds, passing=passing, place=tabled)
     packing = Sheet([[lowered.packing]])
@@ -99,9 +107,15 @@ class Direct:
     """
 
     def __init__(
-        self, lowered: Lowered, sheet: Sheet, fixed: dict[str, int], names: Sequence[str], forms: Mapping[str, Form]
+        self,
+        lowered: Lowered,
+        settling: Settling,
+        sheet: Sheet,
+        fixed: dict[str, int],
+        names: Sequence[str],
+        forms: Mapping[str, Form],
     ) -> None:
-        self._lowered, self._sheet, self._fixed = lowered, sheet, fixed
+        self._lowered, self._settling, self._sheet, self._fixed = lowered, settling, sheet, fixed
         self._uses = [(k, place, offset) for k, name in enumerate(names) for place, offset in sheet.uses(name)]
         self._names, self._forms = names, forms
         self._kept: list[tuple[Callable[[], int], NDArray[np.int64], NDArray[np.int64] | None]] = []
@@ -115,9 +129,8 @@ class Direct:
         for k, place, offset in self._uses:
             numbers[place] = address_of(arrays[k]) + offset
         if run() and scratch is not None:
-            assert self._lowered.decide is not None
             # what fails in the middle is not kept
-            _decide(run, partial(self._lowered.decide, scratch, self._tensors(arrays)), once=self._lowered.once)
+            self._settling(scratch, self._tensors(arrays))(run)
             scratch[...] = 0
         if self._lowered.scratch + self._lowered.passing <= KEPT:
             self._kept.append(made)
@@ -148,13 +161,13 @@ class Direct:
         return run, numbers, words if open_ else None
 
 
-def _decided(run: Callable[[], int], decide: Callable[[], None], scratch: NDArray[np.int64], *, once: bool) -> Execute:
+def _decided(run: Callable[[], int], decide: Callable[[Callable[[], int]], None], scratch: NDArray[np.int64]) -> Execute:
     """A call that is taken up again, once what it left open is decided, until nothing is left."""
 
     def execute() -> None:
         try:
             if run():
-                _decide(run, decide, once=once)
+                decide(run)
                 scratch[...] = 0
         except BaseException:  # an interrupt may come anywhere, and the next call begins anew
             scratch[...] = 0
@@ -166,12 +179,6 @@ def _decided(run: Callable[[], int], decide: Callable[[], None], scratch: NDArra
 def _in_turn(calls: Sequence[Callable[[], object]]) -> None:
     for call in calls:
         call()
-
-
-def _decide(run: Callable[[], int], decide: Callable[[], None], *, once: bool) -> None:
-    decide()
-    while not once and run():
-        decide()
 
 
 def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:

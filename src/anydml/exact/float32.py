@@ -1,4 +1,4 @@
-"""Arrays and integers rounded to float32 in integer arithmetic, which no floating-point state of the thread can change."""
+"""Arrays and integers rounded to float32, whatever the floating-point state of the thread."""
 
 from __future__ import annotations
 
@@ -19,11 +19,63 @@ def round_to_odd(value: int) -> float:
     return math.ldexp(-kept if value < 0 else kept, excess)
 
 
-def round_to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
-    """float64 rounded to float32, half to even, by integer arithmetic: whatever the thread's floating-point state.
+def significands(scale: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Odd integers m, 0 for zeros, and exponents e with m * 2^e the values of finite float32, from their bits alone."""
+    bits = scale.view(np.uint32).astype(np.int64)
+    exponent, fraction = bits >> 23 & 0xFF, bits & 0x7FFFFF
+    m = np.where(exponent > 0, fraction | 0x800000, fraction)
+    low = np.maximum(m & -m, 1)  # the lowest bit that is set; of zeros, 1
+    m = m // low
+    e = np.maximum(exponent, 1) - 150 + np.frexp(low.astype(np.float64))[1] - 1
+    return np.where(bits >> 31 != 0, -m, m), e
 
-    (A cast obeys the rounding mode, and under flush-to-zero makes 0 of a subnormal result.)
+
+def widened(scale: NDArray[Any]) -> NDArray[np.float64]:
+    """The values in float64, exactly, subnormal ones too: under denormals-are-zero a cast would make 0 of those."""
+    wide = scale.astype(np.float64)
+    if not (scale.view(np.uint32) & 0x7F800000).all():
+        m, e = significands(scale)
+        wide = np.ldexp(m.astype(np.float64), e.astype(np.int32))
+    return wide
+
+
+def products_in_float32(integers: NDArray[Any], factors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Integers below 2^37 times finite factors, rounded once; of zeros, +0 is the product.
+
+    Integers of 16 bits have products of 40, which float64 has room for, with the sign of factors above 0. Else, a factor is a
+    whole number m of 24 bits times a power of two. What float64 has no room for of an integer times m leaves its last bit set,
+    far below what float32 holds: rounding that rounds the product.
     """
+    wide = widened(factors)
+    if integers.dtype == np.int16 and (wide > 0).all():
+        return round_to_float32(integers * wide)
+    m, exponent = np.frexp(wide)
+    product = integers * np.ldexp(m, 24).astype(np.int64)  # below 2^61
+    large = np.abs(product) >= 2**52
+    kept = np.where(large, product >> 9 | (product & 511 != 0), product)
+    return round_to_float32(np.ldexp(kept.astype(np.float64), exponent + np.where(large, 9 - 24, -24)))
+
+
+# two ties, of each sign, and a subnormal: cast as they are to be by no other rounding mode, nor where subnormals are flushed
+_PROBES = np.array([1 + 2**-24, 1 + 3 * 2**-24, -1 - 2**-24, -1 - 3 * 2**-24, 2**-149], np.float64)
+_CAST = np.array([0x3F800000, 0x3F800002, 0xBF800000, 0xBF800002, 1], np.uint32)
+
+
+def round_to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
+    """float64 rounded to float32, half to even, whatever the thread's floating-point state; of NaN, the usual one.
+
+    A cast obeys the rounding mode, and under flush-to-zero makes 0 of a subnormal result. So it is tried, in this thread, on
+    numbers that tell; where it is another one, and of NaN, integers do it.
+    """
+    if _PROBES.astype(np.float32).tobytes() == _CAST.tobytes():
+        with np.errstate(all="ignore"):
+            cast = np.ascontiguousarray(x).astype(np.float32)
+        if not np.isnan(cast).any():
+            return cast
+    return _by_integers(x)
+
+
+def _by_integers(x: NDArray[Any]) -> NDArray[np.float32]:
     bits = np.ascontiguousarray(x).view(np.uint64)
     exponent, fraction = (bits >> 52 & 0x7FF).astype(np.int64), (bits & (2**52 - 1)).astype(np.int64)
     significand = np.where(exponent > 0, fraction | 2**52, fraction)

@@ -13,28 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.exact.float32 import significands, widened
+
 SATURATED = 1024.0  # beyond any 8-bit output whatever its zero point
 UNDECIDED = 2.0**-32  # far more than the estimate's error of 2^-39, far less than most distances to a tie
-
-
-def significands(scale: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Odd integers m and exponents e with m * 2^e the values of finite non-zero float32, from their bits alone."""
-    bits = scale.view(np.uint32).astype(np.int64)
-    exponent, fraction = bits >> 23 & 0xFF, bits & 0x7FFFFF
-    m = np.where(exponent > 0, fraction | 0x800000, fraction)
-    low = m & -m  # the lowest bit that is set
-    m = m // low
-    e = np.maximum(exponent, 1) - 150 + np.frexp(low.astype(np.float64))[1] - 1
-    return np.where(bits >> 31 != 0, -m, m), e
-
-
-def widened(scale: NDArray[Any]) -> NDArray[np.float64]:
-    """The values in float64, exactly, subnormal ones too: under denormals-are-zero a cast would make 0 of those."""
-    wide = scale.astype(np.float64)
-    if not (scale.view(np.uint32) & 0x7F800000).all():
-        m, e = significands(scale)
-        wide = np.ldexp(m.astype(np.float64), e.astype(np.int32))
-    return wide
 
 
 class Requantize:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.exact.requantization import significands
+from anydml.exact.float32 import significands
 
 LARGEST = 2.0**40  # quotients beyond are held to it: every output type here has saturated long before
 HALF = Fraction(1, 2)

@@ -7,14 +7,15 @@ descs nor checks nor compiles. What `functions.py` hands over is in the order of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.devices.binding import identical, share_memory
+from anydml.collector import paused
+from anydml.devices.binding import Near, identical, share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import CACHED, Device, device_of
 from anydml.errors import BindingError, DataError, DescError
@@ -40,12 +41,16 @@ Array = NDArray[Any]
 
 
 class Placed(NamedTuple):
-    """The way from an argument to an input: its name, its place among the arguments, its sizes, and a number's data type."""
+    """The way from an argument to an input: its name, its place among the arguments, its sizes, and a number's data type.
+
+    shape: of a vector, as it lies along a dimension.
+    """
 
     name: str
     place: int
     sizes: tuple[int, ...] | None
     number: DataType | None
+    shape: tuple[int, ...] | None
 
 
 class Prepared(NamedTuple):
@@ -107,6 +112,15 @@ def call(
         with guard:  # what only a call that fails needs
             from anydml.functional.call_faults import call_error
         raise call_error(error, operator, tensors, attributes, out, device, output_sizes, output_data_type) from None
+
+
+def along(axes: Any, axis: int | None) -> Any:
+    """The axes of a call that may name one as `axis`."""
+    if axis is None:
+        return axes
+    if axes is not None:
+        raise fault("axis", "and axes are both given, and are the same")
+    return axis
 
 
 class Quick(NamedTuple):
@@ -172,6 +186,7 @@ def _remember(device: Device, key: Any, prepared: Prepared, out: Any) -> None:
         device.quick[key] = Quick(direct, numbers, shape, desc.data_type.dtype, scratch)
 
 
+@paused
 def _prepared(
     device: Device, operator: str, kinds: tuple[Any, ...], attributes: Any, out: Any, sizes: Any, data_type: Any
 ) -> Prepared:
@@ -189,7 +204,10 @@ def _prepared(
     if request.uninferred is not None:  # no rule is broken: a bug of the operator's file
         raise request.uninferred
     inputs = [
-        Placed(i.name, i.place, None if i.sizes == i.shape and not i.number else i.sizes, i.number) for i in request.inputs
+        Placed(
+            i.name, i.place, None if i.sizes == i.shape and not i.number else i.sizes, i.number, i.shape if i.placed else None
+        )
+        for i in request.inputs
     ]
     outputs: list[Any] = []
     for f in spec.outputs:
@@ -206,8 +224,10 @@ def _prepared(
 
 def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
     inputs: dict[str, Array] = {}
-    for name, place, sizes, number in prepared.inputs:
+    for name, place, sizes, number, shape in prepared.inputs:
         x = flat[place]
+        if shape is not None:
+            x = x.reshape(shape)
         if number is not None:
             assert sizes is not None
             x = np.broadcast_to(array_of_number(x, number), sizes)
@@ -242,25 +262,39 @@ def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
         elif isinstance(o, list):
             if given is not None and (not isinstance(given, (list, tuple)) or len(given) != len(o)):
                 raise fault("out", f"takes a list of {len(o)} arrays")
-            results.append([_output(x, given and given[i], prepared, inputs, views, later, scratch) for i, x in enumerate(o)])
+            beside = _beside({**inputs, **views}, {x[0]: given[i] for i, x in enumerate(o)} if given is not None else {})
+            results.append([_output(x, given and given[i], prepared, beside, views, later, scratch) for i, x in enumerate(o)])
         else:
-            results.append(_output(o, given, prepared, inputs, views, later, scratch))
+            beside = {o[0]: {**inputs, **views}} if given is not None else {}
+            results.append(_output(o, given, prepared, beside, views, later, scratch))
     compiled.execute_described({**inputs, **views})
     for array, result in later:
         array[...] = result()
     return tuple(results) if several else results[0]
 
 
+def _beside(before: Mapping[str, Array], out: Mapping[str, Array | None]) -> dict[str, dict[str, Array]]:
+    """For each of the arrays that are given for outputs, by name, those before it that it may share memory with."""
+    every = {**before, **{name: x for name, x in out.items() if x is not None}}
+    names, arrays = [*every], [*every.values()]
+    near = Near(arrays) if out else None
+    first = len(before)
+    return {names[k]: {names[i]: arrays[i] for i in near.to(k) if i < k} for k in range(first, len(every))} if near else {}
+
+
 def _output(
     described: tuple[str, TensorDesc, tuple[int, ...]],
     out: Any,
     prepared: Prepared,
-    inputs: dict[str, Array],
+    beside: Mapping[str, Mapping[str, Array]],
     views: dict[str, Array],
     later: list[tuple[Array, Callable[[], Array]]],
     scratch: int,
 ) -> Array:
-    """The array that an output is returned in; `views` gets what the kernel writes to, `later` what is copied afterwards."""
+    """The array that an output is returned in; `views` gets what the kernel writes to, `later` what is copied afterwards.
+
+    beside: for the arrays that are given for outputs, by name, those that each may share memory with.
+    """
     name, desc, shape = described
     dtype = array_dtype(desc.data_type)
     if out is not None:
@@ -269,7 +303,7 @@ def _output(
         if not out.flags.writeable:
             raise fault("out", "is not writable")
         view: Array = out.reshape(desc.sizes) if shape != desc.sizes else out
-        for other, x in (*inputs.items(), *views.items()):
+        for other, x in beside[name].items():
             if (how := share_memory(out, x)) is not None and not (other in prepared.in_place and identical(view, x)):
                 raise fault("out", f"{how} {other}")
         if not unspellable(out) and four_bit(dtype) is None:

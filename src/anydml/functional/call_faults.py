@@ -18,7 +18,7 @@ from anydml.four_bit import array_dtype
 from anydml.functional.faults import type_refused
 from anydml.functional.inference import argument
 from anydml.functional.inputs import Several, array_of_number
-from anydml.functional.keys import keyed, kind_of, taken
+from anydml.functional.keys import keyed, kind_of, lies, taken
 from anydml.functional.request import Request
 from anydml.functional.run import operator_of
 from anydml.schema.check import check
@@ -83,7 +83,10 @@ def call_error(
     known = len(request.faults)
     empty = request.empty()
     faults += request.faults[known:]
-    descs = request.output_descs(None)
+    try:
+        descs = request.output_descs(lies(out))
+    except BindingError:  # what cannot be written to is told below
+        descs = request.output_descs(None)
     if unread:
         unread |= {f.wire for f in spec.outputs}
     elif not empty:

@@ -266,6 +266,8 @@ def type_refused(name: str, path: str, violation: Violation) -> str:
     if name.endswith("zero_point"):
         takes.append("a Python integer")
     told = f"is {read.name.lower()}; feature level {level} takes {listed(takes)} here"
+    if read == DataType.FLOAT64 and "float32" in takes:
+        told += f": use {name}.astype(np.float32)"
     later = violation.expected.get("FeatureLevel")
     return told if later is None else f"{told}, and {later} takes {read.name.lower()}"
 

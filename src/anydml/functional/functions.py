@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anydml.functional import matrix_multiply as _matmuls
 from anydml.functional import slice as _slices
-from anydml.functional.call import call
+from anydml.functional.call import along, call
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -223,8 +223,9 @@ def activation_hardmax(
 
 def activation_hardmax1(
     input: NDArray[Any],
-    axes: Sequence[int] | None = None,
+    axes: Sequence[int] | int | None = None,
     *,
+    axis: int | None = None,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
@@ -238,8 +239,10 @@ def activation_hardmax1(
     ----------
     input : NDArray[Any]
         The elements. 1 to 8 dimensions of float32 or float16.
-    axes : Sequence[int], optional
+    axes : Sequence[int] | int, optional
         The axes among whose elements one is the largest. Negative ones count from the end. By default, the last.
+    axis : int, optional
+        One of axes alone.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -273,7 +276,7 @@ def activation_hardmax1(
            [[1., 1.],
             [0., 0.]]], dtype=float32)
     """
-    result: NDArray[Any] = call("ACTIVATION_HARDMAX1", (input,), (axes,), out, device)
+    result: NDArray[Any] = call("ACTIVATION_HARDMAX1", (input,), (along(axes, axis),), out, device)
     return result
 
 
@@ -569,8 +572,9 @@ def activation_log_softmax(
 
 def activation_log_softmax1(
     input: NDArray[Any],
-    axes: Sequence[int] | None = None,
+    axes: Sequence[int] | int | None = None,
     *,
+    axis: int | None = None,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
@@ -587,8 +591,10 @@ def activation_log_softmax1(
     ----------
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
-    axes : Sequence[int], optional
+    axes : Sequence[int] | int, optional
         The axes that a sum runs over. Negative ones count from the end. By default, the last.
+    axis : int, optional
+        One of axes alone.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -616,7 +622,7 @@ def activation_log_softmax1(
     array([[[[-2.407606  , -1.407606  , -0.40760598],
              [-1.0986123 , -1.0986123 , -1.0986123 ]]]], dtype=float32)
     """
-    result: NDArray[Any] = call("ACTIVATION_LOG_SOFTMAX1", (input,), (axes,), out, device)
+    result: NDArray[Any] = call("ACTIVATION_LOG_SOFTMAX1", (input,), (along(axes, axis),), out, device)
     return result
 
 
@@ -1066,8 +1072,9 @@ def activation_softmax(
 
 def activation_softmax1(
     input: NDArray[Any],
-    axes: Sequence[int] | None = None,
+    axes: Sequence[int] | int | None = None,
     *,
+    axis: int | None = None,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
@@ -1084,8 +1091,10 @@ def activation_softmax1(
     ----------
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
-    axes : Sequence[int], optional
+    axes : Sequence[int] | int, optional
         The axes that a sum runs over. Negative ones count from the end. By default, the last.
+    axis : int, optional
+        One of axes alone.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -1113,7 +1122,7 @@ def activation_softmax1(
     array([[[[0.09003057, 0.24472848, 0.66524094],
              [0.33333334, 0.33333334, 0.33333334]]]], dtype=float32)
     """
-    result: NDArray[Any] = call("ACTIVATION_SOFTMAX1", (input,), (axes,), out, device)
+    result: NDArray[Any] = call("ACTIVATION_SOFTMAX1", (input,), (along(axes, axis),), out, device)
     return result
 
 
@@ -1461,9 +1470,10 @@ def adam_optimizer(
 
 def argmax(
     input: NDArray[Any],
-    axes: Sequence[int] | None = None,
+    axes: Sequence[int] | int | None = None,
     axis_direction: AxisDirection | str = "INCREASING",
     *,
+    axis: int | None = None,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
@@ -1477,10 +1487,12 @@ def argmax(
     ----------
     input : NDArray[Any]
         The elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
-    axes : Sequence[int], optional
+    axes : Sequence[int] | int, optional
         The axes that are reduced. Negative ones count from the end. By default, all.
     axis_direction : AxisDirection | str, default "INCREASING"
         INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
+    axis : int, optional
+        One of axes alone.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -1507,15 +1519,16 @@ def argmax(
     >>> dml.argmax(np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32), axes=(0,))
     array([[1, 2, 1]], dtype=uint32)
     """
-    result: NDArray[Any] = call("ARGMAX", (input,), (axes, axis_direction), out, device)
+    result: NDArray[Any] = call("ARGMAX", (input,), (along(axes, axis), axis_direction), out, device)
     return result
 
 
 def argmin(
     input: NDArray[Any],
-    axes: Sequence[int] | None = None,
+    axes: Sequence[int] | int | None = None,
     axis_direction: AxisDirection | str = "INCREASING",
     *,
+    axis: int | None = None,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
@@ -1529,10 +1542,12 @@ def argmin(
     ----------
     input : NDArray[Any]
         The elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
-    axes : Sequence[int], optional
+    axes : Sequence[int] | int, optional
         The axes that are reduced. Negative ones count from the end. By default, all.
     axis_direction : AxisDirection | str, default "INCREASING"
         INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
+    axis : int, optional
+        One of axes alone.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -1559,7 +1574,7 @@ def argmin(
     >>> dml.argmin(np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32), axes=(0,))
     array([[0, 1, 2]], dtype=uint32)
     """
-    result: NDArray[Any] = call("ARGMIN", (input,), (axes, axis_direction), out, device)
+    result: NDArray[Any] = call("ARGMIN", (input,), (along(axes, axis), axis_direction), out, device)
     return result
 
 
@@ -1837,13 +1852,14 @@ def batch_normalization(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     mean : NDArray[Any]
-        The means, usually {1, ChannelCount, 1, 1}. 1 to 8 dimensions of float32 or float16.
+        The means, usually {1, ChannelCount, 1, 1}. A vector lies along the channel. 1 to 8 dimensions of float32 or
+        float16.
     variance : NDArray[Any]
-        The variances. 1 to 8 dimensions of float32 or float16.
+        The variances. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
     scale : NDArray[Any]
-        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+        Factors of what is normalised. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
     bias : NDArray[Any]
-        Terms that are added. 1 to 8 dimensions of float32 or float16.
+        Terms that are added. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
     spatial : bool, default True
         Below feature level 4_0: whether Mean and Variance may be broadcast in space.
     epsilon : float, default 1e-05
@@ -2022,9 +2038,9 @@ def batch_normalization_training(
     input : NDArray[Any] | float
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale : NDArray[Any] | float
-        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+        Factors of what is normalised. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
     bias : NDArray[Any] | float
-        Terms that are added. 1 to 8 dimensions of float32 or float16.
+        Terms that are added. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
     fused_add : NDArray[Any] | float, optional
         Other terms, one for each element; absent, 0. 1 to 8 dimensions of float32 or float16.
     epsilon : float, default 1e-05
@@ -2178,8 +2194,8 @@ def batch_normalization_training_grad(
 
 def cast(
     input: NDArray[Any],
-    *,
     output_data_type: DataType | DTypeLike,
+    *,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
@@ -2263,7 +2279,8 @@ def convolution(
     filter : NDArray[Any]
         {FilterBatchCount, FilterChannelCount, .., FilterWidth}. 3 to 5 dimensions of float32 or float16.
     bias : NDArray[Any], optional
-        A number for each output channel, {1, OutputChannelCount, 1, ..}. 3 to 5 dimensions of float32 or float16.
+        A number for each output channel, {1, OutputChannelCount, 1, ..}. A vector lies along the channel. 3 to 5
+        dimensions of float32 or float16.
     mode : ConvolutionMode | str, default "CROSS_CORRELATION"
         Whether the filter is flipped. One of CONVOLUTION, CROSS_CORRELATION.
     direction : ConvolutionDirection | str, default "FORWARD"
@@ -2879,8 +2896,8 @@ class DynamicQuantizeLinearOutputs(NamedTuple):
 
 def dynamic_quantize_linear(
     input: NDArray[Any],
-    *,
     output_data_type: DataType | DTypeLike,
+    *,
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> DynamicQuantizeLinearOutputs:
@@ -8133,9 +8150,11 @@ def mean_variance_normalization(
     input : NDArray[Any]
         The elements x, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
     scale : NDArray[Any], optional
-        Factors of what is normalised. 4 dimensions of float32 or float16.
+        Factors of what is normalised. A vector lies along the axis if there is one, else the channel. 4 dimensions of
+        float32 or float16.
     bias : NDArray[Any], optional
-        Terms that are added. 4 dimensions of float32 or float16.
+        Terms that are added. A vector lies along the axis if there is one, else the channel. 4 dimensions of float32 or
+        float16.
     cross_channel : bool, default False
         Whether means run over the channels, too.
     normalize_variance : bool, default True
@@ -8189,11 +8208,12 @@ def mean_variance_normalization1(
     input: NDArray[Any],
     scale: NDArray[Any] | None = None,
     bias: NDArray[Any] | None = None,
-    axes: Sequence[int] | None = None,
+    axes: Sequence[int] | int | None = None,
     normalize_variance: bool = True,
     epsilon: float = 1e-05,
     fused_activation: Desc | None = None,
     *,
+    axis: int | None = None,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
@@ -8211,10 +8231,12 @@ def mean_variance_normalization1(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale : NDArray[Any], optional
-        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+        Factors of what is normalised. A vector lies along the axis if there is one, else the channel. 1 to 8 dimensions
+        of float32 or float16.
     bias : NDArray[Any], optional
-        Terms that are added. 1 to 8 dimensions of float32 or float16.
-    axes : Sequence[int], optional
+        Terms that are added. A vector lies along the axis if there is one, else the channel. 1 to 8 dimensions of
+        float32 or float16.
+    axes : Sequence[int] | int, optional
         The axes that means run over. Negative ones count from the end. By default, all but the second.
     normalize_variance : bool, default True
         Whether the variance divides.
@@ -8222,6 +8244,8 @@ def mean_variance_normalization1(
         A term of every variance, against a zero.
     fused_activation : Desc, optional
         The function f of the exact result; without it, the result.
+    axis : int, optional
+        One of axes alone.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -8255,7 +8279,11 @@ def mean_variance_normalization1(
           dtype=float32)
     """
     result: NDArray[Any] = call(
-        "MEAN_VARIANCE_NORMALIZATION1", (input, scale, bias), (axes, normalize_variance, epsilon, fused_activation), out, device
+        "MEAN_VARIANCE_NORMALIZATION1",
+        (input, scale, bias),
+        (along(axes, axis), normalize_variance, epsilon, fused_activation),
+        out,
+        device,
     )
     return result
 
@@ -8264,12 +8292,13 @@ def mean_variance_normalization2(
     input: NDArray[Any],
     scale: NDArray[Any] | None = None,
     bias: NDArray[Any] | None = None,
-    axes: Sequence[int] | None = None,
+    axes: Sequence[int] | int | None = None,
     use_mean: bool = True,
     use_variance: bool = True,
     epsilon: float = 1e-05,
     fused_activation: Desc | None = None,
     *,
+    axis: int | None = None,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
@@ -8289,10 +8318,12 @@ def mean_variance_normalization2(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale : NDArray[Any], optional
-        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+        Factors of what is normalised. A vector lies along the axis if there is one, else the channel. 1 to 8 dimensions
+        of float32 or float16.
     bias : NDArray[Any], optional
-        Terms that are added. 1 to 8 dimensions of float32 or float16.
-    axes : Sequence[int], optional
+        Terms that are added. A vector lies along the axis if there is one, else the channel. 1 to 8 dimensions of
+        float32 or float16.
+    axes : Sequence[int] | int, optional
         The axes that means run over. Negative ones count from the end. By default, all but the second.
     use_mean : bool, default True
         Whether the mean is subtracted.
@@ -8302,6 +8333,8 @@ def mean_variance_normalization2(
         A term of every variance, against a zero.
     fused_activation : Desc, optional
         The function f of the exact result; without it, the result.
+    axis : int, optional
+        One of axes alone.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -8338,7 +8371,7 @@ def mean_variance_normalization2(
     result: NDArray[Any] = call(
         "MEAN_VARIANCE_NORMALIZATION2",
         (input, scale, bias),
-        (axes, use_mean, use_variance, epsilon, fused_activation),
+        (along(axes, axis), use_mean, use_variance, epsilon, fused_activation),
         out,
         device,
     )
@@ -9210,7 +9243,8 @@ def quantized_linear_convolution(
     filter_zero_point : NDArray[Any] | float, optional
         The filter's zero point; {1, OutputChannelCount, 1, 1} per output channel. 1 to 4 dimensions of int8 or uint8.
     bias : NDArray[Any], optional
-        An integer for each output channel, {1, OutputChannelCount, 1, 1}. 3 to 4 dimensions of int32.
+        An integer for each output channel, {1, OutputChannelCount, 1, 1}. A vector lies along the channel. 3 to 4
+        dimensions of int32.
     output_zero_point : NDArray[Any] | float, optional
         The output's zero point, one element. 1 to 4 dimensions of int8 or uint8.
     strides : Sequence[int], optional
@@ -9450,8 +9484,9 @@ def random_generator(
 def reduce(
     input: NDArray[Any],
     function: ReduceFunction | str,
-    axes: Sequence[int] | None = None,
+    axes: Sequence[int] | int | None = None,
     *,
+    axis: int | None = None,
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
@@ -9469,8 +9504,10 @@ def reduce(
         or uint64.
     function : ReduceFunction | str
         The function. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM, LOG_SUM_EXP, MAX, MIN, MULTIPLY, SUM, SUM_SQUARE.
-    axes : Sequence[int], optional
+    axes : Sequence[int] | int, optional
         The axes that are reduced. Negative ones count from the end. By default, all.
+    axis : int, optional
+        One of axes alone.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -9498,7 +9535,7 @@ def reduce(
     >>> dml.reduce(np.array([[[[1, 2, 3], [3, 0, 4], [2, 4, 2]]]], np.float32), 'SUM', axes=(2,))
     array([[[[6., 6., 9.]]]], dtype=float32)
     """
-    result: NDArray[Any] = call("REDUCE", (input,), (function, axes), out, device)
+    result: NDArray[Any] = call("REDUCE", (input,), (function, along(axes, axis)), out, device)
     return result
 
 

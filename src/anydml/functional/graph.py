@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.collector import paused
 from anydml.computed import computed_once
 from anydml.devices.binding import as_array
 from anydml.devices.device import Device, device_of
-from anydml.devices.graph import CompiledGraph, moved
+from anydml.devices.graph import CompiledGraph, fused, moved
 from anydml.devices.graph_call import laid_over
 from anydml.errors import BindingError, DescError, Fault
 from anydml.four_bit import array_dtype, pack, unpacked
@@ -25,7 +26,6 @@ from anydml.graphs import show
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc, OutputEdge, tensor_names
-from anydml.graphs.fusing import fuse
 from anydml.graphs.plan import Work, fixed_buffers, split, works_of
 from anydml.schema.tensor_rules import broken
 from anydml.tensor import TensorDesc, TensorFlags, four_bit, packed_strides
@@ -37,9 +37,17 @@ class Graph:
     desc: DirectML's form of it, for `Device.compile`. inputs, outputs: the tensors that are bound, by name.
     """
 
-    def __init__(self, desc: GraphDesc, inputs: Mapping[str, TensorDesc], outputs: Mapping[str, TensorDesc], form: Any) -> None:
+    def __init__(
+        self,
+        desc: GraphDesc,
+        inputs: Mapping[str, TensorDesc],
+        outputs: Mapping[str, TensorDesc],
+        form: Any,
+        scalars: Collection[str] = (),
+    ) -> None:
         self.desc, self.inputs, self.outputs = desc, dict(inputs), dict(outputs)
         self._form = form  # what the function returned, with names for tensors
+        self._scalars = frozenset(scalars)  # arrays of no dimension, whose tensors have one of size 1
 
     def __repr__(self) -> str:
         """Inputs, nodes with the calls that they were fused to, and outputs."""
@@ -55,22 +63,22 @@ class Graph:
     def _planned(self) -> tuple[CheckedGraph, Sequence[Work], Sequence[Work]]:
         checked = check_graph(self.desc)
         once, every = split(works := works_of(checked), fixed_buffers(checked, works))
-        return checked, once, fuse(checked, moved(checked, every))
+        return checked, once, fused(checked, moved(checked, every))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the graph to a folder: graph.json, and an .npy file for each constant."""
-        graph_files.write(folder, self.desc, self._form)
+        graph_files.write(folder, self.desc, self._form, self._scalars)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Graph:
         """The graph that `save` wrote to a folder; GraphError where it is none."""
-        desc, form = graph_files.read(folder)
+        desc, form, scalars = graph_files.read(folder)
         checked = check_graph(desc)
         tensors = [
             {b.name: t or b.tensor for b, t in zip(bound, given or [None] * len(bound), strict=True)}
             for bound, given in ((checked.inputs, desc.input_tensors), (checked.outputs, desc.output_tensors))
         ]
-        return cls(desc, tensors[0], tensors[1], form)
+        return cls(desc, tensors[0], tensors[1], form, scalars)
 
     def compile(self, device: Device | str | None = None, *, fuse: bool = True) -> CompiledGraph:
         """The graph for a device, the cpu without one: initialize it where an input is OWNED_BY_DML, then bind."""
@@ -88,6 +96,7 @@ class Graph:
         if keep != "outputs":
             raise ValueError(f'keep is {keep!r}, and may be "outputs" or "all"')
         device = device_of(device)
+        inputs = {name: _with_dimension(x) if name in self._scalars else x for name, x in inputs.items()}
         owned = {name: x for name, x in inputs.items() if name in self.inputs and self.inputs[name].flags}
         if any(t.flags & TensorFlags.OWNED_BY_DML for t in self.inputs.values()):
             compiled = self.compile(device)
@@ -100,7 +109,8 @@ class Graph:
             raise BindingError([Fault(name, "is an output of the graph, and run makes its array") for name in taken])
         given = {name: _as_bytes(x) for name, x in inputs.items() if name not in owned}
         compiled.bind(**given, **found).execute()
-        return {name: _as_elements(x, self.outputs[name]) for name, x in found.items()}
+        made = {name: _as_elements(x, self.outputs[name]) for name, x in found.items()}
+        return {name: x.reshape(()) if name in self._scalars else x for name, x in made.items()}
 
     @computed_once
     def _whole(self) -> Graph:
@@ -117,7 +127,7 @@ class Graph:
                     edges.append(OutputEdge(node, slots.index(name), len(edges), title))
                     tensors[title] = operator.tensors[name]
         whole = replace(self.desc, output_edges=tuple(edges), output_tensors=())
-        return Graph(whole, self.inputs, tensors, [*tensors])
+        return Graph(whole, self.inputs, tensors, [*tensors], self._scalars)
 
     def __call__(self, /, *arrays: Any, **inputs: Any) -> Any:
         """The results for arrays, as the function returns them: an array, or a tuple or dict of them.
@@ -132,13 +142,18 @@ class Graph:
             inputs[name] = array
         shapes = {name: tuple(getattr(x, "shape", ())) for name, x in inputs.items()}
         faults = [
-            Fault(name, f"{name} has shape {shapes[name]}, where the graph takes {t.sizes}")
+            Fault(name, f"{name} has shape {shapes[name]}, where the graph takes {() if name in self._scalars else t.sizes}")
             for name, t in self.inputs.items()
             if shapes.get(name) and shapes[name] != t.sizes and t.strides is None and t.data_type.element_bits > 4
         ]
         if faults:
             raise BindingError(faults)
         return _filled(self._form, self.run(inputs))
+
+
+def _with_dimension(x: Any) -> Any:
+    """An array of no dimension with one of size 1; others as they are."""
+    return x.reshape(1) if isinstance(x, (np.ndarray, np.generic)) and x.ndim == 0 else x
 
 
 def _as_bytes(x: Any) -> Any:
@@ -162,22 +177,28 @@ def _compiled(device: Device, made: Graph) -> CompiledGraph:
     return made.compile(device)
 
 
+@paused
 def graph(function: Callable[..., Any], /, **inputs: Any) -> Graph:
     """The graph of a function that calls eager functions, as one operator.
 
     inputs: the function's arguments by name. A TensorDesc is an input of the graph, bound at each call; anything else the
     function gets as it is, and arrays that operators read are constants, which are copied. The function is called once, on
     tensors without values; it returns one of them, or a tuple, list or dict of them. Outputs are called `output`, or
-    `output_0`, `output_1`, .., or by the names of a dict or named tuple.
+    `output_0`, `output_1`, .., or by the names of a dict or named tuple. Sizes of () are an array of no dimension.
     Errors are those of eager calls, and end with the line that made the call. DescError for a TensorDesc that breaks rules.
     """
     building = Building()
     arguments: dict[str, Any] = {}
     violations = []
-    for i, (name, value) in enumerate(inputs.items()):
+    given: list[GraphTensor] = []
+    scalars = {name for name, value in inputs.items() if isinstance(value, TensorDesc) and not value.sizes}
+    for name, value in inputs.items():
         if isinstance(value, TensorDesc):
+            if name in scalars:
+                value = replace(value, sizes=(1,), strides=None)
             violations += [rule.violation("GRAPH", value, at, within=name) for rule, at in broken(value, "input")]
-            arguments[name] = GraphTensor(building, name, value, (None, i))
+            given.append(GraphTensor(building, name, value, (None, len(given))))
+            arguments[name] = given[-1].reshape(()) if name in scalars else given[-1]
         else:
             arguments[name] = value
             array = as_array(value) if isinstance(value, np.ndarray) else None
@@ -185,9 +206,6 @@ def graph(function: Callable[..., Any], /, **inputs: Any) -> Graph:
                 building.named[name] = array
     if violations:
         raise DescError(violations)
-    given = [t for t in arguments.values() if isinstance(t, GraphTensor)]
-    for i, t in enumerate(given):
-        t._source = (None, i)
     returned = function(**arguments)
     found: dict[str, GraphTensor] = {}
     form = _named(returned, building, found)
@@ -196,12 +214,14 @@ def graph(function: Callable[..., Any], /, **inputs: Any) -> Graph:
         raise BindingError([Fault(name, f"{name} is read by no operator of the graph") for name in unread])
     if taken := {t.name for t in given} & found.keys():
         raise BindingError([Fault(name, f"{name} is an input and an output, and arrays are bound by name") for name in taken])
-    return built(building, given, found, form)
+    made = built(building, given, found, form)
+    made._scalars = frozenset(scalars | {name for name, t in found.items() if not t.sizes})
+    return made
 
 
 def built(building: Building, given: Sequence[GraphTensor], found: Mapping[str, GraphTensor], form: Any) -> Graph:
     """The graph of what a building has. given: its inputs, of which those that are read remain; found: its outputs by name."""
-    read = sorted({e.graph_input_index for e in building.input_edges})
+    read = {i: k for k, i in enumerate(sorted({e.graph_input_index for e in building.input_edges}))}
     given = [given[i] for i in read]
     edges = []
     for k, (name, t) in enumerate(found.items()):
@@ -211,7 +231,7 @@ def built(building: Building, given: Sequence[GraphTensor], found: Mapping[str, 
     outputs = {name: t.tensor if t.sizes else replace(t.tensor, sizes=(1,)) for name, t in found.items()}
     desc = GraphDesc(
         tuple(building.nodes),
-        tuple(e._replace(graph_input_index=read.index(e.graph_input_index)) for e in building.input_edges),
+        tuple(e._replace(graph_input_index=read[e.graph_input_index]) for e in building.input_edges),
         tuple(edges),
         tuple(building.intermediate_edges),
         input_tensors=tuple(t.tensor for t in given),

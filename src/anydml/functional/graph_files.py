@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ EDGES = {"inputEdges": InputEdge, "outputEdges": OutputEdge, "intermediateEdges"
 MEMBERS = {"inputEdges": "input_edges", "outputEdges": "output_edges", "intermediateEdges": "intermediate_edges"}
 
 
-def write(folder: str | os.PathLike[str], desc: GraphDesc, form: Any) -> None:
-    """Write a graph to a folder, which is made. form: what a call returns, with names of outputs."""
+def write(folder: str | os.PathLike[str], desc: GraphDesc, form: Any, scalars: Collection[str]) -> None:
+    """Write a graph to a folder, which is made. form: what a call returns, with names of outputs; scalars: of no dimension."""
     at = Path(folder)
     at.mkdir(parents=True, exist_ok=True)
     nodes: list[dict[str, Any]] = []
@@ -42,14 +42,15 @@ def write(folder: str | os.PathLike[str], desc: GraphDesc, form: Any) -> None:
         "inputs": [t and tensor_document(t) for t in desc.input_tensors],
         "outputs": [t and tensor_document(t) for t in desc.output_tensors],
         "returns": form,
+        "scalars": sorted(scalars),
         "nodes": nodes,
         **{wire: [list(e) for e in getattr(desc, name)] for wire, name in MEMBERS.items()},
     }
     (at / FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def read(folder: str | os.PathLike[str]) -> tuple[GraphDesc, Any]:
-    """The graph of a folder, and what a call returns; GraphError where the files are none of a graph's."""
+def read(folder: str | os.PathLike[str]) -> tuple[GraphDesc, Any, list[str]]:
+    """The graph of a folder, what a call returns, and the arrays of no dimension; GraphError where the files are no graph's."""
     at = Path(folder)
     try:
         document = json.loads((at / FILE).read_text(encoding="utf-8"))
@@ -60,10 +61,16 @@ def read(folder: str | os.PathLike[str]) -> tuple[GraphDesc, Any]:
         tensors: Any = {
             f"{role}_tensors": tuple(t and _tensor(t) for t in document[f"{role}s"]) for role in ("input", "output")
         }
-        return GraphDesc(nodes, **edges, **tensors), _form(document["returns"])
+        return GraphDesc(nodes, **edges, **tensors), _form(document["returns"]), _names(document.get("scalars", []))
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         told = f"has no {error}" if isinstance(error, KeyError) else str(error)
         raise GraphError([Fault(str(at / FILE), told)]) from None
+
+
+def _names(given: Any) -> list[str]:
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise ValueError(f"scalars is {given!r}, and a list of names is wanted")
+    return given
 
 
 def _node(at: Path, node: Mapping[str, Any]) -> OperatorNode | ConstantNode:

@@ -55,7 +55,7 @@ class Several(tuple[Any, ...]):
 class Input(NamedTuple):
     """An input that a call gives. place: among the arguments, those of lists counted. kind: how its array lies, or its type.
 
-    sizes: with leading ones, broadcast. number: the data type of a Python number.
+    sizes: with leading ones, broadcast. number: the data type of a Python number. placed: a vector along some dimension.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Input(NamedTuple):
     kind: Any
     sizes: tuple[int, ...] = ()
     number: DataType | None = None
+    placed: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -176,7 +177,11 @@ class Inputs:
             if unlike := [i for i in arrays if i.kind[2] != arrays[0].kind[2]]:
                 known = f"{arrays[0].argument} is {arrays[0].kind[2]}"
                 for i in unlike:
-                    self.faults.append(Fault(i.argument, f"{i.argument} is {i.kind[2]}, but {known}: their types are equal"))
+                    told = f"{i.argument} is {i.kind[2]}, but {known}: their types are equal"
+                    wide = next((j.argument for j in (i, arrays[0]) if j.kind[2] == np.float64), None)
+                    if wide and np.float32 in (i.kind[2], arrays[0].kind[2]):
+                        told += f", with {wide}.astype(np.float32)"
+                    self.faults.append(Fault(i.argument, told))
                     self.unread |= {i.field.wire for i in arrays}
         for at, i in enumerate(self.inputs):
             if isinstance(i.kind, tuple):
@@ -186,7 +191,9 @@ class Inputs:
                 continue
             found = self._type_of_number(i)
             if found is None:
-                self.refuse(i.field.name, i.argument, "is a Python number, and nothing tells its type: it takes an array")
+                told = "is a Python number, and nothing tells its type: it takes an array"
+                told += ", such as np.float32(1)" if DataType.FLOAT32 in self._takes(i.field.wire) else ""
+                self.refuse(i.field.name, i.argument, told)
             self.inputs[at] = i._replace(number=found or DataType.FLOAT32)
 
     def _takes(self, wire: str) -> tuple[DataType, ...]:
@@ -235,6 +242,12 @@ class Inputs:
 
 def _led(shape: tuple[int, ...], least: int) -> tuple[int, ...]:
     return (1,) * (least - len(shape)) + shape
+
+
+def broadcasts(sizes: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether sizes broadcast to others."""
+    behind = wanted[len(wanted) - len(sizes) :]
+    return len(sizes) <= len(wanted) and all(n in (1, m) for n, m in zip(sizes, behind, strict=True))
 
 
 def _unlike(members: list[Input]) -> tuple[Input, Input]:

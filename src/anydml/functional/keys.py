@@ -33,7 +33,11 @@ def taken(value: Any) -> Any:
 def _memory(value: Any) -> Array | str:
     if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
         return as_array(value)
-    wrap = f": {WRAP}" if isinstance(value, (list, tuple)) else ""
+    first = value
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    typed = WRAP.replace("...", "..., np.float32") if isinstance(first, float) else WRAP
+    wrap = f": {typed}" if isinstance(value, (list, tuple)) else ""
     return f"takes an array, not {type(value).__name__}{wrap}"
 
 
@@ -73,7 +77,7 @@ def keyed(value: Any) -> Any:
 
 
 def lies(out: Any) -> Any:
-    """The layouts of outputs that results can be written straight to; None for what is fresh or written afterwards."""
+    """The layouts of outputs, without strides where results are not written straight to them; None for fresh ones."""
     if out is None:
         return None
     if isinstance(out, (list, tuple)):
@@ -83,8 +87,7 @@ def lies(out: Any) -> Any:
     array = as_array(out)
     if isinstance(array, str):
         raise fault("out", array)
-    if four_bit(array.dtype) is not None:
-        return None
-    if (reason := refused_by_name(array)) is not None:
+    if four_bit(array.dtype) is None and (reason := refused_by_name(array)) is not None:
         raise fault("out", reason)
-    return None if unspellable(out) else signature(out)
+    afterwards = four_bit(array.dtype) is not None or unspellable(out)
+    return (out.shape, None, out.dtype) if afterwards else signature(out)

@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from anydml.errors import Fault
+from anydml.errors import DescError, Fault
 from anydml.feature_level import FeatureLevel
 from anydml.functional.inference import axis_fields, type_source
-from anydml.functional.inputs import Inputs
+from anydml.functional.inputs import Inputs, broadcasts
 from anydml.names import snake_case
+from anydml.schema.check import check
 from anydml.schema.constraint import UNJUDGED
-from anydml.schema.desc import Desc, entries
+from anydml.schema.desc import AXES, Desc, entries
 from anydml.schema.field import Field
 from anydml.schema.kinds import DATA_TYPE, Scalar
 from anydml.schema.operator import example_desc
-from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type, integers
+from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type, four_bit, integers
 
 
 class Request(Inputs):
@@ -32,6 +33,7 @@ class Request(Inputs):
     ) -> None:
         super().__init__(cls, level, kinds)
         self._given, self._asked_sizes, self._asked_type = attributes, sizes, data_type
+        self._attributed = [f for f in self.spec.attributes if f.name not in self.spec.counts]
         self._ranked = axis_fields(self.spec)
         self.uninferred: Exception | None = None  # why sizes and types of the outputs could not be worked out
         self._values: dict[str, Any] = {}
@@ -39,9 +41,11 @@ class Request(Inputs):
 
     def infer(self) -> None:
         """Work out sizes, types, attributes and outputs."""
+        self._place_vectors()
         self.broadcast()
         self.take_types()
         self._convert()
+        self._spread()
         self._values = self._fields(whole=True)
         try:
             self._inferred = self._outputs(self._values)
@@ -54,9 +58,45 @@ class Request(Inputs):
             stand_in = like.sizes, like.data_type
             self._inferred = {f.name: (stand_in,) if f.sized_by else stand_in for f in self.spec.outputs if not f.optional}
 
+    def _place_vectors(self) -> None:
+        """An array of one dimension lies along the one that the operator takes vectors along."""
+        rank = len(self.inputs[0].shape) if self.inputs else 0
+        for at, i in enumerate(self.inputs):
+            rule = self.cls.vectors.get(i.field.name)
+            if rule is None or not isinstance(i.kind, tuple) or len(i.shape) != 1 or rank < 2:
+                continue
+            if (axis := self._channel_or_axis(rank) if rule == AXES else int(rule)) is not None:
+                (n,), (stride,), dtype = i.kind
+                shape, strides = [1] * rank, [0] * rank
+                shape[axis], strides[axis] = n, stride
+                self.inputs[at] = i._replace(kind=(tuple(shape), tuple(strides), dtype), placed=True)
+
+    def _channel_or_axis(self, rank: int) -> int | None:
+        """The one of `axes`, or else the channel if it is none of them; None where nobody can tell."""
+        given = next((value for f, value in zip(self._attributed, self._given, strict=True) if f.name == "axes"), None)
+        axes = (given,) if isinstance(given, int) else given or ()
+        if not isinstance(axes, tuple) or not all(isinstance(a, int) and -rank <= a < rank for a in axes):
+            return None  # told below
+        if len(axes) == 1:
+            return int(axes[0]) % rank
+        return None if 1 in [a % rank for a in axes] else 1
+
+    def _spread(self) -> None:
+        """Inputs that broadcast otherwise than to equal sizes, as the operator says."""
+        try:
+            wanted = self.cls.spread(self._known())
+        except UNJUDGED:
+            return
+        if any(not broadcasts(i.sizes, wanted[i.field.name]) for i in self.inputs if i.field.name in wanted):
+            return  # a rule says so
+        ranks = [len(i.shape) for i in self.inputs if i.field.name in wanted]
+        self.inputs = [i._replace(sizes=wanted.get(i.field.name, i.sizes)) for i in self.inputs]
+        if ranks:
+            self.added = len(self.inputs[0].sizes) - max(ranks)
+
     def _convert(self) -> None:
         """Attributes as construction has them, those left out with the defaults that depend on inputs."""
-        fields = [f for f in self.spec.attributes if f.name not in self.spec.counts]
+        fields = self._attributed
         self._attributes: dict[str, Any] = {f.name: None for f in self.spec.attributes}
         self._defaults = {f.name: f.default for f in dataclasses.fields(self.cls) if f.default is not dataclasses.MISSING}
         known = None
@@ -83,6 +123,8 @@ class Request(Inputs):
                 if f.kind is DATA_TYPE:
                     self._attributes[f.name] = as_data_type(value)
                 elif f.sized_by:
+                    if f.wire in self._ranked and isinstance(value, int):
+                        value = (value,)
                     self._attributes[f.name] = entries(f, value)
                 else:
                     typed = self._attributes.get(typed_by) if typed_by else None
@@ -200,7 +242,17 @@ class Request(Inputs):
         return sizes
 
     def output_descs(self, out: Any) -> dict[str, Any]:
-        """Output field -> desc, as `out` lies where it fits, else packed."""
+        """Output field -> desc, as `out` lies where it fits, else packed.
+
+        Where the operator takes several data types of an output, none asked for, that of `out` counts.
+        """
+        found = self._laid(out, as_given=False)
+        if out is None or self._asked_type is not None or (given := self._laid(out, as_given=True)) == found:
+            return found
+        return given if self._broken(given) <= self._broken(found) else found
+
+    def _laid(self, out: Any, *, as_given: bool) -> dict[str, Any]:
+        """as_given: outputs have the data types of `out`."""
         outs = out if len(self.spec.outputs) > 1 and isinstance(out, tuple) else (out,)
         found: dict[str, Any] = {}
         for at, f in enumerate(self.spec.outputs):
@@ -209,20 +261,28 @@ class Request(Inputs):
             given, inferred = outs[at] if at < len(outs) else None, self._inferred[f.name]
             if f.sized_by:
                 lie = given if isinstance(given, tuple) and len(given) == len(inferred) else (None,) * len(inferred)
-                found[f.name] = tuple(self._described(n, t, o) for (n, t), o in zip(inferred, lie, strict=True))
+                found[f.name] = tuple(self._described(n, t, o, as_given) for (n, t), o in zip(inferred, lie, strict=True))
             else:
-                found[f.name] = self._described(inferred[0], inferred[1], given)
+                found[f.name] = self._described(inferred[0], inferred[1], given, as_given)
         return found
 
-    def _described(self, sizes: tuple[int, ...], data_type: DataType, out: Any) -> TensorDesc:
-        if (
-            out is None
-            or not isinstance(out[-1], np.dtype)
-            or out[0] != self.shape(sizes)
-            or DATA_TYPES.get(out[2]) != data_type
-        ):
+    def _described(self, sizes: tuple[int, ...], data_type: DataType, out: Any, as_given: bool) -> TensorDesc:
+        if out is None or not isinstance(out[-1], np.dtype):
+            return TensorDesc(data_type, sizes)
+        own = DATA_TYPES.get(out[2]) or four_bit(out[2])
+        if as_given and own is not None:
+            data_type = own
+        if out[1] is None or out[0] != self.shape(sizes) or own != data_type:
             return TensorDesc(data_type, sizes)
         return TensorDesc.of_layout(sizes, (0,) * (len(sizes) - len(out[0])) + out[1], out[2])
+
+    def _broken(self, outputs: dict[str, Any]) -> set[tuple[str, ...]]:
+        """The rules that are broken with these outputs."""
+        try:
+            check(self.desc(outputs), self.level)
+        except DescError as error:
+            return {(v.constraint, *v.values) for v in error.violations}
+        return set()
 
     def shape(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """The sizes of a result without the leading ones that its inputs gained."""

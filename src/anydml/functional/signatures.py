@@ -92,6 +92,8 @@ def parameters(cls: type[Desc]) -> list[Parameter]:
             made[at:] = [q._replace(keyword=True) for q in made[at:]]
             break
         optional |= p.default is not None
+    if any(p.name == "axes" for p in made):
+        made.append(Parameter("axis", "int | None", "None", None, True))
     sizes = leaves_open(cls)[0]
     data_types = {leaves_open(cls, example.fields)[1] for example in spec.examples}
     if sizes:
@@ -100,9 +102,9 @@ def parameters(cls: type[Desc]) -> list[Parameter]:
     if True in data_types:
         optional = False in data_types  # where it follows from an input that may be absent
         kind = _TYPES["DataType"]
-        made.append(
-            Parameter("output_data_type", f"{kind} | None" if optional else kind, "None" if optional else None, None, True)
-        )
+        default = "None" if optional else None
+        keyword = optional or sizes or any(p.default is not None or p.keyword for p in made)  # cast(x, "int8")
+        made.append(Parameter("output_data_type", f"{kind} | None" if optional else kind, default, None, keyword))
     one = "Sequence[Any]" if len(spec.outputs) > 1 or spec.outputs[0].sized_by else "NDArray[Any]"
     made.append(Parameter("out", f"{one} | None", "None", None, True))
     made.append(Parameter("device", "Device | str | None", "None", None, True))
@@ -128,7 +130,8 @@ def _special(cls: type[Desc], function: Callable[..., Any]) -> list[Parameter]:
 def _attribute(f: Field) -> str:
     assert f.kind is not None
     kind = _TYPES.get(f.kind.python) or f"{f.kind.python} | str"
-    return f"Sequence[{kind}]" if f.sized_by else kind
+    several = f"Sequence[{kind}]" if f.sized_by else kind
+    return f"{several} | int" if f.name == "axes" else several
 
 
 def _literal(default: Any) -> str | None:

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,16 +20,15 @@ from numpy.typing import NDArray
 
 from anydml.devices.device import Device
 from anydml.devices.graph_call import bytes_of
-from anydml.errors import BindingError, Error, Fault
+from anydml.errors import PACKAGE, BindingError, Error, Fault
 from anydml.four_bit import array_dtype
 from anydml.functional.call import call
 from anydml.functional.run import announced_by
 from anydml.graphs.desc import ConstantNode, InputEdge, IntermediateEdge, OperatorNode, tensor_names
 from anydml.kernels.call.address import address_of
 from anydml.schema.operator import Desc
-from anydml.tensor import TensorDesc, as_data_type, packed_strides
+from anydml.tensor import TensorDesc, as_data_type, integers, packed_strides
 
-PACKAGE = str(Path(__file__).parent.parent)
 ZEROS = 1 << 24  # bytes of stand-ins of a call that are parts of one array
 
 
@@ -57,26 +55,41 @@ class GraphTensor:
         return len(self.tensor.sizes)
 
     @property
+    def size(self) -> int:
+        return math.prod(self.tensor.sizes)
+
+    @property
     def data_type(self) -> Any:
         return self.tensor.data_type
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.tensor.data_type.dtype
+        return array_dtype(self.tensor.data_type)
 
     def __repr__(self) -> str:
         return f"<GraphTensor {self.name}: {self.data_type} {self.sizes}>"
 
-    def reshape(self, sizes: Sequence[int]) -> GraphTensor:
-        """The same elements in order with other sizes; nothing is computed where they lie packed."""
-        if math.prod(sizes) != math.prod(self.sizes):
-            raise ValueError(f"{self!r} cannot be reshaped to {tuple(sizes)}: the numbers of elements differ")
-        return self.packed()._lying(self.data_type, tuple(sizes), None)
+    def reshape(self, *sizes: int | Sequence[int]) -> GraphTensor:
+        """The same elements in order with other sizes, one of which may be -1; nothing is computed where they lie packed."""
+        wanted = _each(sizes)
+        if wanted.count(-1) == 1 and (known := -math.prod(wanted)):
+            wanted = tuple(self.size // known if n == -1 else n for n in wanted)
+        if math.prod(wanted) != self.size or min(wanted, default=1) < 0:
+            raise ValueError(f"{self!r} cannot be reshaped to {_each(sizes)}: the numbers of elements differ")
+        return self.packed()._lying(self.data_type, wanted, None)
 
-    def transpose(self, axes: Sequence[int]) -> GraphTensor:
-        """The same tensor with its dimensions in another order, by strides; nothing is computed."""
+    def transpose(self, *axes: int | Sequence[int]) -> GraphTensor:
+        """The same tensor with its dimensions in another order, by strides; without one, in reverse. Nothing is computed."""
+        order = _each(axes) if axes else tuple(range(self.ndim))[::-1]
+        if sorted(a % self.ndim for a in order if -self.ndim <= a < self.ndim) != [*range(self.ndim)]:
+            raise ValueError(f"{self!r} cannot be transposed by {order}, which is no order of {self.ndim} dimensions")
         strides = self.tensor.explicit_strides
-        return self._lying(self.data_type, tuple(self.sizes[a] for a in axes), tuple(strides[a] for a in axes))
+        return self._lying(self.data_type, tuple(self.sizes[a] for a in order), tuple(strides[a] for a in order))
+
+    @property
+    def T(self) -> GraphTensor:
+        """The tensor with its dimensions in reverse."""
+        return self.transpose()
 
     def broadcast_to(self, sizes: Sequence[int]) -> GraphTensor:
         """The same tensor broadcast as NumPy does, by strides of 0; nothing is computed."""
@@ -125,6 +138,12 @@ class GraphTensor:
     __array__ = __bool__ = __float__ = __int__ = __index__ = __iter__ = __len__ = __getitem__ = _has_no_values
 
 
+def _each(values: tuple[int | Sequence[int], ...]) -> tuple[int, ...]:
+    """Numbers that are given one by one or in a sequence."""
+    given: Any = values[0] if len(values) == 1 and not hasattr(values[0], "__index__") else values
+    return integers(given, "the argument")
+
+
 class Building:
     """A graph that is being built: its nodes and edges so far."""
 
@@ -134,7 +153,8 @@ class Building:
         self.nodes: list[OperatorNode | ConstantNode] = []
         self.input_edges: list[InputEdge] = []
         self.intermediate_edges: list[IntermediateEdge] = []
-        self.named: dict[str, NDArray[Any]] = {}  # arrays that constants may be named after
+        self.named: dict[str, NDArray[Any]] = {}  # arrays that constants may be named after, noted before the first call
+        self._bounds: tuple[list[str], NDArray[np.int64]] | None = None
         self._constants: dict[tuple[int, int], tuple[int, ConstantNode, NDArray[Any]]] = {}
         self._counts: dict[str, int] = {}
 
@@ -177,37 +197,41 @@ class Building:
         given: Sequence[tuple[GraphTensor, NDArray[Any]]],
         where: str,
     ) -> Any:
-        sources = {name: _whose(x, given) for name, x in inputs.items()}
-        if len(taken := [t for t in sources.values() if t is not None]) != len(given):
-            lost = [t for t, _ in given if not any(t is other for other in taken)] or [given[0][0]]
+        whose: dict[int, GraphTensor] = {}
+        for t, stand_in in given:
+            whose.setdefault(address_of(stand_in), t)
+        sources = {name: whose.get(address_of(x)) for name, x in inputs.items()}
+        taken = [id(t) for t in sources.values() if t is not None]
+        if len(taken) != len(given):
+            lost = [t for t, _ in given if id(t) not in {*taken}] or [given[0][0]]
             raise BindingError([Fault("", f"{lost[0]!r} would be converted, and has no values while the graph is built")])
-        changed: dict[str, Any] = {}
-        for name, t in sources.items():
-            if t is not None:
-                _put(changed, desc, name, total=t.tensor.total, flags=t.tensor.flags)
+        tensors = {found.name: found.desc for found in desc.tensors()}
+        changed = {name: _as_in_graph(tensors[name], t.tensor) for name, t in sources.items() if t is not None}
+        changed = {name: t for name, t in changed.items() if t is not tensors[name]}
         node = len(self.nodes)
-        asked = replace(desc, **changed) if changed else desc
+        asked = desc.with_tensors(changed) if changed else desc
         self.nodes.append(OperatorNode(asked, self._name(desc.spec.name.lower()), where))
-        slots = tensor_names(desc, "input")
+        slots = {name: slot for slot, name in enumerate(tensor_names(desc, "input"))}
         for name, x in inputs.items():
-            t, slot = sources[name], slots.index(name)
-            if t is None:
-                tensor = next(found.desc for found in desc.tensors() if found.name == name)
-                self.intermediate_edges.append(IntermediateEdge(self._constant(x, tensor), 0, node, slot))
-            elif t._source[0] is None:
-                self.input_edges.append(InputEdge(t._source[1], node, slot, t.name))
+            source, slot = sources[name], slots[name]
+            if source is None:
+                self.intermediate_edges.append(IntermediateEdge(self._constant(x, tensors[name]), 0, node, slot))
+            elif source._source[0] is None:
+                self.input_edges.append(InputEdge(source._source[1], node, slot, source.name))
             else:
-                self.intermediate_edges.append(IntermediateEdge(t._source[0], t._source[1], node, slot))
+                self.intermediate_edges.append(IntermediateEdge(source._source[0], source._source[1], node, slot))
         return self._results(node, tensor_names(desc, "output"), outputs)
 
     def _results(self, node: int, slots: list[str | None], outputs: Sequence[Any]) -> Any:
+        several = len([s for s in slots if s]) > 1
+        places = {name: slot for slot, name in enumerate(slots)}
+
         def result(one: Any) -> Any:
             if one is None or isinstance(one, list):
                 return one and [result(x) for x in one]
             name, desc, shape = one
-            several = len([s for s in slots if s]) > 1
             title = self.nodes[node].name + (f".{name.replace('_tensor', '')}" if several else "")
-            return GraphTensor(self, title, replace(desc, sizes=shape, strides=None), (node, slots.index(name)))
+            return GraphTensor(self, title, replace(desc, sizes=shape, strides=None), (node, places[name]))
 
         made = tuple(map(result, outputs))
         return made[0] if len(made) == 1 else made
@@ -224,10 +248,18 @@ class Building:
             at, constant, _ = self._constants[key]
             if np.array_equal(constant.data[: data.nbytes], data):
                 return at
-        name = next((n for n, array in self.named.items() if _within(x, array)), "")
-        self.nodes.append(constant := ConstantNode(data, name))
+        self.nodes.append(constant := ConstantNode(data, self._named_after(x)))
         self._constants[key] = len(self.nodes) - 1, constant, x  # which is kept, so that no other one has its address
         return len(self.nodes) - 1
+
+    def _named_after(self, x: NDArray[Any]) -> str:
+        """The name of the first of the named arrays that this one begins in."""
+        if self._bounds is None:
+            bounds = [np.lib.array_utils.byte_bounds(array) for array in self.named.values()]
+            self._bounds = [*self.named], np.array(bounds, np.int64).reshape(-1, 2).T
+        names, (low, high) = self._bounds
+        found = np.flatnonzero((low <= address_of(x)) & (address_of(x) < high))
+        return names[found[0]] if found.size else ""
 
 
 def traced(function: Callable[[Any, Device], Any], tensors: Sequence[Any], out: Any = None, device: Any = None) -> Any:
@@ -282,26 +314,12 @@ def _stand_in(t: TensorDesc, memory: _Memory) -> NDArray[Any]:
     return made
 
 
-def _within(x: NDArray[Any], whole: NDArray[Any]) -> bool:
-    low, high = np.lib.array_utils.byte_bounds(whole)
-    return bool(low <= address_of(x) < high)
-
-
-def _whose(x: NDArray[Any], given: Sequence[tuple[GraphTensor, NDArray[Any]]]) -> GraphTensor | None:
-    return next((t for t, array in given if address_of(x) == address_of(array)), None)
-
-
-def _put(changed: dict[str, Any], desc: Desc, name: str, *, total: int, flags: Any) -> None:
-    """Note a tensor's total and flags as changes of its desc, where it has others."""
-    field, _, index = name.partition("[")
-    value = changed.get(field, getattr(desc, field))
-    tensor = value[int(index[:-1])] if index else value
-    if tensor.total == total and tensor.flags == flags:
-        return
-    given = total if tensor.total != total else tensor.total_tensor_size_in_bytes
-    tensor = replace(tensor, total_tensor_size_in_bytes=given, flags=flags)
-    at = int(index[:-1]) if index else 0
-    changed[field] = (*value[:at], tensor, *value[at + 1 :]) if index else tensor
+def _as_in_graph(asked: TensorDesc, t: TensorDesc) -> TensorDesc:
+    """The tensor that a call is described with, with the total and the flags that it has in the graph."""
+    if asked.total == t.total and asked.flags == t.flags:
+        return asked
+    given = t.total if asked.total != t.total else asked.total_tensor_size_in_bytes
+    return replace(asked, total_tensor_size_in_bytes=given, flags=t.flags)
 
 
 def _line() -> str:

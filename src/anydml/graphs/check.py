@@ -255,14 +255,14 @@ class _Checking:
         reads: list[dict[str, int]] = [{} for _ in self.nodes]
         writes: list[dict[str, int]] = [{} for _ in self.nodes]
         made: dict[tuple[int, int], int] = {}
+        leading: dict[int, InputEdge] = {}
+        for edge in sorted(self.input_edges, key=lambda edge: edge.graph_input_index):
+            leading.setdefault(edge.graph_input_index, edge)
+            reads[edge.to_node_index][self.to_name(edge)] = edge.graph_input_index
         for i in range(len(self.inputs)):
-            own = [e for e in self.input_edges if e.graph_input_index == i]
-            first = self._tensor(own[0].to_node_index, self.to_name(own[0]))
+            first = self._tensor(leading[i].to_node_index, self.to_name(leading[i]))
             assert first is not None
             buffers.append(Buffer(None, first.total_tensor_size_in_bytes, bool(first.flags)))
-            reads_own = [(e.to_node_index, self.to_name(e)) for e in own]
-            for node, into in reads_own:
-                reads[node][into] = i
         inputs = tuple(b._replace(buffer=i, tensor=_flagged(b.tensor, buffers[i].owned)) for i, b in enumerate(self.inputs))
         for node, names in enumerate(self.outputs_of):
             for k, name in enumerate(names):

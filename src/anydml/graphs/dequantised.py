@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.exact.float32 import round_to_float32
+from anydml.exact.float32 import products_in_float32
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.plan import Use, Work, lie_alike
-from anydml.graphs.quantised_parts import Unmatched, exact_product, places, read_at
+from anydml.graphs.quantised_parts import Unmatched, places, read_at
 from anydml.schema.node import Expr, lift
-from anydml.schema.statement import Nest, stated
+from anydml.schema.statement import Nest, meaning
 from anydml.schema.traversal import walk
 from anydml.tensor import DataType, TensorDesc, packed_strides
 
@@ -55,7 +55,7 @@ class Reading:
         assert operator is not None
         if operator.desc.spec.data_rules or len(work.writes) != 1:
             raise Unmatched
-        (nest,) = stated(operator.desc.as_newest()).values()
+        (nest,) = meaning(operator.desc.as_newest()).values()
         if nest.moves or any(e.op == "read" and e.data[0].definition is not None for e in walk(nest.body)):
             raise Unmatched
         return nest
@@ -114,8 +114,7 @@ class Reading:
         work, nest, element, zero, scale = self.product(use)
         integers = np.subtract(self.integers(work, element, nest), self.integers(work, zero, nest))
         q, s = np.broadcast_arrays(integers, self.scale(work, scale, nest))
-        made = np.array([exact_product(int(n), float(x)) for n, x in zip(q.flat, s.flat, strict=True)])
-        floats = round_to_float32(made).reshape(q.shape)
+        floats = products_in_float32(q, s)
         (written,) = work.writes.values()
         if lie_alike(use, written):
             return floats

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.plan import Use, Work
+from anydml.schema.operator import Desc
 from anydml.schema.statement import meaning
 from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import TensorDesc
@@ -52,36 +53,55 @@ def laid(checked: CheckedGraph, works: Sequence[Work], moves: Mapping[int, Seque
         if work.node in moves:
             plan.leave_out(work.node, plan.read_in_place(work.node, moves[work.node]))
     for work in reversed(works):
-        if work.node in moves and work.node in plan.works:
+        if work.node in moves and work.node in plan:
             plan.leave_out(work.node, plan.written_in_place(work.node, moves[work.node]))
-    return tuple(plan.works.values())
+    return plan.works()
+
+
+class _User(NamedTuple):
+    """A tensor of a work, by its name. written: whether the work writes it."""
+
+    node: int
+    written: bool
+    name: str
 
 
 class _Plan:
-    """The works by node, as they become."""
+    """The works as they become. What they read and write is changed tensor by tensor: a work may have very many."""
 
     def __init__(self, checked: CheckedGraph, works: Sequence[Work]) -> None:
         self._checked = checked
-        self.works = {work.node: work for work in works}
+        self._works = {work.node: work for work in works}
+        self._uses = {work.node: ({**work.reads}, {**work.writes}) for work in works}
+        self._changed: set[int] = set()
         self._kept = {bound.buffer for bound in checked.outputs}
         self._written = {use.buffer for work in works for use in work.writes.values()}
-        self._users: dict[int, set[int]] = {}  # the works that read or write a buffer
-        for work in works:
-            self._add(work)
+        self._users: dict[int, dict[_User, None]] = {}  # of a buffer
+        for node, both in self._uses.items():
+            for written, uses in enumerate(both):
+                for name, use in uses.items():
+                    self._users.setdefault(use.buffer, {})[_User(node, bool(written), name)] = None
+        self._reduces: dict[Desc, bool] = {}
 
-    def _add(self, work: Work) -> None:
-        for use in (*work.reads.values(), *work.writes.values()):
-            self._users.setdefault(use.buffer, set()).add(work.node)
+    def __contains__(self, node: int) -> bool:
+        return node in self._works
+
+    def works(self) -> tuple[Work, ...]:
+        """The works that are left."""
+        return tuple(
+            replace(work, reads=self._uses[node][0], writes=self._uses[node][1]) if node in self._changed else work
+            for node, work in self._works.items()
+        )
 
     def read_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | None:
         """Where each output of a work of moves can be read: where its elements come from."""
-        work = self.works[node]
+        reads, writes = self._uses[node]
         by_output = {move.target: move for move in moves}
-        if len(by_output) != len(moves) or by_output.keys() != work.writes.keys():
+        if len(by_output) != len(moves) or by_output.keys() != writes.keys():
             return None
         placed = {}
-        for name, use in work.writes.items():
-            lies = _source_of(by_output[name], work.reads[by_output[name].source], use)
+        for name, use in writes.items():
+            lies = _source_of(by_output[name], reads[by_output[name].source], use)
             if lies is None or use.buffer in self._kept:
                 return None
             placed[use.buffer] = lies
@@ -89,13 +109,13 @@ class _Plan:
 
     def written_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | None:
         """Where each input of a work of moves can be written: where it is moved to."""
-        work = self.works[node]
-        if len(work.writes) != 1 or len({use.buffer for use in work.reads.values()}) != len(moves):
+        reads, writes = self._uses[node]
+        if len(writes) != 1 or len({use.buffer for use in reads.values()}) != len(moves):
             return None
-        (target,) = work.writes.values()
+        (target,) = writes.values()
         placed: dict[int, Lies] = {}
         for move in moves:
-            source = work.reads[move.source]
+            source = reads[move.source]
             lies = _target_of(move, source, target)
             if lies is None or source.buffer in self._kept or source.buffer not in self._written or source.buffer in placed:
                 return None
@@ -104,17 +124,45 @@ class _Plan:
 
     def leave_out(self, node: int, placed: Mapping[int, Lies] | None) -> None:
         """Do without a work where all other uses of the placed buffers can be where these lie."""
-        users = {user for buffer in placed or () for user in self._users[buffer]} - {node}
-        made = [] if placed is None else [_moved(self._checked, self.works[user], placed) for user in users]
-        if placed is None or None in made:
+        if placed is None:
             return
-        del self.works[node]
-        for users_of in self._users.values():
-            users_of.discard(node)
-        for work in made:
-            assert work is not None
-            self.works[work.node] = work
-            self._add(work)
+        made: dict[_User, Use] = {}
+        for buffer, lies in placed.items():
+            for user in self._users[buffer]:
+                if user.node == node:
+                    continue
+                use = self._uses[user.node][user.written][user.name]
+                there = within(lies, use)
+                if there is None or not (there.tensor is use.tensor or self._serves(user.node, there.tensor)):
+                    return
+                made[user] = there
+        del self._works[node]
+        for written, uses in enumerate(self._uses.pop(node)):
+            for name, use in uses.items():
+                del self._users[use.buffer][_User(node, bool(written), name)]
+        for buffer in placed:
+            del self._users[buffer]
+        for user, use in made.items():
+            self._uses[user.node][user.written][user.name] = use
+            self._users.setdefault(use.buffer, {})[user] = None
+            self._changed.add(user.node)
+
+    def _serves(self, node: int, t: TensorDesc) -> bool:
+        """Whether a work takes a tensor that is not packed at the same speed."""
+        if self._works[node].region is not None:  # which is compiled for the tensors that it has
+            return False
+        operator = self._checked.nodes[node]
+        assert operator is not None
+        if (reduces := self._reduces.get(operator.desc)) is None:
+            found = meaning(operator.desc.as_newest())
+            reduces = self._reduces[operator.desc] = any(bound_by(e) for n in found.values() for e in walk(n.body))
+        if reduces:
+            return False
+        run = 1
+        for n, stride in sorted(zip(t.sizes, t.explicit_strides, strict=True), key=lambda x: x[1]):
+            if n > 1 and stride == run:
+                run *= n
+        return run * t.data_type.dtype.itemsize >= min(RUN, prod(t.sizes) * t.data_type.dtype.itemsize)
 
 
 def _source_of(move: Move, source: Use, target: Use) -> Lies | None:
@@ -157,20 +205,6 @@ def _whole(use: Use) -> bool:
         and t.span == prod(t.sizes)
         and all(s for n, s in zip(t.sizes, t.explicit_strides, strict=True) if n > 1)
     )
-
-
-def _moved(checked: CheckedGraph, work: Work, placed: Mapping[int, Lies]) -> Work | None:
-    """The work with all its uses of buffers where their elements lie; None where one of them cannot be there."""
-    tensors: list[dict[str, Use]] = []
-    for uses in (work.reads, work.writes):
-        made: dict[str, Use] = {}
-        for name, use in uses.items():
-            there = within(placed[use.buffer], use) if use.buffer in placed else use
-            if there is None or not (there.tensor is use.tensor or _serves(checked, work, there.tensor)):
-                return None
-            made[name] = there
-        tensors.append(made)
-    return replace(work, reads=tensors[0], writes=tensors[1])
 
 
 def within(lies: Lies, use: Use) -> Use | None:
@@ -223,19 +257,3 @@ def _runs(t: TensorDesc, strides: Sequence[int]) -> list[tuple[int, int, int]]:
                 continue
         found.append((n, weight, stride))
     return found[::-1]
-
-
-def _serves(checked: CheckedGraph, work: Work, t: TensorDesc) -> bool:
-    """Whether a work takes a tensor that is not packed at the same speed."""
-    if work.region is not None:  # which is compiled for the tensors that it has
-        return False
-    operator = checked.nodes[work.node]
-    assert operator is not None
-    found = meaning(operator.desc.as_newest())
-    if any(bound_by(e) for n in found.values() for e in walk(n.body)):
-        return False
-    run = 1
-    for n, stride in sorted(zip(t.sizes, t.explicit_strides, strict=True), key=lambda x: x[1]):
-        if n > 1 and stride == run:
-            run *= n
-    return run * t.data_type.dtype.itemsize >= min(RUN, prod(t.sizes) * t.data_type.dtype.itemsize)

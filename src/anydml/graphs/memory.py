@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,6 +14,7 @@ from anydml.graphs.plan import Work, lie_alike, read_beyond
 LINE = 64
 ATTEMPTS = 200  # orders that are tried where the simple ones leave holes,
 WORK = 1 << 20  # and as many pairs of buffers as are looked at then
+MANY = 500  # buffers from which on each goes to its place in the order of works alone, since pairs would be too many
 
 
 class Life(NamedTuple):
@@ -34,16 +37,29 @@ def laid_in_scratch(checked: CheckedGraph, works: Sequence[Work], may: Sequence[
 
     may: for each work, the tensors that its kernel lets the output be identical to.
     """
-    outputs = {b.buffer for b in checked.outputs}
-    bound = outputs - read_beyond(checked, works)
-    between = {use.buffer for work in works for use in work.writes.values()} - bound
-    sizes = {b: checked.buffers[b].bytes for b in between}
-    copied = between & outputs  # at the end, until when they are alive
+    sizes = _sizes(checked, works)
+    copied = {b.buffer for b in checked.outputs} & sizes.keys()  # at the end, until when they are alive
     taken = in_place(works, {b: n for b, n in sizes.items() if b not in copied}, may)
     found = lives(works, sizes, taken)
     found = {b: life._replace(last=len(works)) if b in copied else life for b, life in found.items()}
     offsets, size = laid_out(found)
-    return Layout({b: offsets[taken.get(b, b)] for b in between}, size)
+    return Layout({b: offsets[taken.get(b, b)] for b in sizes}, size)
+
+
+def laid_apart(checked: CheckedGraph, works: Sequence[Work]) -> Layout:
+    """The scratch with a place of its own for each buffer."""
+    offsets, end = dict[int, int](), 0
+    for buffer, size in _sizes(checked, works).items():
+        offsets[buffer] = end
+        end += -(-size // LINE) * LINE
+    return Layout(offsets, end)
+
+
+def _sizes(checked: CheckedGraph, works: Sequence[Work]) -> dict[int, int]:
+    """The bytes of the buffers in the scratch."""
+    bound = {b.buffer for b in checked.outputs} - read_beyond(checked, works)
+    between = {use.buffer for work in works for use in work.writes.values()} - bound
+    return {b: checked.buffers[b].bytes for b in between}
 
 
 def lives(works: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[int, int]) -> dict[int, Life]:
@@ -78,13 +94,15 @@ def in_place(works: Sequence[Work], sizes: Mapping[int, int], may: Sequence[Coll
         (output,) = work.writes.values()
         if first[output.buffer] != at:  # a part of it is there already
             continue
-        read = [use.buffer for use in work.reads.values()]
+        if not may[at]:
+            continue
+        read = Counter([use.buffer for use in work.reads.values()])
         for name in may[at]:
             use = work.reads[name]
             if (
                 {use.buffer, output.buffer} <= sizes.keys()
                 and last[use.buffer] == at
-                and read.count(use.buffer) == 1
+                and read[use.buffer] == 1
                 and sizes[use.buffer] == sizes[output.buffer]
                 and lie_alike(use, output)
             ):
@@ -110,8 +128,13 @@ def laid_out(found: Mapping[int, Life]) -> Layout:
     """Offsets, multiples of a cache line, at which no two buffers overlap that are alive at once.
 
     Each buffer in turn goes to the lowest place that is free all its life. The order decides how much that takes in all: the
-    largest first is nearly always best; where it leaves holes, others are tried, the same ones in each process.
+    largest first is nearly always best; where it leaves holes, others are tried, the same ones in each process. Of very
+    many buffers, each goes to the smallest hole that there is when it is written, from the first work on or from the last.
     """
+    if len(found) > MANY:
+        ends = max(life.last for life in found.values())
+        backwards = {b: Life(ends - life.last, ends - life.first, life.bytes) for b, life in found.items()}
+        return min((_in_turn(found), _in_turn(backwards)), key=lambda layout: layout.bytes)
     least = most_alive(found)
     orders = [
         sorted(found, key=lambda b: (-found[b].bytes, found[b].first)),
@@ -149,4 +172,50 @@ def _placed(found: Mapping[int, Life], order: Sequence[int]) -> Layout:
             at = max(at, end)
         offsets[buffer] = at
         most = max(most, at + life.bytes)
+    return Layout(offsets, most)
+
+
+def _in_turn(found: Mapping[int, Life]) -> Layout:
+    """The layout where each buffer, as its life begins, the largest first, goes to the smallest hole that it fits in."""
+    ending: dict[int, list[int]] = {}
+    for buffer, life in found.items():
+        ending.setdefault(life.last, []).append(buffer)
+    holes: list[tuple[int, int]] = []  # sizes and offsets, in order
+    begins: dict[int, int] = {}  # sizes of holes, by where they begin
+    ends: dict[int, int] = {}  # and where they begin, by where they end
+    offsets: dict[int, int] = {}
+    most = now = 0
+
+    def take(begin: int) -> int:
+        size = begins.pop(begin)
+        del holes[bisect_left(holes, (size, begin))], ends[begin + size]
+        return size
+
+    def leave(begin: int, size: int) -> None:
+        if begin in ends:
+            before = ends[begin]
+            begin, size = before, size + take(before)
+        if begin + size in begins:
+            size += take(begin + size)
+        insort(holes, (size, begin))
+        begins[begin], ends[begin + size] = size, begin
+
+    for buffer in sorted(found, key=lambda b: (found[b].first, -found[b].bytes)):
+        life = found[buffer]
+        for time in range(now, life.first):
+            for over in ending.get(time, ()):
+                leave(offsets[over], found[over].bytes)
+        now = life.first
+        k = bisect_left(holes, (life.bytes, 0))
+        if k < len(holes):
+            at = holes[k][1]
+            size = take(at)
+            if size > life.bytes:
+                leave(at + life.bytes, size - life.bytes)
+        else:  # at the end, and in what is free before that
+            at = ends.get(most, most)
+            if at < most:
+                take(at)
+            most = at + life.bytes
+        offsets[buffer] = at
     return Layout(offsets, most)

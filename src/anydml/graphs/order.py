@@ -29,9 +29,9 @@ def ordered(count: int, edges: Sequence[tuple[int, int]]) -> tuple[int, ...] | l
         return tuple(found)
     left = {node for node in range(count) if before[node]}
     into = {b: a for a, b in edges if a in left and b in left}
-    path = [min(into)]
-    while into[path[-1]] not in path:  # backwards: every node that is left follows another one
-        path.append(into[path[-1]])
-    cycle = path[path.index(into[path[-1]]) :][::-1]
+    path = {min(into): 0}  # and their places in it
+    while (node := into[next(reversed(path))]) not in path:  # backwards: every node that is left follows another one
+        path[node] = len(path)
+    cycle = [*path][path[node] :][::-1]
     first = cycle.index(min(cycle))
     return cycle[first:] + cycle[:first]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.dequantised import EIGHT_BIT, FLOAT32, Dequantised, Reading
 from anydml.graphs.plan import Pooling, Use, Work, lie_alike
-from anydml.graphs.quantised_parts import Unmatched, clamped, one, quantised, read_at
+from anydml.graphs.quantised_parts import Unmatched, clamped, one, quantised, read_at, regions_of
+from anydml.schema.node import Expr
 from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import TensorDesc, packed_strides
 
@@ -18,14 +20,7 @@ def poolings(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
 
     What is between is read by the next operator alone and is no output of the graph, but for the dequantised tensor.
     """
-    reading = Reading(checked, works)
-    found = []
-    for work in works:
-        try:
-            found.append(_pooling(reading, work))
-        except Unmatched:
-            continue
-    return tuple(found)
+    return regions_of(works, partial(_pooling, Reading(checked, works)))
 
 
 def _before(reading: Reading, use: Use, output: Use) -> tuple[Work, Use]:
@@ -65,6 +60,14 @@ def is_packed(t: TensorDesc) -> bool:
     return all(n == 1 or a == b for n, a, b in zip(t.sizes, t.explicit_strides, packed_strides(t.sizes), strict=True))
 
 
+def _is_mean(e: Expr) -> bool:
+    """Whether an expression is a sum of elements as they are, over a number that depends on none."""
+    if e.op != "div" or e.args[0].op != "reduce" or e.args[0].data[0] != "sum":
+        return False
+    terms, number = e.args[0].args, e.args[1]
+    return len(terms) == 1 and terms[0].op == "read" and all(node.op != "read" for node in walk(number))
+
+
 def _pooling(reading: Reading, work: Work) -> Work:
     outputs = [use for use in work.writes.values() if use.tensor.data_type in EIGHT_BIT]
     if len(outputs) != 1 or len(work.writes) != 1:
@@ -84,7 +87,7 @@ def _pooling(reading: Reading, work: Work) -> Work:
             break
         low, high = (min(high, max(low, bound)) for bound in bounds)  # which what follows clamps, too
         name = read_at(body, nest)
-    if bounds != (-math.inf, math.inf) or body.op != "div" or len(work.reads) != 1:
+    if bounds != (-math.inf, math.inf) or not _is_mean(body) or len(work.reads) != 1:
         raise Unmatched
     ((name, use),), (written,) = work.reads.items(), work.writes
     of_x = _dequantised(reading, use)

@@ -21,7 +21,6 @@ from anydml.graphs.quantised_parts import (
     Unmatched,
     by_index,
     clamped,
-    lean,
     most_norms,
     norms,
     one,
@@ -29,6 +28,7 @@ from anydml.graphs.quantised_parts import (
     parts,
     quantised,
     read_at,
+    regions_of,
     single,
     tensor,
     variables,
@@ -50,8 +50,7 @@ def regions(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
 
     What is between is read by the next operator alone and is no output of the graph, but for the dequantised tensors.
     """
-    finding = _Finding(checked, works)
-    return tuple(found for work in works if (found := finding.region(work)) is not None)
+    return regions_of(works, _Finding(checked, works).region)
 
 
 def with_regions(checked: CheckedGraph, works: Sequence[Work], taken: Sequence[Work]) -> tuple[Work, ...]:
@@ -86,16 +85,18 @@ class _Weights(NamedTuple):
     zero: NDArray[np.int64]
     known: bool = True
 
-    def norms(self, scales: NDArray[np.float32], axis: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """For each channel, no less than the sums of |weight| and of |weight - scale * integer|."""
-        if self.known:
-            return norms(np.subtract(self.integers.astype(np.int64), self.zero), scales, axis)
-        zeros = np.broadcast_to(by_index(self.zero, axis), scales.shape)
-        return most_norms(DataType.of(self.integers.dtype), zeros, scales, self.integers.size // scales.size)
+    def norms(
+        self, scales: NDArray[np.float32], axis: int | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
+        """For each channel, no less than the sums of |weight| and of |weight - scale * integer|.
 
-    def lean(self, scales: NDArray[np.float32], axis: int | None) -> NDArray[np.float64] | None:
-        """For each channel, the sum of weight - scale * integer, where integers are known."""
-        return lean(np.subtract(self.integers.astype(np.int64), self.zero), scales, axis) if self.known else None
+        And the sum of these differences, where integers are known.
+        """
+        if self.known:
+            return norms(np.subtract(self.integers.astype(np.int16), self.zero.astype(np.int16)), scales, axis)
+        zeros = np.broadcast_to(by_index(self.zero, axis), scales.shape)
+        most = most_norms(DataType.of(self.integers.dtype), zeros, scales, self.integers.size // scales.size)
+        return *most, None
 
 
 class _Chain(NamedTuple):
@@ -111,14 +112,11 @@ class _Chain(NamedTuple):
 
 
 class _Finding(Reading):
-    def region(self, work: Work) -> Work | None:
-        """The region that ends with a work; None where there is none."""
+    def region(self, work: Work) -> Work:
+        """The region that ends with a work."""
         if len(work.writes) != 1 or next(iter(work.writes.values())).tensor.data_type not in EIGHT_BIT:
-            return None
-        try:
-            return self._summed(self._chain(work), next(iter(work.writes.values())))
-        except Unmatched:
-            return None
+            raise Unmatched
+        return self._summed(self._chain(work), next(iter(work.writes.values())))
 
     def _chain(self, work: Work) -> _Chain:
         """The works before one that quantises."""
@@ -193,6 +191,7 @@ class _Finding(Reading):
             index = [w.args[order[k]] if k == axis and n > 1 else lift(0) for k, n in enumerate(of_w.zero.shape)]
             weights = weights - tensor(WEIGHTS_ZERO, uses[WEIGHTS_ZERO])[index]
         scales = by_index(of_w.scale, axis, count)
+        magnitudes, errors, lean = of_w.norms(scales, axis)
         other = None
         if chain.added is not None:
             of_other = self.dequantised(chain.added)
@@ -205,8 +204,8 @@ class _Finding(Reading):
             at,
             (float(one(of_x.scale)), int(one(of_x.zero))),
             (scales, by_index(of_w.zero, axis, count).astype(np.int32)),
-            of_w.norms(scales, axis),
-            of_w.lean(scales, axis),
+            (magnitudes, errors),
+            lean,
             bias,
             other,
             chain.bounds,

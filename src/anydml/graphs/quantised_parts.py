@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.exact.float32 import round_to_float32, round_to_odd
-from anydml.graphs.plan import Use
+from anydml.exact.float32 import round_to_float32, widened
+from anydml.graphs.plan import Use, Work
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, Variable, is_integer, lift
 from anydml.schema.statement import Nest
@@ -20,6 +20,7 @@ from anydml.tensor import DataType, TensorDesc, limits
 
 FLOAT32 = DataType.FLOAT32
 REACH = 255  # of a centred integer of 8 bits
+AT_ONCE = 1 << 20  # weights that are looked at at once
 MARGIN = 1 + 2.0**-20  # by which sums in float64 are made larger, for what their roundings lose
 
 
@@ -27,10 +28,13 @@ class Unmatched(Exception):
     """A work that is not of the kind."""
 
 
-def exact_product(n: int, x: float) -> float:
-    """An integer times a float32, in float64 such that rounding that to float32 rounds the product."""
-    numerator, denominator = Fraction(x).as_integer_ratio()
-    return math.ldexp(round_to_odd(n * numerator), 1 - denominator.bit_length())
+def regions_of(works: Sequence[Work], region: Callable[[Work], Work]) -> tuple[Work, ...]:
+    """The regions that end with works, by a function that raises Unmatched for a work that ends none."""
+    found = []
+    for work in works:
+        with suppress(Unmatched):
+            found.append(region(work))
+    return tuple(found)
 
 
 def quantised(e: Expr, data_type: DataType) -> tuple[Expr, Expr, Expr]:
@@ -162,21 +166,23 @@ def by_index(values: NDArray[Any], axis: int | None, count: int | None = None) -
     return found if count is None else np.broadcast_to(found, (count,)).copy()
 
 
-def norms(integers: NDArray[np.int64], scale: NDArray[np.float32], axis: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """For each channel, no less than the sums of |weight| and of |weight - scale * integer|."""
-    rows = _by_channel(integers, axis)
-    found = [np.take_along_axis(np.abs(table), rows + REACH, 1).sum(1) * MARGIN for table in _weights(scale)]
-    return found[0], found[1]
+def norms(
+    integers: NDArray[np.integer[Any]], scale: NDArray[np.float32], axis: int | None
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """For each channel, no less than the sums of |weight| and of |weight - scale * integer|; and the sum of these differences.
 
-
-def lean(integers: NDArray[np.int64], scale: NDArray[np.float32], axis: int | None) -> NDArray[Any]:
-    """For each channel the sum of weight - scale * integer, off by less than what norms are above that of magnitudes."""
-    found: NDArray[Any] = np.take_along_axis(_weights(scale)[1], _by_channel(integers, axis) + REACH, 1).sum(1)
-    return found
-
-
-def _by_channel(integers: NDArray[np.int64], axis: int | None) -> NDArray[np.int64]:
-    return integers.reshape(1, -1) if axis is None else np.moveaxis(integers, axis, 0).reshape(integers.shape[axis], -1)
+    That is off by less than what the norm is above theirs. integers: at most REACH.
+    """
+    rows = integers.reshape(1, -1) if axis is None else np.moveaxis(integers, axis, 0).reshape(integers.shape[axis], -1)
+    magnitudes, errors, lean = (np.empty(len(rows)) for _ in range(3))
+    some = max(1, AT_ONCE // max(1, rows.shape[1]))
+    for first in range(0, len(rows), some):
+        part = slice(first, first + some)
+        exact = widened(scale[part])[:, None] * rows[part]  # 24 bits and 8
+        rounded = widened(round_to_float32(exact))
+        off = rounded - exact
+        magnitudes[part], errors[part], lean[part] = np.abs(rounded).sum(1), np.abs(off).sum(1), off.sum(1)
+    return magnitudes * MARGIN, errors * MARGIN, lean
 
 
 def most_norms(
@@ -186,12 +192,7 @@ def most_norms(
     low, high = limits(data_type)
     integers = np.arange(-REACH, REACH + 1)
     there = (integers >= (low - zero)[:, None]) & (integers <= (high - zero)[:, None])
-    found = [np.where(there, np.abs(table), 0).max(1) * (terms * MARGIN) for table in _weights(scale)]
+    exact = widened(scale)[:, None] * integers
+    rounded = widened(round_to_float32(exact))
+    found = [np.where(there, np.abs(table), 0).max(1) * (terms * MARGIN) for table in (rounded, rounded - exact)]
     return found[0], found[1]
-
-
-def _weights(scale: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For each channel the weight, and weight - scale * integer, of every integer from -REACH to REACH."""
-    exact = scale.astype(np.float64)[:, None] * np.arange(-REACH, REACH + 1)  # 24 bits and 8
-    rounded = round_to_float32(exact).astype(np.float64)
-    return rounded, rounded - exact

@@ -9,25 +9,19 @@ infinite. So bytes may be picked as they are; and what stands for no element, th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.dequantised import EIGHT_BIT, Reading
 from anydml.graphs.plan import Selection, Work
-from anydml.graphs.quantised_parts import REACH, Unmatched, one, quantised, read_at
+from anydml.graphs.quantised_parts import REACH, Unmatched, one, quantised, read_at, regions_of
 
 
 def selections(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     """The works that would do for others where what is between picks elements: each reads and writes bytes."""
-    reading = Reading(checked, works)
-    found = []
-    for work in works:
-        try:
-            found.append(_selection(reading, work))
-        except Unmatched:
-            continue
-    return tuple(found)
+    return regions_of(works, partial(_selection, Reading(checked, works)))
 
 
 def _selection(reading: Reading, work: Work) -> Work:

@@ -73,8 +73,8 @@ class Lowered(NamedTuple):
 class Placed(NamedTuple):
     """A lowered statement on arrays, for one table of several calls.
 
-    phases: the steps, with addresses. decide: to be called when a status is not 0, and then the phases from `again` on, until
-    it is 0, unless the call is over (`once`); None where such a status says that a value breaks a data rule. words: the
+    phases: the steps, with addresses. decide: to be called when a status is not 0, with what runs the phases from `again`
+    on and returns their status, until it is 0; None where such a status says that a value breaks a data rule. words: the
     scratch, zeros before the first phase and after the last one wherever `decide` was called. keep: what addresses are of.
     """
 
@@ -82,8 +82,7 @@ class Placed(NamedTuple):
     target: Target
     short: bool
     again: int
-    decide: Callable[[], None] | None
-    once: bool
+    decide: Callable[[Callable[[], int]], None] | None
     words: NDArray[np.int64]
     keep: Any
 

@@ -63,6 +63,7 @@ class BatchNormalization(Desc):
         "FusedActivation", field.OPERATOR, "The function f of the exact result; without it, the result.", default=None
     )
 
+    vectors = dict.fromkeys(("mean_tensor", "variance_tensor", "scale_tensor", "bias_tensor"), 1)
     rows = (support("1_0", ALL, (4, 4), FLOATS), support("3_1", ALL, (1, 8), FLOATS))
     same = (
         *same("DataType DimensionCount Sizes", "InputTensor OutputTensor"),

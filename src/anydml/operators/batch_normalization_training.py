@@ -68,6 +68,7 @@ class BatchNormalizationTraining(Desc):
         "FusedActivation", field.OPERATOR, "The function f of the exact result; without it, the result.", default=None
     )
 
+    vectors = dict.fromkeys(("scale_tensor", "bias_tensor"), 1)
     rows = (support("4_1", f"{IMAGES} {PARAMETERS}", (1, 8), FLOATS),)
     same = batch_rules(IMAGES, PARAMETERS)
     fusable = fusable_activation()

@@ -186,6 +186,7 @@ class Convolution(Desc):
         "FusedActivation", field.OPERATOR, "The function f of the exact sum; without it, the sum.", default=None
     )
 
+    vectors = dict.fromkeys(("bias_tensor",), 1)
     eager = defaults(
         strides=("ones", lambda d: (1,) * (d.input_tensor.dimension_count - 2)),
         dilations=("ones", lambda d: (1,) * (d.input_tensor.dimension_count - 2)),

@@ -119,6 +119,12 @@ class Gemm(Desc):
     def softmax_effective_rank_at_most_two(d) -> bool:
         return not isinstance(d.fused_activation, ActivationSoftmax) or all(n == 1 for n in d.output_tensor.sizes[:-2])
 
+    def spread(d) -> dict[str, tuple[int, ...]]:
+        given = {name: t for name in ("a_tensor", "b_tensor", "c_tensor") if (t := getattr(d, name)) is not None}
+        batch = np.broadcast_shapes(*(t.sizes[:-2] for t in given.values()))
+        ends = {**{name: t.sizes[-2:] for name, t in given.items()}, "c_tensor": (left(d)[0], right(d)[1])}
+        return {name: (*batch, *ends[name]) for name in given}
+
     def outputs(d) -> Outputs:
         return {"output_tensor": ((*d.a_tensor.sizes[:-2], left(d)[0], right(d)[1]), d.a_tensor.data_type)}
 

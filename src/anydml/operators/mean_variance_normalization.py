@@ -15,6 +15,7 @@ from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_relu import ActivationRelu
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
+from anydml.schema.desc import AXES
 from anydml.schema.expression import Mean, Tensor, each, over
 from anydml.schema.node import Expr
 from anydml.schema.normalization import broadcast, normalized
@@ -29,6 +30,7 @@ from anydml.tensor import DataType, TensorDesc
 BOTH, PARAMETERS = "InputTensor OutputTensor", "ScaleTensor BiasTensor"
 ALL = f"InputTensor {PARAMETERS} OutputTensor"
 EAGER = defaults(axes=("all but the second", lambda d: [a for a in range(d.input_tensor.dimension_count) if a != 1]))
+VECTORS = dict.fromkeys(("scale_tensor", "bias_tensor"), AXES)
 ERRATA = (
     "The page does not say which variance is meant: that of a population, the mean of squares (our decision).",
     "The page does not say what a negative variance + Epsilon gives: NaN, as 0 / 0 where both are 0 (our decision).",
@@ -115,6 +117,7 @@ class MeanVarianceNormalization2(Desc):
     )
 
     eager = EAGER
+    vectors = VECTORS
 
     rows = (support("6_3", ALL, (1, 8), FLOATS),)
     same = tensors_agree()
@@ -179,6 +182,7 @@ class MeanVarianceNormalization1(Desc):
     )
 
     eager = EAGER
+    vectors = VECTORS
 
     rows = (support("2_1", ALL, (4, 4), FLOATS), support("3_1", ALL, (1, 8), FLOATS))
     same = tensors_agree()
@@ -239,6 +243,8 @@ class MeanVarianceNormalization(Desc):
     fused_activation: Desc | None = field.attribute(
         "FusedActivation", field.OPERATOR, "The function f of the exact result; without it, the result.", default=None
     )
+
+    vectors = VECTORS
 
     rows = (support("1_0", ALL, (4, 4), FLOATS),)
     same = (*same("DataType Sizes", BOTH), *same("DataType", f"InputTensor {PARAMETERS}", name="parameters"))

@@ -141,6 +141,8 @@ class QuantizedLinearConvolution(Desc):
         tensors=("InputScaleTensor", "FilterScaleTensor", "OutputScaleTensor")
     )
 
+    vectors = dict.fromkeys(("bias_tensor",), 1)
+
     def outputs(d) -> Outputs:
         # a call that has a number for the output's zero point asks for the data type before it knows the strides
         spatial = (positions(d, i) for i in range(len(d.strides or ())))

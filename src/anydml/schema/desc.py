@@ -29,6 +29,9 @@ class TensorField(NamedTuple):
     desc: TensorDesc
 
 
+AXES = "axes"  # the one that the attribute names, if it is one; else the channel
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Desc(ABC):
     """The desc of an operator: frozen and hashable, equal where all fields are, floats by their bits.
@@ -40,6 +43,7 @@ class Desc(ABC):
     statement: ClassVar[State]
     eager: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}  # attribute -> its default in an eager call: in
     # words, and from the inputs
+    vectors: ClassVar[Mapping[str, int | str]] = {}  # input field -> the dimension along which a call's vector lies, or AXES
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
@@ -101,6 +105,17 @@ class Desc(ABC):
             else:
                 yield TensorField(f.name, f, value)
 
+    def with_tensors(self, changed: Mapping[str, TensorDesc]) -> Desc:
+        """The desc with other tensors, by name."""
+        fields: dict[str, Any] = {}
+        for f in self.spec.tensors:
+            value = getattr(self, f.name)
+            if f.sized_by:
+                fields[f.name] = value and tuple([changed.get(f"{f.name}[{i}]", t) for i, t in enumerate(value)])
+            elif f.name in changed:
+                fields[f.name] = changed[f.name]
+        return dataclasses.replace(self, **fields)
+
     def activations(self) -> Iterator[tuple[str, Desc]]:
         """Every operator desc that is an attribute, such as a fused activation, with its path."""
         for f in self.spec.activations:
@@ -130,6 +145,10 @@ class Desc(ABC):
         What does not follow from them is None; an output of which nothing follows is left out.
         """
         raise NotImplementedError
+
+    def spread(d: Any) -> Mapping[str, tuple[int, ...]]:
+        """In eager calls, input field -> the sizes that it broadcasts to, where these are not another's."""
+        return {}
 
 
 def _shown(f: Field, value: Any) -> str:

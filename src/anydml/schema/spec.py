@@ -37,8 +37,9 @@ class Example(NamedTuple):
     @property
     def output(self) -> NDArray[Any]:
         """The output of an operator that has one."""
+        output: NDArray[Any]
         (output,) = self.outputs.values()
-        return output  # type: ignore[no-any-return]  # the mapping is the decorator's
+        return output
 
 
 class Rejects(NamedTuple):
@@ -183,7 +184,7 @@ class OperatorSpec:
 
 
 def _key_of(f: Field) -> Callable[[Any], Any]:
-    if f.kind is None or f.kind.key.__func__ is fields.UINT.key.__func__:  # type: ignore[attr-defined]  # a method
+    if f.kind is None or type(f.kind).key is type(fields.UINT).key:
         return _same
     key = f.kind.key
     if f.sized_by:

@@ -26,8 +26,8 @@ SLACK = 1 + 2.0**-20
 NONE = -690.0  # weights of scores so far below the top are taken as 0
 NOTHING = -1000.0  # and those below do not decide anything
 # about the weights of a row: their sum, its tail, the mean of their relative errors; whether all are exact, whether there are
-# some that do not decide, and whether some are 0
-TOTAL, REST, ERROR, EXACT, LITTLE, ZERO = range(0, 48, 8)
+# some that do not decide, whether some are 0, and how many are not, whose keys are listed in the place of losses
+TOTAL, REST, ERROR, EXACT, LITTLE, ZERO, COUNT = range(0, 56, 8)
 
 
 def _added(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
@@ -182,6 +182,14 @@ def weights(target: Target, shape: Shape) -> Function:
         (ZERO, none),
     ):
         f.stored(x, row, at)
+
+    def listed(t: str, values: list[Value]) -> list[Value]:
+        f.stored(f.word(t), losses, f.times(values[0].name, 8))
+        some = f.loaded(DOUBLE, heads, f.times(t, 8)).compared("une", 0.0)
+        return [values[0] + some.converted("zext", values[0].kind)]
+
+    (count_,) = f.loop("0", f.argument("keys"), 1, [f.word("0")], listed)[1]
+    f.stored(count_, row, COUNT)
     return f
 
 
@@ -196,8 +204,11 @@ def elements(target: Target, shape: Shape) -> Function:
     values_ = f.at(f.argument("value_rows"), "%place")
     heads, tails = f.argument("heads"), f.argument("tails")
 
-    def term(t: str, values: list[Value]) -> list[Value]:
+    losses = f.argument("losses")
+
+    def term(n: str, values: list[Value]) -> list[Value]:
         high, low, lost, size = values
+        t = f.load("i64", losses, f.times(n, 8))
         eight = f.times(t, 8)
         w, w_rest = (f.all(f.loaded(DOUBLE, x, eight)) for x in (heads, tails))
         v = f.loaded(wide, values_, f.times(t, pitch))
@@ -210,7 +221,8 @@ def elements(target: Target, shape: Shape) -> Function:
         return [high, low, lost + lost_product(w, v, product), size + product.magnitude()]
 
     zero = f.constant(wide, 0.0)
-    high, low, lost, size = f.loop("0", keys, 1, [f.constant(wide, -0.0), zero, zero, zero], term)[1]
+    some = f.load("i64", row, COUNT)
+    high, low, lost, size = f.loop("0", some, 1, [f.constant(wide, -0.0), zero, zero, zero], term)[1]
     split = low.compared("une", 0.0)
     head, tail = two_sum(high, low)
     high, low = f.chosen(split, head, high), f.chosen(split, tail, low)
@@ -236,11 +248,15 @@ def elements(target: Target, shape: Shape) -> Function:
     plain = correction.compared("oeq", 0.0) & bound.compared("oeq", 0.0)
     bits = [_bits(f, f.chosen(plain, y, x)) for x in odd]
     open_ = bits[0].compared("ne", bits[1]) | ~(bound.compared("olt", math.inf))
-    # of zeros alone: whether a term that does not decide otherwise makes it another number, or one that is none a sign
-    nothing = high.compared("oeq", 0.0) & size.compared("oeq", 0.0)
+    # a term that does not decide otherwise gives a 0 its sign, also one of values that cancel; of zeros alone, so may one that
+    # is no term. Without minus signs, all that is 0 is +0
+    cancelled = high.compared("oeq", 0.0) & most.bits().compared("slt", 0)
     made_little = little.compared("ogt", 0.0) & most.compared("one", 0.0)
-    made_none = zeros.compared("ogt", 0.0) & most.bits().compared("slt", 0)
-    open_ = open_ | (nothing & (made_little | made_none))
+    made_none = zeros.compared("ogt", 0.0) & size.compared("oeq", 0.0)
+    # terms of weights that are 0 are left out, and not known where a value is infinite or NaN, by which the norm is
+    numbers = f.loaded(wide, f.argument("norms"), "%place").compared("olt", math.inf)
+    left_out = zeros.compared("ogt", 0.0) & ~numbers
+    open_ = open_ | (cancelled & (made_little | made_none)) | left_out
     asked = f.load("i64", "%listed", 16)
     left_bits = f.op(f"and i64 {asked}, {lanes_as_bits(open_)}")
     f.store("i64", left_bits, "%listed", 16)

@@ -13,6 +13,10 @@ weights and of their products with |k| are at hand, and w^2 d^2 <= w * 4 / e^2.
 
 This holds as long as the errors of all scores are small, also those of keys that hardly count, and for weights that are not
 below 2^-1000, which are off by less than that.
+
+Where they are not small, one score may still be ahead of all others. Each is off by E + (a + 1) u |d|, where E is the largest
+error of a score of the top's size, and the top itself by E as well. So if d < -(AHEAD + 3 E) but for slack, the difference is
+truly below -AHEAD: all weights but one together are below 2^20 e^-200 < 2^-268 of that one, which is taken as 1, and they as 0.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from anydml.kernels.elementwise.functions.approximate import at_least, at_most
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import U
 
+AHEAD = 200.0  # how far a score is ahead of others that do not count
 SMALL = 2.0**-10  # errors of scores up to which e^x - 1 is x but for the slack
 SLACK = 1 + 2.0**-6
 LOG_COUNT = 14.0  # the logarithm of the most keys, 2^20
@@ -65,14 +70,34 @@ def weighed(target: Target, shape: Shape) -> Function:
         top, bottom = at_least(*ends), at_most(*ends)
     minus = f.all(-top)
 
-    def weight(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
-        at = f.times(i, 8)
-        x = f.loaded(wide, "%scores", at)
+    sized = int(shape.adds) + int(shape.both)  # roundings of a score's size
+    product = f.loaded_real("%norm") * (scale.magnitude() * U)
+    size = top.magnitude() * (sized * U)
+    worst = f.fused(product, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
+
+    def difference(i: str, mask: Value | None) -> Value:
+        x = f.loaded(wide, "%scores", f.times(i, 8))
         # the top is rounded, and so far off that this shows only where the errors are not small
         d = x + minus if shape.adds else at_most(f.fused(x, scales, minus), 1.0)
-        if mask is not None:
-            d = f.chosen(mask, d, infinite)
-        w = power(d)
+        return d if mask is None else f.chosen(mask, d, infinite)
+
+    limit = f.all(-(f.fused(worst, 3.0, f.constant(DOUBLE, AHEAD)) * SLACK))
+    one, none = f.constant(wide, 1.0), f.constant(Kind("i64", lanes), -1)
+
+    def beside(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
+        near = difference(i, mask).compared("oge", limit)
+        places = f.all(f.word(i)) + f.lane_numbers()
+        return [values[0] + f.chosen(near, one, 0.0), f.chosen(near, places, values[1])]
+
+    large = f.op(f"zext i1 {worst.compared('ogt', SMALL).name} to i64")
+    starts = [f.constant(wide, 0.0), none]
+    found = f.loop("0", large, 1, starts, lambda _, values: _through(f, "%end", values, beside))[1]
+    near = f.combined(found[0], lambda a, b: a + b)
+    place = f.combined(found[1], lambda a, b: f.chosen(a.compared("sgt", b), a, b))
+
+    def weight(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
+        at = f.times(i, 8)
+        w = power(difference(i, mask))
         f.stored(w, "%scores", at)
         sized = w * f.loaded(wide, norms, at)
         return [values[0] + w, values[1] + sized, f.fused(w, w, values[2]), f.fused(sized, sized, values[3])]
@@ -85,10 +110,7 @@ def weighed(target: Target, shape: Shape) -> Function:
 
     count = f.word(keys).converted("uitofp", DOUBLE)
     rel, share = error(f, lanes)
-    sized = int(shape.adds) + int(shape.both)  # roundings of a score's size
     share += (sized + 1) * U
-    product = f.loaded_real("%norm") * (scale.magnitude() * U)
-    size = top.magnitude() * (sized * U)
     mean_error = f.fused(product, mean / total, size + (rel + share * LOG_COUNT))
     # additions of values: in a block, of blocks; of weights: in a lane, of lanes. Then the reciprocal, its product, the ends
     added_up = count * (U / DEPTH) + (DEPTH + 4) * U
@@ -97,7 +119,6 @@ def weighed(target: Target, shape: Shape) -> Function:
     by_norms = f.fused(product, errors.root(), (size + (added_up + rel)) * squares.root())
     by_norms = f.fused(total.root(), 0.74 * share, by_norms) * SLACK / total + tiny
     own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
-    worst = f.fused(product, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
     small = worst.compared("ole", SMALL)
     values, by_norms = (f.chosen(small, x, math.inf) for x in (values, by_norms))
     all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
@@ -105,6 +126,16 @@ def weighed(target: Target, shape: Shape) -> Function:
     # of a sum that is NaN, or of nothing, nothing else matters
     nothing = f.value("icmp eq i64 %end, 0", Kind("i1"))
     plain = (none_zero & small) | nothing | total.compared("uno", total)
+    alone = near.compared("oeq", 1.0) & total.compared("ord", total)
+    total = f.chosen(alone, f.constant(DOUBLE, 1.0), total)
+    values, own = f.chosen(alone, f.constant(DOUBLE, 2.0**-260), values), f.chosen(alone, f.constant(DOUBLE, 2.0**-48), own)
+    by_norms = f.chosen(alone, f.constant(DOUBLE, math.inf), by_norms)
+
+    def only() -> None:
+        f.each("0", f.over(pitch, 8), lambda i: f.stored(zero, "%scores", f.times(i, 8)), lanes)
+        f.stored(f.constant(DOUBLE, 1.0), "%scores", f.times(place.name, 8))
+
+    f.when(alone.name, only)
     f.stored(total, "%about", SUM)
     f.stored(values, "%about", VALUES)
     f.stored(by_norms, "%about", NORMS)

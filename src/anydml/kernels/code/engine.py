@@ -9,13 +9,17 @@ is held over a fork, because a child of a fork during a compilation would inheri
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, TypeVar
 
+from anydml import optional
 from anydml.forks import guard
+from anydml.kernels.code import cache, llvm, sources, store
 from anydml.kernels.code.frames import taken
-from anydml.kernels.code.llvm import binding
 from anydml.kernels.code.targets import Target
+
+T = TypeVar("T")
 
 
 class Uncompilable(Exception):
@@ -37,16 +41,20 @@ class Code:
         """Leave the engine to the next compilation: it is disposed of under a lock, which may be taken by no finalizer."""
         unused.append(engines.pop(id(self)))
 
+    def __copy__(self) -> Code:
+        return self  # it never changes, and its engine is disposed of once
 
-@lru_cache(maxsize=128)  # 0.8 MB each; whoever holds an address holds its Code
+    def __deepcopy__(self, memo: object) -> Code:
+        return self
+
+    def __reduce__(self) -> str:
+        raise TypeError("machine code is of this process alone")
+
+
+@lru_cache(maxsize=128)  # whoever holds an address holds its Code
 def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
     """The code of the function `kernel` in `emit(target, *arguments)`, compiled once. Uncompilable where it cannot be."""
-    text = emit(target, *arguments)
-    with guard:
-        _unused.clear()
-        made = _compiled(text, target)
-    if isinstance(made, str):
-        raise Uncompilable(made)
+    made = _made(emit, target, arguments)
     assert made is not None
     return made
 
@@ -54,36 +62,61 @@ def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
 @lru_cache(maxsize=128)
 def within(emit: Callable[..., str], target: Target, most: int, *arguments: Any) -> Code | None:
     """`compiled`, or None where the code takes `most` bytes of the stack, or more: it is not made executable then."""
-    text = emit(target, *arguments)
+    return _made(emit, target, arguments, most)
+
+
+def _made(emit: Callable[..., str], target: Target, arguments: tuple[Any, ...], most: int | None = None) -> Code | None:
+    """The code, from the disk if it is there. Uncompilable where there is none."""
+    folder = cache.folder()
+    known = _on_disk(partial(sources.identity, emit, arguments)) if isinstance(folder, Path) else None
+    text = emit(target, *arguments) if known is None else None
+    if isinstance(folder, Path):
+        triple = llvm.process_triple()
+        made_of = (cache.FORMAT, llvm.versions(), triple, _options(target, triple), known, text)
+        name = store.name_of(repr(made_of).encode())
+        found = _on_disk(partial(store.read, folder, name))
+    else:
+        found = None
+    code = found or _compiled(emit(target, *arguments) if text is None else text, target)
+    if isinstance(code, str):
+        raise Uncompilable(code)
+    if isinstance(folder, Path) and not found:
+        _on_disk(partial(store.write, folder, name, code, cache.MOST))
+    if most is not None and taken(code, target.architecture) >= most:
+        return None
     with guard:
         _unused.clear()
-        made = _compiled(text, target, most)
-    if isinstance(made, str):
-        raise Uncompilable(made)
-    return made
+        return _executable(code, target)
 
 
-def _compiled(text: str, target: Target, most: int | None = None) -> Code | str | None:
-    """The code of a module, or why there is none. What it uses of LLVM is disposed of when it returns."""
-    llvm = binding()
+def _on_disk(work: Callable[[], T]) -> T | None:
+    """The result of work on the cache on disk; None, with a warning, where it raises what nobody expected."""
+    return optional.attempted("Machine code on disk is", work, lambda _: None)
+
+
+def _compiled(text: str, target: Target) -> bytes | str:
+    """The object file of a module, or why there is none. What it uses of LLVM is disposed of when it returns."""
+    with guard:
+        try:
+            return bytes(_for_any(target, None, text, "emit_object"))
+        except RuntimeError as error:  # intrinsics are not the same in every version
+            reason = f"LLVM {llvm.llvm_version()} does not take the code: {error}"
+    optional.left_out("A kernel is", reason)  # a slower one serves, and nobody would see it
+    return reason
+
+
+def _executable(code: bytes, target: Target) -> Code:
+    """An object file made executable: it stands in for the code of a module that is empty."""
+    use = llvm.binding()
     try:
-        module = llvm.parse_assembly(text, llvm.create_context())
-        module.verify()
-    except RuntimeError as error:  # intrinsics are not the same in every version
-        return f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} does not take the code: {error}"
-    machine = _machine(llvm, target)
-    try:
-        engine = llvm.create_mcjit_compiler(module, machine)
-        if most is not None:
-            code = bytes(machine.emit_object(module))
-            if taken(code, target.architecture) >= most:
-                return None
-            engine.set_object_cache(getbuffer_func=lambda _: code)  # it is not made a second time
+        engine = use.create_mcjit_compiler(use.parse_assembly("", use.create_context()), _machine(target))
+        engine.set_object_cache(getbuffer_func=lambda _: code)
         engine.finalize_object()
     except RuntimeError as error:
-        return f"the code could not be made executable: {error}"
-    address = engine.get_function_address("kernel")
-    return Code(engine, address) if address else "the code could not be made executable: it has no address"
+        raise Uncompilable(f"the code could not be made executable: {error}") from error
+    if address := engine.get_function_address("kernel"):
+        return Code(engine, address)
+    raise Uncompilable("the code could not be made executable: it has no address")
 
 
 def assembly(text: str, target: Target, triple: str | None = None) -> str:
@@ -99,21 +132,21 @@ def object_code(text: str, target: Target, triple: str) -> bytes:
 
 
 def _for_any(target: Target, triple: str | None, text: str, emit: str) -> Any:
-    llvm = binding()
+    use = llvm.binding()
     if triple is not None:
-        llvm.initialize_all_targets()
-        llvm.initialize_all_asmprinters()
-    module = llvm.parse_assembly(text, llvm.create_context())
+        use.initialize_all_targets()
+        use.initialize_all_asmprinters()
+    module = use.parse_assembly(text, use.create_context())
     module.verify()
-    return getattr(_machine(llvm, target, triple), emit)(module)
+    return getattr(_machine(target, triple), emit)(module)
 
 
-def _machine(llvm: Any, target: Target, triple: str | None = None) -> Any:
-    triple = triple or llvm.get_process_triple()
+def _machine(target: Target, triple: str | None = None) -> Any:
+    triple = triple or llvm.process_triple()
+    return llvm.binding().Target.from_triple(triple).create_target_machine(**_options(target, triple))
+
+
+def _options(target: Target, triple: str) -> dict[str, Any]:
     # features come from the row alone, never from the processor's name: then no other instruction can be emitted
-    return llvm.Target.from_triple(triple).create_target_machine(
-        cpu="x86-64" if triple.startswith("x86_64") else "generic",
-        features=",".join(f"+{name}" for name in target.features),
-        opt=2,
-        jit=True,
-    )
+    features = ",".join(f"+{name}" for name in target.features)
+    return {"cpu": "x86-64" if triple.startswith("x86_64") else "generic", "features": features, "opt": 2, "jit": True}

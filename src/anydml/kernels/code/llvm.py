@@ -53,6 +53,15 @@ def llvm_version() -> str:
 
 
 @cache
+def versions() -> str:
+    """Of llvmlite and of its LLVM."""
+    with guard:
+        import llvmlite
+
+        return f"{llvmlite.__version__} {llvm_version()}"
+
+
+@cache
 def host_features() -> Mapping[str, bool]:
     """LLVM's name -> whether the processor has the feature and the operating system keeps its registers."""
     with guard:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from anydml.kernels.code.emit import Text, fold, shuffle, splat, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.epilogue import estimates, rounding, rule
+from anydml.kernels.contract.epilogue.estimates import waits
 from anydml.kernels.contract.epilogue.filters import SCALE
+from anydml.kernels.contract.epilogue.tally import Tally
 from anydml.kernels.contract.tile import Kind
 
 SLOTS = 16  # places that are turned together
@@ -63,7 +67,7 @@ def rounded(
 ) -> None:
     """The rounded bytes of a tile: places whose estimate is too near a tie are done again, by the rule."""
     width = target.vector_bytes
-    ints, floats = f"<{width // 4} x i32>", f"<{width // 4} x float>"
+    floats = f"<{width // 4} x float>"
     slots, each = _slotted(places)
     threshold = splat(text, text.load("float", "%modes"), floats)
     always = text.op(f"icmp ne i64 {text.op(f'load i64, ptr {waiting.always}, align 8')}, 0")
@@ -73,9 +77,7 @@ def rounded(
     scales = [text.op(f"fmul {floats} {text.load(floats, record, SCALE + 64 * n)}, {factor}") for n in range(2)]
     turned: list[list[str]] = [[], []]
     rounding.counted(text, waiting)
-    count, before = "0", text.name("guess")
-    text.jump(before)
-    text.label(before)
+    tally = Tally(text)
     for group in range(0, SLOTS, 4):
         there = [at for at in slots[group : group + 4] if at is not None]
         if not there:
@@ -90,18 +92,7 @@ def rounded(
                 outputs[at].append(value)
                 both.append(distance)
             near = rounding.any_not_below(text, target, rounding.largest(text, target, both), threshold)
-            wait, go, now = text.name("wait"), text.name("go"), f"%{text.name('waiting')}"
-            text.branch(text.op(f"or i1 {near}, {always}"), wait, go, seldom=True)
-            text.label(wait)
-            slot = text.at(waiting.sums, text.op(f"mul i64 {count}, {2 * width}"))
-            for n, value in enumerate(sums[at]):
-                text.store(ints, value, slot, n * width)
-            text.store("i64", str(at), text.at(waiting.rows, text.op(f"mul i64 {count}, 8")))
-            more = text.op(f"add i64 {count}, 1")
-            text.jump(go)
-            text.label(go)
-            text.do(f"{now} = phi i64 [ {count}, %{before} ], [ {more}, %{wait} ]")
-            count, before = now, go
+            tally.add(text.op(f"or i1 {near}, {always}"), partial(waits, text, target, [(at, sums[at])], waiting))
         chosen = [there[0] if at is None else at for at in slots[group : group + 4]]
         for n in range(2):
             turned[n].append(_four(text, target, kind, [outputs[at][n] for at in chosen], zero_points))
@@ -121,10 +112,10 @@ def rounded(
             fold(text, "0", str(2 * width // 4), 1, [("ptr", there)], one)
             return []
 
-        fold(text, "0", count, 1, [], place)
-        rounding.judged(text, waiting, count, len(places))
+        fold(text, "0", tally.count, 1, [], place)
+        rounding.judged(text, waiting, tally.count, len(places))
 
-    when(text, text.op(f"icmp ne i64 {count}, 0"), again)
+    when(text, text.op(f"icmp ne i64 {tally.count}, 0"), again)
 
 
 def estimated(
@@ -143,9 +134,7 @@ def estimated(
     zero_points = splat(text, zero_point, f"<{target.vector_bytes // 2} x i16>")
     filters = [estimates.of_columns(text, target, numbers, n) for n in range(2)]
     turned: list[list[str]] = [[], []]
-    count, before = "0", text.name("round")
-    text.jump(before)
-    text.label(before)
+    tally = Tally(text)
     for group in range(0, SLOTS, 4):
         there = [at for at in slots[group : group + 4] if at is not None]
         if not there:
@@ -156,14 +145,8 @@ def estimated(
             at: [estimates.estimated(text, target, sums[at][n], filters[n], kind.clamped) for n in range(2)] for at in there
         }
         masks = [estimates.uncertain(text, target, [made[at][n][1] for at in there], filters[n].limit) for n in range(2)]
-        wait, go, now = text.name("wait"), text.name("go"), f"%{text.name('waiting')}"
-        text.branch(estimates.some(text, target, masks), wait, go, seldom=True)
-        text.label(wait)
-        more = estimates.waits(text, target, [(at, sums[at]) for at in there], waiting, count)
-        text.jump(go)
-        text.label(go)
-        text.do(f"{now} = phi i64 [ {count}, %{before} ], [ {more}, %{wait} ]")
-        count, before = now, go
+        rows = [(at, sums[at]) for at in there]
+        tally.add(estimates.some(text, target, masks), partial(waits, text, target, rows, waiting))
         chosen = [there[0] if at is None else at for at in slots[group : group + 4]]
         for n in range(2):
             turned[n].append(_four(text, target, kind, [made[at][n][0] for at in chosen], zero_points))
@@ -172,7 +155,7 @@ def estimated(
     def listed(at: str, sums: str) -> None:
         estimates.list_row(text, sums, numbers, _place(text, into[0], at, places), "%c_row")
 
-    estimates.each_waiting(text, target, waiting, count, listed)
+    estimates.each_waiting(text, target, waiting, tally.count, listed)
 
 
 def _place(text: Text, first: str, at: str, places: list[tuple[int, int]]) -> str:

@@ -180,12 +180,14 @@ def multiply(a: Number, b: Number) -> Number:
             terms.append(b.error() * (size if a.exact else size + a.error()))
         return _sum(terms) * SLACK
 
-    # the signs of zeros and infinities are those of both factors, and one whose bound holds 0 has none
-    unsigned = [
-        (one.wide() + one.wide()).compared("oeq", one.wide()) & other.wide().magnitude().compared("ule", other.error())
-        for one, other in ((a, b), (b, a))
-        if other.err is not None
-    ]
+    # the signs of zeros and infinities are those of both factors, and one whose bound holds 0 has none, unless it is known
+    # not to be negative: then it changes no zero's sign, and infinities alone are left
+    unsigned = []
+    for one, other in ((a, b), (b, a)):
+        if other.err is not None:
+            v = one.wide()
+            special = v.magnitude().compared("oeq", math.inf) if other.positive else (v + v).compared("oeq", v)
+            unsigned.append(special & other.wide().magnitude().compared("ule", other.error()))
     x = x.guarded(*unsigned)
     return ranged(replace(x, rel=U, err=once(err)), a, b)
 
@@ -221,13 +223,14 @@ def divide(a: Number, b: Number) -> Number:
             remainder = body.fused(-wide(), b.wide(), a.wide())
             return odd_of(wide(), remainder.signed_as((remainder.bits() ^ b.wide().bits()).cast(remainder.kind)))
 
-        return ranged(_made(x, a, b, odd=odd if quotient and body.has_fma else None, native=lambda one, two: one / two), a)
+        made = _made(x, a, b, odd=odd if quotient and body.has_fma else None, native=lambda one, two: one / two)
+        return ranged(made, a, divisor=b)
     if a.err is None and b.err is None:
-        made = replace(x, rel=(a.rel + b.rel) * SLACK + U)
-        return ranged(made, a)
+        return ranged(replace(x, rel=(a.rel + b.rel) * SLACK + U), a, divisor=b)
     guard = None
-    if not b.exact:  # by NaN, it is NaN
+    if not b.exact:  # by NaN, it is NaN; by a 0 that is off by nothing, infinite or NaN
         guard = (b.error() * 2.0).compared("uge", b.wide().magnitude()) & b.wide().compared("ord", b.wide())
+        guard = guard & b.error().compared("une", 0.0)
 
     def err() -> Value:
         # |a/b - v| <= (A + |v| B) / (|b| - B)
@@ -240,7 +243,7 @@ def divide(a: Number, b: Number) -> Number:
 
     if a.err is not None:  # so has that of a number by infinity
         guard = either(guard, b.wide().magnitude().compared("oeq", math.inf) & a.wide().magnitude().compared("ule", a.error()))
-    return ranged(replace(x, rel=U * SLACK, err=once(err)), a).guarded(guard)
+    return ranged(replace(x, rel=U * SLACK, err=once(err)), a, divisor=b).guarded(guard)
 
 
 def root(a: Number) -> Number:
@@ -262,4 +265,8 @@ def root(a: Number) -> Number:
     if a.err is None:
         return replace(x, rel=a.rel * SLACK / 2 + U)
     guard = a.wide().compared("olt", a.error() * 4.0)
-    return replace(x, rel=U, err=once(lambda: a.error() / wide())).guarded(guard)  # twice what it needs
+
+    def err() -> Value:  # twice what it needs
+        return body.chosen(a.error().compared("oeq", 0.0), 0.0, a.error() / wide())
+
+    return replace(x, rel=U, err=once(err)).guarded(guard)

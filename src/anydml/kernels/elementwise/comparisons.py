@@ -30,7 +30,11 @@ def compared(op: str, x: Number, y: Number) -> Truth:
     errors = [n.error() for n in (x, y) if not n.exact]
     bound = errors[0] if len(errors) == 1 else errors[0] + errors[1]
     distance = (x.wide() - y.wide()).magnitude()
-    near = distance.compared("ule", bound * numbers.SLACK) & x.wide().compared("ord", y.wide())
+    # of a bound of 0, numbers are what they seem, and so are infinities, of which a bound is infinite; NaN is none of these
+    near = distance.compared("ule", bound * numbers.SLACK) & bound.compared("une", 0.0)
+    for n in (x, y):
+        if not n.constant:
+            near = near & n.wide().magnitude().compared("olt", math.inf)
     return Truth(x.wide().compared(how, y.wide()), either(guard, near, x.guard, y.guard))
 
 

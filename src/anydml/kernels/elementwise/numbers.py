@@ -186,15 +186,26 @@ def moderate(x: Number) -> int | None:
     return max(math.frexp(x.largest)[1] if x.largest else 0, -x.least, 0)
 
 
-def ranged(x: Number, *factors: Number) -> Number:
-    """The number with guards where float64's range does not hold it; factors: it is not 0 where none of them is."""
+def ranged(x: Number, *factors: Number, divisor: Number | None = None) -> Number:
+    """The number with guards where float64's range does not hold it; factors: it is not 0 where none of them is.
+
+    divisor: of what is divided by 0 or an infinity, float64 has lost nothing.
+    """
     if x.saturated:
         return x
     if x.largest >= FAR:
-        x = x.guarded(x.wide().magnitude().compared("ogt", FAR))
+        large = x.wide().magnitude().compared("ogt", FAR)
+        for f in factors:
+            if f.largest == math.inf and not f.constant:  # by an infinity, it is none that overflows
+                large = large & f.wide().magnitude().compared("olt", math.inf)
+        if divisor is not None and not divisor.constant:
+            large = large & divisor.wide().compared("une", 0.0)
+        x = x.guarded(large)
     if x.least is None or x.least < -1000:
         small = x.wide().magnitude().compared("olt", 1 / FAR)
         for f in factors or (x,):
             small = small & f.wide().compared("une", 0.0)
+        if divisor is not None and not divisor.constant:
+            small = small & divisor.wide().magnitude().compared("olt", math.inf)
         x = x.guarded(small)
     return x

@@ -1,7 +1,7 @@
 """Formulas in twice float64's precision: what float64's bounds leave open, ties and zeros among it.
 
-A value is a pair and an absolute bound, which is 0 in the lanes where nothing was rounded; so a tie is known as one. Zeros,
-infinities, NaN and what lies far out stay open.
+A value is a pair and an absolute bound, which is 0 in the lanes where nothing was rounded; so a tie is known as one, and a 0
+where its sign is known. What lies far out stays open; infinities and NaN do, too, but where they are asked for as `extremes`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,18 @@ from anydml.kernels.elementwise.functions.pairs import Pair, quick_sum, two_sum
 from anydml.kernels.elementwise.numbers import either, odd_of
 from anydml.kernels.elementwise.precise_arithmetic import (
     FAR,
+    NEAR,
     Condition,
     Precise,
     absolute,
     add,
+    all_signed,
     compared,
     divide,
     ends_of,
     extreme,
+    finite,
+    is_zero,
     multiply,
     negative,
     root,
@@ -50,33 +54,39 @@ def stored(
     *,
     integral: bool,
     known: Mapping[int, Precise] | None = None,
+    extremes: bool = False,
 ) -> tuple[Value, Value | None]:
     """The bits of what a formula gives, and the lanes that stay open; Uncompilable where it has other operations.
 
-    known: nodes by their places, which are not computed.
+    known: nodes by their places, which are not computed. extremes: zeros, infinities and NaN are decided, too.
     """
-    return finished(computed(body, formula, streams, lanes, known or {}), data_type, integral=integral)
+    found = computed(body, formula, streams, lanes, known or {}, extremes=extremes)
+    return finished(found, data_type, integral=integral, extremes=extremes)
 
 
-def computed(body: Body, formula: Formula, streams: Sequence[Value], lanes: int, known: Mapping[int, Precise]) -> Precise:
+def computed(
+    body: Body, formula: Formula, streams: Sequence[Value], lanes: int, known: Mapping[int, Precise], *, extremes: bool = False
+) -> Precise:
     """The result of a formula; known: nodes by their places, which are not computed."""
     items: list[Precise | Condition] = []
     for place, (op, args, data) in enumerate(formula):
         if place in known:
             items.append(known[place])
         else:
-            items.append(item(body, op, [items[a] for a in args], data, streams, lanes))
+            items.append(item(body, op, [items[a] for a in args], data, streams, lanes, extremes=extremes))
     x = items[-1]
     assert isinstance(x, Precise)
     return x
 
 
-def finished(x: Precise | Condition, data_type: DataType, *, integral: bool) -> tuple[Value, Value | None]:
+def finished(
+    x: Precise | Condition, data_type: DataType, *, integral: bool, extremes: bool = False
+) -> tuple[Value, Value | None]:
     """The bits of a number in the type that stores it, and the lanes that stay open."""
     if data_type == DataType.FLOAT64:
         raise Uncompilable(f"{data_type} is not stored in twice float64's precision")
     assert isinstance(x, Precise)
-    return _rounded(x, data_type) if data_type.dtype.kind == "f" else _cut(x, data_type, integral)
+    return _rounded(x, data_type, extremes) if data_type.dtype.kind == "f" else _cut(x, data_type, integral)
 
 
 def _cut(x: Precise, data_type: DataType, integral: bool) -> tuple[Value, Value | None]:
@@ -87,11 +97,11 @@ def _cut(x: Precise, data_type: DataType, integral: bool) -> tuple[Value, Value 
             raise Uncompilable("an integer of 64 bits that may wrap is made of real numbers")
         wholes = [whole_of("truncate", *two_sum(x.pair.head, x.pair.tail + err)) for err in ends_of(x)]
         below, above = (_long(whole, low < 0) for whole in wholes)
-        return above, either(below.compared("ne", above), x.guard, x.pair.head.compared("uno", x.err))
+        return above, either(below.compared("ne", above), x.guard, x.pair.head.compared("uno", x.err), ~finite(x.pair.head))
     whole = to_whole("truncate", x)
     ends = [whole.pair.head + err for err in ends_of(whole)]
     bits = [saturated(end, data_type.element_bits, low, high) for end in ends]
-    guard = either(bits[0].compared("ne", bits[1]), whole.guard)
+    guard = either(bits[0].compared("ne", bits[1]), whole.guard, ~finite(x.pair.head))
     if integral:
         guard = either(guard, ends[0].compared("ult", float(low)), ends[1].compared("ugt", float(high)))
     return bits[1], guard
@@ -113,34 +123,60 @@ def _long(whole: Pair, signed: bool) -> Value:
     return body.chosen(inside, found, body.chosen(above, body.constant(word, most), least))
 
 
-def _rounded(x: Precise, data_type: DataType) -> tuple[Value, Value | None]:
+def _rounded(x: Precise, data_type: DataType, extremes: bool) -> tuple[Value, Value | None]:
     """The bits of a number in a float type, and the lanes that stay open."""
     head, tail = x.pair.head, x.pair.tail
-    size = head.magnitude()
+    body, size = head.body, head.magnitude()
+
+    def narrowed(end: Value) -> Value:
+        if data_type == DataType.FLOAT16:
+            return halves.narrowed(halves.odd_single(end))
+        return end.converted("fptrunc", end.kind.of("float")).bits()
+
     inside = size.compared("ogt", 1 / FAR) & size.compared("olt", FAR)
     ends = []
     for err in (-x.err, x.err):
         end = quick_sum(head, tail + err * (1 + 2.0**-50))
         ends.append(odd_of(end.head, end.tail))
-    if data_type == DataType.FLOAT16:
-        low, high = (halves.narrowed(halves.odd_single(end)) for end in ends)
-    else:
-        low, high = (end.converted("fptrunc", end.kind.of("float")).bits() for end in ends)
-    bounded = x.err.compared("ole", size * 2.0**-40)
-    return high, either(~(inside & bounded), low.compared("ne", high), x.guard)
+    low, high = map(narrowed, ends)
+    bounded = x.err.compared("ole", size * 2.0**-20)
+    open_ = ~(inside & bounded) | low.compared("ne", high)
+    itself = None if x.signed is None else x.signed & is_zero(x)
+    near = None
+    if extremes:
+        # What is so near to a boundary counts as on it. A pair that is on none is further away: by more than a place of its
+        # head, or by its tail.
+        whole = tail.compared("oeq", 0.0) | tail.magnitude().compared("ogt", size * 2.0**-900)
+        near = inside & whole & x.err.compared("ole", size * NEAR) & size.compared("ogt", 2.0**-160)
+        # what is much smaller than the least number is stored as 0 with its sign
+        smaller = size.compared("olt", 2.0**-200) & (x.err * 2.0).compared("olt", size)
+        itself = either(~finite(head), itself, smaller)
+    if (known := either(near, itself)) is not None:
+        assert itself is not None
+        shown = body.chosen(head.compared("uno", head), math.nan, body.chosen(itself, head, odd_of(head, tail)))
+        high = body.chosen(known, narrowed(shown), high)
+        open_ = open_ & ~known
+    return high, either(open_, x.guard)
 
 
 def item(
-    body: Body, op: str, args: list[Precise | Condition], data: object, streams: Sequence[Value], lanes: int
+    body: Body,
+    op: str,
+    args: list[Precise | Condition],
+    data: object,
+    streams: Sequence[Value],
+    lanes: int,
+    *,
+    extremes: bool = False,
 ) -> Precise | Condition:
     """The result of an operation."""
     kind = Kind("double", lanes)
     if op == "stream":
         stream, data_type = cast("tuple[int, DataType]", data)
-        return _read(streams[stream], data_type)
+        return _read(streams[stream], data_type, extremes)
     if op == "constant":
         assert isinstance(data, Constant)
-        return _constant(body, kind, data)
+        return _constant(body, kind, data, extremes)
     if op == "same":
         return args[0]
     if op == "select":
@@ -162,17 +198,20 @@ def item(
     if op in ("less", "less_equal", "equal"):
         return compared(op, *numbers)
     if op == "is_nan":
-        return Condition(body.constant(kind.of("i1"), False), numbers[0].guard)
+        return Condition(numbers[0].pair.head.compared("uno", 0.0), numbers[0].guard)
     if op in _ARITHMETIC:
         return _ARITHMETIC[op](*numbers)
     if op == "round" and data in (DataType.FLOAT32, DataType.FLOAT16):
-        bits, open_ = _rounded(numbers[0], cast("DataType", data))
-        read = _read(bits, cast("DataType", data))
+        bits, open_ = _rounded(numbers[0], cast("DataType", data), extremes)
+        read = _read(bits, cast("DataType", data), extremes)
         return read._replace(guard=either(read.guard, open_))
     if op == "limits":
-        return numbers[1]  # infinite ones stay open
+        return _limits(numbers[0], numbers[1], cast("tuple[tuple[str, str], ...]", data)) if extremes else numbers[1]
     if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
-        return to_whole(op, numbers[0])
+        whole = to_whole(op, numbers[0])
+        # whose sign is not known
+        zero = whole.pair.head.compared("oeq", 0.0)
+        return whole._replace(guard=either(whole.guard, zero)) if extremes else whole
     if op == "power" and isinstance(data, int) and data >= 1:
         made = numbers[0]
         for _ in range(data - 1):
@@ -181,7 +220,18 @@ def item(
     return function(op, numbers)
 
 
-def _read(bits: Value, data_type: DataType) -> Precise:
+def _limits(x: Precise, made: Precise, values: tuple[tuple[str, str], ...]) -> Precise:
+    for name, text in values:
+        value = float(text)
+        special = not math.isfinite(value) or value == 0
+        constant = Constant(value if special else Fraction(value), False)
+        limit = _constant(x.err.body, x.err.kind, constant, extremes=True)
+        at = x.pair.head.compared("oeq", math.inf if name == "high" else -math.inf)
+        made = select(Condition(at, x.guard), limit, made)
+    return made
+
+
+def _read(bits: Value, data_type: DataType, extremes: bool) -> Precise:
     kind = bits.kind
     if data_type in (DataType.FLOAT32, DataType.FLOAT16):
         single = bits.cast(kind.of("float")) if data_type == DataType.FLOAT32 else halves.widened(bits)
@@ -194,21 +244,25 @@ def _read(bits: Value, data_type: DataType) -> Precise:
         high = bits.shifted_right(32, signed=data_type.dtype.kind == "i").converted("sitofp", kind.of("double"))
         low = (bits & 0xFFFFFFFF).converted("sitofp", kind.of("double"))
         pair = Pair(*two_sum(high * 2.0**32, low))
-        return Precise(pair, low.lift(0.0), None)
+        return Precise(pair, low.lift(0.0), None, all_signed(low))
     else:
         raise Uncompilable(f"{data_type} is not read in twice float64's precision")
     zero = head.lift(0.0)
-    return Precise(Pair(head, zero), zero, ~head.magnitude().compared("olt", math.inf))
+    return Precise(Pair(head, zero), zero, None if extremes else ~finite(head), all_signed(head))
 
 
-def _constant(body: Body, kind: Kind, c: Constant) -> Precise:
+def _constant(body: Body, kind: Kind, c: Constant, extremes: bool) -> Precise:
     if not isinstance(c.value, Fraction):
-        raise Uncompilable("a constant that is no number")
+        if not extremes:
+            raise Uncompilable("a constant that is no number")
+        zero = body.constant(kind, 0.0)
+        return Precise(Pair(body.constant(kind, float(c.value)), zero), zero, None, all_signed(zero))
     head = float(c.value)
     tail = float(c.value - Fraction(head))
     exact = Fraction(head) + Fraction(tail) == c.value
     err = 0.0 if exact else abs(head) * 2.0**-105
-    return Precise(Pair(body.constant(kind, head), body.constant(kind, tail)), body.constant(kind, err), None)
+    pair = Pair(body.constant(kind, head), body.constant(kind, tail))
+    return Precise(pair, body.constant(kind, err), None, all_signed(pair.head))
 
 
 _ARITHMETIC: Mapping[str, Callable[..., Precise]] = {

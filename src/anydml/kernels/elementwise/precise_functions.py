@@ -11,7 +11,20 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import doubled
 from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.numbers import SLACK, either
-from anydml.kernels.elementwise.precise_arithmetic import FAR, Condition, Precise, divide, multiply, root, select
+from anydml.kernels.elementwise.precise_arithmetic import (
+    FAR,
+    LEAST_BOUND,
+    Condition,
+    Precise,
+    all_signed,
+    divide,
+    finite,
+    is_zero,
+    multiply,
+    root,
+    select,
+    subtract,
+)
 from anydml.kernels.elementwise.rounding import rounded_to_whole
 from anydml.kernels.elementwise.transcendental import KINDS, STEEP
 
@@ -19,6 +32,37 @@ TINY = 2.0**-40  # below it, the square of an argument is below what is promised
 LEAST = 2.0**-300  # above it, the cube of an argument is a normal float64
 ROOTS, SQUARES = 3, 8  # of a power that may be exact: its exponent is a number of eighths, or an integer below 2^8
 NEAR = 2.0**-48  # more than the roundings of a term, and what follows it
+LEVEL = 1.0  # where 1 - |tanh(x)| begins to be computed
+EXPONENTS = 689.0  # from where on e^-x is less than 2^-990
+BEYOND = 750.0  # from where on it is less than 2^-1080
+
+_LIMITS: Mapping[str, Mapping[float, float]] = {
+    "sigmoid": {-math.inf: 0.0, math.inf: 1.0},
+    **{key: {-math.inf: -1.0, math.inf: 1.0} for key in ("tanh", "erf")},
+    "exp": {-math.inf: 0.0, math.inf: math.inf},
+    "expm1": {-math.inf: -1.0, math.inf: math.inf},
+    "softplus": {-math.inf: 0.0, math.inf: math.inf},
+    "erfc": {-math.inf: 2.0, math.inf: 0.0},
+}
+_KEEPING_ZERO = {"tanh", "expm1", "sinh", "asinh", "atan", "erf", "sin", "tan", "asin", "atanh", "log1p", "gelu"}
+
+
+class Level(NamedTuple):
+    """Beyond a start, of x or where that is below of -x, a function is limit + rest, within err, whatever x may be off by."""
+
+    below: bool
+    start: float
+    limit: float
+    rest: float
+    err: float
+
+
+_LEVELS: Mapping[str, tuple[Level, ...]] = {
+    **{op: (Level(True, 500.0, 0.0, 0.0, 2.0**-700),) for op in ("exp", "softplus")},  # e^-500 is below 2^-721
+    # e^-625 is below 2^-901
+    "erfc": (Level(False, 25.0, 0.0, 0.0, 2.0**-700), Level(True, 25.0, 2.0, -(2.0**-901), 2.0**-901)),
+    "expm1": (Level(True, 150.0, -1.0, 2.0**-216, 2.0**-216),),  # e^-150 is below 2^-216
+}
 
 
 class Domain(NamedTuple):
@@ -45,6 +89,8 @@ DOMAINS: Mapping[str, Domain] = {
 
 
 def function(op: str, args: list[Precise]) -> Precise:
+    if op in ("sigmoid", "tanh"):
+        return _saturating(op, args[0])
     kind = KINDS.get(op)
     if kind is None or (op not in doubled.UNARY and op not in doubled.BINARY):
         raise Uncompilable(f"{op} is not compiled in twice float64's precision")
@@ -52,6 +98,7 @@ def function(op: str, args: list[Precise]) -> Precise:
     found = doubled.UNARY[op](x.head, x.tail) if op in doubled.UNARY else doubled.BINARY[op](x, args[1].pair)
     size = found.head.magnitude()
     far = either(found.guard, ~(size.compared("olt", FAR) & size.compared("ogt", 1 / FAR)), *(arg.guard for arg in args[1:]))
+    far = either(far, *(~finite(arg.pair.head) for arg in args))
     if op in doubled.BINARY:  # of exact numbers that are not 0
         for arg in args:
             far = either(far, arg.err.compared("une", 0.0), arg.pair.head.compared("oeq", 0.0))
@@ -72,10 +119,15 @@ def function(op: str, args: list[Precise]) -> Precise:
     if kind.slope is None:
         made = Precise(Pair(found.head, found.tail), err, either(far, ~exact))
     else:
-        change = a.err * kind.slope(x.head, found.head) * 2.0
+        slope = kind.slope(x.head, found.head)
+        if kind.smooth is not None:
+            slope = size.body.chosen(a.err.compared("olt", STEEP), kind.smooth(x.head, found.head), size.lift(1.0) * slope)
+        change = a.err * slope * 2.0
         if kind.room:  # beside a lane that is exact, a slope may be infinite
             change = a.err.body.chosen(exact, 0.0, change)
             steep = a.err.compared("uge", kind.room(x.head) * STEEP)
+        elif kind.everywhere:
+            steep = a.err.compared("uno", a.err)
         else:
             steep = a.err.compared("uge", STEEP) | a.err.compared("uge", x.head.magnitude() * STEEP)
         made = Precise(Pair(found.head, found.tail), err + change, either(far, steep & ~exact))
@@ -83,7 +135,85 @@ def function(op: str, args: list[Precise]) -> Precise:
         size = x.head.magnitude()
         tiny = size.compared("olt", TINY) & size.compared("ogt", LEAST)
         made = select(Condition(tiny, None), _TINY[op](a), made)
-    return made._replace(guard=either(a.guard, made.guard))
+    for level in _LEVELS.get(op, ()):
+        beyond = -x.head if level.below else x.head
+        near = Precise(Pair(x.head.lift(level.limit), x.head.lift(level.rest)), x.head.lift(level.err), None)
+        made = select(Condition((beyond - a.err * SLACK).compared("ogt", level.start), None), near, made)
+    return _at_ends(op, a, made)._replace(guard=either(a.guard, made.guard))
+
+
+def _at_ends(op: str, a: Precise, made: Precise) -> Precise:
+    """A function at infinity, at NaN and, of an odd function, at 0."""
+    x = a.pair.head
+    zero, signed = x.lift(0.0), all_signed(x)
+    made = made._replace(signed=signed)  # it is no 0 anywhere else
+    for at, value in _LIMITS.get(op, {}).items():
+        limit = Precise(Pair(x.lift(value), zero), zero, None, signed)
+        made = select(Condition(x.compared("oeq", at), None), limit, made)
+    itself = x.compared("uno", x)
+    if op in _KEEPING_ZERO:
+        itself = itself | is_zero(a)
+    return select(Condition(itself, None), Precise(Pair(x, zero), zero, None, a.signed), made)
+
+
+def _where(mask: Value, make: Callable[[], doubled.Doubled]) -> tuple[Value, Value]:
+    """A head and a tail where a mask holds in any lane, else zeros: what is not looked at takes no time."""
+    body = mask.body
+    before, some, made, after = (body.name(name) for name in ("before", "some", "made", "after"))
+    body.jump(before)
+    body.label(before)
+    bits = body.op(f"bitcast {mask.kind.text} {mask.name} to i{mask.kind.lanes}")
+    body.branch(body.op(f"icmp ne i{mask.kind.lanes} {bits}, 0"), some, after)
+    body.label(some)
+    found = make()
+    body.jump(made)
+    body.label(made)
+    body.jump(after)
+    body.label(after)
+    head, tail = (
+        body.value(f"phi {v.kind.text} [ zeroinitializer, %{before} ], [ {v.name}, %{made} ]", v.kind)
+        for v in (found.head, found.tail)
+    )
+    return head, tail
+
+
+def _saturating(op: str, a: Precise) -> Precise:
+    """sigmoid(x), for x > 0 as 1 - sigmoid(-x), and tanh(x) as 1 - 2 sigmoid(-2 x) from `LEVEL` on, with its sign.
+
+    So what such a result lacks to 1 is known to as many digits as 1 is, and tells on which side of a tie a result lies, down to
+    2^-990. Beyond, it lies between 0 and 2^-990 or, from 750 on, 2^-1070: that counts as nothing beside numbers of a magnitude
+    of 1. Of 1/2 + x / 4, and of x, the next term is known to be nothing at least.
+    """
+    body, x = a.pair.head.body, a.pair
+    size = x.magnitude() if op == "sigmoid" else x.magnitude().scaled(2.0)
+    off = a.err if op == "sigmoid" else a.err * 2.0
+    distance = size.head - off * SLACK
+    far, beyond = distance.compared("ogt", EXPONENTS), distance.compared("ogt", BEYOND)
+    tiny = x.head.magnitude().compared("olt", TINY)
+    least = x.head.magnitude().compared("ole", LEAST)
+    inner = x.head.magnitude().compared("ole", LEVEL)
+    computed = ~far & finite(x.head) & ~(tiny if op == "sigmoid" else inner)
+    y, tail = _where(computed, lambda: doubled.UNARY["sigmoid"](-size.head, -size.tail))
+    # of y, the derivative is y (1 - y)
+    err = y * (doubled.REL * SLACK) + off * y * 2.0 + LEAST_BOUND
+    err = body.chosen(far, body.chosen(beyond, LEAST_BOUND, err.lift(2.0**-990)), err)
+    rest = Pair(y, tail).where(~far, 0.0)
+    below = Precise(rest, err, ~far & ~off.compared("olt", STEEP))
+    one = Precise(Pair(y.lift(1.0), y.lift(0.0)), y.lift(0.0), None)
+    if op == "sigmoid":
+        made = select(Condition(x.head.compared("ogt", 0.0), None), subtract(one, below), below)
+        made = select(Condition(tiny, None), _TINY[op](a), made)
+    else:
+        made = subtract(one, Precise(below.pair.scaled(2.0), below.err * 2.0, below.guard))
+        made = made._replace(pair=made.pair.negated(x.head.compared("olt", 0.0)))
+        near = Pair(*_where(inner & ~tiny, lambda: doubled.UNARY["tanh"](x.head, x.tail)))
+        within = Precise(near, near.head.magnitude() * (doubled.REL * SLACK) + a.err * 2.0, None)
+        within = select(Condition(tiny, None), _TINY[op](a), within)
+        # the cube of what is smaller is nothing beside it
+        itself = Precise(x, a.err * 2.0 + x.head.magnitude() * 2.0**-500, None)
+        within = select(Condition(least, None), itself, within)
+        made = select(Condition(inner, None), within, made)
+    return _at_ends(op, a, made)._replace(guard=either(a.guard, made.guard))
 
 
 def exact_power(a: Precise, y: Precise) -> tuple[Precise, Value]:

@@ -21,11 +21,13 @@ from anydml.tensor import DataType
 class SlopedLine(NamedTuple):
     """Bounds that are the same for a line; an element is off by share |y| + slope |e| + base. None is nothing.
 
+    near: what n is off by.
     limits: float32 factors of |z| and of 1, whose sum |y| has to reach, as in `standardised`.
     """
 
     m: Value
     n: Value
+    near: Value
     c: Value
     a: Value | None
     share: Value
@@ -40,8 +42,12 @@ def line(roles: str, numbers: Sequence[Number]) -> SlopedLine:
     of = {role: decided_size(number) for role, number in zip(roles, numbers, strict=True)}
     m, n, c = (of[role] for role in "mnc")
     guards = [x.guard for x in of.values()] + [far(x.wide()) for x in (m, n, c)]
-    # infinities: which of them meet depends on what is left out here
-    guards += [x.wide().magnitude().compared("oeq", math.inf) for x in of.values()]
+    # infinities: which of them meet depends on what is left out here, but for a NaN, by which all are NaN; see `element` for c
+    infinite = either(*(x.wide().magnitude().compared("oeq", math.inf) for role, x in of.items() if role in "na"))
+    assert infinite is not None
+    for x in of.values():
+        infinite = infinite & x.wide().compared("ord", x.wide())
+    guards.append(infinite)
     o, p, q = (x.error() for x in (m, n, c))
     size = c.wide().magnitude()
     slope = q + size * (4 * U)
@@ -56,7 +62,7 @@ def line(roles: str, numbers: Sequence[Number]) -> SlopedLine:
     slope, base, guard = slope * SLACK, base * SLACK, either(*guards)
     # e is at most |z| + |n|
     _, of_z, least = limits_of(share, slope, (base + slope * n.wide().magnitude()) * SLACK, guard)
-    return SlopedLine(m.wide(), n.wide(), c.wide(), a, share, slope, base, guard, (of_z, least))
+    return SlopedLine(m.wide(), n.wide(), p, c.wide(), a, share, slope, base, guard, (of_z, least))
 
 
 def element(shared: SlopedLine, x: Number, z: Number) -> Standardised:
@@ -71,8 +77,11 @@ def element(shared: SlopedLine, x: Number, z: Number) -> Standardised:
     assert single is not None, "elements are float32 numbers"
 
     def odd() -> Value:
-        # beside a difference of -0, the sign of e c decides, and c may be a sum of zeros, whose sign is not known
-        return d.bits().compared("eq", -(1 << 63))
+        # beside a difference of -0, the sign of e c decides, and c may be a sum of zeros, whose sign is not known; nor is that
+        # of e by an infinite c where e may be 0
+        minus = d.bits().compared("eq", -(1 << 63))
+        unsure = e.magnitude().compared("ole", shared.near) & shared.near.compared("une", 0.0)
+        return minus | (unsure & shared.c.magnitude().compared("oeq", math.inf))
 
     def known(data_type: DataType) -> tuple[Value, str]:
         made = y.converted("fptrunc", single.kind)

@@ -178,11 +178,10 @@ def element(shared: Line, roles: str, numbers: Sequence[Number]) -> Standardised
 
     def doubt() -> Value:
         assert shared.near is not None
-        unsure = d.magnitude().compared("ole", shared.near)
-        finite = [f.magnitude().compared("olt", float("inf")) for f in (shared.a, g) if f is not None]
-        for f in finite[1:]:
-            finite[0] = finite[0] & f
-        return unsure & ~finite[0] if finite else unsure & ~unsure
+        # of a difference that is 0, or has either sign; by NaN, all are NaN
+        unsure = d.magnitude().compared("ole", shared.near) & shared.near.compared("une", 0.0)
+        infinite = either(*(f.magnitude().compared("oeq", float("inf")) for f in (shared.a, g) if f is not None))
+        return unsure & ~unsure if infinite is None else unsure & infinite
 
     singles = [n.single for n in (*of.get("g", ()), *of.get("b", ()))]
 

@@ -94,7 +94,8 @@ KINDS = {
     "gelu": Kind(-1, _BIG, None, saturated=1000),
     # y (1 - y), where 1 - y is off by less than 2^-48, and a share of 2^-19 more beside x
     "sigmoid": Kind(0, 1, None, lambda x, y: y * ((1.0 - y) + 2.0**-48), saturated=1000, steeper=1 + 2.0**-18),
-    "softplus": Kind(0, _BIG, None, lambda x, y: 1.0, everywhere=True, saturated=1000),
+    # e^x / (1 + e^x), which is at most log(1 + e^x)
+    "softplus": Kind(0, _BIG, None, lambda x, y: 1.0, everywhere=True, saturated=1000, smooth=lambda x, y: at_most(y, 1.0)),
     "pow": Kind(-_BIG, _BIG, None, saturated=1000),
     "atan2": Kind(-4, 4, None),
 }
@@ -178,7 +179,8 @@ def _of_rounded(op: str, kind: Kind, x: Number, made: Number) -> Number:
         near = near | (delta.compared("uge", size * 0.25) & finite)
     far = delta.compared("uge", STEEP) & near
     if op == "log":
-        far = delta.compared("uge", size * STEEP) & size.compared("olt", math.inf)
+        # of a zero that is off by nothing, it is known
+        far = delta.compared("uge", size * STEEP) & size.compared("olt", math.inf) & delta.compared("une", 0.0)
     return made.guarded(far)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from anydml.exact.reals import Real, as_arb, refined
 from anydml.kernels.evaluate.elements import stores
 from anydml.kernels.evaluate.source import Source
+from anydml.kernels.evaluate.tally import TALLY
 from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
 
@@ -68,6 +69,7 @@ class Evaluator:
 
     def stored(self, *at: int) -> int:
         """The element as `raw` shows it."""
+        TALLY.note(1)
         store = self._store
         if store is None:
             return int(self._element(*at))

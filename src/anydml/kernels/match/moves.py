@@ -18,7 +18,7 @@ from anydml.schema.traversal import free
 from anydml.tensor import DataType
 
 Box = Mapping[Variable, range]
-MANY = 1024  # boxes that a statement is cut into at most
+MANY = 1024  # boxes that a statement is cut into at most, unless it has more tensors
 
 
 class Move(NamedTuple):
@@ -49,15 +49,17 @@ def moves(statement: Statement, data_type: DataType | None = None) -> list[Move]
     if (computed := computes(statement)) is not None:
         return computed
     found: list[Move] = []
+    tensors = 0
     try:
         for name, nest in statement.items():
             variables, cut = blocks(nest.variables, nest.body)
             read = tensors_read(nest)  # elements of the output's own type
+            tensors += max(1, len(read))
             output = _Output(name, read[0].data_type if read else data_type, nest.index, variables, cut)
             for move in output.moves(nest.body, {v: range(v.size) for v in variables}):
                 found.append(move)
-                if len(found) > MANY:
-                    raise _Unmatched(f"elements are moved in more than {MANY} boxes")
+                if len(found) > max(MANY, tensors):
+                    raise _Unmatched(f"elements are moved in more than {max(MANY, tensors)} boxes")
     except _Unmatched as error:
         return str(error)
     return found

@@ -211,6 +211,8 @@ class _Builder:
             return self._of_indices(e.op, args)
         if e.op == "position" and (n := self._integer(args[0])) is not None:
             return self._whole(n)
+        if e.op == "index" and (n := self._clamped(args[0])) is not None:
+            return self._whole(n)
         if e.op not in _NUMBERS and e.op not in _COMPARED:
             raise _Unfit(f"{e.op} is no operation of nests")
         return self._add(e.op, args, e.data)
@@ -223,6 +225,15 @@ class _Builder:
     def _integer(self, place: int) -> int | None:
         op, _, data = self.nodes[place]
         return int(data.value) if op == "constant" and data.integral else None
+
+    def _clamped(self, place: int) -> int | None:
+        """The integer that is both limits of a number; NaN lies in none, but is no index either."""
+        for first, second in (("min", "max"), ("max", "min")):
+            op, args, _ = self.nodes[place]
+            for limit, inner in (args, args[::-1]) if op == first else ():
+                if self.nodes[inner].op == second and limit in self.nodes[inner].args:
+                    return self._integer(limit)
+        return None
 
     def _truth(self, value: bool) -> int:
         return self._add("truth", (), value)

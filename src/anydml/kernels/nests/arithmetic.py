@@ -50,7 +50,7 @@ def times(x: Real, k: int | Fraction) -> Real:
             return made if made.top < FAR or x.top == 0 else ranged(made, x)
         if x.err is not None and err is not None:
             made = replace(made, err=kept(err, x.err))
-        return ranged(made, nonzero=x.value.compared("une", 0.0))
+        return ranged(made, x, nonzero=x.value.compared("une", 0.0))
     constant = Real(x.body.constant(DOUBLE, c), top=abs(c), quantum=_quantum(k), digits=_digits(k), finite=True)
     return replace(multiply(replace(x, factor=ONE, constant=None), constant), factor=x.factor)
 
@@ -208,7 +208,8 @@ def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
         divisor = spread(b.err, size.kind.lanes)
         least = size - divisor
         guard = either(guard, ~least.compared("ogt", 0.0) & divisor.compared("une", 0.0) & finite)
-        others.append(kept(q.magnitude() * divisor / least, divisor))
+        # a zero stays one, whatever the divisor is: a quotient that is small without being one is guarded below
+        others.append(kept(q.magnitude() * divisor / least, divisor, q))
     if a.err is not None:
         top = spread(a.err, size.kind.lanes)
         others.append(kept(top / least, top))

@@ -64,7 +64,7 @@ def extreme(a: Real, b: Real, *, largest: bool) -> Real:
     found = body.chosen(x.compared("uno", y), x + y, found)
     err = None
     if a.err is not None or b.err is not None:
-        e, f = (spread(body.constant(DOUBLE, 0.0) if z.err is None else z.err, x.kind.lanes) for z in (a, b))
+        e, f = (_of_finite(z, x.kind.lanes) for z in (a, b))
         # where it is certain which one it is, its own bound is that of the result
         apart = (x - y).magnitude() * (1 - 2 * U)
         sure = apart.compared("ogt", (e + f) * SLACK)
@@ -74,6 +74,14 @@ def extreme(a: Real, b: Real, *, largest: bool) -> Real:
     top = max(a.top, b.top)
     digits, guard = max(a.digits, b.digits), either(a.guard, b.guard)
     return Real(found, err, a.factor, top, quantum, digits, guard, finite=a.finite and b.finite)
+
+
+def _of_finite(a: Real, lanes: int) -> Value:
+    """The bound of a number, 0 where it is infinite: it is what it is, and any bound may stand beside it."""
+    if a.err is None:
+        return spread(a.body.constant(DOUBLE, 0.0), lanes)
+    err = spread(a.err, lanes)
+    return err if a.finite else a.body.chosen(spread(a.value, lanes).magnitude().compared("oeq", math.inf), 0.0, err)
 
 
 def select(mask: Value, unsure: Value | None, a: Real, b: Real) -> Real:

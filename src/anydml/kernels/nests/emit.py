@@ -178,6 +178,11 @@ class _Kernel(Frame):
             body.branch(self.elements.any(open_), "byterms", "known", seldom=True)
             body.label("known")
 
+        if sums.special is not None:
+            body.branch(sums.special.name, "special", "usual", seldom=True)
+            body.label("special")
+            body.branch(self.elements.any(sums.unsettled(total)), "byterms", "usual")
+            body.label("usual")
         if sums.held is not None:
             body.branch(sums.held.name, "exactly", "nearly")
             body.label("exactly")

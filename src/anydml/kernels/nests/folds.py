@@ -11,6 +11,10 @@ from anydml.kernels.nests import arithmetic, decisions, items, real
 from anydml.kernels.nests.items import BIT, WORD, Index, Item, Truth
 from anydml.kernels.nests.real import DOUBLE, FAR, SLACK, Real, chosen, either, spread
 
+# Terms of a sum, up to so many of which make no infinity if they are finite: every number that is not guarded is at most
+# 2^1000, or infinite because an operand is, by `real.ranged`, `arithmetic.divide` and `functions._settled`.
+MOST = 1 << 23
+
 
 class Fold(Protocol):
     """The values that a reduction's loops carry."""
@@ -57,7 +61,7 @@ class Sum(_Guarded):
 
     def __init__(self, body: Body, term: Real, there: Truth, lanes: int, count: int) -> None:
         super().__init__(body, lanes, guarded=term.guard is not None or there.guard is not None)
-        self.term, self.known = term, bool(there.known)
+        self.term, self.known, self.count = term, bool(there.known), count
         self.top = term.top * count * (1 + 2.0**-20)
         fits = term.exact and term.quantum is not None and real.places(self.top, term.quantum) <= 53
         self.exact = fits
@@ -100,8 +104,11 @@ class Sum(_Guarded):
         made = Real(value, err, term.factor, self.top, None, 53, guard, finite=finite)
         if made.top < FAR or term.top < FAR / 2.0**64:
             return made
-        # of finite terms, an infinity may be one that float64 does not hold
-        return Real(value, err, term.factor, self.top, None, 53, either(guard, ~value.magnitude().compared("ole", FAR)))
+        size = value.magnitude()
+        beyond = size.compared("ogt", FAR) & size.compared("olt", math.inf)
+        if self.count > MOST:  # an infinity may be one that float64 does not hold
+            beyond = ~size.compared("ole", FAR)
+        return Real(value, err, term.factor, self.top, None, 53, either(guard, beyond))
 
 
 class RingSum:

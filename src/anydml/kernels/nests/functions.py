@@ -67,9 +67,10 @@ def _settled(made: Number, x: Real) -> Number:
         return made
     size, far = made.wide().magnitude(), 2.0**made.saturated
     base = spread(x.value, size.kind.lanes)
-    ordinary = base.compared("une", 0.0) & base.magnitude().compared("olt", math.inf)
+    ordinary = base.compared("une", 0.0)
     if x.err is not None:
         ordinary = ordinary | spread(x.err, size.kind.lanes).compared("une", 0.0)
+    ordinary = ordinary & base.magnitude().compared("olt", math.inf)  # an infinity is one, whatever its bound
     beyond = size.compared("ogt", far) | size.compared("olt", 1 / far)
     return replace(made.guarded(beyond & ordinary), saturated=0)
 

@@ -10,11 +10,11 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests import arithmetic, decisions, items, real
 from anydml.kernels.nests.folds import Sum
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.gather import gathered
 from anydml.kernels.nests.items import BIT, WORD, Truth
 from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, either, spread
 from anydml.kernels.nests.shape import Shape

@@ -3,8 +3,9 @@
 For a row of the output, whole rows of the tensor are added up in float64, in the scratch; an element is then a sum of as many
 products as there are columns. Elements are looked at on the way: where the largest and the smallest that is not 0 are not far
 apart, all products and sums are multiples of a number that is small enough for 53 bits to hold them, so that nothing is
-rounded. Elsewhere the bound of what all roundings lose follows from the largest element, or from the sum itself. Rows with an
-infinity, a NaN or a -0, and vectors that their bound leaves open, are computed term by term.
+rounded. Elsewhere the bound of what all roundings lose follows from the largest element, or from the sum itself. Only finite
+elements count for that: where a row has others, or a -0, vectors whose sums are not finite, or 0, are computed term by term, as
+are those that their bound leaves open.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests import arithmetic, real
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.gather import gathered
 from anydml.kernels.nests.items import BIT, WORD, Index, Item, Truth
 from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, chosen, either, spread
 from anydml.kernels.nests.separable import Part, Separable
@@ -69,6 +70,7 @@ class RowSums(Frame):
         self.size = self.type.element_bits // 8
         self.format = _FORMATS.get(self.type)
         self.held: Value | None = None  # whether the sums of a row are exact, if that depends on its elements
+        self.special: Value | None = None  # whether a row has an element that is not finite, or a -0
         self.permuted = found.near and lanes == 8 and "avx512f" in body.target.features
         # the elements of columns that lie side by side are loaded as such
         nodes = shape.program.nodes
@@ -150,12 +152,17 @@ class RowSums(Frame):
         behind = Value(body, body.op(f"sub i64 {count}, {self.lanes}"), WORD)
         word = Kind(f"i{self.type.element_bits}", self.lanes)
 
-        def turn(i: str, seen: list[Value]) -> list[Value]:
+        def place(i: str) -> str:
             here = Value(body, i, WORD)
-            at = body.chosen(here.compared("ult", behind), here, behind).name  # the last vector ends with the row
+            return body.chosen(here.compared("ult", behind), here, behind).name  # the last vector ends with the row
+
+        def loaded(at: str) -> list[Value]:
+            return [body.loaded(word, row, body.op(f"mul i64 {at}, {self.size}")) for row in rows]
+
+        def turn(i: str, seen: list[Value]) -> list[Value]:
+            at = place(i)
             total: Value | None = None
-            for row, weight, part in zip(rows, weights, found.rows, strict=True):
-                bits = body.loaded(word, row, body.op(f"mul i64 {at}, {self.size}"))
+            for bits, weight, part in zip(loaded(at), weights, found.rows, strict=True):
                 value = self._element(bits)
                 if not part.weights:
                     total = value if total is None else total + value
@@ -169,8 +176,8 @@ class RowSums(Frame):
         limit = body.op(f"add i64 {count}, {self.lanes - 1}")
         first = [] if self.format is None else [body.constant(word, x) for x in (0, -1, 0)]
         _, seen = body.loop("0", limit, self.lanes, first, turn)
-        fast = self._usable(seen)
-        return fast if guard is None else fast & ~guard
+        self._judge_row(seen, limit, lambda i: loaded(place(i)))
+        return body.constant(BIT, True) if guard is None else ~guard
 
     def _element(self, bits: Value) -> Value:
         item = self.walk._element(bits, self.type, None)
@@ -210,14 +217,27 @@ class RowSums(Frame):
         smallest = body.intrinsic("umin", seen[1], size - 1) if self.exact and self.span is not None else seen[1]
         return [largest, smallest, body.intrinsic("smin", seen[2], bits)]
 
-    def _usable(self, seen: list[Value]) -> Value:
-        """Whether a row's elements are finite and not -0."""
+    def _judge_row(self, seen: list[Value], limit: str, loaded: Callable[[str], list[Value]]) -> None:
+        """Judge by a row's elements which of its sums are exact. loaded: those of all rows at a place."""
         body, f = self.body, self.format
         if f is None:
-            return body.constant(BIT, True)
+            return
         kind, suffix = Kind(f"i{f.bits}"), f"v{self.lanes}i{f.bits}"
         largest = body.call(f"llvm.vector.reduce.umax.{suffix}", kind, seen[0])
         word = body.call(f"llvm.vector.reduce.smin.{suffix}", kind, seen[2])
+        beyond = largest.compared("uge", f.infinite)
+        self.special = beyond | word.compared("eq", -(1 << f.bits - 1))
+
+        def again(i: str, most: list[Value]) -> list[Value]:
+            for bits in loaded(i):
+                size = bits & ((1 << f.bits - 1) - 1)
+                most = [body.intrinsic("umax", most[0], body.chosen(size.compared("ult", f.infinite), size, 0))]
+            return most
+
+        # what else there is then is looked at again; the smallest is none of what is not finite, if there is another
+        turns = body.chosen(beyond, Value(body, limit, WORD), 0).name
+        _, most = body.loop("0", turns, self.lanes, [body.constant(seen[0].kind, 0)], again)
+        largest = body.chosen(beyond, body.call(f"llvm.vector.reduce.umax.{suffix}", kind, most[0]), largest)
         if not self.exact or self.span is not None:
             top = self._element(largest)
             # whether there is a number below 0 decides whether a sum is as large as those of magnitudes; 3: of the factor
@@ -230,7 +250,6 @@ class RowSums(Frame):
             least = smallest.shifted_right(f.start, signed=False)
             least = body.chosen(least.compared("ugt", 1), least, 1)  # numbers below the normal ones have the place of the first
             self.held = (largest.shifted_right(f.start, signed=False) - least).compared("sle", self.span)
-        return largest.compared("ult", f.infinite) & word.compared("ne", -(1 << f.bits - 1))
 
     # --- vectors ---
 
@@ -269,7 +288,12 @@ class RowSums(Frame):
         assert total is not None
         guard = next(items) if self.guarded else None
         assert guard is None or isinstance(guard, Truth)
-        return total + 0.0, None if guard is None else guard.mask  # no sum of these is -0
+        return total + 0.0, None if guard is None else guard.mask  # no sum is -0 but of elements that are
+
+    def unsettled(self, total: Value) -> Value:
+        """The lanes of a row with special elements in which a sum may be of them, or of -0 alone."""
+        size = total.magnitude()
+        return ~(size.compared("olt", math.inf) & size.compared("ogt", 0.0))
 
     def exactly(self, total: Value) -> Real:
         """The number that a sum is where nothing was rounded."""

@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.gather import gathered, has_masks
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves
 from anydml.kernels.match.nests import Program
 from anydml.kernels.nests import arithmetic, decisions, functions, items, real
-from anydml.kernels.nests.gather import gathered, has_masks
 from anydml.kernels.nests.items import Bits, Index, Item, Truth
 from anydml.kernels.nests.real import Real, alike, chosen, either, raised
 from anydml.kernels.nests.separable import shares

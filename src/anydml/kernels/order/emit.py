@@ -21,6 +21,7 @@ from anydml.tensor import DataType
 POINTERS = ("keys", "firsts", "items", "spare", "counts", "source", "values", "positions")
 NUMBERS = ("n", "k", "groups", "source_step", "values_step", "positions_step")
 GROUPS = 32  # of a line at least
+BLOCK = 8  # vectors between which it is seen whether there are enough candidates that are equal
 PAIRS = 64  # groups are compared in pairs: so many pairs for each element of a line cost as much as sorting all of it
 
 
@@ -153,36 +154,52 @@ class _Line:
         done, (group,) = body.loop("0", "%n", self.lanes, [body.constant(word, 0)], lambda i, g: dealt(self.lanes, i, *g))
         body.loop(done, "%n", 1, [group], lambda i, g: dealt(1, i, *g))
         bound = self._bound(none)
-        wide_bound = body.splat(bound, self.lanes)
+        k = Value(body, "%k", word)
+        # of keys that are the bound, the first k are enough: no more of them are wanted, be they all there is
+        less = body.intrinsic("umax", bound, bound.lift(1)) - 1
 
-        def candidate(i: str, count: Value) -> Value:
-            at = along(body, "%keys", str(nbytes), i)
+        def candidate(i: str, values: list[Value]) -> list[Value]:
+            count, equals = values
+            key = body.loaded(self.key, along(body, "%keys", str(nbytes), i))
             position = Value(body, i, word).converted("trunc" if self.shape.key < 64 else "bitcast", self.key)
-            self._put(body.loaded(self.key, at), position, count)
-            return count + 1
+            self._put(key, position, count)
+            return [count + 1, equals + key.compared("eq", bound).converted("zext", word)]
 
-        def some(i: str, counts: list[Value]) -> list[Value]:
+        def some(i: str, counts: list[Value], limits: Value) -> list[Value]:
             found = body.loaded(wide, along(body, "%keys", str(nbytes), i))
-            mask = Value(body, lanes_as_bits(found.compared("ule", wide_bound)), word)
+            mask = Value(body, lanes_as_bits(found.compared("ule", limits)), word)
             many = body.intrinsic("ctpop", mask)
 
             def one(_: str, values: list[Value]) -> list[Value]:
-                left, count = values
+                left, *counts = values
                 lane = body.call("llvm.cttz.i64", word, left, "i1 false")
-                return [left & (left - 1), candidate(body.op(f"add i64 {i}, {lane.name}"), count)]
+                return [left & (left - 1), *candidate(body.op(f"add i64 {i}, {lane.name}"), counts)]
 
             return body.loop("0", many.name, 1, [mask, *counts], one)[1][1:]
 
-        done, counts = body.loop("0", "%n", self.lanes, [body.constant(word, 0)], some)
+        def limit(counts: list[Value]) -> Value:
+            return body.chosen(counts[1].compared("uge", k), less, bound)
+
+        whole = Value(body, "%n", word) & -self.lanes
+
+        def block(b: str, counts: list[Value]) -> list[Value]:
+            limits = body.splat(limit(counts), self.lanes)
+            end = body.intrinsic("umin", Value(body, b, word) + BLOCK * self.lanes, whole).name
+            return body.loop(b, end, self.lanes, counts, lambda i, counts: some(i, counts, limits))[1]
+
+        blocks = body.op(f"add i64 {whole.name}, {(BLOCK - 1) * self.lanes}")
+        counts = [body.constant(word, 0), body.constant(word, 0)]
+        _, counts = body.loop("0", blocks, BLOCK * self.lanes, counts, block)
+        last = limit(counts)
 
         def single(i: str, counts: list[Value]) -> list[Value]:
             found = body.loaded(self.key, along(body, "%keys", str(nbytes), i))
-            here = found.compared("ule", bound).converted("zext", word)
             # one that is none is written over
-            candidate(i, counts[0])
-            return [counts[0] + here]
+            taken = found.compared("ule", last).converted("zext", word)
+            more = candidate(i, counts)
+            return [counts[0] + taken, more[1]]
 
-        _, (count,) = body.loop(done, "%n", 1, counts, single)
+        _, (count, _) = body.loop(whole.name, "%n", 1, counts, single)
         return count.name
 
     def _bound(self, none: Value) -> Value:

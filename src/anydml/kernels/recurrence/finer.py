@@ -5,7 +5,8 @@ It goes through the list of a piece that has stopped, and works on what the stag
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from functools import partial
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
@@ -13,13 +14,14 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import either
-from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.elementwise.numbers import SLACK, either
+from anydml.kernels.elementwise.precise_arithmetic import Precise, all_signed, finite, is_zero
 from anydml.kernels.recurrence.finer_sums import PARTS, sums
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.shape import (
     COUNT,
     ENTRIES,
+    INPUT,
     NEW,
     NUMBERS,
     OLD,
@@ -32,9 +34,10 @@ from anydml.kernels.recurrence.shape import (
     names,
     pointers,
 )
-from anydml.kernels.recurrence.stages import FAR
+from anydml.kernels.recurrence.stages import FAR, settled, settled_lanes
 
-NOTHING = 2.0**-500  # a bound of a number that is nearly 0, beside what sums are stored as
+# ways to decide elements: by signs and orders of magnitude; by the formula, of the sums that there are; of finer sums
+SETTLED, ROUGH, FINE = "settled", "rough", "fine"
 
 
 def emitted(target: Target, shape: Shape, number: int) -> str:
@@ -45,7 +48,8 @@ def emitted(target: Target, shape: Shape, number: int) -> str:
     functions = [sums(target, shape, n, "fine") for n in sorted(_read(shape.stages[number]))]
     functions += [sums(target, shape, n, "quick") for n in sorted(set[int]().union(*map(_read, stages)))]
     functions += [_numbers(target, shape, n) for n in numbers]
-    functions.append(_group(target, shape, number))
+    functions += [_vector(target, shape, number, name) for name in (ROUGH, FINE)]
+    functions += [_group(target, shape, number), settled(target, shape, number)]
     body = _listed(target, shape, number, needed)
     declared = dict.fromkeys([*body.declared, *(line for _, lines in functions for line in lines)])
     return kernel(body, [*declared, *(text for text, _ in functions)])
@@ -69,17 +73,16 @@ def _needed(shape: Shape, number: int) -> list[int]:
 
 
 def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Body:
-    """Go through the list; what stays open is kept on it."""
+    """Go through the list, once in each way; what stays open is kept on it."""
     body, size = Body(target), shape.data_type.dtype.itemsize
     i64, stage = Kind("i64"), shape.stages[number]
-    together = lanes(target, stage.formula, finer=True)
     arguments(body, names(shape), pointers(shape))
     assert stage.state is not None
     position = body.op(f"sub i64 {body.load('i64', '%state', 8 * POSITION)}, 1")
     t = body.op(f"udiv i64 {position}, {len(shape.operations)}")
     slot = body.at(f"%history{stage.state}", body.op(f"mul i64 {body.op(f'add i64 {t}, 1')}, %slot"))
 
-    def entry(e: str, carried: list[Value]) -> list[Value]:
+    def entry(e: str, carried: list[Value], name: str, together: int, needed: Sequence[int]) -> list[Value]:
         kept, row, group, mask = carried
         word = body.load("i64", body.at("%state", 8 * ENTRIES), body.op(f"mul i64 {e}, 8"))
         b, j = body.op(f"lshr i64 {word}, 32"), body.op(f"and i64 {word}, {(1 << 32) - 1}")
@@ -96,10 +99,23 @@ def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Bod
         body.label(same)
         body.branch(body.op(f"icmp eq i64 {first}, {group.name}"), after, other)
         body.label(other)
-        made = body.op(f"call i64 @group(ptr %arguments, i64 {t}, i64 {b}, i64 {first})")
+        if name != SETTLED:
+            vector = body.op(f"and i64 {first}, {-(target.vector_bytes // 8)}")
+            beside = body.op(f"icmp eq i64 {body.op(f'and i64 {group.name}, {-(target.vector_bytes // 8)}')}, {vector}")
+            there = body.op(f"and i1 {beside}, {body.op(f'icmp eq i64 {b}, {row.name}')}")
+
+            def sums() -> None:
+                body.do(f"call void @{name}_sums(ptr %arguments, i64 {t}, i64 {b}, i64 {vector})")
+
+            when(body, body.op(f"xor i1 {there}, true"), sums)
+        function = name if name == SETTLED else "group"
+        made = body.op(f"call i64 @{function}(ptr %arguments, i64 {t}, i64 {b}, i64 {first})")
+        called = body.name("called")
+        body.jump(called)
+        body.label(called)
         body.jump(after)
         body.label(after)
-        found = body.op(f"phi i64 [ {mask.name}, %{same} ], [ {made}, %{other} ]")
+        found = body.op(f"phi i64 [ {mask.name}, %{same} ], [ {made}, %{called} ]")
         lane = body.op(f"sub i64 {j}, {first}")
         open_ = body.op(f"and i64 {body.op(f'lshr i64 {found}, {lane}')}, 1")
         into = body.at(body.at(slot, body.op(f"mul i64 {b}, %row")), body.op(f"mul i64 {j}, {size}"))
@@ -113,9 +129,17 @@ def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Bod
         return [kept + Value(body, open_, i64), Value(body, b, i64), Value(body, first, i64), Value(body, found, i64)]
 
     none = [body.constant(i64, x) for x in (0, -1, -1, 0)]
-    _, (kept, *_) = body.loop("0", body.load("i64", "%state", 8 * COUNT), 1, none, entry)
-    body.stored(kept, "%state", 8 * COUNT)
-    body.do(f"ret i64 {kept.name}")
+    finer = lanes(target, stage.formula, finer=True)
+    passes: list[tuple[str, int, list[int]]] = [
+        (SETTLED, settled_lanes(target, shape, number), []),
+        (ROUGH, finer, []),
+        (FINE, finer, needed),
+    ]
+    for name, many, made in passes:
+        count = body.load("i64", "%state", 8 * COUNT)
+        _, (kept, *_) = body.loop("0", count, 1, none, partial(entry, name=name, together=many, needed=made))
+        body.stored(kept, "%state", 8 * COUNT)
+    body.do(f"ret i64 {body.load('i64', '%state', 8 * COUNT)}")
     return body
 
 
@@ -140,12 +164,12 @@ class _Formula:
 
     def computed(self, i: str) -> Precise:
         streams, known = self._read(i)
-        return precise.computed(self.body, self.stage.formula, streams, self.lanes, known)
+        return precise.computed(self.body, self.stage.formula, streams, self.lanes, known, extremes=True)
 
     def stored(self, i: str) -> tuple[Value, Value | None]:
         streams, known = self._read(i)
         return precise.stored(
-            self.body, self.stage.formula, streams, self.shape.data_type, self.lanes, integral=False, known=known
+            self.body, self.stage.formula, streams, self.shape.data_type, self.lanes, integral=False, known=known, extremes=True
         )
 
     def _read(self, i: str) -> tuple[list[Value], dict[int, Precise]]:
@@ -173,11 +197,11 @@ class _Formula:
         head, tail, lost = (
             body.loaded(wide, body.at(f"%fine{n}", body.op(f"mul i64 %fine_part{n}, {k}")), place) for k in range(PARTS)
         )
-        guard = ~(head.magnitude() + tail.magnitude()).compared("olt", math.inf)
+        guard = None
         if self.shape.sources[n].kind == NUMBERS:
             flag = body.op(f"icmp ne i64 {body.load('i64', f'%open{n}', body.op('mul i64 %b, 8'))}, 0")
-            guard = guard | body.splat(Value(body, flag, Kind("i1")), self.lanes)
-        return Precise(Pair(head, tail), lost, guard)
+            guard = body.splat(Value(body, flag, Kind("i1")), self.lanes)
+        return Precise(Pair(head, tail), lost, guard, all_signed(head))
 
 
 def _numbers(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
@@ -194,11 +218,13 @@ def _numbers(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
     def group(i: str, carried: list[Value]) -> list[Value]:
         x = formula.computed(i)
         size = x.pair.head.magnitude()
-        nothing = size.compared("oeq", 0.0) & x.err.compared("olt", NOTHING)
-        far = ~(size.compared("olt", FAR) & x.err.compared("olt", FAR)) | (size.compared("olt", 1 / FAR) & ~nothing)
+        far = ~(size.compared("olt", FAR) & x.err.compared("olt", FAR)) & finite(x.pair.head)
+        # so small that its products would leave float64's range: next to nothing, or 0 itself
+        small = size.compared("olt", 1 / FAR) & ~is_zero(x)
         left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), together)
         open_ = (either(x.guard, far) or far) & iota.compared("slt", left)
-        for k, value in enumerate((x.pair.head, x.pair.tail, x.err)):
+        pair = Pair(size.lift(0.0), size.lift(0.0)).where(small, x.pair)
+        for k, value in enumerate((pair.head, pair.tail, body.chosen(small, 2 / FAR + x.err, x.err))):
             at = body.at(f"%pairs{n}", body.op(f"mul i64 %pairs_part{n}, {k}"))
             body.stored(value, at, body.op(f"mul i64 {i}, 8"))
         return [carried[0] | Value(body, lanes_as_bits(open_), Kind("i64"))]
@@ -214,13 +240,46 @@ def _numbers(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
     return defined(body, f"void @numbers{n}(ptr %arguments, i64 %t, i64 %b)"), [*body.declared]
 
 
-def _group(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]:
-    """`i64 @group(arguments, t, b, i)`: the elements of a group of units, and the lanes that stay open."""
+def _vector(target: Target, shape: Shape, number: int, name: str) -> tuple[str, list[str]]:
+    """`void @{name}_sums(arguments, t, b, i)`: a vector of each sum in three parts, as the stage has made it, or finer."""
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
-    formula = _Formula(body, shape, number, "fine")
-    formula.sums(body.op(f"and i64 %i, {-(target.vector_bytes // 8)}"))
-    made, open_ = formula.stored("%i")
+    if name == FINE:
+        _Formula(body, shape, number, name).sums("%i")
+    else:
+        for leaf in shape.stages[number].leaves:
+            if leaf.kind == SUM:
+                _copied(body, shape, leaf)
+    body.do("ret void")
+    return defined(body, f"void @{name}_sums(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]
+
+
+def _copied(body: Body, shape: Shape, leaf: Leaf) -> None:
+    """A vector of sums as the stage has made it, with its bound."""
+    n, source = leaf.number, shape.sources[leaf.number]
+    wide = Kind("double", body.target.vector_bytes // 8)
+    place = body.op(f"add i64 {body.op('mul i64 %i, 8')}, {body.op(f'mul i64 {leaf.block}, %block{n}')}")
+    row = "%b"
+    if source.kind == INPUT:
+        step = body.op("urem i64 %t, %chunk")
+        row = body.op(f"add i64 {body.op(f'mul i64 {step}, %sequences')}, %b")
+    at = body.op(f"mul i64 {row}, 8")
+    bound = body.loaded(Kind("double"), f"%norms{n}", at)
+    bound = bound * Value(body, body.op(f"bitcast i64 %factor{n} to double"), Kind("double"))
+    if source.kind == NUMBERS:
+        bound = bound + body.loaded(Kind("double"), f"%lost{n}", at)
+    total = body.loaded(wide, body.at(f"%sums{n}", body.op(f"mul i64 {row}, %sums_row{n}")), place)
+    err = body.splat(bound, wide.lanes) * body.loaded(wide, f"%columns{n}", place) * SLACK
+    err = body.chosen(finite(total), err, 0.0)
+    for k, value in enumerate((total, total.lift(0.0), err)):
+        body.stored(value, body.at(f"%fine{n}", body.op(f"mul i64 {k}, %fine_part{n}")), place)
+
+
+def _group(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]:
+    """`i64 @group(arguments, t, b, i)`: the elements of a group, whose sums are there, and the lanes that stay open."""
+    body = Body(target)
+    arguments(body, names(shape), pointers(shape))
+    made, open_ = _Formula(body, shape, number, FINE).stored("%i")
     body.stored(made, "%made")
     body.do(f"ret i64 {'0' if open_ is None else lanes_as_bits(open_)}")
     return defined(body, "i64 @group(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]

@@ -9,6 +9,7 @@ from anydml.kernels.contract.floats.compensated import plus
 from anydml.kernels.contract.floats.compensated import wide as wide_of
 from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.elementwise.numbers import SLACK
+from anydml.kernels.elementwise.precise_arithmetic import finite
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.shape import INPUT, NUMBERS, Shape, names, pointers
 
@@ -85,9 +86,11 @@ def sums(target: Target, shape: Shape, n: int, name: str) -> tuple[str, list[str
     if name == "quick" and source.kind != NUMBERS:  # each addition of what is left over is off by u of all that is
         terms = Value(body, f"%terms{n}", Kind("i64")).converted("uitofp", Kind("double"))
         lost = lost * body.splat(terms * 2.0**-52, count)
-    # of an infinity, NaN is left over
     made, tail = two_sum(head, left)
-    for k, value in enumerate((made, tail, lost * SLACK)):
+    # of an infinity, NaN is left over; added to the head, 0 would change a zero's sign
+    made = body.chosen(left.compared("une", 0.0) & finite(head), made, head)
+    tail, lost = (body.chosen(finite(head), part, 0.0) for part in (tail, lost * SLACK))
+    for k, value in enumerate((made, tail, lost)):
         body.stored(value, body.at(f"%fine{n}", body.op(f"mul i64 {part}, {k}")), "%place")
     body.do("ret void")
     given = "ptr %arguments, i64 %t, i64 %b, i64 %place"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 from anydml.kernels.code.emit import arguments, when
@@ -12,10 +11,12 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.formula import FAR as FAR_SUM
 from anydml.kernels.contract.floats.formula import QUANTUM
 from anydml.kernels.contract.floats.rows import NORM_SLACK
-from anydml.kernels.elementwise.formula import Walk
+from anydml.kernels.elementwise import magnitudes
 from anydml.kernels.elementwise.items import Item, number_of, stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.elementwise.precise_arithmetic import finite
+from anydml.kernels.recurrence.gates import GateWalk
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.shape import (
     COUNT,
@@ -38,15 +39,6 @@ FAR = 2.0**400
 FAR_SUM_OF_NUMBERS = 2.0**600
 
 
-class _Walk(Walk):
-    """known: what nodes are known to be."""
-
-    known: Mapping[int, Number]
-
-    def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
-        return self.known[place] if place in self.known else super()._item(place, op, args, data)
-
-
 def length(body: Body, shape: Shape, b: str) -> str:
     """The steps of a sequence."""
     if not shape.lengths:
@@ -60,11 +52,21 @@ def function(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]
     return _Stage(target, shape, number).text()
 
 
+def settled(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]:
+    """The text and arguments of code that decides elements of a state by signs and magnitudes: see `_Stage.settled`."""
+    return _Stage(target, shape, number, settled_lanes(target, shape, number)).settled()
+
+
+def settled_lanes(target: Target, shape: Shape, number: int) -> int:
+    """Units that are looked at together in this way: what is known of them fills the stack's frame sooner."""
+    return min(lanes(target, shape.stages[number].formula), max(1, target.vector_bytes // 16))
+
+
 class _Stage:
-    def __init__(self, target: Target, shape: Shape, number: int) -> None:
+    def __init__(self, target: Target, shape: Shape, number: int, together: int | None = None) -> None:
         self.body, self.shape, self.number = Body(target), shape, number
         self.stage = shape.stages[number]
-        self.lanes = lanes(target, self.stage.formula)
+        self.lanes = together or lanes(target, self.stage.formula)
         self.size = shape.data_type.dtype.itemsize
         self.element = Kind(f"i{8 * self.size}", self.lanes)
         self.wide = Kind("double", self.lanes)
@@ -72,16 +74,23 @@ class _Stage:
     def text(self) -> tuple[str, list[str]]:
         body = self.body
         arguments(body, names(self.shape), pointers(self.shape))
-        self.before, self.after = body.op("mul i64 %t, %slot"), body.op(f"mul i64 {body.op('add i64 %t, 1')}, %slot")
+        self._at("%t")
         body.store("i64", "0", "%state", 8 * COUNT)
         body.loop("0", "%sequences", 1, [], self._sequence)
         some = body.op(f"icmp ne i64 {body.load('i64', '%state', 8 * COUNT)}, 0")
         body.do(f"ret i64 {body.op(f'zext i1 {some} to i64')}")
         return defined(body, f"i64 @stage{self.number}(ptr %arguments, i64 %t)"), [*body.declared]
 
+    def _at(self, t: str) -> None:
+        body = self.body
+        self.before, self.after = body.op(f"mul i64 {t}, %slot"), body.op(f"mul i64 {body.op(f'add i64 {t}, 1')}, %slot")
+
+    def _of(self, b: str) -> None:
+        self.b, self.row = b, self.body.op(f"mul i64 {b}, %row")
+
     def _sequence(self, b: str, _: list[Value]) -> list[Value]:
         body = self.body
-        self.b, self.row = b, body.op(f"mul i64 {b}, %row")
+        self._of(b)
         inside = body.op(f"icmp ult i64 %t, {length(body, self.shape, b)}")
         when(body, inside, self._units if self.stage.state is not None else self._numbers)
         when(body, body.op(f"xor i1 {inside}, true"), self._nothing)
@@ -136,14 +145,33 @@ class _Stage:
         total = body.loaded(self.wide, self.starts[leaf], offset)
         column = body.op(f"add i64 {offset}, {body.op(f'mul i64 {leaf.block}, %block{n}')}")
         error = self.bounds[n] * body.loaded(self.wide, f"%columns{n}", column)
+        if any(node.op in ("max", "min") for node in self.stage.formula):  # of an infinity, the limit is taken as it is
+            error = body.chosen(finite(total), error, 0.0)
         if self.shape.sources[n].kind == NUMBERS:
             found = Number(body, lambda: total, low=-FAR_SUM_OF_NUMBERS, high=FAR_SUM_OF_NUMBERS, guard=self.open[n])
         else:
             found = Number(body, lambda: total, low=-FAR_SUM, high=FAR_SUM, quantum=QUANTUM, least=QUANTUM)
         return replace(found, err=lambda: error)
 
+    def settled(self) -> tuple[str, list[str]]:
+        """`i64 @settled(arguments, t, b, i)`: those of a group that are 0, infinite or NaN, and the other lanes."""
+        body = self.body
+        arguments(body, names(self.shape), pointers(self.shape))
+        self._at("%t")
+        self._of("%b")
+        self._begin()
+        made, open_ = magnitudes.stored(body, self._walk("%i"), self.stage.formula, self.shape.data_type)
+        body.stored(made, "%made")
+        body.do(f"ret i64 {lanes_as_bits(open_)}")
+        return defined(body, "i64 @settled(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]
+
     def _item(self, i: str) -> Item:
         """The formula for a group of units."""
+        walk = self._walk(i)
+        return walk.items[len(self.stage.formula) - 1]
+
+    def _walk(self, i: str) -> GateWalk:
+        """All nodes of the formula for a group of units."""
         body, stage = self.body, self.stage
         streams: list[Value] = []
         sums: dict[int, Number] = {}
@@ -154,13 +182,15 @@ class _Stage:
             else:
                 streams.append(body.loaded(self.element, self.starts[leaf], body.op(f"mul i64 {i}, {self.size}")))
         stored_as = self.shape.data_type if stage.state is not None else DataType.FLOAT32
-        walk = _Walk(body, stage.formula, streams, stored_as, self.lanes, "wide", False)
+        walk = GateWalk(body, stage.formula, streams, stored_as, self.lanes, "wide", False)
+        walk.gates = {}
         walk.known = {
             place: sums[node.data[0]]
             for place, node in enumerate(stage.formula)
             if node.op == "stream" and node.data[0] in sums
         }
-        return walk.run()
+        walk.run()
+        return walk
 
     # --- states ---
 
@@ -221,10 +251,12 @@ class _Stage:
             squares, open_ = carried
             x = number_of(body, self._item(i), self.lanes)
             value, error = x.wide(), x.wide().lift(0.0) if x.exact else x.error()
-            body.stored(value, into, body.op(f"mul i64 {i}, 8"))
             size = value.magnitude()
             finite = size.compared("one", math.inf)
-            beyond = (size.compared("ogt", FAR) | size.compared("olt", 1 / FAR)) & finite & value.compared("une", 0.0)
+            small = size.compared("olt", 1 / FAR) & (value.compared("une", 0.0) | error.compared("une", 0.0))
+            value, error = body.chosen(small, 0.0, value), body.chosen(small, error + 1 / FAR, error)
+            beyond = size.compared("ogt", FAR) & finite
+            body.stored(value, into, body.op(f"mul i64 {i}, 8"))
             unbound = ~error.compared("olt", FAR) & finite
             bits = self._within(i, lanes_as_bits(either(x.guard, beyond, unbound) or unbound))
             error = body.chosen(finite & error.compared("olt", FAR) & self._there(i), error, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ from anydml.schema.statement import Nest
 from anydml.schema.traversal import walk
 from anydml.tensor import DataType
 
+if TYPE_CHECKING:
+    from anydml.kernels.evaluate.evaluator import Evaluators
+
 
 class Deciding:
     """Decisions of a call whose pieces have stopped."""
@@ -33,6 +37,7 @@ class Deciding:
         """codes: of each piece, those of its stages, which all calls know."""
         self.tensors, self.data_type, self.target, self.opens, self.codes = tensors, data_type, target, opens, codes
         self._kept: set[engine.Code] = set()  # whose addresses these are
+        self._evaluators: dict[tuple[int, int], Evaluators] = {}  # of a piece's states, made when they are first needed
 
     def __call__(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
         """Decide what is on the lists, and keep pieces that have ended from being begun again."""
@@ -70,18 +75,21 @@ class Deciding:
         self, found: Open, state: int, step: int, entries: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays
     ) -> None:
         """Elements as the reference gives them, from the states of this piece."""
-        with guard:
-            from anydml.kernels.evaluate.evaluator import evaluators
-
         histories = [self._history(found, n, scratch) for n in range(len(self.tensors))]
         kept = [Tensor(f"(state {n})", h.shape, self.data_type) for n, h in enumerate(histories)]
-        nest = self._of_kept(definition(self.tensors[state]), kept, found.sequences.start)
+        place = (self.opens.index(found), state)
+        if place not in self._evaluators:
+            with guard:
+                from anydml.kernels.evaluate.evaluator import Evaluators
+
+                nest = self._of_kept(definition(self.tensors[state]), kept, found.sequences.start)
+                self._evaluators[place] = Evaluators({"": nest}, {"": self.data_type})
         known = {tensor.name: history for tensor, history in zip(kept, histories, strict=True)}
-        evaluator = evaluators({"": nest}, {"": self.data_type}, {**arrays, **known})[""]
         bits = histories[state].view(f"u{histories[state].itemsize}")
-        for entry in entries.tolist():
-            sequence, unit = entry >> 32, entry & 0xFFFFFFFF
-            bits[step + 1, sequence, unit] = evaluator.stored(step, found.direction, found.sequences[sequence], unit)
+        with self._evaluators[place].reading({**arrays, **known}) as made:
+            for entry in entries.tolist():
+                sequence, unit = entry >> 32, entry & 0xFFFFFFFF
+                bits[step + 1, sequence, unit] = made[""].stored(step, found.direction, found.sequences[sequence], unit)
 
     def _history(self, found: Open, state: int, scratch: NDArray[np.int64]) -> NDArray[np.generic]:
         """A state of a piece before the first step and after each."""

@@ -10,9 +10,13 @@ from anydml.kernels.elementwise.items import Item
 
 
 class Accumulator(ABC):
-    """A reduction's partial results. starts: the values before any element; lanes: of the vectors of terms."""
+    """A reduction's partial results. starts: the values before any element; lanes: of the vectors of terms.
+
+    any_order: how many additions or products a term goes through makes no difference to the bound.
+    """
 
     starts: list[Value]
+    any_order = False
 
     def __init__(self, body: Body, lanes: int) -> None:
         self.body, self.lanes = body, lanes

@@ -11,7 +11,7 @@ from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.extremes import Extreme, First
-from anydml.kernels.reduce.sums import Integers, Product, Sum
+from anydml.kernels.reduce.sums import CarefulProduct, Integers, Product, Sum
 
 
 def accumulator(
@@ -29,4 +29,5 @@ def accumulator(
         return Sum(body, lanes, number(term), count, depth, counted=counted, careful=careful)
     if counted:
         raise Uncompilable("a product of some terms")
-    return Product(body, lanes, number(term), depth, count)
+    factor = number(term)
+    return (CarefulProduct if careful and factor.single is not None else Product)(body, lanes, factor, count)

@@ -13,7 +13,7 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions.approximate import at_least, product
 from anydml.kernels.elementwise.functions.exponentials import LN2_HEAD, LOG2_E
 from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import Number, odd_of
+from anydml.kernels.elementwise.numbers import Number, U, odd_of
 from anydml.kernels.reduce.softmax import Shares
 
 Pair = tuple[Value, Value]
@@ -25,7 +25,7 @@ _MIDDLE = float(_REST)
 _LAST = float(_REST - Fraction(_MIDDLE))
 _PLAIN = range(18, 6, -1)  # x^7 / 7! and what follows: below 2^-22 of e^x, so that 3 u of it are 2^-73
 _POWER = 2.0**-69  # of a power: 2^-73, what is left out after x^18, 2^-85, and the products of pairs
-_SHARE = 2.0**-63  # of a quotient: two powers', what 2^17 additions to a lane lose, 2^-70, and its own division
+_SHARE = 2.0**-63  # of a quotient: two powers', and its own division
 
 
 def power(shares: Shares, x: Value) -> Pair:
@@ -58,14 +58,20 @@ def added(total: Pair, more: Pair) -> Pair:
     return high, total[1] + (left + more[1])
 
 
-def share(e: Pair, total: Pair) -> Number:
-    """A power divided by a row's sum of them, off by _SHARE."""
+def lost(additions: int) -> float:
+    """The share of a sum that is lost where a pair goes through so many additions: their tails, and what heads leave over, are
+    added up in float64."""
+    return 4 * (additions * U) ** 2
+
+
+def share(e: Pair, total: Pair, additions: int) -> Number:
+    """A power divided by a row's sum of them, off by _SHARE and by what additions lose."""
     s = two_sum(*total)
     q = e[0] / s[0]
     high, low = product(q, s[0])
     rest = (((e[0] - high) - low) + e[1] - q * s[1]) / s[0]
     y, left = two_sum(q, rest)
-    bound = y * _SHARE
+    bound = y * (_SHARE + lost(additions))
     return Number(
         y.body,
         lambda: y,

@@ -12,7 +12,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.items import stored_item
-from anydml.kernels.elementwise.levels import stored_quickly
+from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits, stored_quickly
 from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED
 from anydml.kernels.reduce.joint import JOINT
 from anydml.kernels.reduce.lines import Row
@@ -175,13 +175,24 @@ class _Kernel:
             self.row.put(walk, i, loaded)
             self.passes.load_kept(walk, len(walk.stages.passes), i)
             made, bits = stored_quickly(walk, walk.root, lanes, integral=shape.integral)
+            store(i, take, made)
+            if bits != "0" and walk.less is not None:
+                when(body, body.op(f"icmp ne i64 {bits}, 0"), lambda: closely(i, take, made, bits))
+            elif bits != "0":
+                self.list.note(i, take, bits)
+            walk.forget()
+
+        def store(i: str, take: str | None, made: Value) -> None:
             if take is None:
                 self.streams.store(i, made)
             else:
                 self.streams.store_partial(i, take, made)
-            if bits != "0":
-                self.list.note(i, take, bits)
-            walk.forget()
+
+        def closely(i: str, take: str | None, made: Value, bits: str) -> None:
+            other, undecided = walk.closely()
+            open_ = bits_as_lanes(body, bits, lanes)
+            store(i, take, body.chosen(open_, other, made))
+            self.list.note(i, take, lanes_as_bits(open_ & undecided))
 
         def one(i: str, _: list[Value]) -> list[Value]:
             group(i, self.streams.whole(i), None)

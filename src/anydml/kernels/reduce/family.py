@@ -20,9 +20,9 @@ from anydml.kernels.match.maps import Map
 from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.match.several import several
 from anydml.kernels.reduce import across, emit, softmax, whole
-from anydml.kernels.reduce.joint import with_joint
+from anydml.kernels.reduce.joint import JOINT, with_joint
 from anydml.kernels.reduce.layout import shape_of
-from anydml.kernels.reduce.moments import with_moments
+from anydml.kernels.reduce.moments import MOMENTS, with_moments
 from anydml.kernels.reduce.shape import Shape, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
@@ -38,8 +38,8 @@ ROOM_OF_BLOCK = 1 << 6
 BLOCK = processor.caches().second // 2  # bytes of all tensors of rows that outputs take turns with
 TURNS = processor.caches().last  # bytes from which they do
 IN_TURNS = 1 << 27  # elements up to which they do: signals are not handled in between
-LONGEST = 1 << 24  # elements of a row that is added up; of longer ones, bounds would be of no use
-FACTORS = 1 << 20  # elements of one that is multiplied, and of powers that are added up
+LONGEST = 1 << 28  # elements of a row that is added up or multiplied, which no signal ends
+MOMENTS_OF = 1 << 24  # elements of one whose moments are taken
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
@@ -118,12 +118,13 @@ def _reduced(
     *around, row = inner or [Dimension(1, tuple(0 for _ in strides))]
     lines = prod(d.size for d in around)
     ops = {node.op for node in r.formula}
-    longest = FACTORS if ops & {"row_product", "row_rest"} or "exp" in ops else LONGEST
-    if lines * row.size > longest and ops & {"row_sum", "row_product", "row_rest"}:
-        return Refused(f"rows are longer than {longest} elements")
+    if lines * row.size > LONGEST and ops & {"row_sum", "row_product", "row_rest"}:
+        return Refused(f"rows are longer than {LONGEST} elements")
     shape = shape_of(target, r, types, row, outer, around)
     count = lines * row.size
     plain = with_moments(with_joint(r.formula, count), count)
+    if count > MOMENTS_OF and any(node.op in (MOMENTS, JOINT) for node in plain):
+        return Refused(f"rows whose moments are taken are longer than {MOMENTS_OF} elements")
     shape = shape._replace(formula=regrouped(plain, same_along(shape)), plain=plain)
     lanes_are_rows = across.shape_across(shape, row, outer)
     with guard:
@@ -133,7 +134,10 @@ def _reduced(
             shape = lanes_are_rows
             code = engine.compiled(across.emitted, target, shape, across.depth_of(shape.most, shape.lines))
     kept = (row.size + 2 * shape.lanes) * lines * _keeps(shape) + 8
-    room = min(ROOM if block is None else ROOM_OF_BLOCK, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
+    room = ROOM if block is None else ROOM_OF_BLOCK
+    if r.mapped:  # of long rows, some elements are left open, and the row is not to be done as a whole
+        room = max(room, lines * row.size >> 10)
+    room = min(room, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
     if lanes_are_rows is not None:
         room = max(room, 2 * shape.lanes)  # of which as many may be listed at once
     own = [pitch(row.size, types[k].dtype.itemsize) for k in shape.staged]

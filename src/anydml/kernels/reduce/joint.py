@@ -1,13 +1,16 @@
 """The means of two rows and the sum of the products of their differences from these, in one pass.
 
-C = sum of g (x - mean of x) is the sum of g (x - k), less the mean of x - k times the sum of g, where k is the first x. u is
-2^-53, a term goes through n additions, and B is the root of the sum of all g^2 times that of all (x - k)^2: no sum of products
-has larger magnitudes. Differences and products are rounded, which with their additions is (n + 2) u B; the mean is off by as
-much as in `moments`, (n + 2) u, and the sum by n u, which is (2 n + 3) u B of their product with its rounding; and the last
-difference is rounded, 2 u B. In all C is off by (3 n + 10) u B.
+C = sum of g (x - mean of x) is the sum of (g - l) (x - k), less the mean of x - k times the sum of g - l, where k is the
+first x, and l the first g. u is 2^-53, a term goes through n additions, and B is the root of the sum of all (g - l)^2 times
+that of all (x - k)^2: no sums of products have larger magnitudes. Differences and products are rounded, which with their
+additions is (n + 3) u B; the mean is off by as much as in `moments`, (n + 2) u, and the sum by (n + 1) u, which is
+(2 n + 4) u B of their product with its rounding; and the last difference is rounded, 2 u B. In all C is off by
+(3 n + 12) u B: where either row has equal elements alone, by nothing.
 """
 
 from __future__ import annotations
+
+import math
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.combined import SINGLE
@@ -83,17 +86,19 @@ def known_sign(formula: Formula) -> bool:
 
 
 class Joint(Compensated):
-    """Sums of x - near, of g, of the squares of both, and of their products. depth: additions that one term goes through.
+    """Sums of x - near and g - other_near, of the squares of both, and of their products.
 
-    other, total: known when there is a result, which is the mean of x. near: an element of the row.
+    depth: additions that one term goes through. other, total: known when there is a result, which is the mean of x. infinite:
+    where the total is an infinity or NaN that is not known yet. near, other_near: elements of the rows.
     """
 
     other: Number
     total: Number
+    infinite: Value
 
-    def __init__(self, body: Body, lanes: int, near: Value, count: int, depth: int) -> None:
+    def __init__(self, body: Body, lanes: int, near: Value, other_near: Value, count: int, depth: int) -> None:
         super().__init__(body, lanes)
-        self.near, self.count, self.depth = near, count, depth
+        self.near, self.other_near, self.count, self.depth = near, other_near, count, depth
         none, zero = (body.constant(Kind("double", lanes), x) for x in (-0.0, 0.0))
         self.starts = [none, zero, none, zero, zero]  # a sum of zeros is -0 where all of them are
 
@@ -103,23 +108,30 @@ class Joint(Compensated):
     def together(self, values: list[Value], x: Number, g: Number, active: Value | None) -> list[Value]:
         """The values with a group of elements of both rows."""
         d = masked(active, x.wide() - self.near, -0.0)
-        f = masked(active, g.wide(), -0.0)
+        f = masked(active, g.wide() - self.other_near, -0.0)
         fused = self.body.fused
         return [values[0] + d, fused(d, d, values[1]), values[2] + f, fused(f, f, values[3]), fused(d, f, values[4])]
 
     def result(self, values: list[Value]) -> Item:
         body, n = self.body, float(self.count)
-        offset, mean_g = values[0] / n, values[2] / n
-        mean = body.chosen(self.near.compared("oeq", 0.0), offset, self.near + offset)
-        total = body.fused(-offset, values[2], values[4])
-        size_x, size_g = ((values[k] / n).root() for k in (1, 3))
         share = (self.depth + 2) * U * SLACK
-        # where all elements are the same, so is the mean; of zeros, nothing is rounded
-        off_x = body.chosen(size_x.compared("oeq", 0.0), 0.0, body.fused(mean.magnitude(), U * SLACK, size_x * share))
-        off_g = size_g * share
-        off = (values[1] * values[3]).root() * ((3 * self.depth + 10) * U * SLACK)
+
+        def mean_of_row(near: Value, differences: Value, squares: Value) -> tuple[Value, Value]:
+            """A mean, and what it is off by: where all elements are the same, by nothing."""
+            offset, size = differences / n, (squares / n).root()
+            mean = body.chosen(near.compared("oeq", 0.0), offset, near + offset)
+            off = body.fused(mean.magnitude(), U * SLACK, size * share)
+            return mean, body.chosen(size.compared("oeq", 0.0), 0.0, off)
+
+        mean, off_x = mean_of_row(self.near, *values[:2])
+        mean_g, off_g = mean_of_row(self.other_near, *values[2:4])
+        total = body.fused(-values[0] / n, values[2], values[4])
+        off = (values[1] * values[3]).root() * ((3 * self.depth + 12) * U * SLACK)
+        # of an x that is no number, there is a difference that is NaN
+        finite = values[1].compared("olt", math.inf)
+        total, off = body.chosen(finite, total, math.nan), body.chosen(finite, off, 0.0)
         # an infinite g beside finite x: what there is to add is no number that this tells
-        infinite = size_x.compared("ord", size_x) & values[3].compared("oeq", float("inf"))
-        self.other = Number(body, lambda: mean_g, err=lambda: off_g, guard=infinite)
+        self.infinite = infinite = finite & values[3].compared("oeq", math.inf)
+        self.other = Number(body, lambda: mean_g, err=lambda: off_g)
         self.total = Number(body, lambda: total, err=lambda: off, guard=infinite)
         return Number(body, lambda: mean, err=lambda: off_x)

@@ -132,7 +132,7 @@ class List:
                 self.row.streams.bases = self.row.line_starts(row, body.op(f"udiv i64 {at}, %n"))
                 at = body.op(f"urem i64 {at}, %n")
             self.row.put(walk, at, self.row.streams.alone(at))
-            number = doubled.share(walk.doubled(), spread)
+            number = doubled.share(walk.doubled(), spread, self.shape.all_additions)
             made, undecided = stored(number, self.shape.types[-1], integral=self.shape.integral)
             assert undecided is not None
             stays = body.op(f"or i1 {all_}, {undecided.lane(0).name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from anydml.kernels.code.values import Body, Kind, Value
@@ -18,7 +19,7 @@ class MomentWalk(LineWalk):
     """same: the streams that are the same along a row.
 
     first: the first elements of the row, by their places, where moments are taken. beside: what else is known of a reduction,
-    by its place and the node that has it.
+    by its place and the node that has it. infinite: where a reduction's total is of terms of which some are infinite.
     """
 
     def __init__(self, body: Body, shape: Shape, same: frozenset[int]) -> None:
@@ -28,6 +29,7 @@ class MomentWalk(LineWalk):
         self.stages = stages(shape.formula, same, mapped=shape.mapped)
         self.first: dict[int, Value] = {}
         self.beside: dict[tuple[int, str], Number] = {}
+        self.infinite: dict[int, Value] = {}
 
     def _fill(self, places: Iterable[int]) -> None:
         for p in sorted(places):
@@ -55,15 +57,21 @@ class MomentWalk(LineWalk):
         """Take note of elements that are those of the row's first place."""
         for op, args, _ in self.formula:
             if op in (MOMENTS, JOINT):
-                self._fill(args[:1])
-                self.first[args[0]] = self.number(args[0]).wide() + 0.0  # no zero but +0
+                self._fill(args)
+                for p in args:
+                    x = self.number(p).wide()
+                    # no zero but +0; beside an infinity, there would be no difference that is one
+                    self.first[p] = self.body.chosen(x.magnitude().compared("olt", math.inf), x, 0.0) + 0.0
         self.forget()
 
     def of_moments(self, p: int, depth: int) -> Accumulator:
         """The accumulator of a reduction of differences; depth: additions that one term goes through."""
         op, args, count = self.formula[p]
         assert isinstance(count, int)
-        return (Moments if op == MOMENTS else Joint)(self.body, self.shape.lanes, self.first[args[0]], count, depth)
+        x, *g = (self.first[a] for a in args)
+        if op == MOMENTS:
+            return Moments(self.body, self.shape.lanes, x, count, depth)
+        return Joint(self.body, self.shape.lanes, x, g[0], count, depth)
 
     def put_beside(self, p: int, a: Accumulator) -> None:
         """Put down what is known of a reduction that has come to a result."""
@@ -72,6 +80,7 @@ class MomentWalk(LineWalk):
         if isinstance(a, Joint):
             self.beside[p, OTHER_MEAN] = settled(a.other)
             self.beside[p, TOTAL] = settled(a.total)
+            self.infinite[p] = a.infinite
 
     def unsigned_totals(self, s: int) -> list[int]:
         """The reductions of a pass with a total that is not told the sign of, where it is 0 and that shows."""
@@ -85,6 +94,13 @@ class MomentWalk(LineWalk):
         """Say where a total that is 0 is +0; elsewhere, one has to be decided in another way."""
         total = self.beside[p, TOTAL]
         self.beside[p, TOTAL] = total.guarded(total.wide().compared("oeq", 0.0) & ~positive)
+
+    def tell_total(self, p: int, made: Value, unsure: Value) -> None:
+        """Say what a total comes to where it has infinite terms, and where that is not certain."""
+        total, infinite = self.beside[p, TOTAL], self.infinite[p]
+        wide = self.body.chosen(infinite, made, total.wide())
+        err = self.body.chosen(infinite, 0.0, total.error())
+        self.beside[p, TOTAL] = Number(self.body, lambda: wide, err=lambda: err, guard=infinite & unsure)
 
     def both(self, p: int) -> list[Value]:
         """The elements of a group that a reduction is of."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -22,38 +23,76 @@ class Passes:
     def run(self, walk: RowWalk, s: int) -> None:
         """Emit a pass along the row, and give the walk its results."""
         self._pass(walk, s)
+        for p in walk.stages.passes[s]:
+            if p in walk.infinite:
+                walk.tell_total(p, *self._of_infinities(walk, p))
         for p in walk.unsigned_totals(s):
             walk.sign_total(p, self._adds_up_to_plus_zero(walk, p))
 
     def _adds_up_to_plus_zero(self, walk: RowWalk, p: int) -> Value:
-        """Whether zeros g (x - mean of x), whose total is 0, are not all -0; a pass of its own, where there is such a total.
+        """Whether terms g (x - mean of x), whose total is 0, are not all -0; in a pass of its own, if so.
 
-        Terms whose sign is not certain count as -0.
+        Terms whose sign is not certain count as -0. If there are any but zeros, the sum of the others need not be 0.
         """
         body, lanes = self.body, self.shape.lanes
         mean, total = walk.total(p)
         off, none = mean.error(), body.constant(Kind("double", lanes), -0.0)
+
+        def group(values: list[Value], x: Value, g: Value, active: Value) -> list[Value]:
+            d = x - mean.wide()
+            certain = d.magnitude().compared("ogt", off) | off.compared("oeq", 0.0)
+            return [values[0] + body.chosen(certain & active, g * d, none)]
+
+        (found,) = self._again(walk, p, total.wide().compared("oeq", 0.0), [none], group)
+        while found.kind.lanes > 1:
+            half = found.kind.lanes // 2
+            found = part(found, 0, half) + part(found, half, half)
+        return part(found, 0, 1, lanes).bits().compared("ne", -(1 << 63))
+
+    def _of_infinities(self, walk: RowWalk, p: int) -> tuple[Value, Value]:
+        """The sum of the infinite terms g (x - mean of x), and whether one of them is not certain; a pass of its own."""
+        body, lanes = self.body, self.shape.lanes
+        mean, _ = walk.total(p)
+        off, zero = mean.error(), body.constant(Kind("double", lanes), 0.0)
+
+        def group(values: list[Value], x: Value, g: Value, active: Value) -> list[Value]:
+            d = x - mean.wide()
+            certain = d.magnitude().compared("ogt", off) | off.compared("oeq", 0.0)
+            infinite = active & g.magnitude().compared("oeq", math.inf)
+            return [values[0] + body.chosen(infinite, g * d, zero), values[1] | (infinite & ~certain)]
+
+        total, unsure = self._again(walk, p, walk.infinite[p], [zero, body.constant(Kind("i1", lanes), False)], group)
+        while total.kind.lanes > 1:
+            half = total.kind.lanes // 2
+            total = part(total, 0, half) + part(total, half, half)
+            unsure = part(unsure, 0, half) | part(unsure, half, half)
+        return part(total, 0, 1, lanes), part(unsure, 0, 1, lanes)
+
+    def _again(
+        self,
+        walk: RowWalk,
+        p: int,
+        condition: Value,
+        starts: list[Value],
+        group: Callable[[list[Value], Value, Value, Value], list[Value]],
+    ) -> list[Value]:
+        """Values carried along the row once more, where a condition holds; group: with elements x and g, and active lanes."""
+        body, lanes = self.body, self.shape.lanes
         up = body.op(f"and i64 {body.op(f'add i64 %n, {lanes - 1}')}, {-lanes}")
 
-        def group(i: str, values: list[Value]) -> list[Value]:
+        def one(i: str, values: list[Value]) -> list[Value]:
             left = body.op(f"sub i64 %n, {i}")
             take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {lanes}')}, i64 {left}, i64 {lanes}")
             self.row.put(walk, i, self.row.streams.partial(i, take))
             x, g = walk.both(p)
             walk.forget()
-            d = x - mean.wide()
-            certain = d.magnitude().compared("ogt", off) | off.compared("oeq", 0.0)
-            return [values[0] + body.chosen(certain & self.row.streams.first(take), g * d, none)]
+            return group(values, x, g, self.row.streams.first(take))
 
         def again(_: str, values: list[Value]) -> list[Value]:
-            return self.row.lines(values, lambda v: body.loop("0", up, lanes, v, group)[1])
+            return self.row.lines(values, lambda v: body.loop("0", up, lanes, v, one)[1])
 
-        some = body.op(f"zext i1 {total.wide().compared('oeq', 0.0).lane(0).name} to i64")
-        _, (found,) = body.loop("0", some, 1, [none], again)
-        while found.kind.lanes > 1:
-            half = found.kind.lanes // 2
-            found = part(found, 0, half) + part(found, half, half)
-        return part(found, 0, 1, lanes).bits().compared("eq", 0)
+        some = body.op(f"zext i1 {condition.lane(0).name} to i64")
+        return body.loop("0", some, 1, starts, again)[1]
 
     def _pass(self, walk: RowWalk, s: int) -> None:
         body, shape = self.body, self.shape
@@ -154,6 +193,8 @@ class Passes:
         """
         body = self.body
         starts = [v for a in accumulators for v in a.starts]
+        if all(a.any_order for a in accumulators):
+            return body.loop("0", "%n", step, carried, group)
         if all(isinstance(a, Compensated) for a in accumulators):
             size = SHORT * step
 

@@ -3,7 +3,7 @@
 u is 2^-53. A sum of float64 values carries what its additions leave over beside it: s additions, of terms whose magnitudes add
 up to M at most, leave over up to u M each, and adding these up is off by 2 s (s + 2) u^2 M; products and differences that are
 pairs take another few u^2 M. So (4 s^2 + 64) u^2 M bounds all of that. M comes from the sums of squares, as in `moments` and
-`joint`.
+`joint`. Where differences are float64 values, and nothing is left over by adding up what is left over, sums are exact.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, two_sum
+from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, two_sum
 from anydml.kernels.elementwise.numbers import SLACK, U, either
-from anydml.kernels.elementwise.precise_arithmetic import Condition, Precise, add, divide, multiply, subtract
+from anydml.kernels.elementwise.precise_arithmetic import Condition, Precise, add, divide, multiply, subtract, with_sign
 from anydml.kernels.reduce.joint import OTHER_MEAN, TOTAL
 from anydml.kernels.reduce.moments import VARIANCE
 
@@ -72,8 +72,13 @@ class Differences(Sums):
         super().__init__(body, lanes, args)
         self.near, self.count = near, count
         self.share = (4.0 * additions * additions + 64) * U * U
-        # a guard, sums with what is left over, and the sum of all g^2
-        self.starts = [self.no] + [self.zero] * (4 if len(args) == 1 else 9)
+        # a guard, sums with what is left over, the sum of all g^2, and where sums are not exact
+        self.count_of_sums = 2 * len(args)
+        none = self.zero.lift(-0.0)  # a sum of zeros is -0 where all of them are
+        self.starts = [self.no, *[self.zero] * 4]
+        if len(args) > 1:
+            self.starts += [none, *[self.zero] * 4]
+        self.starts += [self.no] * self.count_of_sums
 
     def step(self, values: list[Value], items: Items, active: Value) -> list[Value]:
         body = self.body
@@ -85,45 +90,74 @@ class Differences(Sums):
             return x.pair.head
 
         made = [values[0]]
+        flags = values[len(values) - self.count_of_sums :]
+
+        def add(x: Value, rest: Value | None, exact: Value) -> None:
+            k = len(made)
+            total, lost = _with(values[k : k + 2], x, rest)
+            made.extend(total)
+            flags[k // 2] = flags[k // 2] | lost | ~exact
+
         d, rest = (body.chosen(active, part, 0.0) for part in two_sum(read(self.args[0]), -self.near))
+        plain = rest.compared("oeq", 0.0)
         square, lost = exact_product(d, d)
-        made += _with(values[1:3], d, rest)
-        made += _with(values[3:5], square, lost + 2.0 * d * rest)
+        add(d, rest, self.no ^ True)
+        add(square, lost + 2.0 * d * rest, plain & lost_product(d, d, square).compared("oeq", 0.0))
         if len(self.args) > 1:
-            g = body.chosen(active, read(self.args[1]), 0.0)
+            g = body.chosen(active, read(self.args[1]), -0.0)
             product, lost = exact_product(g, d)
-            made += _with(values[5:7], g, None)
-            made += _with(values[7:9], product, lost + g * rest)
+            add(g, None, self.no ^ True)
+            add(product, lost + g * rest, plain & lost_product(g, d, product).compared("oeq", 0.0))
             made.append(body.fused(g, g, values[9]))
-        return made
+        return made + flags
 
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
         made = [a[0] | b[0]]
-        for k in range(1, len(a) - 1, 2):
-            made += _with(a[k : k + 2], b[k], b[k + 1])
-        return made if len(a) == 5 else [*made, a[9] + b[9]]
+        first = len(a) - self.count_of_sums
+        flags = [x | y for x, y in zip(a[first:], b[first:], strict=True)]
+        for k in range(self.count_of_sums):
+            total, lost = _with(a[2 * k + 1 : 2 * k + 3], b[2 * k + 1], b[2 * k + 2])
+            made += total
+            flags[k] = flags[k] | lost
+        if len(self.args) > 1:
+            made.append(a[9] + b[9])
+        return made + flags
 
     def results(self, values: list[Value]) -> dict[str, Precise]:
         guard, squares = values[0], values[3]
-        n = Precise(Pair(self.zero.lift(float(self.count)), self.zero), self.zero, None)
+        flags = values[len(values) - self.count_of_sums :]
+        every = self.no ^ True
+        n = Precise(Pair(self.zero.lift(float(self.count)), self.zero), self.zero, None, every)
 
         def total(k: int, size: Value) -> Precise:
-            return Precise(Pair(*two_sum(*values[k : k + 2])), size * (self.share * SLACK), guard)
+            """A sum; of zeros, those of d and of their squares are +0, and that of g has the sign that it has to have."""
+            err = self.body.chosen(flags[k // 2], size * (self.share * SLACK), 0.0)
+            return Precise(with_sign(*values[k : k + 2]), err, guard, None if k == 7 else every)
 
-        mean = divide(total(1, (squares * float(self.count)).root()), n)
-        near = Precise(Pair(self.near, self.zero), self.zero, None)
-        found = {"": add(near, mean), VARIANCE: subtract(divide(total(3, squares), n), multiply(mean, mean))}
+        differences = total(1, (squares * float(self.count)).root())
+        mean = divide(differences, n)
+        near = Precise(Pair(self.near, self.zero), self.zero, None, every)
+        middle = add(near, mean)
+        # of zeros alone, it is -0 if all of them are
+        middle = middle._replace(signed=self.near.compared("une", 0.0) | squares.compared("une", 0.0))
+        found = {"": middle, VARIANCE: subtract(divide(total(3, squares), n), multiply(mean, mean))}
         if len(self.args) > 1:
             g = total(5, (values[9] * float(self.count)).root())
             found[OTHER_MEAN] = divide(g, n)
-            found[TOTAL] = subtract(total(7, (values[9] * squares).root()), multiply(mean, g))
+            # multiplied by n, so that a total of 0 is exact if the sums are
+            products = multiply(total(7, (values[9] * squares).root()), n)
+            found[TOTAL] = divide(subtract(products, multiply(differences, g)), n)._replace(signed=None)
         return found
 
 
-def _with(values: Sequence[Value], x: Value, rest: Value | None) -> list[Value]:
-    """A sum and what is left over beside it, with a term and what that lacks."""
+def _with(values: Sequence[Value], x: Value, rest: Value | None) -> tuple[list[Value], Value]:
+    """A sum and what is left over beside it, with a term and what that lacks; and the lanes where something is lost."""
     total, left = two_sum(values[0], x)
-    return [total, values[1] + (left if rest is None else left + rest)]
+    lost = left.lift(0.0)
+    if rest is not None:
+        left, lost = two_sum(left, rest)
+    beside, more = two_sum(values[1], left)
+    return [total, beside], lost.compared("une", 0.0) | more.compared("une", 0.0)
 
 
 def _number(items: Items, p: int) -> Precise:

@@ -149,12 +149,24 @@ class _Finer:
     def _decided(self) -> str:
         body, streams, shape = self.body, self.streams, self.shape
         row = streams.bases
+        length = "1"
+        if shape.mapped:
+            length = body.op("mul i64 %n, %lines") if shape.inner else "%n"
 
         def entry(e: str, kept: list[Value]) -> list[Value]:
             slot = body.at("%list", body.op(f"mul i64 {e}, 16"))
             place = body.load("i64", slot, 8)
             all_ = body.op(f"icmp eq i64 {place}, {ALL}")
-            at = body.op(f"select i1 {all_}, i64 0, i64 {place}")
+            first = body.op(f"select i1 {all_}, i64 0, i64 {place}")
+            behind = body.op(f"select i1 {all_}, i64 {length}, i64 {body.op(f'add i64 {first}, 1')}")
+            _, (open_,) = body.loop(first, behind, 1, [Value(body, "0", Kind("i64"))], element)
+            to = body.at("%list", body.op(f"mul i64 {kept[0].name}, 16"))
+            body.store("i64", self.row.number, to)
+            body.store("i64", place, to, 8)
+            stays = body.op(f"icmp ne i64 {open_.name}, 0")
+            return [kept[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
+
+        def element(at: str, open_: list[Value]) -> list[Value]:
             if shape.inner:
                 streams.bases = self.row.line_starts(row, body.op(f"udiv i64 {at}, %n"))
                 at = body.op(f"urem i64 {at}, %n")
@@ -163,13 +175,10 @@ class _Finer:
             self._fill_within([last])
             made, undecided = precise.finished(self.items[last], shape.types[-1], integral=shape.integral)
             self._forget()
-            stays = all_ if undecided is None else body.op(f"or i1 {all_}, {undecided.lane(0).name}")
+            stays = "false" if undecided is None else undecided.lane(0).name
             target = streams.place(streams.last, at) if shape.mapped else row[-1]
             when(body, body.op(f"xor i1 {stays}, true"), lambda: body.stored(made.lane(0), target))
-            to = body.at("%list", body.op(f"mul i64 {kept[0].name}, 16"))
-            body.store("i64", self.row.number, to)
-            body.store("i64", place, to, 8)
-            return [kept[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
+            return [open_[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
 
         _, (left,) = body.loop("%noted", "%count", 1, [Value(body, "%noted", Kind("i64"))], entry)
         return left.name

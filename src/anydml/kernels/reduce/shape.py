@@ -42,7 +42,13 @@ class Shape(NamedTuple):
 
     def block(self, times: int) -> int:
         """Turns of a block, of so many groups each: a line is added up in blocks, so that a term goes through few additions."""
-        return 1 << max(-(-self.additions // times).bit_length() // 2, 2)
+        turns = -(-self.additions // times)
+        return 1 << max(turns.bit_length() // 2, 2)
+
+    @property
+    def all_additions(self) -> int:
+        """Additions that a term goes through where nothing is added up in blocks, at most: in its lane, then among lanes."""
+        return 2 * self.additions * self.lines + 2 * self.lanes
 
     def short_depth(self, times: int) -> int:
         """As `depth`, where blocks of `SHORT` turns are added up, and lines, so that nothing is lost but once at the end."""

@@ -12,13 +12,16 @@ added to what is not.
 from __future__ import annotations
 
 from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.combined import used
-from anydml.kernels.elementwise.functions.approximate import ROUNDER, at_least
+from anydml.kernels.elementwise.functions.approximate import ROUNDER, at_least, at_most
 from anydml.kernels.elementwise.functions.coefficients import EXP, EXP_NEAR
 from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
 from anydml.kernels.elementwise.functions.paired_tables import SIXTEENTHS
+from anydml.kernels.elementwise.functions.pairs import Pair, two_sum
 from anydml.kernels.elementwise.functions.picks import picked
-from anydml.kernels.elementwise.numbers import SLACK, Number, U
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, either
+from anydml.kernels.elementwise.precise_arithmetic import Precise, subtract
 from anydml.kernels.match.maps import Formula, Node
 from anydml.tensor import DataType
 
@@ -100,6 +103,41 @@ def _rest(formula: Formula, e: int, condition: int) -> tuple[int, int] | None:
     if first == ("row_first_largest", (x,), False) and place.op == "stream" and place.data[1] == DataType.INT64:
         return x, m
     return None
+
+
+def less(formula: Formula) -> tuple[int, int, int] | None:
+    """The places of x, m and L where a formula is the log-softmax (x - m) - L: m is a row's largest x, L known of a rest."""
+    op, args, _ = formula[-1]
+    if op != "sub" or formula[args[0]].op != "sub":
+        return None
+    x, m = formula[args[0]].args
+    rests = [node for node in formula if node.op == "row_rest"]
+    same = formula[m] == ("row_max", (x,), False) and [node.args for node in rests] == [(x, m)]
+    return (x, m, args[1]) if same else None
+
+
+def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type: DataType) -> tuple[Value, Value]:
+    """The bits of (x - m) - L, and the lanes that stay open, which may be too many; count: of a row's elements, at most.
+
+    x - m is exact as a pair of float64 values, and so it is known on which side of it the difference is, however small L is.
+    gap: how far m is ahead of all others. What is within 2^-1024 |b| of a tie b counts as b; of n terms, L is between e^-gap
+    and n e^-gap, but for 2^-800 of it. Below, `limit` is between 2^1022.8 e^-gap and 2^1023.8 e^-gap where gap is between 600
+    and 800. Differences below that are below 2^1023.8 L, those from 4 n times as much on are above 2^1024.8 L; what is between
+    stays open. Elements that are not m differ from it by gap at least, and by 2^130 at most, so that this holds beyond 600 and
+    800, too.
+    """
+    body, nothing = x.body, x.wide().lift(0.0)
+    difference = Pair(*two_sum(x.wide(), -m.wide()))
+    shifted = at_most(at_least(gap, 600.0), 800.0) * -LOG2_E + 1023.3 + ROUNDER
+    limit = ((shifted.bits() << 52) + (1023 << 52)).cast(nothing.kind)
+    size = difference.head.magnitude()
+    ahead = size.compared("oge", limit * (4.0 * count))
+    small, err = (body.chosen(ahead, 0.0, value) for value in (log.wide(), log.error()))
+    unsure = either(log.guard, ~ahead & size.compared("oge", limit))
+    made = subtract(Precise(difference, nothing, None), Precise(Pair(small, nothing), err, unsure))
+    bits, undecided = precise.finished(made, data_type, integral=False)
+    assert undecided is not None
+    return bits, undecided
 
 
 class Shares:

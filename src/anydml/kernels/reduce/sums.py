@@ -8,18 +8,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import numbers
-from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import FAR, SLACK, Number, U
 from anydml.kernels.elementwise.wholes import Whole
 from anydml.kernels.reduce.accumulator import Accumulator, masked
+from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.softmax import Shares
 
+FURTHEST = 400  # exponents of products, that float64 holds with all digits
 TINY = 2.0**-900  # sums below are too near to terms that are only known to be smaller than 2^-1000
+
+
+class Over(NamedTuple):
+    """A sum t beside the float64 nearest to it, with |t - total - left| <= lost; guard: lanes where terms have none.
+
+    Where the total is 0, infinite or NaN, left is 0. Terms are multiples of 2^-400.
+    """
+
+    total: Value
+    left: Value
+    lost: Value
+    guard: Value | None
 
 
 class Guards:
@@ -38,8 +53,11 @@ class Guards:
 class Sum(Accumulator):
     """A sum of numbers. count: at most so many terms; depth: additions that one term goes through at most.
 
-    careful: of exact terms, with what each addition leaves over, so that the sum is exact, or known to be not.
+    careful: of exact terms, with what each addition leaves over, so that the sum is exact, or known to be not. over: what a
+    careful sum came to.
     """
+
+    over: Over | None = None
 
     def __init__(self, body: Body, lanes: int, term: Number, count: int, depth: int, *, counted: bool, careful: bool) -> None:
         super().__init__(body, lanes)
@@ -49,7 +67,7 @@ class Sum(Accumulator):
             raise Uncompilable("a sum of some terms, of any sign")
         most = term.largest * count
         self.exact = term.exact and term.quantum is not None and most < math.ldexp(1.0, min(53 + term.quantum, 1000))
-        self.careful = careful and term.exact and not self.exact
+        self.careful = self.any_order = careful and term.exact and not self.exact
         self.plain = self.exact or (term.positive and term.err is None)
         self.rel = (0.0 if term.exact else term.rel * SLACK) + depth * U * SLACK
         wide = Kind("double", lanes)
@@ -103,11 +121,17 @@ class Sum(Accumulator):
         if self.careful:
             total, left = two_sum(values[0], values[1])
             # -0 stays -0, and infinity what it is: its additions leave NaN over
-            total = self.body.chosen(values[1].compared("one", 0.0), total, values[0])
+            some = values[1].compared("one", 0.0)
+            total, left = self.body.chosen(some, total, values[0]), self.body.chosen(some, left, 0.0)
+            over = Over(total, left, values[2] * 2.0, guard)  # twice: for the roundings of that sum itself
+            if term.quantum is not None and term.quantum >= -400:
+                self.over = over
             odd = numbers.odd_of(total, left)
+            # less than what is left over does not change on which side of the total the sum is
+            lost = over.lost.compared("une", 0.0) & ~over.lost.compared("olt", left.magnitude())
             return replace(
-                made.guarded(values[2].compared("une", 0.0) & total.magnitude().compared("one", math.inf)),
-                wide=lambda: total, odd=lambda: odd, rel=U, digits=53, least=least,
+                made.guarded(lost & total.magnitude().compared("one", math.inf)),
+                wide=lambda: total, odd=lambda: odd, rest=lambda: left, rel=U, digits=53, least=least,
             )  # fmt: skip
         if self.exact:
             return replace(made, exact=True, digits=min(53, digits), least=least)
@@ -130,7 +154,7 @@ class Sum(Accumulator):
 class Product(Accumulator):
     """A product of numbers, guarded where a part of it comes near the ends of float64's range."""
 
-    def __init__(self, body: Body, lanes: int, term: Number, depth: int, count: int) -> None:
+    def __init__(self, body: Body, lanes: int, term: Number, count: int) -> None:
         super().__init__(body, lanes)
         if term.err is not None or term.saturated:
             raise Uncompilable("a product of numbers with absolute bounds")
@@ -154,6 +178,67 @@ class Product(Accumulator):
 
     def result(self, values: list[Value]) -> Item:
         return Number(self.body, lambda: values[0], low=-FAR, high=FAR, rel=self.rel, guard=values[1])
+
+
+class CarefulProduct(Accumulator):
+    """A product of float32 numbers: a head between 1 and 2, a tail, the exponent of both, and the bits of what was rounded off.
+
+    Of n factors, the tail is below n u of the head, and both are off by less than 8 n^2 u^2 of it: a product of two such pairs
+    is off by their bounds, by that of the tails, and by 3 u of these and 4 u^2 where no operation is fused, and
+    a^2 + b^2 + (a b + 3 (a + b) + 4) / 8 < (a + b)^2. A product that float32 holds, or that is half between two, has at most
+    25 digits; so has every part of it, then, and nothing is rounded off.
+    A zero, an infinity and NaN stay what they are: a head that is one has no exponent.
+    """
+
+    any_order = True
+
+    def __init__(self, body: Body, lanes: int, term: Number, count: int) -> None:
+        super().__init__(body, lanes)
+        self.share = 8 * (count * U) ** 2 * SLACK
+        self.rel = (count * U + self.share) * SLACK
+        wide, whole = Kind("double", lanes), Kind("i64", lanes)
+        self.starts = [body.constant(wide, 1.0), body.constant(wide, 0.0), *(body.constant(whole, 0) for _ in range(2))]
+        self.guards = Guards(body, lanes, term)
+        self.starts += self.guards.starts
+
+    def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
+        assert isinstance(term, Number)
+        head, tail, exponent, off = values[:4]
+        x = masked(active, term.wide(), 1.0)
+        made, low = exact_product(head, x)
+        tail = self.body.fused(tail, x, low)
+        return [*self._scaled(made, tail, exponent, off | low.bits()), *self.guards.step(values, term, active)]
+
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        made, low = exact_product(a[0], b[0])
+        tail = low + (a[0] * b[1] + a[1] * b[0])
+        off = a[3] | b[3] | low.bits() | lost_product(a[0], b[0], made).bits()
+        return [*self._scaled(made, tail, a[2] + b[2], off), *(x | y for x, y in zip(a[4:], b[4:], strict=True))]
+
+    def _scaled(self, head: Value, tail: Value, exponent: Value, off: Value) -> list[Value]:
+        body, bits = self.body, head.bits()
+        place = bits.shifted_right(52, signed=False) & 2047
+        there = (place - 1).compared("ult", 2046)
+        scale = ((body.constant(place.kind, 2046) - place) << 52).cast(head.kind)
+        scale = body.chosen(there, scale, 1.0)
+        return [head * scale, tail * scale, body.chosen(there, exponent + (place - 1023), exponent), off]
+
+    def result(self, values: list[Value]) -> Item:
+        body, (head, tail, exponent, off) = self.body, values[:4]
+        # beyond 2^FURTHEST, or below its reciprocal, everything is stored as infinity, or as 0
+        limit = body.constant(exponent.kind, FURTHEST)
+        exponent = body.chosen(exponent.compared("slt", limit), exponent, limit)
+        limit = body.constant(exponent.kind, -FURTHEST)
+        exponent = body.chosen(exponent.compared("sgt", limit), exponent, limit)
+        scale = ((exponent + 1023) << 52).cast(head.kind)
+        err = body.chosen((off << 1).compared("ne", 0), head.magnitude() * self.share, 0.0)
+        made = between(head, tail - err, tail + err, values[4] if self.guards.starts else None, self.rel)
+        assert made.ends is not None
+        low, high, nearest = (end * scale for end in (*made.ends(), head))
+        return replace(
+            made, wide=lambda: nearest, ends=lambda: (low, high), saturated=FURTHEST - 1,
+            zero=lambda: nearest.compared("oeq", 0.0),
+        )  # fmt: skip
 
 
 class Integers(Accumulator):
@@ -181,15 +266,19 @@ class Integers(Accumulator):
 class Rest(Accumulator):
     """A sum of e^(x - m) without the first x that is m, the largest one: see `softmax`.
 
-    depth: additions that one term goes through at most.
+    depth: additions that one term goes through at most. gap: known when there is a result: how far m is ahead of all others.
     """
+
+    gap: Value
 
     def __init__(self, body: Body, lanes: int, shares: Shares, m: Value, count: int, depth: int) -> None:
         super().__init__(body, lanes)
         self.shares, self.m, self.count = shares, m, count
         # two powers, the additions, a quotient and a sum; and what the least powers stand for
         self.rel = (2 * shares.rel + (depth + 4) * U) * SLACK
+        single = Kind("float", lanes)
         self.starts = [body.constant(Kind("double", lanes), 0.0), body.constant(Kind("i32", lanes), 0)]
+        self.starts.append(body.constant(single, -math.inf))  # the largest other one, unless that is m as well
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
         assert isinstance(term, Number)
@@ -201,12 +290,19 @@ class Rest(Accumulator):
         more = self.body.chosen(none, 0.0, power)
         if active is not None:
             equal = equal & active
-        return [values[0] + masked(active, more, 0.0), self.body.chosen(equal, values[1] + 1, values[1])]
+        count = self.body.chosen(equal, values[1] + 1, values[1])
+        other = masked(active, self.body.chosen(none, -math.inf, x), -math.inf)
+        return [values[0] + masked(active, more, 0.0), count, self._larger(values[2], other)]
+
+    def _larger(self, x: Value, y: Value) -> Value:
+        return self.body.chosen(x.compared("ogt", y), x, y)
 
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
-        return [x + y for x, y in zip(a, b, strict=True)]
+        return [a[0] + b[0], a[1] + b[1], self._larger(a[2], b[2])]
 
     def result(self, values: list[Value]) -> Item:
+        several = values[1].compared("sgt", 1)
+        self.gap = self.body.chosen(several, 0.0, (self.m - values[2]).converted("fpext", values[0].kind))
         power = self.shares.ended(self.shares.begun(self.m.converted("fpext", values[0].kind))).wide()
         others = (values[1] - 1).converted("sitofp", values[0].kind)
         made = values[0] / power + others

@@ -21,13 +21,15 @@ from anydml.kernels.elementwise.numbers import SLACK, Number, U, settled
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
+from anydml.kernels.reduce.careful_rest import CarefulRest, adds_largest
 from anydml.kernels.reduce.extremes import Extreme
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint
 from anydml.kernels.reduce.moment_walk import MomentWalk
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
+from anydml.kernels.reduce.refined import refined
 from anydml.kernels.reduce.shape import Shape
 from anydml.kernels.reduce.stages import COSTLY, inner
-from anydml.kernels.reduce.sums import Product, Rest, Sum
+from anydml.kernels.reduce.sums import CarefulProduct, Over, Product, Rest, Sum
 from anydml.tensor import DataType
 
 
@@ -39,6 +41,8 @@ class RowWalk(MomentWalk):
         # a map's formula is not asked: reductions are none of its operations
         self.modular = modular(shape.formula) if shape.integral and shape.types[-1].dtype.kind in "iu" else frozenset()
         self.careful, self.improves = careful, False
+        self.over: dict[int, Over] = {}  # careful sums
+        self.closest: Number | None = None  # what is stored, where it is known closer than its formula says
         self.kept_forms: dict[int, Number] = {}
         self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
         self.reciprocals: dict[int, Number] = {}
@@ -51,6 +55,8 @@ class RowWalk(MomentWalk):
             rests.append(self.formula[self.formula[self.powers].args[0]].args[1])
         self.largest = rests[0] if rests else -1  # the place of what powers are taken beside
         self.shares: softmax.Shares | None = None
+        self.gap: Value | None = None  # of a rest
+        self.less = softmax.less(shape.formula) if shape.mapped else None
 
     # --- what differs within a row ---
 
@@ -135,7 +141,12 @@ class RowWalk(MomentWalk):
                 m = self.number(args[1]).single
                 assert self.shares is not None
                 assert m is not None
-                made.append(Rest(self.body, self.shape.lanes, self.shares, m, self.shape.most, depth))
+                closer = not self.shape.mapped and adds_largest(self.formula)
+                if closer and self.careful:
+                    made.append(CarefulRest(self.body, self.shape.lanes, self.shares, m, self.shape.all_additions))
+                else:
+                    made.append(Rest(self.body, self.shape.lanes, self.shares, m, self.shape.most, depth))
+                self.improves |= closer
                 continue
             if op in (MOMENTS, JOINT):
                 made.append(self.of_moments(p, self.shape.short_depth(self.groups(s))))
@@ -148,7 +159,7 @@ class RowWalk(MomentWalk):
             )  # fmt: skip
             if isinstance(a, Extreme) and p == self.largest and self.powers is not None:
                 a.be_plain()  # of NaN, the sum of powers is NaN
-            if isinstance(a, Sum) and a.term.exact and not a.exact:
+            if (isinstance(a, Sum) and a.term.exact and not a.exact) or (isinstance(a, Product) and a.term.single is not None):
                 self.improves = True
             made.append(a)
         return made
@@ -210,12 +221,13 @@ class RowWalk(MomentWalk):
             if isinstance(a, Joint):
                 made += a.together(own, self.number(args[0]), self.number(args[1]), active)
                 continue
-            if len(args) > 1 and not isinstance(a, Rest):
+            if len(args) > 1 and not isinstance(a, (Rest, CarefulRest)):
                 truth = self.truth(args[1])
                 if truth.guard is not None:
                     raise Uncompilable("a condition that has to be decided elsewhere")
                 mask = truth.mask if active is None else truth.mask & active
-            term = self.number(args[0]) if isinstance(a, (Sum, Product)) else self._term(args[0])
+            summed = isinstance(a, (Sum, Product, CarefulProduct))
+            term = self.number(args[0]) if summed else self._term(args[0])
             made += a.step(own, term, mask, at)
         return made
 
@@ -223,7 +235,6 @@ class RowWalk(MomentWalk):
         """The results of a pass from the values of all sets; across: each lane is of a row of its own."""
         first = 0
         passes = self.stages.passes[s]
-        root = len(self.formula) - 1
         for k, a in enumerate(accumulators):
             values = sets[0][first : first + len(a.starts)]
             for other in sets[1:]:
@@ -232,19 +243,32 @@ class RowWalk(MomentWalk):
             item = a.result(values) if across else a.finished(values)
             p = passes[k]
             self.put_beside(p, a)
-            alone = p == root or (p == root - 1 and self.formula[root].op == "same")
-            if isinstance(item, Number) and isinstance(a, Sum) and a.careful and not alone:
-                # of what is computed from the sum, only an exact one is of use
-                wide, odd = item.wide(), item.odd
-                assert odd is not None
-                rest = odd().bits().compared("ne", wide.bits())
-                item = replace(item.guarded(rest), exact=True, rel=0.0)
+            if isinstance(a, Rest):
+                self.gap = a.gap
+            alone = self._is_stored(p)
+            if isinstance(item, Number) and isinstance(a, Sum) and a.over is not None and not alone:
+                # what is computed from the sum takes it for exact, unless it is `refined`
+                item = replace(item.guarded(a.over.left.compared("une", 0.0)), exact=True, rel=0.0, rest=None)
+                self.over[p] = a.over
+            if isinstance(a, CarefulRest):
+                self.closest = a.sum
+            if isinstance(item, Number) and not alone:
+                item = replace(item, ends=None)  # which what is made of it has not
             self.items[p] = item if alone else self._settled(item)
+
+    def closely(self) -> tuple[Value, Value]:
+        """The bits of a group of elements of a log-softmax, and the lanes that stay open: see `softmax.closely`."""
+        assert self.less is not None
+        assert self.gap is not None
+        x, m, total = (self.number(p) for p in self.less)
+        return softmax.closely(x, m, total, self.gap, self.shape.most, self.shape.types[-1])
 
     # --- items ---
 
     def root(self) -> Item:
         """The item that is stored."""
+        if self.closest is not None:
+            return self.closest
         last = len(self.formula) - 1
         target = last if self.powers is None else self.powers
         self._fill(inner(self.formula, self.stages.within, [target], set(self.items)))
@@ -259,6 +283,10 @@ class RowWalk(MomentWalk):
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op in (VARIANCE, OTHER_MEAN, TOTAL):
             return self.beside[args[0], op]
+        if args and args[0] in self.over and not self.shape.mapped and self._is_stored(place):
+            made = refined(op, self.over[args[0]], [self.number(a) for a in args[1:]])
+            if made is not None:
+                return made
         if op == "sub" and args[0] == args[1]:
             x = self.number(args[0])
             nothing = x.wide() - x.wide()  # NaN of infinities
@@ -279,6 +307,11 @@ class RowWalk(MomentWalk):
             if not x.exact:
                 return arithmetic.multiply(x, self.reciprocals[args[1]])
         return super()._item(place, op, args, data)
+
+    def _is_stored(self, place: int) -> bool:
+        """Whether a node is what a row comes to, and nothing else is made of it."""
+        root = len(self.formula) - 1
+        return place == root or (place == root - 1 and self.formula[root].op == "same")
 
     def _small(self, x: Number) -> Number:
         """e^x for x <= 0, an exact number or one that is rounded once."""

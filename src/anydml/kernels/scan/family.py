@@ -14,6 +14,7 @@ from anydml.exact.formats import FLOAT16, FLOAT32, Format
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.irregular.loops import Loop, described, parts
 from anydml.kernels.kernel import Arrays, Lowered, Machine, Refused
 from anydml.kernels.match.scans import Scan, scan
@@ -186,4 +187,5 @@ def _decide_lines(found: Scan, layout: Layout, piece: Piece, lanes: int, state: 
                 made = exact.sums(
                     elements, form, exclusive=found.exclusive, begun=(float(begun[i]), float(begun[lanes + i])) if row else ()
                 )
+            TALLY.note(n)
             output[tuple(index)] = list(made)

@@ -13,6 +13,7 @@ from typing import TypeVar
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.match.windows import LENGTH
 from anydml.kernels.windows.columns import Columns
 from anydml.kernels.windows.counts import Range, ranged
 from anydml.kernels.windows.finish import Finish, Met
@@ -295,7 +296,7 @@ class _Kernel:
                 body.store("i64", offset.name, body.at("%offsets", to))
                 if shape.indices is not None:
                     body.store("i64", where.name, body.at("%positions", to))
-                if shape.ranged or shape.between:
+                if shape.ranged or shape.between or shape.kind == LENGTH:
                     body.store("ptr", body.at(x, here.name), body.at("%rows_at", to))
                 return [values[0] + 1]
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from anydml.kernels.code.emit import when
+from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.match.windows import MAX, MEAN, SUM
+from anydml.kernels.match.windows import LENGTH, MAX, MEAN
 from anydml.kernels.windows import results
 from anydml.kernels.windows.counts import within
 from anydml.kernels.windows.kinds import Reduction, Total
 from anydml.kernels.windows.lines import Lines
 from anydml.kernels.windows.shape import Shape
+from anydml.tensor import DataType
 
 WORD = Kind("i64")
 
@@ -172,7 +174,10 @@ class Finish:
         made, undecided = results.line(shape, parts[0], terms, divisors, self._parameters(i))
         self._store(made, i, out[0], 1)
         if undecided is not None:
-            self._note(undecided, i)
+            if shape.kind == LENGTH:
+                self._any(undecided, lambda: self._ties(met, parts[0], made, undecided, i, out))
+            else:
+                self._note(undecided, i)
 
     def _parameters(self, i: Value) -> list[Value | None]:
         """Scales and zero points of a group."""
@@ -235,43 +240,89 @@ class Finish:
         body.store("i64", place.name, slot, 8)
         body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
 
-    # --- sums of elements far apart ---
+    # --- sums of elements far apart, and roots next to what is half between two results ---
 
     def careful(self, met: Met, out: list[str]) -> None:
-        """A line's sums one by one, with what each addition leaves over."""
-        body, shape, kind = self.body, self.shape, self.kind
-        assert isinstance(kind, Total)
-        names = ("n", "stride", "window", "dilation", "start", "limit")
-        size, stride, window, dilation, start, limit = (Value(body, f"%{name}", WORD) for name in names)
-        one_lane = Kind("double", 1)
-        xs = Value(body, "%xs", WORD)
+        """A line's sums with what each addition leaves over."""
 
-        def element(i: str, _: list[Value]) -> list[Value]:
-            o = Value(body, i, WORD)
-            r = within(body, o, size, stride, window, dilation, start, limit, padded=shape.padded, dense=False)
-
-            def line(t: str, values: list[Value]) -> list[Value]:
-                row = met.row(Value(body, t, WORD))
-
-                def term(k: str, values: list[Value]) -> list[Value]:
-                    p = r.first + Value(body, k, WORD) * dilation
-                    bits = body.loaded(Kind(f"i{8 * self.lines.itemsize}", 1), body.at(row, (p * xs).name))
-                    return _added(values, kind.read(bits)[0])
-
-                return body.loop(r.low.name, r.high.name, 1, values, term)[1]
-
-            neutral, zero = (body.constant(one_lane, x) for x in (0.0 if shape.kind == SUM else -0.0, 0.0))
-            total, left, lost = body.loop("0", met.terms.name, 1, [neutral, zero, zero], line)[1]
-            empty = self._count("counts", met.terms, o, 1).compared("eq", 0)
-            total = body.chosen(empty, 0.0, total)
-            divisors = self._count("divisors", met.counted, o, 1)
-            made, undecided = results.careful(shape, total, left, lost, divisors)
-            self._store(made, o, out[0], 1)
-            assert undecided is not None
-            self._note(undecided, o)
+        def group(i: Value, _: list[Value]) -> list[Value]:
+            self._closely(met, i, out)
             return []
 
-        body.loop("0", "%m", 1, [], element)
+        self.lines.groups("%m", self.shape.lanes, [], group)
+
+    def _closely(self, met: Met, i: Value, out: list[str]) -> None:
+        """A group of results of a line, from their sums with what each addition leaves over."""
+        body, shape, kind, lanes = self.body, self.shape, self.kind, self.shape.lanes
+        assert isinstance(kind, Total)
+        neutral, zero = (body.constant(Kind("double", lanes), x) for x in (kind.neutral[0], 0.0))
+
+        def line(t: str, values: list[Value]) -> list[Value]:
+            count = body.constant(WORD, 0)
+            for end, element in self._elements(met, Value(body, t, WORD), i, neutral):
+
+                def term(k: str, values: list[Value], element: Callable[[Value], Value] = element) -> list[Value]:
+                    return _added(values, element(Value(body, k, WORD)))
+
+                values = body.loop(count.name, end.name, 1, values, term)[1]
+                count = end
+            return values
+
+        total, left, lost = body.loop("0", met.terms.name, 1, [neutral, zero, zero], line)[1]
+        total = body.chosen(self._count("counts", met.terms, i, lanes).compared("eq", 0), 0.0, total)
+        made, undecided = results.careful(shape, total, left, lost, self._count("divisors", met.counted, i, lanes))
+        self._store(made, i, out[0], 1)
+        self._note(undecided, i)
+
+    def _ties(self, met: Met, total: Value, made: Value, undecided: Value, i: Value, out: list[str]) -> None:
+        """A group of lengths next to what is half between two results: most are just that, of sums that are exact."""
+        body = self.body
+        if self.shape.types[0] == DataType.FLOAT16:
+            # squares are multiples of 2^-48, and so are their sums, of which those below 2^5 have 53 bits
+            known = total.compared("olt", 32.0)
+            root, open_ = results.root(self.shape, total, total.lift(0.0), total.lift(0.0))
+            self._store(body.chosen(undecided & known, root, made), i, out[0], 1)
+            undecided = undecided & (~known | open_)
+        self._any(undecided, lambda: self._closely(met, i, out))
+
+    def _any(self, lanes: Value, do: Callable[[], None]) -> None:
+        """Do something where a mask holds in some lane."""
+        when(self.body, self.body.op(f"icmp ne i64 {lanes_as_bits(lanes)}, 0"), do)
+
+    def _elements(self, met: Met, t: Value, i: Value, neutral: Value) -> Iterator[tuple[Value, Callable[[Value], Value]]]:
+        """The k-th elements of a group of windows in the t-th line that they meet: one way up to a number, then another."""
+        body, shape, lines, lanes = self.body, self.shape, self.lines, self.shape.lanes
+        names = ("n", "stride", "dilation", "start", "window", "xs")
+        size, stride, dilation, start, window, step = (Value(body, f"%{name}", WORD) for name in names)
+        if not shape.slides:
+            yield body.constant(WORD, 1), lambda _: lines.load(met.offset(t) + i)[0]
+            return
+        if not shape.down:  # the line is kept
+            kept = Value(body, body.op(f"udiv i64 {met.offset(t).name}, %pitch"), WORD) * Value(body, "%length", WORD)
+            yield window, lambda k: lines.windowed(kept, i, k)[0]
+            return
+        row, first = met.row(t), i * stride - start
+        # where all windows are inside, elements side by side are loaded as one
+        inside = first.compared("sge", 0) & (first + window + (shape.step * lanes - 1)).compared("sle", size)
+        mask = ", ".join(f"i32 {shape.step * lane}" for lane in range(lanes))
+
+        def beside(k: Value) -> Value:
+            both = lines.bits(row, first + k, shape.step * lanes)
+            kind = both.kind._replace(lanes=lanes)
+            picked = f"shufflevector {both!r}, {both.kind.text} poison, <{lanes} x i32> <{mask}>"
+            return self.kind.read(body.value(picked, kind))[0]
+
+        yield body.chosen(inside, window, 0), beside
+        places = body.splat(first, lanes) + body.constants("i64", range(lanes)) * body.splat(stride, lanes)
+
+        def apart(k: Value) -> Value:
+            at = places + body.splat(k * dilation, lanes)
+            there = at.compared("ult", body.splat(size, lanes))
+            offsets = body.chosen(there, at, 0) * body.splat(step, lanes)
+            bits = gathered(body, Kind(f"i{8 * lines.itemsize}"), row, offsets)
+            return body.chosen(there, self.kind.read(bits)[0], neutral)
+
+        yield window, apart
 
 
 def _added(values: list[Value], x: Value) -> list[Value]:

@@ -164,30 +164,30 @@ class Total(Reduction):
         return [self.body.constant(Kind("i32", lanes), 0), self.body.constant(Kind("i32", lanes), -1)]
 
     def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
-        """The bits of the largest magnitude, and those of the least that is not 0, less 1."""
+        """The bits of the largest finite magnitude, one more in its exponent, and those of the least that is not 0, less 1."""
         if not values:
             return []
         size = self.single(bits).bits() & 0x7FFFFFFF
-        less = size - 1  # that of 0 is beyond all others
-        return [self.body.intrinsic("umax", values[0], size), self.body.intrinsic("umin", values[1], less)]
+        more = size + (1 << 23)  # what is infinite or NaN is negative by this, and below all others
+        less = size - 1  # that of 0 is beyond all others, and of what is infinite or NaN beyond all that are not 0
+        return [self.body.intrinsic("smax", values[0], more), self.body.intrinsic("umin", values[1], less)]
 
     def usual(self, values: list[Value]) -> Value | None:
-        """Whether sums in float64 are exact, and means are no subnormal numbers.
+        """Whether sums of finite elements in float64 are exact; others are as they should be, but for the bits of NaN.
 
-        n numbers below 2^(e + 1) that are multiples of 2^(l - 23) need no more than 53 bits where n 2^(e + 1) <= 2^(l + 30);
-        l is at least -63 here, so that a mean is 0 or above 2^-126. close: they need no more than 47.
+        n numbers below 2^(e + 1) that are multiples of 2^(l - 23) need no more than 53 bits where n 2^(e + 1) <= 2^(l + 30).
+        close: they need no more than 47.
         """
         if not values:
             return None
         body, word = self.body, Kind("i32")
-        found = [
+        above, low = [
             body.call(f"llvm.vector.reduce.{how}.v{v.kind.lanes}i32", word, v).shifted_right(23, signed=False)
-            for how, v in zip(("umax", "umin"), values, strict=True)
+            for how, v in zip(("smax", "umin"), values, strict=True)
         ]
-        high, low = found
         bits = Value(body, "%terms", Kind("i64")).converted("trunc", word)  # n < 2^bits
-        self.close = (high + bits).compared("ule", low + 23)
-        return (high + bits).compared("ule", low + 29) & high.compared("ult", 255) & low.compared("uge", 64)
+        self.close = (above + bits).compared("ule", low + 24)
+        return (above + bits).compared("ule", low + 30)
 
     def begun(self, x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
         return x

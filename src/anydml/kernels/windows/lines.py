@@ -127,13 +127,12 @@ class Lines:
     def _along(self, i: Value, line: Value, to: Value) -> list[Value]:
         body, shape = self.body, self.shape
         window = Value(body, "%window", WORD)
-        first = line + i * (shape.step or Value(body, "%stride", WORD))
         dilation = Value(body, "%dilation", WORD)
         indexed = shape.indices is not None
         starts = self._places(i) * self._index("stride") - self._index("start") if indexed else None
 
         def element(k: Value) -> tuple[list[Value], Value | None, Value | None]:
-            x = self._strided(first + k * dilation)
+            x = self.windowed(line, i, k)
             if starts is None:
                 return x, None, None
             far = (k * dilation).converted("trunc", Kind(starts.kind.element))
@@ -154,6 +153,11 @@ class Lines:
         for j, value in enumerate(made[: len(self.kind.parts)]):
             self._put(f"%slot{j}", to, value)
         return []
+
+    def windowed(self, line: Value, i: Value, k: Value) -> list[Value]:
+        """The k-th elements of a group of windows. line: where the padded line begins."""
+        stride = self.shape.step or Value(self.body, "%stride", WORD)
+        return self._strided(line + i * stride + k * Value(self.body, "%dilation", WORD))
 
     def _strided(self, first: Value) -> list[Value]:
         """Elements of the padded line, a stride apart."""

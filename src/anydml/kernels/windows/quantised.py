@@ -20,7 +20,8 @@ from anydml.schema.check import Checked
 from anydml.schema.types import EIGHT_BIT
 from anydml.tensor import TensorDesc
 
-PLAIN = 2  # dimensions without windows
+PLAIN = 2  # dimensions without windows, at least
+WINDOWED = 2  # those behind them, at least: lines run along the last one, and others beside them
 LOOKED_AT = 1 << 12  # outputs along a dimension whose windows are counted
 MOST = 1 << 15  # elements of a window
 
@@ -84,8 +85,10 @@ def _windows(region: Pooling, output: str, tensors: Mapping[str, TensorDesc]) ->
     x = tensors[all_of.source]
     axes = [Axis(1, 1, counted=1)] * (PLAIN - len(all_of.kept))
     axes += [Axis(x.sizes[d], x.sizes[d], counted=x.sizes[d]) for d in all_of.kept]
+    beside = max(0, WINDOWED - len(all_of.reduced) - max(0, len(all_of.kept) - PLAIN))
+    axes += [Axis(1, 1, counted=1)] * beside
     axes += [Axis(x.sizes[d], 1, window=x.sizes[d], counted=x.sizes[d]) for d in all_of.reduced]
-    order = (*[None] * (PLAIN - len(all_of.kept)), *all_of.kept, *all_of.reduced)
+    order = (*[None] * (PLAIN - len(all_of.kept)), *all_of.kept, *[None] * beside, *all_of.reduced)
     views = {name: _view(t, order) for name, t in tensors.items()}
     return Windows(MEAN, all_of.source, output, None, tuple(axes)), views
 

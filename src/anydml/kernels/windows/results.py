@@ -5,6 +5,8 @@ unless v is half between two of these, b, and the exact quotient t is not. This 
 
 - t = N / n for a float64 N and an integer n up to 2^20, b having 25 digits at most: N and n b are then multiples of the last
   place of N, so that t and b are apart by more than half of the last place of b.
+- Where b is half between two subnormal numbers, it and N are multiples of 2^-150, so that t and b are apart by 2^-170, and v is
+  within 2^-126 u of t, or 2^-175 without its last four bits.
 - t = N / D where N has 47 digits, D 39 and b 11: as integers of a common place, N and b D are apart by 2^-50 of themselves.
 """
 
@@ -42,15 +44,14 @@ def mean(shape: Shape, total: Value, number: Value, inverse: Value, *, close: bo
     close: of sums of up to 47 bits no quotient is nearer to what is half between two float32 than 2^-47 of itself, unless it is
     just that. The product by the reciprocal is within 2 u of it, and then without its last four bits it is just that, too.
     """
-    single = total.kind.of("float")
     if shape.halves and shape.types[1] == DataType.FLOAT32:  # the product is exact
-        return (total * inverse).converted("fptrunc", single).bits()
-    if close and shape.types[1] == DataType.FLOAT32:
-        return (((total * inverse).bits() + 8) & -16).cast(total.kind).converted("fptrunc", single).bits()
+        return as_bits(total * inverse, shape.types[1])
+    if close and shape.types[1] == DataType.FLOAT32:  # an infinity stays one, and so does NaN
+        return as_bits((((total * inverse).bits() + 8) & -16).cast(total.kind), shape.types[1])
     return as_bits(total / number, shape.types[1])
 
 
-def careful(shape: Shape, total: Value, left: Value, lost: Value, counts: Value) -> tuple[Value, Value | None]:
+def careful(shape: Shape, total: Value, left: Value, lost: Value, counts: Value) -> tuple[Value, Value]:
     """The bits of what a sum comes to that is known with what its additions left over, and the lanes that are open.
 
     lost: the magnitudes of what the additions of that left over.
@@ -61,6 +62,8 @@ def careful(shape: Shape, total: Value, left: Value, lost: Value, counts: Value)
     high = body.chosen(finite & left.compared("une", 0.0), high, total)  # which may be -0
     low, lost = (body.chosen(finite, x, 0.0) for x in (low, lost))
     inexact = lost.compared("une", 0.0)
+    if shape.kind == LENGTH:
+        return root(shape, high, low, lost)
     if shape.kind == MEAN:
         made = v = high / number_of(counts)
         inexact = inexact | low.compared("une", 0.0)
@@ -70,6 +73,30 @@ def careful(shape: Shape, total: Value, left: Value, lost: Value, counts: Value)
     e = body.fused(v.magnitude(), 4 * U, lost)
     ends = [as_bits(end, shape.types[1]) for end in (v - e, v + e)]
     return as_bits(made, shape.types[1]), inexact & ends[0].compared("ne", ends[1])
+
+
+def root(shape: Shape, high: Value, low: Value, lost: Value) -> tuple[Value, Value]:
+    """The bits of the root of high + low, known up to `lost`, and the lanes that are open.
+
+    The root of high is off by u of itself, and by as much for low. If the ends of that round to two results, their middle b has
+    25 digits at most, so that its square is exact in float64, and so is the difference to high, which is next to it. On which
+    side of b the root is, or that it is b, says the sign of (high - b^2) + low, which one rounding keeps.
+    """
+    near, data_type = high.root(), shape.types[1]
+    ends = [as_bits(end, data_type) for end in (near * (1 - 4 * U), near * (1 + 4 * U))]
+    differ = ends[0].compared("ne", ends[1])
+    first, second = (_number(end, data_type) for end in ends)
+    middle = (first + second) * 0.5
+    rest = (high - middle * middle) + low
+    sure = lost.compared("oeq", 0.0) | rest.magnitude().compared("ogt", lost * SLACK)
+    made = high.body.chosen(differ, odd_of(middle, rest), near)
+    return as_bits(made, data_type), differ & ~(sure & middle.compared("olt", math.inf))
+
+
+def _number(bits: Value, data_type: DataType) -> Value:
+    """The float64 that an element is."""
+    single = halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
+    return single.converted("fpext", bits.kind.of("double"))
 
 
 def length(shape: Shape, total: Value) -> tuple[Value, Value | None]:

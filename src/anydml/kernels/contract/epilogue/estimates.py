@@ -7,13 +7,16 @@ buffer, and at the tile's end the places of those outputs are listed, whatever b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, splat, when
+from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, splat, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import rounding
+from anydml.kernels.contract.epilogue.rounding import Slots, Stored
 from anydml.kernels.contract.epilogue.rule import bounded, fused
+from anydml.kernels.contract.epilogue.tally import Tally
 
 ESTIMATES = ("numbers", "pitch", "step", "origin", "ends", "open")
 ESTIMATE_POINTERS = {"numbers", "ends", "open"}
@@ -22,8 +25,6 @@ LOW, HIGH, ZERO = 0, 4, 8  # of the ends: float32 limits of estimates, and what 
 OPEN, LISTED, LIST, ROOM = 0, 8, 16, 24  # of the state: counts, where the list is, and how many it has room for
 STATE = 64  # bytes
 BY_ROW, BY_COLUMN = "row", "column"
-
-Stored = Callable[[str, str, int | str], None]  # bytes, their place, and which row they are
 
 
 class Waiting(NamedTuple):
@@ -100,7 +101,7 @@ def some(text: Text, target: Target, masks: list[str]) -> str:
     return text.op(f"icmp ne i{lanes} {text.op(f'bitcast <{lanes} x i1> {found} to i{lanes}')}, 0")
 
 
-def waits(text: Text, target: Target, rows: list[tuple[int, list[str]]], slots: Waiting, count: str) -> str:
+def waits(text: Text, target: Target, rows: list[tuple[int, list[str]]], slots: Waiting | Slots, count: str) -> str:
     """So many rows more wait, by their numbers and sums; how many there are then."""
     width = target.vector_bytes
     for k, (m, sums) in enumerate(rows):
@@ -133,12 +134,10 @@ def epilogue(
     where that is not simply done.
     """
     dot, width = dot_of(target), target.vector_bytes
-    ints, half = f"<{width // 4} x i32>", f"<{dot.vectors * width // 4} x i8>"
+    ints = f"<{width // 4} x i32>"
     zero = splat(text, text.load("i32", "%ends", ZERO), ints)
     of_vectors = [of(0, n) for n in range(dot.vectors)] if by == BY_COLUMN else []
-    count, before = "0", text.name("round")
-    text.jump(before)
-    text.label(before)
+    waiting = Tally(text)
     for first in range(0, len(sums), 2):
         pair = list(range(first, min(first + 2, len(sums))))
         outputs, distances = [], []
@@ -152,23 +151,10 @@ def epilogue(
             masks = [uncertain(text, target, of_m, of_rows[m].limit) for of_m, m in zip(distances, pair, strict=True)]
         else:
             masks = [uncertain(text, target, [d[n] for d in distances], x.limit) for n, x in enumerate(of_vectors)]
-        packed = rounding.pack(text, target, signed, outputs)
-        for at, m in enumerate(pair):
-            bytes_ = shuffle(text, packed, packed, f"<{width} x i8>", range(at * width // 2, (at + 1) * width // 2))
-            place = along(text, c, c_row, str(m)) if m else c
-            if stored is None:
-                text.store(half, bytes_, place)
-            else:
-                stored(bytes_, place, m)
-        wait, go, now = text.name("wait"), text.name("go"), f"%{text.name('waiting')}"
-        text.branch(some(text, target, masks), wait, go, seldom=True)
-        text.label(wait)
-        more = waits(text, target, [(m, sums[m]) for m in pair], slots, count)
-        text.jump(go)
-        text.label(go)
-        text.do(f"{now} = phi i64 [ {count}, %{before} ], [ {more}, %{wait} ]")
-        count, before = now, go
-    each_waiting(text, target, slots, count, listed)
+        rounding.put(text, target, rounding.pack(text, target, signed, outputs), pair, c, c_row, stored)
+        rows = [(m, sums[m]) for m in pair]
+        waiting.add(some(text, target, masks), partial(waits, text, target, rows, slots))
+    each_waiting(text, target, slots, waiting.count, listed)
 
 
 def each_waiting(text: Text, target: Target, slots: Waiting, count: str, listed: Callable[[str, str], None]) -> None:

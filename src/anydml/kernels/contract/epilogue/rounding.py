@@ -98,15 +98,7 @@ def epilogue(
                 rounded, distance = estimated(text, target, value, scales[n], factor)
                 outputs.append(text.op(f"add <{width // 4} x i32> {rounded}, {zero_point}"))
                 distances.append(distance)
-        packed = pack(text, target, signed, outputs)
-        half = f"<{row_bytes // 4} x i8>"
-        for at, m in enumerate(pair):
-            bytes_ = shuffle(text, packed, packed, f"<{width} x i8>", range(at * row_bytes // 4, (at + 1) * row_bytes // 4))
-            place = along(text, c, c_row, str(m)) if m else c
-            if stored is None:
-                text.store(half, bytes_, place)
-            else:
-                stored(bytes_, place, m)
+        put(text, target, pack(text, target, signed, outputs), pair, c, c_row, stored)
         near = any_not_below(text, target, largest(text, target, distances), threshold)
         wait, go = text.name("wait"), text.name("go")
         text.branch(near, wait, go)
@@ -252,6 +244,18 @@ def pack(text: Text, target: Target, signed: bool, vectors: list[str]) -> str:
     order = [4 * lane + v for v in range(4) for lane in range(width // 16)]
     words = text.op(f"bitcast {bytes_} {packed} to {ints}")
     return text.op(f"bitcast {ints} {shuffle(text, words, words, ints, order)} to {bytes_}")
+
+
+def put(text: Text, target: Target, packed: str, rows: list[int], c: str, c_row: str, stored: Stored | None) -> None:
+    """Store the bytes of one or two rows, as `pack` makes them, at c. stored: stores them where that is not simply done."""
+    width = target.vector_bytes
+    for at, m in enumerate(rows):
+        bytes_ = shuffle(text, packed, packed, f"<{width} x i8>", range(at * width // 2, (at + 1) * width // 2))
+        place = along(text, c, c_row, str(m)) if m else c
+        if stored is None:
+            text.store(f"<{width // 2} x i8>", bytes_, place)
+        else:
+            stored(bytes_, place, m)
 
 
 def saturated(text: Text, target: Target, signed: bool, vectors: list[str], added: str | None = None) -> str:

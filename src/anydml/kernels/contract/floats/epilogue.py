@@ -254,7 +254,7 @@ class _Block:
             size = size.magnitude()
         if self.shape.mixed:
             error = self.factor * size
-            guard = total.compared("oeq", 0.0) | ~((total.magnitude() + error).compared("olt", math.inf))
+            guard = exactly.signed(self.shape.stored, total, read) | ~((total.magnitude() + error).compared("olt", math.inf))
             return bounded(total, error, guard)
         return bounded(total, self.factor * size, guard)
 

@@ -7,6 +7,7 @@ from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.tensor import DataType
 
 I64 = Kind("i64")
+INFINITE = 0x7F800000  # the bits of infinity
 ABREAST = 4  # vectors that are looked at in turn
 
 
@@ -19,9 +20,10 @@ def below(body: Body, count: str, lanes: int, first: int = 0) -> Value:
     return body.constants("i32", range(first, first + lanes)).compared("slt", body.splat(number, lanes))
 
 
-def largest(body: Body, data_type: DataType, plane: str, low: str, high: str) -> Value:
+def largest(body: Body, data_type: DataType, plane: str, low: str, high: str, *, finite: bool = False) -> Value:
     """The bits of the largest magnitude of lines from .. to before .., as float32; of a NaN, beyond those of infinity.
 
+    finite: of those that are finite.
     The arguments b_line, from and until say how far they are apart, and which of their bytes are looked at.
     """
     lanes, size = body.target.vector_bytes // 4, data_type.dtype.itemsize
@@ -40,7 +42,8 @@ def largest(body: Body, data_type: DataType, plane: str, low: str, high: str) ->
 
     def larger(most: Value, at: str, i: str, mask: Value | None) -> Value:
         bits = single(reader.read(at, i, mask), data_type).bits()
-        return body.intrinsic("umax", most, bits & 0x7FFFFFFF)
+        bits = bits & 0x7FFFFFFF
+        return body.intrinsic("umax", most, body.chosen(bits.compared("ult", INFINITE), bits, 0) if finite else bits)
 
     def line(y: str, carried: list[Value]) -> list[Value]:
         at = body.at(first, body.op(f"mul i64 {y}, %b_line"))

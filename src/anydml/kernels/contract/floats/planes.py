@@ -3,16 +3,17 @@
 A strip is as many columns as a vector has float32. It is followed down the plane: every line that is read is widened once for
 each column of the filter, and added to the sums of all lines of the output that it belongs to, which stay in registers. What a
 sum may be away from the real one is bounded by the filter's norm and the largest element of a band of lines, so that it is the
-same for all elements of the band. Vectors with elements that this leaves open are noted, and summed again (`careful`).
+same for all elements of the band. Vectors with elements that this leaves open are noted. Sums that may be 0 are
+looked at first: they are where all that a window sees is 0. Other vectors are summed again (`careful`).
 """
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.careful import Careful, listed, masked_store
-from anydml.kernels.contract.floats.largest import largest
+from anydml.kernels.contract.floats.largest import INFINITE, largest
 from anydml.kernels.contract.floats.reads import single
 from anydml.kernels.contract.floats.seen import Kinds
 from anydml.kernels.contract.floats.strips import Filter, Strips
@@ -68,13 +69,29 @@ class _Planes(Strips):
             noted = self._band(begin, stop)
 
             def again(i: str, _: list[Value]) -> list[Value]:
-                entry = body.load("i64", "%noted", body.op(f"mul i64 {i}, 8"))
+                at = body.op(f"mul i64 {i}, 16")
+                entry, some = body.load("i64", "%noted", at), body.load("i64", body.at("%noted", at), 8)
                 y, x = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
-                made, open_ = careful.vector(y, x)
                 inside = self._inside(x, self.lanes)
-                masked_store(body, made, self._out(y, x), inside)
-                column = body.op(f"add i64 {self.column}, {body.op(f'mul i64 {y}, %column_line')}")
-                listed(body, n, body.op(f"add i64 {column}, {x}"), lanes_as_bits(open_ & inside))
+
+                def zeros(_: str, __: list[Value]) -> list[Value]:
+                    made, zero = careful.zeros(y, x)
+                    wanted = body.value(f"trunc i64 {some} to i{self.lanes}", Kind(f"i{self.lanes}"))
+                    wanted = wanted.cast(inside.kind) & inside
+                    left = body.op(f"icmp ne i64 {lanes_as_bits(wanted & ~zero)}, 0")
+                    when(body, body.op(f"xor i1 {left}, true"), lambda: masked_store(body, made, self._out(y, x), wanted))
+                    return [Value(body, left, Kind("i1")).converted("zext", I64)]
+
+                def sums(_: str, __: list[Value]) -> list[Value]:
+                    made, open_ = careful.vector(y, x)
+                    masked_store(body, made, self._out(y, x), inside)
+                    place = body.op(f"add i64 {self.column}, {body.op(f'mul i64 {y}, %column_line')}")
+                    listed(body, n, body.op(f"add i64 {place}, {x}"), lanes_as_bits(open_ & inside))
+                    return []
+
+                maybe = body.op(f"zext i1 {body.op(f'icmp ne i64 {some}, 0')} to i64")
+                left = body.loop("0", maybe, 1, [body.constant(I64, 1)], zeros)[1][0].name
+                body.loop("0", left, 1, [], sums)
                 return []
 
             body.loop("0", noted, 1, [], again)
@@ -113,13 +130,17 @@ class _Planes(Strips):
         high = body.intrinsic("smin", last, self._word("%high"))
         self.low, self.high, self.begin, self.stop = low.name, high.name, begin, stop
         most = largest(body, kinds.b, self.b, self.low, self.high)
-        # what is no number is beyond the largest one
+        special = most.compared("uge", INFINITE)  # what is no number is beyond the largest one
+        again = special.converted("zext", I64).name
+        _, (most,) = body.loop(
+            "0", again, 1, [most], lambda *_: [largest(body, kinds.b, self.b, self.low, self.high, finite=True)]
+        )
         size = most.cast(Kind("float")).converted("fpext", WIDE)
         error = (body.fused(self.filter.norm, size, self.filter.start.magnitude())) * kinds.error
         # of zeros, those that are read where there are no elements may make the sign
         usual = error.compared("olt", 2.0**200) & error.compared("ogt", 0.0)
-        usual = usual & most.compared("ult", 0x7F800000)
-        self.odd = body.op(f"xor i1 {usual.name}, true")
+        self.odd, self.special = body.op(f"xor i1 {usual.name}, true"), special.name
+        self.blank = (error.compared("oeq", 0.0) & ~special).name
         self.error, self.twice = body.splat(error, self.half), body.splat(error * 2.0, self.half)
 
         def strip(x: str, carried: list[Value]) -> list[Value]:

@@ -174,7 +174,7 @@ class Planes:
         at_once = max(LISTED // (min(longest, most) * width), 1)
         elements = min(at_once, len(piece.batches)) * min(longest, most) * width
         self.band = max(BAND // max(abs(self.slide.line) * self.slide.down, 1), 4)
-        self.noted = scratch.take((min(self.band, longest) * vectors + 1) * 8)
+        self.noted = scratch.take((min(self.band, longest) * vectors + 1) * 16)
         plan.list, plan.counter = scratch.take((elements + 64) * 8), scratch.take(64)
 
         def of(outer: tuple[int, ...], some: range) -> Iterator[Step | Repeat]:

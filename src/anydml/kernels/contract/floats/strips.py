@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -32,7 +33,8 @@ class Strips(Seen):
     """The kernel as far as a strip is concerned. What is known of the plane and of the band is set by `planes`.
 
     filter: the plane's; b, to: its line 0, and the output's. begin, stop: lines of the output; low, high: those that there are,
-    and that they see. error: the bound of every sum; odd: whether it is of no use.
+    and that they see. error: the bound of every sum; odd: whether it is of no use. blank: all that is seen is 0, and so is what
+    is added; special: some of it is infinite or NaN, which the bound leaves out.
     """
 
     filter: Filter
@@ -45,6 +47,8 @@ class Strips(Seen):
     error: Value
     twice: Value
     odd: str
+    blank: str
+    special: str
 
     def __init__(self, target: Target, kinds: Kinds) -> None:
         super().__init__(target, kinds)
@@ -179,8 +183,11 @@ class Strips(Seen):
             low, high = sums[0], sums[-1]
             ends = (places[h * self.half : (h + 1) * self.half] for h in self.parts)
             sums = [Value(body, shuffle(body, low.name, high.name, low.kind.text, end), low.kind) for end in ends]
-        some = self.odd
-        for k, (made, open_) in enumerate(self._elements_of(sums)):
+        # vectors that are noted without need are few
+        some = body.op(f"or i1 {self.odd}, {self.special}")
+        found = self._elements_of(sums)
+        opens, sides = [], []
+        for k, (made, open_, both) in enumerate(found):
             lanes = made.kind.lanes
             to = body.at(self._out(y, x), k * lanes * made.kind.bits // 8)
             if inside is None:
@@ -188,21 +195,53 @@ class Strips(Seen):
             else:
                 masked_store(body, made, to, inside[k])
                 open_ = open_ & inside[k]
+            opens.append(open_)
+            sides.append(both)
             some = body.op(f"or i1 {some}, {body.op(f'icmp ne i64 {lanes_as_bits(open_)}, 0')}")
         before, note, after = (body.name(w) for w in ("before", "note", "after"))
         body.jump(before)
         body.label(before)
         body.branch(some, note, after, seldom=True)
         body.label(note)
-        entry = body.op(f"or i64 {body.op(f'shl i64 {y}, 32')}, {x}")
-        body.store("i64", entry, "%noted", (noted * 8).name)
-        more = noted + 1
+        more = self._noted(sums, opens, sides, y, x, noted)
+        last = body.name("noted")
+        body.jump(last)
+        body.label(last)
         body.jump(after)
         body.label(after)
-        return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{note} ]", I64)
+        return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{last} ]", I64)
 
-    def _elements_of(self, sums: list[Value]) -> list[tuple[Value, Value]]:
-        """The bits of elements, in halves or as a whole, and the lanes that are left open."""
+    def _noted(
+        self, sums: list[Value], opens: list[Value], ends: list[tuple[Value, Value] | None], y: str, x: str, noted: Value
+    ) -> Value:
+        """Note a vector, unless there is no need: where it is, and lanes that may be sums of zeros, if that is all."""
+        body = self.body
+        open_, others, strange = self._word("0"), self._word("0"), body.constant(Kind("i1"), False)
+        for k, (lanes, both) in enumerate(zip(opens, ends, strict=True)):
+            # both ends of a sum that may be 0 have different signs
+            if both is not None:
+                around = (both[0] ^ both[1]).compared("slt", 0)
+            else:
+                around = self._whole(sums).magnitude().compared("ole", self._whole([self.error] * len(sums)))
+            rest = lanes & ~around
+            by = str(k * lanes.kind.lanes)
+            open_, others = (
+                v | self._word(body.op(f"shl i64 {lanes_as_bits(w)}, {by}")) for v, w in ((open_, lanes), (others, rest))
+            )
+        for v in sums:
+            infinite = lanes_as_bits(~v.magnitude().compared("olt", math.inf))
+            strange = strange | Value(body, body.op(f"icmp ne i64 {infinite}, 0"), Kind("i1"))
+        odd = Value(body, self.odd, Kind("i1"))
+        careful = odd | strange | others.compared("ne", 0)
+        zeros = body.op(f"select i1 {careful.name}, i64 0, i64 {open_.name}")
+        zeros = body.op(f"select i1 {self.blank}, i64 -1, i64 {zeros}")
+        at = (noted * 16).name
+        body.store("i64", body.op(f"or i64 {body.op(f'shl i64 {y}, 32')}, {x}"), "%noted", at)
+        body.store("i64", zeros, body.at("%noted", at), 8)
+        return noted + (careful | open_.compared("ne", 0)).converted("zext", I64)
+
+    def _elements_of(self, sums: list[Value]) -> list[tuple[Value, Value, tuple[Value, Value] | None]]:
+        """The bits of elements, in halves or as a whole, the lanes that are left open, and the ends between which sums lie."""
         body, s, added = self.body, self.kinds.stored, self.added is not None
         if not self.plain:
             total = self._whole(sums)
@@ -210,15 +249,15 @@ class Strips(Seen):
             number = bounded(total, self._whole([self.error] * len(self.parts)), guard)
             made, undecided = stored(body, s, self.filter.streams, number, self.lanes, added=added)
             assert undecided is not None
-            return [(made, undecided)]
+            return [(made, undecided, None)]
         highs, lows = ([self._rounded(v) for v in end] for end in ([v + self.twice for v in sums], sums))  # sums begin at one
         if self.rounded is None:
-            return [(high, high.compared("ne", low)) for high, low in zip(highs, lows, strict=True)]
+            return [(high, high.compared("ne", low), (high, low)) for high, low in zip(highs, lows, strict=True)]
         high, low = self._whole(highs), self._whole(lows)
         # where one is NaN, the band's bound is of no use, and the vector is summed again
         made, left = stored_rounded(body, s, self.filter.streams, self.rounded, high, self.lanes, number=True)
         open_ = high.compared("ne", low)
-        return [(made, open_ if left is None else open_ | left)]
+        return [(made, open_ if left is None else open_ | left, (high, low))]
 
     def _rounded(self, total: Value) -> Value:
         """The bits of elements from sums in float64."""

@@ -10,6 +10,7 @@ import math
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats import exactly
 from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.inexact import Note
@@ -83,7 +84,8 @@ class _Redoing:
         # a norm is of the whole filter: what is no number there may be no factor of any term
         spoilt = ~error.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
         number = bounded(body.splat(total, LANES), body.splat(error, LANES), body.splat(spoilt, LANES))
-        made, undecided = stored(body, self.shape.stored, read, number, LANES)
+        found = stored(body, self.shape.stored, read, number, LANES)
+        made, undecided = exactly.added(self.shape.stored, number, read, *found)
         assert undecided is not None
         open_ = undecided.lane(0)
         # it stays where it is written over, if it is not the next one that does
@@ -145,7 +147,9 @@ class _Redoing:
                 u = masked(body, Kind(f"i{self.factors[1].element_bits}", lanes), self._at(b, right, at), self.step, across[q])
                 at = body.op(f"add i64 {body.op(f'mul i64 %a_line, {p}')}, {body.op(f'mul i64 %a_place, {q}')}")
                 v = body.loaded(Kind(f"i{self.factors[0].element_bits}"), self._at(a, left, at))
-                made.append((wide(u, self.factors[1]), wide(body.splat(v, lanes), self.factors[0])))
+                single = self.factors[0] == DataType.FLOAT32  # there are no instructions to widen one FLOAT16
+                v = body.splat(wide(v, self.factors[0]), lanes) if single else wide(body.splat(v, lanes), self.factors[0])
+                made.append((wide(u, self.factors[1]), v))
             return made
 
         def channel(n: str, carried: list[Value]) -> list[Value]:

@@ -15,6 +15,7 @@ from anydml.graphs.plan import Region
 from anydml.graphs.quantised import OTHER, WEIGHTS, X
 from anydml.kernels.contract.quantised.bounds import as_stated, elements_of
 from anydml.kernels.contract.quantised.geometry import Geometry
+from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.kernel import Arrays
 from anydml.tensor import DataType
 
@@ -44,6 +45,7 @@ def decide(
     for counter, first, room, outputs in lists:
         count = int(scratch[counter])
         for number in outputs if count > room else small[first : first + count].tolist():
+            TALLY.note(1)
             total = _sum(region, geometry, elements, arrays, number)
             place = np.unravel_index(number, output.shape)
             added = Fraction(0)

@@ -1,0 +1,68 @@
+"""Calls that take over a second in Python: a warning names the kernel, the elements and the reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from anydml.errors import PerformanceWarning, warn
+from anydml.kernels.evaluate.tally import TALLY
+from anydml.kernels.kernel import Arrays, Built, Execute
+
+LONG = 1.0  # seconds in Python from which on a call is said to be slow
+
+
+class InPython:
+    """The part of a compiled operator's calls that Python evaluates. what, why: for the warning, which comes once."""
+
+    def __init__(self, what: str, why: str) -> None:
+        self.what, self.why, self.said = what, why, False
+
+    def settle(self, decide: Callable[[], None], run: Callable[[], int], *, once: bool) -> None:
+        """Decide what a call left open, and take it up again, until nothing is left."""
+        spent, before = 0.0, TALLY.elements
+        while True:
+            TALLY.began = None  # machine code, which may have to be made, decides what it can before
+            decide()
+            spent += 0.0 if TALLY.began is None else time.perf_counter() - TALLY.began
+            if once or not run():
+                break
+        self._say(spent, TALLY.elements - before)
+
+    def watching(self, built: Built) -> Built:
+        """A kernel whose calls are timed as a whole."""
+        bind = built.bind
+
+        def watched(arrays: Arrays) -> Execute:
+            run = bind(arrays)
+
+            def execute() -> None:
+                began, before = time.perf_counter(), TALLY.elements
+                run()
+                self._say(time.perf_counter() - began, TALLY.elements - before)
+
+            return execute
+
+        return built._replace(bind=watched)
+
+    def _say(self, spent: float, elements: int) -> None:
+        if spent > LONG and elements and not self.said:
+            self.said = True
+            warn(
+                PerformanceWarning,
+                f"{self.what}: {elements} element{'s' * (elements > 1)} took {spent:.1f} s in Python, {self.why}",
+            )
+
+
+def left_open(what: str, kernel: str) -> InPython:
+    """Elements that a compiled kernel leaves to Python."""
+    return InPython(what, f"since {kernel} left their rounding open")
+
+
+def not_compiled(what: str, refused: Sequence[Mapping[str, str]]) -> InPython:
+    """Elements of an operator that no other kernel takes; refused: the kernels and their reasons."""
+    kernels: dict[str, list[str]] = {}
+    for one in refused:
+        kernels.setdefault(one["reason"], []).append(one["kernel"])
+    reasons = "".join(f"\n    {', '.join(names)}: {reason}" for reason, names in kernels.items())
+    return InPython(what, f"since no other kernel takes the desc:{reasons}")

@@ -1,0 +1,92 @@
+"""Identities of kernels' texts: the emitter, its arguments, and the package's own files.
+
+Where all of these are as they were, the text is what it was, and need not be made to find the code that was made of it. To make
+it takes a tenth of the time that LLVM takes, which is most of what is left once LLVM need not be asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from enum import Enum
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from anydml.forks import BEGAN
+from anydml.kernels.code import processor
+
+_FOLDERS = ("", "exact", "schema", "graphs", "kernels")  # emitters import nothing else of the package
+_SOON = 2.0  # seconds: file systems keep times to as much
+
+
+class _Unknown(Exception):
+    """A value that is not described."""
+
+
+def identity(emit: Callable[..., str], arguments: tuple[Any, ...]) -> str | None:
+    """A key that no other text has, in any process; None where the text itself has to be made."""
+    where = sys.modules.get(emit.__module__)
+    if not emit.__module__.startswith("anydml.kernels.") or getattr(where, getattr(emit, "__name__", ""), None) is not emit:
+        return None  # a function that tests or a caller made
+    files = _files()
+    if files is None:
+        return None
+    try:
+        # plans take some of their numbers from the sizes of caches, and an emitter may use the same
+        return f"{files} {processor.caches()} {emit.__module__}.{emit.__name__}({_described(arguments)})"
+    except _Unknown:
+        return None
+
+
+def _described(value: Any) -> str:
+    """A text that no other value has: the types too, for 1 is True and 0.0 is -0.0."""
+    kind = type(value)
+    if kind is int or kind is str or kind is bool or value is None:
+        return repr(value)
+    if kind is float:
+        return f"float {value.hex()}" if value == value else _unknown(kind)
+    if kind is Fraction:
+        return repr(value)
+    if isinstance(value, tuple):
+        return f"{kind.__module__}.{kind.__qualname__}({','.join(map(_described, value))})"
+    if kind is frozenset:
+        return f"frozenset({','.join(sorted(map(_described, value)))})"
+    if isinstance(value, Enum):
+        return f"{kind.__module__}.{kind.__qualname__}.{value.name}"
+    return _unknown(kind)
+
+
+def _unknown(kind: type) -> str:
+    raise _Unknown(kind)
+
+
+@cache
+def _files() -> str | None:
+    """A digest of the sizes and times of the files that emitters are made of: by these Python, too, sees that one changed.
+
+    None where they are no files, or one has changed since this process read it, or may have.
+    """
+    root = Path(__file__).parents[2]
+    found: list[tuple[str, int, int]] = []
+    try:
+        for folder in _FOLDERS:
+            found.extend(_listed(os.path.join(root, folder), folder != ""))
+    except OSError:  # in an archive
+        return None
+    if not found or max(changed for _, _, changed in found) > (BEGAN - _SOON) * 1e9:
+        return None
+    return hashlib.blake2b(repr(sorted(found)).encode(), digest_size=32).hexdigest()
+
+
+def _listed(folder: str, deep: bool) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                about = entry.stat()
+                yield entry.path, about.st_size, about.st_mtime_ns
+            elif deep and entry.is_dir() and entry.name != "__pycache__":
+                yield from _listed(entry.path, deep)

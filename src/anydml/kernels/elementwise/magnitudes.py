@@ -1,0 +1,248 @@
+"""Numbers by their signs and orders of magnitude alone: which results are 0, infinite or NaN, or are stored as one of these.
+
+Beside what a float64 with its bound says, each node of a formula has a sign and an interval of its magnitude's logarithm, so
+that nothing is too small: e^-1e30 times -2 is negative, and stored as -0. No function is computed anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise import halves
+from anydml.kernels.elementwise.formula import Walk
+from anydml.kernels.elementwise.functions.approximate import at_least, at_most
+from anydml.kernels.elementwise.items import Truth
+from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.match.maps import Formula
+from anydml.tensor import DataType
+
+LOG2_E = 1 / math.log(2)
+ROOM = 2.0**-40  # of logarithms, for their roundings: each of a few operations is off by 2^-52 of the largest
+LARGEST = 2.0**200  # logarithms beyond are infinite
+LOG_ROOM = 0.0875  # log2(1 + f) is at most 0.0861 above f
+SMALLEST = 2.0**-1000
+APART = 2.0**-10  # of logarithms of numbers whose difference has a sign: it is at least 2^-10.6 of the larger
+NEARNESS = -1024.0  # what lacks so much to 1 counts as 1, and the difference from 1 as 0
+# logarithms below which a number is stored as 0, and above which it is infinite, with room to spare
+ENDS: Mapping[DataType, tuple[float, float]] = {DataType.FLOAT32: (-152.0, 130.0), DataType.FLOAT16: (-27.0, 18.0)}
+
+
+class Size(NamedTuple):
+    """A number's sign, as 1, -1 or NaN for NaN, and between which logarithms to base 2 its magnitude's lies.
+
+    Both are -infinity for 0 and infinity for infinity; guard: lanes of which this is not known.
+    """
+
+    sign: Value
+    low: Value
+    high: Value
+    guard: Value | None
+
+    def where(self, mask: Value, other: Size) -> Size:
+        """This where a mask holds, else another."""
+        chosen = mask.body.chosen
+        sign, low, high = (chosen(mask, x, y) for x, y in zip(self[:3], other[:3], strict=True))
+        guards = (self.guard and self.guard & mask, other.guard and other.guard & ~mask)
+        return Size(sign, low, high, either(*guards))
+
+
+def stored(body: Body, walk: Walk, formula: Formula, data_type: DataType) -> tuple[Value, Value]:
+    """The bits of 0, infinity or NaN where a formula is stored as one, and the other lanes.
+
+    walk: of the same formula, of which all nodes have been computed in float64.
+    """
+    sizes: dict[int, Size] = {}
+    for place, node in enumerate(formula):
+        known = _of_number(walk.number(place)) if not isinstance(walk.items[place], Truth) else None
+        made = _made(walk, formula, place, sizes) if node.op not in ("stream", "constant") else None
+        if known is None:
+            continue
+        open_ = known.guard
+        sizes[place] = known if made is None or open_ is None else made.where(open_, known._replace(guard=None))
+    found = sizes[len(formula) - 1]
+    least, most = ENDS[data_type]
+    zero, beyond = found.high.compared("olt", least), found.low.compared("ogt", most)
+    nan = found.sign.compared("uno", found.sign)
+    value = body.chosen(beyond, math.inf, found.low.lift(0.0)).signed_as(found.sign)
+    value = body.chosen(nan, math.nan, value)
+    if data_type == DataType.FLOAT16:
+        bits = halves.narrowed(halves.odd_single(value))
+    else:
+        bits = value.converted("fptrunc", value.kind.of("float")).bits()
+    open_ = ~(zero | beyond | nan)
+    return bits, open_ if found.guard is None else open_ | found.guard
+
+
+def _of_number(x: Number) -> Size:
+    """The sign and magnitude of a number, where its bound leaves the sign certain."""
+    v = x.wide()
+    body, size = v.body, v.magnitude()
+    finite = size.compared("olt", math.inf)
+    error = v.lift(0.0) if x.exact else x.error()
+    low, high = _below_logarithm(size - error * 1.125), _below_logarithm(size + error * 1.125) + LOG_ROOM
+    end = body.chosen(finite, -math.inf, low.lift(math.inf))
+    special = ~finite | size.compared("oeq", 0.0)
+    low, high = body.chosen(special, end, low), body.chosen(special, end, high)
+    sign = body.chosen(v.compared("uno", v), math.nan, v.lift(1.0).signed_as(v))
+    if x.exact:
+        return Size(sign, low, high, x.guard)
+    sure = (error * 2.0).compared("ole", size) | ~finite
+    if x.saturated:
+        sure = sure & size.compared("olt", 2.0**x.saturated) & size.compared("ogt", 2.0**-x.saturated)
+    return Size(sign, low, high, either(~sure, x.guard))
+
+
+def _below_logarithm(x: Value) -> Value:
+    """At most log2(x), and no more than LOG_ROOM below it, of x > 0: the exponent and, for log2(1 + f), f."""
+    body, bits = x.body, x.bits()
+    small = x.compared("olt", SMALLEST)
+    bits = body.chosen(small, (x * 2.0**100).bits(), bits)  # a subnormal number has no exponent
+    one = body.constant(bits.kind, 1023 << 52)
+    # 2^52 and the exponent's bits are a float64 from which 2^52 is subtracted
+    exponent = ((bits.shifted_right(52, signed=False) & 2047) | (0x433 << 52)).cast(x.kind) - (2.0**52 + 1023)
+    found = exponent + (((bits & ((1 << 52) - 1)) | one).cast(x.kind) - 1.0)
+    return body.chosen(small, found - 100.0, found)
+
+
+def _made(walk: Walk, formula: Formula, place: int, sizes: Mapping[int, Size]) -> Size | None:
+    """A node from what is known of its arguments; None where there is no rule."""
+    op, args, data = formula[place]
+    if op == "select":
+        truth = walk.truth(args[0])
+        found = sizes[args[1]].where(truth.mask, sizes[args[2]])
+        return found._replace(guard=either(found.guard, truth.guard))
+    if any(a not in sizes for a in args):
+        return None
+    if op in ("sigmoid", "exp", "softplus"):
+        return _exponential(walk.number(args[0]), op)
+    if op == "erfc":
+        return _of_erfc(walk.number(args[0]))
+    if op == "sub" and (found_beside := _beside_one(walk, formula, args)) is not None:
+        return found_beside
+    operands = [sizes[a] for a in args]
+    if op == "same":
+        return operands[0]
+    if op == "neg":
+        return operands[0]._replace(sign=-operands[0].sign)
+    if op in ("add", "sub"):
+        a, b = operands
+        return _sum(a, b if op == "add" else b._replace(sign=-b.sign))
+    if op in ("mul", "div"):
+        a, b = operands
+        low, high = (a.low + b.low, a.high + b.high) if op == "mul" else (a.low - b.high, a.high - b.low)
+        sign = a.sign * b.sign  # NaN where there is no logarithm: of 0 times infinity
+        sign = sign.body.chosen(low.compared("uno", high), math.nan, sign)
+        return Size(sign, low, high, either(a.guard, b.guard))
+    if op in ("max", "min"):
+        return _extreme(*operands, larger=op == "max")
+    if op == "expm1":  # its magnitude is between |x| / 2 and 2 |x| where |x| is below 1
+        (x,) = operands
+        return Size(x.sign, x.low - 1.0, x.high + 1.0, either(x.guard, x.high.compared("oge", 0.0)))
+    if op == "tanh":  # its magnitude is between half of the smaller of |x| and 1, and that
+        (x,) = operands
+        return Size(x.sign, at_most(x.low, 0.0) - 1.0, at_most(x.high, 0.0), x.guard)
+    if op == "limits":
+        argument, made = walk.number(args[0]), operands[1]
+        for name, text in data:
+            limit = _of_value(argument.wide(), float(text))
+            made = limit.where(argument.wide().compared("oeq", math.inf if name == "high" else -math.inf), made)
+        return made._replace(guard=either(made.guard, argument.guard))
+    return None
+
+
+def _of_value(like: Value, value: float) -> Size:
+    """A constant."""
+    if value != value:
+        return Size(like.lift(math.nan), like.lift(0.0), like.lift(0.0), None)
+    log = math.inf if math.isinf(value) else math.frexp(value)[1] if value else -math.inf
+    return Size(like.lift(math.copysign(1.0, value)), like.lift(log - 1), like.lift(log), None)
+
+
+def _exponential(x: Number, op: str) -> Size:
+    """e^x, 1 / (1 + e^-x), or log(1 + e^x) for x < 0: the latter are between half of the smaller of e^x and 1, and that."""
+    v = x.wide()
+    body, finite = v.body, v.magnitude().compared("olt", math.inf)
+    error = v.lift(0.0) if x.exact else body.chosen(finite, x.error(), 0.0)
+    low, high = (v - error) * LOG2_E, (v + error) * LOG2_E
+    # the roundings, of -infinity, too
+    low, high = low + at_most(low, 0.0) * ROOM, high - at_most(at_least(high, -LARGEST), 0.0) * ROOM
+    guard = ~error.compared("olt", math.inf)
+    if op == "softplus":
+        guard = guard | (v + error).compared("oge", 0.0)
+    if op != "exp":
+        # 1 + e^x is at most 2, and nearly 1 far out
+        low = at_most(low, 0.0) - body.chosen(low.compared("olt", -24.0), 2.0**-23, low.lift(1.0))
+        high = at_most(high, 0.0)
+    else:
+        low, high = low - 2.0**-23, high + 2.0**-23
+    sign = body.chosen(v.compared("uno", v), math.nan, v.lift(1.0))
+    return Size(sign, low, high, either(x.guard, guard))
+
+
+def _of_erfc(x: Number) -> Size:
+    """erfc(x) for x > 2: between e^(-x^2) / (2 x sqrt(pi)) and e^(-x^2)."""
+    v = x.wide()
+    error = v.lift(0.0) if x.exact else x.error()
+    near, far = (v - error) * (1 - 2.0**-50), (v + error) * (1 + 2.0**-50)
+    guard = ~near.compared("ogt", 2.0) | ~far.compared("olt", LARGEST)
+    low = -(far * far) * (LOG2_E * (1 + ROOM)) - _below_logarithm(far) - 2.0
+    return Size(v.lift(1.0), low, -(near * near) * (LOG2_E * (1 - ROOM)), either(x.guard, guard))
+
+
+def _beside_one(walk: Walk, formula: Formula, args: tuple[int, ...]) -> Size | None:
+    """1 - sigmoid(x), which is sigmoid(-x) unless that counts as 0."""
+    one, other = (formula[a] for a in args)
+    if one.op != "constant" or one.data.value != 1 or other.op != "sigmoid":
+        return None
+    x = walk.number(other.args[0])
+    found = _exponential(_negated(x), "sigmoid")
+    body = found.low.body
+    nothing = found.high.compared("olt", NEARNESS - 2)
+    between = found.low.compared("olt", NEARNESS + 2) & ~nothing
+    low, high = (body.chosen(nothing, -math.inf, end) for end in (found.low, found.high))
+    return Size(found.sign, low, high, either(found.guard, between))
+
+
+def _negated(x: Number) -> Number:
+    error = x.wide().lift(0.0) if x.exact else x.error()
+    return Number(x.body, lambda: -x.wide(), err=lambda: error, guard=x.guard)
+
+
+def _above(a: Size, b: Size) -> Value:
+    """The lanes where a's magnitude is known to be the larger by far more than roundings."""
+    room = at_most(a.low.magnitude(), LARGEST) + at_most(b.high.magnitude(), LARGEST)
+    return a.low.compared("ogt", b.high + (room * ROOM + APART))
+
+
+def _sum(a: Size, b: Size) -> Size:
+    body = a.sign.body
+    same = a.sign.compared("oeq", b.sign)
+    most = at_least(a.high, b.high)
+    first, second = _above(a, b), _above(b, a)
+    zero = most.compared("oeq", -math.inf)
+    infinite = a.low.compared("oeq", math.inf) & b.low.compared("oeq", math.inf)
+    least = at_least(a.low, b.low)
+    low, high = body.chosen(same, least, least - 12.0), body.chosen(same, most + 1.0, most)
+    sign = body.chosen(same | first, a.sign, body.chosen(second, b.sign, 1.0))
+    sign = body.chosen((infinite & ~same) | a.sign.compared("uno", b.sign), math.nan, sign)
+    known = same | first | second | zero | sign.compared("uno", sign)
+    return Size(sign, low, high, either(~known, a.guard, b.guard))
+
+
+def _extreme(a: Size, b: Size, *, larger: bool) -> Size:
+    """The larger or the smaller; -0 is less than +0, and NaN stays."""
+    body = a.sign.body
+    same = a.sign.compared("oeq", b.sign)
+    alike = a.low.compared("oeq", b.high) & a.high.compared("oeq", b.low)  # equal, both 0 or both infinite
+    upper = _above(a, b)  # in magnitude
+    known = ~same | upper | _above(b, a) | alike
+    above = body.chosen(same, a.sign, 0.0).compared("ogt", 0.0)  # both are positive
+    takes = (same & ((upper & above) | (~upper & ~above))) | (~same & a.sign.compared("ogt", 0.0))
+    if not larger:
+        takes = ~takes
+    found = a.where(takes, b)
+    sign = body.chosen(a.sign.compared("uno", b.sign), math.nan, found.sign)
+    return found._replace(sign=sign, guard=either(a.guard, b.guard, ~known & sign.compared("ord", sign)))

@@ -1,0 +1,94 @@
+"""Formulas of gates in float64: what a gate lacks to 0 or 1 is known, however small it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise.formula import Walk
+from anydml.kernels.elementwise.functions.exponentials import exp
+from anydml.kernels.elementwise.items import Item
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, once
+from anydml.kernels.elementwise.transcendental import STEEP
+
+CLOSED = 2.0**-500  # gates below, of which products with two float32 stay in float64's range, are next to 0
+WIDE_OPEN = 100.0  # arguments from which on gates are 1, and erfc of what is below -100 is 2, but for 2^-144
+SHUT = 350.0  # arguments from which on 1 - sigmoid(x) is below CLOSED
+
+
+class GateWalk(Walk):
+    """known: what nodes are known to be."""
+
+    known: Mapping[int, Number]
+    gates: dict[int, Number]  # sigmoids, as they are computed
+
+    def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
+        if place in self.known:
+            return self.known[place]
+        if op == "sub" and (gate := self.gates.get(args[1])) is not None:
+            one = self.formula[args[0]]
+            if one.op == "constant" and one.data.value == 1:
+                return _rest(gate, self.number(self.formula[args[1]].args[0]))
+        found = super()._item(place, op, args, data)
+        if op not in ("sigmoid", "softplus", "erfc") or place == len(self.formula) - 1 or not isinstance(found, Number):
+            return found
+        if op == "sigmoid":
+            self.gates[place] = found
+        return _closed(found, self.number(args[0]))
+
+
+def _off(argument: Number) -> Value:
+    """The bound of an argument's error; 0 where the argument is infinite or NaN."""
+    x = argument.wide()
+    if argument.exact:
+        return x.lift(0.0)
+    return x.body.chosen(x.magnitude().compared("olt", math.inf), argument.error(), 0.0)
+
+
+def _beyond(x: Number) -> Number:
+    size = x.wide().magnitude()
+    return x.guarded(size.compared("ogt", 2.0**x.saturated) & size.compared("olt", math.inf))
+
+
+def _closed(x: Number, argument: Number) -> Number:
+    """A gate that may be nearer to 0 than float64 shows: 0 with a bound, so that what is added to its products is decided.
+
+    Nor does it matter what a large argument of a gate is away, which a slope would make much of.
+    """
+    size, body = x.wide().magnitude(), x.body
+    small = size.compared("olt", CLOSED)
+    value = body.chosen(small, 0.0, x.wide())
+
+    def bound() -> Value:
+        found = body.chosen(small, CLOSED, x.error())
+        if x.high > 2:
+            return found
+        distance = (argument.wide() if x.high == 1 else -argument.wide()) - _off(argument)  # erfc is nearly 2 below 0
+        return body.chosen(distance.compared("ogt", WIDE_OPEN), 2.0**-50, found)
+
+    return replace(_beyond(x), wide=lambda: value, saturated=0, rel=0.0, err=once(bound), least=None)
+
+
+def _rest(gate: Number, argument: Number) -> Number:
+    """1 - y of y = sigmoid(x): from 1/2 on y e^-x, which is as exact as y is, and no difference of nearly equal numbers.
+
+    Its derivative is -y (1 - y). Where x is large and off by more than slopes tell, 1 - y is below 2^-140.
+    """
+    body, y, x = gate.body, gate.wide(), argument.wide()
+    off = _off(argument)
+    distance = x - off
+    shut = distance.compared("ogt", SHUT)
+    low = y.compared("olt", 0.5)
+    value = body.chosen(low, 1.0 - y, body.chosen(shut, 0.0, exp(-x).value * y))
+
+    def bound() -> Value:
+        high = value * (2 * gate.rel + 4 * U) + off * value * ((1 + 2.0**-18) * SLACK)
+        loose = distance.compared("ogt", WIDE_OPEN) & off.compared("oge", STEEP)
+        high = body.chosen(loose, 2.0**-140, high)
+        # of an infinite argument, it is 0
+        high = body.chosen(shut, body.chosen(x.compared("oeq", math.inf), 0.0, high.lift(CLOSED)), high)
+        return body.chosen(low, gate.error() + U, high) * SLACK
+
+    return replace(_beyond(gate), wide=lambda: value, saturated=0, rel=0.0, err=once(bound), least=None)

@@ -1,0 +1,21 @@
+"""Numbers that are stored and known as a head with a tail that is one of two, or lies between them."""
+
+from __future__ import annotations
+
+import math
+
+from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.elementwise.numbers import Number, either, odd_of
+
+
+def between(head: Value, low: Value, high: Value, guard: Value | None, rel: float = 1.0) -> Number:
+    """A number between head + low and head + high; a head that is infinite or NaN, or beside a tail of 0 or NaN, is it.
+
+    A number of which the sign is not known is open.
+    """
+    body = head.body
+    finite = head.magnitude().compared("olt", math.inf)
+    ends = tuple(body.chosen(finite & tail.compared("one", 0.0), odd_of(*two_sum(head, tail)), head) for tail in (low, high))
+    unsigned = (ends[0].bits() ^ ends[1].bits()).compared("slt", 0)
+    return Number(body, lambda: head, rel=rel, ends=lambda: (ends[0], ends[1]), guard=either(guard, unsigned))

@@ -1,0 +1,43 @@
+"""Optional work: passes and kernels that only make a call faster. What they raise unexpectedly takes no call down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar
+
+from anydml.errors import PACKAGE, Error, OptimizationWarning, warn
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def attempted(stage: str, work: Callable[[], T], instead: Callable[[str], R]) -> T | R:
+    """The result of optional work, or of `instead`, with what was raised, where it raises what nobody expected.
+
+    stage: the work as the warning names it. Errors that callers are told of, and MemoryError, are raised as they are.
+    """
+    try:
+        return work()
+    except (Error, MemoryError, OptimizationWarning):
+        raise
+    except Exception as error:  # code of ours with a bug may raise anything, and the call has a way without it
+        reason = f"{type(error).__name__}: {error}"
+        left_out(stage, f"{reason} ({_place(error.__traceback__)})")
+        return instead(reason)
+
+
+def left_out(stage: str, reason: str) -> None:
+    """Warn that optional work is left out, and ask for a report."""
+    text = f"{stage} left out: {reason}. The results are the same, and may take longer. Please report this as a bug of anydml, "
+    warn(OptimizationWarning, text + "with what `anydml info` prints")
+
+
+def _place(found: TracebackType | None) -> str:
+    """The innermost line of the package that was being executed."""
+    place = ""
+    while found is not None:
+        if (file := found.tb_frame.f_code.co_filename).startswith(PACKAGE):
+            place = f"{file.removeprefix(PACKAGE)}, line {found.tb_lineno}"
+        found = found.tb_next
+    return place
